@@ -1,0 +1,141 @@
+use std::collections::HashMap;
+
+use prost_reflect::{DescriptorPool, ServiceDescriptor, Value};
+
+use crate::capabilities::Capabilities;
+use crate::method::{Auth, MethodInfo, MethodOptions};
+use crate::options;
+use crate::roles::{self, BuiltInRole};
+use crate::route::Routes;
+use crate::rules::FieldRules;
+
+/// The compiled `proto/` directory, with custom options and source comments.
+pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.binpb"));
+
+/// The method table and everything else that is derived from the descriptor set. Built once, immutable.
+pub struct Contract {
+    pool: DescriptorPool,
+    methods: Vec<MethodInfo>,
+    by_full_name: HashMap<String, usize>,
+    by_grpc_path: HashMap<String, usize>,
+    routes: Routes,
+    capabilities: Capabilities,
+    roles: Vec<BuiltInRole>,
+    field_rules: FieldRules,
+}
+
+impl Contract {
+    /// Reads the embedded descriptor set.
+    ///
+    /// # Panics
+    /// The descriptor set contradicts itself: a defect of the build that no input causes; a test covers it.
+    pub fn load() -> Contract {
+        let pool = DescriptorPool::decode(DESCRIPTOR_SET).expect("the embedded descriptor set decodes");
+        let capabilities = Capabilities::load(&pool);
+        let method_options = MethodOptions::load(&pool);
+        let mut services: Vec<ServiceDescriptor> = pool.services().collect();
+        services.sort_by(|a, b| a.full_name().cmp(b.full_name()));
+        let mut methods: Vec<MethodInfo> = Vec::new();
+        for method in services.iter().flat_map(ServiceDescriptor::methods) {
+            methods.push(method_options.method(methods.len(), &method, &capabilities));
+        }
+        apply_method_rules(&pool, &mut methods);
+        Contract {
+            by_full_name: methods.iter().map(|m| (m.full_name.clone(), m.index)).collect(),
+            by_grpc_path: methods.iter().map(|m| (m.grpc_path.clone(), m.index)).collect(),
+            routes: Routes::build(&methods),
+            roles: roles::load(&pool, &capabilities),
+            field_rules: FieldRules::load(&pool),
+            methods,
+            capabilities,
+            pool,
+        }
+    }
+
+    /// The descriptors.
+    pub fn pool(&self) -> &DescriptorPool {
+        &self.pool
+    }
+
+    /// All methods, by full name.
+    pub fn methods(&self) -> &[MethodInfo] {
+        &self.methods
+    }
+
+    /// The method at this position of the table.
+    pub fn method(&self, index: usize) -> &MethodInfo {
+        &self.methods[index]
+    }
+
+    /// The method of this full name.
+    pub fn by_full_name(&self, full_name: &str) -> Option<&MethodInfo> {
+        self.by_full_name.get(full_name).map(|index| &self.methods[*index])
+    }
+
+    /// The method of this gRPC path, `/<package>.<Service>/<Method>`.
+    pub fn by_grpc_path(&self, path: &str) -> Option<&MethodInfo> {
+        self.by_grpc_path.get(path).map(|index| &self.methods[*index])
+    }
+
+    /// The HTTP routes.
+    pub fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// The capabilities.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// The built-in roles.
+    pub fn built_in_roles(&self) -> &[BuiltInRole] {
+        &self.roles
+    }
+
+    /// The rules of request fields.
+    pub fn field_rules(&self) -> &FieldRules {
+        &self.field_rules
+    }
+
+    /// The contract's gaps, one line each: methods without a binding, scoped methods without a scope
+    /// field, mutations without an event. A golden file keeps the list from growing unseen.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
+        for method in &self.methods {
+            let mut gap = |what: &str| gaps.push(format!("{}: {what}", method.full_name));
+            if method.bindings.is_empty() {
+                gap("no binding");
+            }
+            let scoped = matches!(method.auth, Auth::Capabilities { unscoped: false, .. });
+            if scoped && method.scope_field.is_none() {
+                gap("scoped without a scope field");
+            }
+            if method.is_mutation() && method.event.is_none() {
+                gap("no event");
+            }
+        }
+        gaps
+    }
+}
+
+fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
+    let extension = options::extension(pool, "bowline.contract.v1.method_rules");
+    for file in pool.files() {
+        let Some(Value::List(rules)) = options::get(&file.options(), &extension) else { continue };
+        for rule in &rules {
+            let Value::Message(rule) = rule else { continue };
+            for name in options::texts(rule, "methods") {
+                let method = methods
+                    .iter_mut()
+                    .find(|method| method.full_name == name)
+                    .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
+                let own = options::text(rule, "own_subject_field");
+                let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
+                method.operator_only |= options::flag(rule, "operator_only");
+                method.empty_scope_allowed |= options::flag(rule, "empty_scope_allowed");
+                method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
+                method.max_request_bytes = (bytes > 0).then_some(bytes).or(method.max_request_bytes);
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The contract: descriptor set, generated types, and what is derived from them.
+//!
+//! `proto/` is the specification. [`Contract::load`] turns the embedded descriptor set into one
+//! immutable method table; routing, permissions, validation and documentation read it.
+//!
+//! To add a method: declare it in a file under `proto/` with its `google.api.http` binding, its
+//! `iam` option, an `iam_scope` field and, if it changes something, its `events` option. It is then
+//! routed on both transports and answers UNIMPLEMENTED until a handler is registered for the type
+//! that the build script generates, `<package>::rpc::<service>::<Method>`.
+
+mod capabilities;
+mod contract;
+mod method;
+mod options;
+mod print;
+mod roles;
+mod route;
+mod rules;
+mod template;
+
+/// Types generated from `proto/`.
+#[expect(
+    clippy::pedantic,
+    clippy::allow_attributes_without_reason,
+    clippy::allow_attributes,
+    missing_docs,
+    reason = "generated code"
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/generated.rs"));
+}
+
+pub use capabilities::{Capabilities, CapabilityFacts};
+pub use contract::{Contract, DESCRIPTOR_SET};
+pub use generated::{bowline, chainguard, google};
+pub use method::{ApiVersion, Auth, Body, EventRule, HttpBinding, MethodInfo, ToolHints, Verb};
+pub use print::{print_capabilities, print_packages};
+pub use roles::BuiltInRole;
+pub use route::{Match, Miss, Routes};
+pub use rules::{FieldRules, Violation};
+pub use template::Template;
+
+/// A method of the contract as a type: what a handler is registered for.
+pub trait Method: Send + Sync + 'static {
+    /// The request message.
+    type Request: prost::Message + Default + Clone + Send + Sync + 'static;
+    /// The response message.
+    type Response: prost::Message + Default + Send + Sync + 'static;
+    /// `<package>.<Service>.<Method>`.
+    const FULL_NAME: &'static str;
+}
+
+/// Short names of the packages that handlers use.
+pub mod v1 {
+    pub use crate::chainguard::platform::{advisory, auth, common, events, iam, libraries, oidc, ping, registry, tenant};
+    pub use crate::chainguard::platform::vulnerabilities::v1 as vulnerabilities;
+}
+
+/// Short names of the packages that handlers use.
+pub mod v2 {
+    pub use crate::chainguard::platform::advisory::v2 as advisory;
+    pub use crate::chainguard::platform::events::v2 as events;
+    pub use crate::chainguard::platform::iam::v2 as iam;
+    pub use crate::chainguard::platform::libraries::v2 as libraries;
+    pub use crate::chainguard::platform::ping::v2 as ping;
+    pub use crate::chainguard::platform::registry::v2 as registry;
+    pub use crate::chainguard::platform::vulnerabilities::v2 as vulnerabilities;
+}

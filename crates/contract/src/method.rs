@@ -1,0 +1,281 @@
+use bowline_core::CapabilitySet;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage, Value};
+
+use crate::capabilities::Capabilities;
+use crate::options;
+use crate::template::Template;
+
+/// The two manners of presenting one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ApiVersion {
+    /// Legacy, fully supported.
+    V1,
+    /// Current.
+    V2,
+}
+
+/// HTTP verbs that bindings use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the verbs of HTTP")]
+pub enum Verb {
+    Get,
+    Put,
+    Post,
+    Delete,
+    Patch,
+}
+
+impl Verb {
+    /// The verb as HTTP writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::Put => "PUT",
+            Verb::Post => "POST",
+            Verb::Delete => "DELETE",
+            Verb::Patch => "PATCH",
+        }
+    }
+}
+
+/// What the HTTP body fills.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing: a body is ignored, or read as a form.
+    None,
+    /// Every field that the path leaves over.
+    Whole,
+    /// One field of the request.
+    Field(String),
+}
+
+/// One way to reach a method over HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpBinding {
+    /// Verb.
+    pub verb: Verb,
+    /// Path template.
+    pub template: Template,
+    /// What the body fills.
+    pub body: Body,
+}
+
+/// Who may call a method.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// No option: the method authenticates by itself.
+    Own,
+    /// No token needed.
+    Public,
+    /// A valid token and these capabilities, all of them.
+    Capabilities {
+        /// The capabilities; empty for any valid token.
+        needed: CapabilitySet,
+        /// True where the result is narrowed to what the caller may see, false where the scope field is judged.
+        unscoped: bool,
+    },
+}
+
+/// The event of a successful call.
+#[derive(Clone, Debug)]
+pub struct EventRule {
+    /// CloudEvents type.
+    pub event_type: String,
+    /// Extension attributes that the event carries.
+    pub extensions: Vec<String>,
+    /// Whether subscriptions deliver it; otherwise it stays inside.
+    pub customer: bool,
+}
+
+/// How a method appears in a tool listing.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "the names are those of the option")]
+pub struct ToolHints {
+    pub description: String,
+    pub hidden: bool,
+    pub read_only: bool,
+    pub destructive: Option<bool>,
+    pub idempotent: bool,
+    pub open_world: Option<bool>,
+}
+
+/// Everything that the contract says of one method.
+#[derive(Debug)]
+pub struct MethodInfo {
+    /// Position in the method table.
+    pub index: usize,
+    /// `<package>.<Service>.<Method>`.
+    pub full_name: String,
+    /// `/<package>.<Service>/<Method>`.
+    pub grpc_path: String,
+    /// Request message.
+    pub input: MessageDescriptor,
+    /// Response message.
+    pub output: MessageDescriptor,
+    /// HTTP bindings; none for the contract's known gaps.
+    pub bindings: Vec<HttpBinding>,
+    /// Who may call.
+    pub auth: Auth,
+    /// Dotted path of the request field that names the scope.
+    pub scope_field: Option<String>,
+    /// The event of a successful call.
+    pub event: Option<EventRule>,
+    /// Tool hints, where the method has any.
+    pub tool: Option<ToolHints>,
+    /// Presentation.
+    pub version: ApiVersion,
+    /// Product domain, such as `iam`: also the domain of its errors.
+    pub domain: String,
+    /// Whether the answer is a stream.
+    pub server_streaming: bool,
+    /// Only the operator may call.
+    pub operator_only: bool,
+    /// Request field that must equal the caller's own subject.
+    pub own_subject_field: Option<String>,
+    /// Whether the scope may be empty: the root of the hierarchy.
+    pub empty_scope_allowed: bool,
+    /// Largest request in bytes, if the method has its own limit.
+    pub max_request_bytes: Option<u64>,
+}
+
+impl MethodInfo {
+    /// Whether the method changes something.
+    pub fn is_mutation(&self) -> bool {
+        self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
+    }
+
+    /// `<Service>.<Method>` for messages.
+    pub fn short_name(&self) -> &str {
+        let mut dots = self.full_name.rmatch_indices('.');
+        dots.next();
+        dots.next().map_or(&self.full_name, |(at, _)| &self.full_name[at + 1..])
+    }
+}
+
+/// The options that methods carry, looked up once.
+pub(crate) struct MethodOptions {
+    pub(crate) http: prost_reflect::ExtensionDescriptor,
+    pub(crate) iam: prost_reflect::ExtensionDescriptor,
+    pub(crate) iam_scope: prost_reflect::ExtensionDescriptor,
+    pub(crate) events: prost_reflect::ExtensionDescriptor,
+    pub(crate) mcp: prost_reflect::ExtensionDescriptor,
+}
+
+impl MethodOptions {
+    pub(crate) fn load(pool: &prost_reflect::DescriptorPool) -> MethodOptions {
+        MethodOptions {
+            http: options::extension(pool, "google.api.http"),
+            iam: options::extension(pool, "chainguard.annotations.iam"),
+            iam_scope: options::extension(pool, "chainguard.annotations.iam_scope"),
+            events: options::extension(pool, "chainguard.annotations.events"),
+            mcp: options::extension(pool, "chainguard.annotations.mcp"),
+        }
+    }
+
+    pub(crate) fn method(&self, index: usize, method: &MethodDescriptor, capabilities: &Capabilities) -> MethodInfo {
+        let method_options = method.options();
+        let service = method.parent_service();
+        let package = service.package_name();
+        MethodInfo {
+            index,
+            full_name: method.full_name().into(),
+            grpc_path: format!("/{}/{}", service.full_name(), method.name()),
+            input: method.input(),
+            output: method.output(),
+            bindings: self.bindings(&method_options),
+            auth: self.auth(&method_options, capabilities),
+            scope_field: self.scope_field(&method.input()),
+            event: self.event(&method_options),
+            tool: self.tool(&method_options),
+            version: if package.ends_with(".v2") || package.starts_with("bowline.") { ApiVersion::V2 } else { ApiVersion::V1 },
+            domain: domain(package).into(),
+            server_streaming: method.is_server_streaming(),
+            operator_only: false,
+            own_subject_field: None,
+            empty_scope_allowed: false,
+            max_request_bytes: None,
+        }
+    }
+
+    fn bindings(&self, method_options: &DynamicMessage) -> Vec<HttpBinding> {
+        let Some(Value::Message(rule)) = options::get(method_options, &self.http) else { return Vec::new() };
+        let mut bindings = vec![binding(&rule)];
+        let further = options::field(&rule, "additional_bindings");
+        for rule in further.as_ref().and_then(Value::as_list).unwrap_or(&[]) {
+            if let Value::Message(rule) = rule {
+                bindings.push(binding(rule));
+            }
+        }
+        bindings
+    }
+
+    fn auth(&self, method_options: &DynamicMessage, capabilities: &Capabilities) -> Auth {
+        let Some(Value::Message(iam)) = options::get(method_options, &self.iam) else { return Auth::Own };
+        if options::field(&iam, "disabled").is_some() {
+            return Auth::Public;
+        }
+        let Some(Value::Message(rules)) = options::field(&iam, "enabled") else { return Auth::Own };
+        let numbers = options::enum_numbers(&rules, "capabilities");
+        Auth::Capabilities {
+            needed: numbers.into_iter().filter_map(|n| capabilities.by_number(n)).map(|facts| facts.bit).collect(),
+            unscoped: options::flag(&rules, "unscoped"),
+        }
+    }
+
+    /// The path to the first field marked `iam_scope`; a marked message field leads to the marked field inside it.
+    fn scope_field(&self, message: &MessageDescriptor) -> Option<String> {
+        let marked = |field: &FieldDescriptor| {
+            options::get(&field.options(), &self.iam_scope).and_then(|flag| flag.as_bool()).unwrap_or(false)
+        };
+        let field = message.fields().find(marked)?;
+        match field.kind() {
+            Kind::Message(inner) => Some(format!("{}.{}", field.name(), self.scope_field(&inner)?)),
+            _ => Some(field.name().into()),
+        }
+    }
+
+    fn event(&self, method_options: &DynamicMessage) -> Option<EventRule> {
+        let Some(Value::Message(event)) = options::get(method_options, &self.events) else { return None };
+        Some(EventRule {
+            event_type: options::text(&event, "type"),
+            extensions: options::texts(&event, "extensions"),
+            customer: options::field(&event, "audience").and_then(|v| v.as_enum_number()) == Some(1),
+        })
+    }
+
+    fn tool(&self, method_options: &DynamicMessage) -> Option<ToolHints> {
+        let Some(Value::Message(hints)) = options::get(method_options, &self.mcp) else { return None };
+        Some(ToolHints {
+            description: options::text(&hints, "description"),
+            hidden: options::flag(&hints, "hidden"),
+            read_only: options::flag(&hints, "read_only"),
+            destructive: options::field(&hints, "destructive").and_then(|v| v.as_bool()),
+            idempotent: options::flag(&hints, "idempotent"),
+            open_world: options::field(&hints, "open_world").and_then(|v| v.as_bool()),
+        })
+    }
+}
+
+fn binding(rule: &DynamicMessage) -> HttpBinding {
+    let verbs = [("get", Verb::Get), ("put", Verb::Put), ("post", Verb::Post), ("delete", Verb::Delete), ("patch", Verb::Patch)];
+    let (verb, path) = verbs
+        .into_iter()
+        .find_map(|(name, verb)| {
+            let field = rule.descriptor().get_field_by_name(name)?;
+            rule.has_field(&field).then(|| (verb, options::text(rule, name)))
+        })
+        .expect("a binding has one of the five verbs");
+    let body = match options::text(rule, "body") {
+        text if text.is_empty() => Body::None,
+        text if text == "*" => Body::Whole,
+        text => Body::Field(text),
+    };
+    let template = Template::parse(&path).unwrap_or_else(|reason| panic!("template {path}: {reason}"));
+    HttpBinding { verb, template, body }
+}
+
+/// `chainguard.platform.iam.v2` and `chainguard.platform.iam` both are `iam`.
+fn domain(package: &str) -> &str {
+    let mut parts = package.split('.');
+    if package.starts_with("chainguard.platform.") { parts.nth(2).unwrap_or(package) } else { parts.nth(1).unwrap_or(package) }
+}

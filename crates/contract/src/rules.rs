@@ -1,0 +1,358 @@
+//! Judges request fields: `field_behavior`, enum ranges, and the string rules of `bowline.contract.v1`.
+//!
+//! Reads the wire bytes once; nothing is decoded into a message for it.
+
+use std::collections::{HashMap, HashSet};
+
+use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+use regex::Regex;
+
+use crate::options;
+
+/// What is wrong with one field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Dotted path in JSON names.
+    pub field: String,
+    /// What is wrong.
+    pub description: String,
+}
+
+/// The rules of every message of the contract, compiled.
+#[derive(Default)]
+pub struct FieldRules {
+    plans: Vec<Plan>,
+    by_message: HashMap<String, usize>,
+}
+
+/// What to look at in one message.
+#[derive(Default)]
+struct Plan {
+    fields: HashMap<u32, FieldPlan>,
+}
+
+struct FieldPlan {
+    json_name: String,
+    proto_name: String,
+    required: bool,
+    repeated: bool,
+    check: Check,
+}
+
+enum Check {
+    Nothing,
+    Text(Option<TextRule>),
+    Enum(HashSet<i32>),
+    Message(usize),
+}
+
+#[derive(Clone)]
+struct TextRule {
+    pattern: Option<Regex>,
+    shown_pattern: String,
+    min_characters: usize,
+    max_characters: usize,
+    not_empty: bool,
+    resource_name: bool,
+    uidp: bool,
+    max_elements: usize,
+}
+
+impl FieldRules {
+    pub(crate) fn load(pool: &DescriptorPool) -> FieldRules {
+        let mut texts = text_rules(pool);
+        let behavior = options::extension(pool, "google.api.field_behavior");
+        let messages: Vec<MessageDescriptor> = pool.all_messages().collect();
+        let by_message: HashMap<String, usize> =
+            messages.iter().enumerate().map(|(i, message)| (message.full_name().to_owned(), i)).collect();
+        let mut plans = Vec::with_capacity(messages.len());
+        for message in &messages {
+            let mut plan = Plan::default();
+            for field in message.fields() {
+                let behaviors = behaviors(&field.options(), &behavior);
+                if behaviors.contains(&OUTPUT_ONLY) {
+                    texts.remove(field.full_name());
+                    continue;
+                }
+                let check = check(&field, texts.remove(field.full_name()), &by_message);
+                plan.fields.insert(
+                    field.number(),
+                    FieldPlan {
+                        json_name: field.json_name().into(),
+                        proto_name: field.name().into(),
+                        required: behaviors.contains(&REQUIRED),
+                        repeated: field.is_list() || field.is_map(),
+                        check,
+                    },
+                );
+            }
+            plans.push(plan);
+        }
+        if let Some(unknown) = texts.keys().next() {
+            panic!("a field rule names {unknown}, which is no input field of the contract");
+        }
+        FieldRules { plans, by_message }
+    }
+
+    /// Judges a request. `resource` names the request field that holds the resource: violations inside it are
+    /// named relative to it. `mask` limits what is judged inside it to the fields that an update changes.
+    pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        if let Some(plan) = self.by_message.get(message) {
+            let scope = Scope { resource, mask, depth: 0 };
+            self.walk(*plan, wire, "", &scope, &mut violations);
+        }
+        violations
+    }
+
+    fn walk(&self, plan: usize, wire: &[u8], prefix: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
+        let plan = &self.plans[plan];
+        let mut seen: HashMap<u32, usize> = HashMap::new();
+        for (number, payload) in Fields(wire) {
+            let Some(field) = plan.fields.get(&number) else { continue };
+            if scope.is_masked_out(&field.proto_name) {
+                continue;
+            }
+            let path = if prefix.is_empty() { field.json_name.clone() } else { format!("{prefix}.{}", field.json_name) };
+            let count = seen.entry(number).or_default();
+            let shown = if field.repeated { format!("{path}[{count}]") } else { path };
+            if !matches!(payload, Payload::Empty) || field.repeated {
+                *count += 1;
+            }
+            self.judge_value(field, &payload, &shown, scope, violations);
+        }
+        for (number, field) in &plan.fields {
+            let count = seen.get(number).copied().unwrap_or(0);
+            if scope.is_masked_out(&field.proto_name) {
+                continue;
+            }
+            let path = if prefix.is_empty() { field.json_name.clone() } else { format!("{prefix}.{}", field.json_name) };
+            match &field.check {
+                Check::Text(Some(rule)) if field.repeated && rule.max_elements > 0 && count > rule.max_elements => {
+                    violations.push(Violation { field: path, description: format!("at most {} elements", rule.max_elements) });
+                }
+                Check::Text(Some(rule)) if count == 0 && rule.not_empty && scope.judges_absence(&field.proto_name) => {
+                    violations.push(required(path));
+                }
+                _ if count == 0 && field.required && scope.judges_absence(&field.proto_name) => {
+                    violations.push(required(path));
+                }
+                _ => {}
+            }
+        }
+        violations.sort_by(|a, b| a.field.cmp(&b.field));
+    }
+
+    fn judge_value(&self, field: &FieldPlan, payload: &Payload<'_>, path: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
+        match (&field.check, payload) {
+            (Check::Text(Some(rule)), Payload::Bytes(bytes)) => {
+                let text = String::from_utf8_lossy(bytes);
+                let name = path.rsplit('.').next().unwrap_or(path);
+                if let Some(description) = rule.judge(name, &text) {
+                    violations.push(Violation { field: path.into(), description });
+                }
+            }
+            (Check::Text(None), Payload::Bytes(bytes)) if bytes.contains(&0) => {
+                violations.push(Violation { field: path.into(), description: "must not contain the character U+0000".into() });
+            }
+            (Check::Enum(known), Payload::Varint(value)) if !known.contains(&(*value as i32)) => {
+                violations.push(Violation { field: path.into(), description: format!("unknown enum value {}", *value as i32) });
+            }
+            (Check::Enum(known), Payload::Bytes(packed)) if field.repeated => {
+                for value in packed_varints(packed).filter(|value| !known.contains(&(*value as i32))) {
+                    violations.push(Violation { field: path.into(), description: format!("unknown enum value {}", value as i32) });
+                }
+            }
+            (Check::Message(inner), Payload::Bytes(_) | Payload::Empty) => {
+                let bytes = if let Payload::Bytes(bytes) = payload { *bytes } else { &[] };
+                if scope.depth < MAX_DEPTH {
+                    let is_resource = scope.resource == Some(field.proto_name.as_str()) && scope.depth == 0;
+                    let prefix = if is_resource { "" } else { path };
+                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource), violations);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+const REQUIRED: i32 = 2;
+const OUTPUT_ONLY: i32 = 3;
+const MAX_DEPTH: u32 = 100;
+
+/// Where in the request the walk is.
+struct Scope<'a> {
+    resource: Option<&'a str>,
+    mask: Option<&'a [String]>,
+    depth: u32,
+}
+
+impl Scope<'_> {
+    fn inside(&self, is_resource: bool) -> Scope<'_> {
+        let mask = if self.depth == 0 && is_resource { self.mask } else { None };
+        Scope { resource: None, mask, depth: self.depth + 1 }
+    }
+
+    fn is_in_resource(&self) -> bool {
+        self.depth == 1 && self.mask.is_some()
+    }
+
+    fn is_masked_out(&self, field: &str) -> bool {
+        self.is_in_resource() && !self.names(field)
+    }
+
+    fn judges_absence(&self, field: &str) -> bool {
+        !self.is_in_resource() || self.names(field)
+    }
+
+    fn names(&self, field: &str) -> bool {
+        self.mask.unwrap_or(&[]).iter().any(|path| path == "*" || path.split('.').next() == Some(field))
+    }
+}
+
+fn required(field: String) -> Violation {
+    let name = field.rsplit('.').next().unwrap_or(&field).to_owned();
+    Violation { description: format!("{name} is required"), field }
+}
+
+impl TextRule {
+    fn judge(&self, name: &str, text: &str) -> Option<String> {
+        if text.is_empty() {
+            return self.not_empty.then(|| format!("{name} is required"));
+        }
+        if text.contains('\0') {
+            return Some("must not contain the character U+0000".into());
+        }
+        if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+            return Some(format!("{name} must match \"{}\"", self.shown_pattern));
+        }
+        let characters = text.chars().count();
+        if characters < self.min_characters || (self.max_characters > 0 && characters > self.max_characters) {
+            return Some(match self.min_characters {
+                0 => format!("{name} must have at most {} characters", self.max_characters),
+                min => format!("{name} must have {min} to {} characters", self.max_characters),
+            });
+        }
+        if self.resource_name && is_reserved_name(text) {
+            return Some(format!(
+                "{name} must not be \".\" or \"..\", begin or end with a space, or look like part of a UIDP (16 or 40 hexadecimal characters)"
+            ));
+        }
+        if self.uidp && !bowline_core::Uidp::is_valid(text) {
+            return Some(format!("{name} {}", bowline_core::UidpError));
+        }
+        None
+    }
+}
+
+fn is_reserved_name(text: &str) -> bool {
+    let is_segment = matches!(text.len(), bowline_core::SEGMENT_LENGTH | bowline_core::ROOT_LENGTH)
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_segment || text == "." || text == ".." || text.starts_with(' ') || text.ends_with(' ')
+}
+
+fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
+    let extension = options::extension(pool, "bowline.contract.v1.field_rules");
+    let mut rules = HashMap::new();
+    for file in pool.files() {
+        let Some(Value::List(list)) = options::get(&file.options(), &extension) else { continue };
+        for rule in &list {
+            let Value::Message(rule) = rule else { continue };
+            for field in options::texts(rule, "fields") {
+                assert!(rules.insert(field.clone(), text_rule(rule)).is_none(), "{field} has two rules");
+            }
+        }
+    }
+    rules
+}
+
+fn text_rule(rule: &DynamicMessage) -> TextRule {
+    let pattern = options::text(rule, "pattern");
+    let shown = options::text(rule, "shown_pattern");
+    TextRule {
+        pattern: (!pattern.is_empty()).then(|| Regex::new(&pattern).unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))),
+        shown_pattern: if shown.is_empty() { pattern } else { shown },
+        min_characters: options::number(rule, "min_characters") as usize,
+        max_characters: options::number(rule, "max_characters") as usize,
+        not_empty: options::flag(rule, "not_empty"),
+        resource_name: options::flag(rule, "resource_name"),
+        uidp: options::flag(rule, "uidp"),
+        max_elements: options::number(rule, "max_elements") as usize,
+    }
+}
+
+fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::ExtensionDescriptor) -> Vec<i32> {
+    match options::get(field_options, extension) {
+        Some(Value::List(list)) => list.iter().filter_map(Value::as_enum_number).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<String, usize>) -> Check {
+    match field.kind() {
+        Kind::String => Check::Text(rule),
+        Kind::Enum(descriptor) => Check::Enum(descriptor.values().map(|value| value.number()).collect()),
+        Kind::Message(inner) if !inner.full_name().starts_with("google.protobuf.") => Check::Message(by_message[inner.full_name()]),
+        _ => Check::Nothing,
+    }
+}
+
+/// One field's payload on the wire.
+enum Payload<'a> {
+    Varint(u64),
+    Bytes(&'a [u8]),
+    /// A zero scalar or an empty string: proto3 does not tell it from absence.
+    Empty,
+    Other,
+}
+
+/// Walks the fields of a message; stops silently at damage, which the decoder reports.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u32, Payload<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = varint(&mut self.0)?;
+        let payload = match key & 7 {
+            0 => match varint(&mut self.0)? {
+                0 => Payload::Empty,
+                value => Payload::Varint(value),
+            },
+            1 => take(&mut self.0, 8).map(|_| Payload::Other)?,
+            2 => {
+                let length = usize::try_from(varint(&mut self.0)?).ok()?;
+                match take(&mut self.0, length)? {
+                    [] => Payload::Empty,
+                    bytes => Payload::Bytes(bytes),
+                }
+            }
+            5 => take(&mut self.0, 4).map(|_| Payload::Other)?,
+            _ => return None,
+        };
+        Some((u32::try_from(key >> 3).ok()?, payload))
+    }
+}
+
+fn packed_varints(mut bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    std::iter::from_fn(move || varint(&mut bytes))
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..70).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f).checked_shl(shift)?;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (head, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(head)
+}

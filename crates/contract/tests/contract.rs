@@ -1,0 +1,113 @@
+//! The contract against its golden copies. `UPDATE_GOLDEN=1` writes them anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use bowline_contract::{Auth, Contract, print_capabilities, print_packages};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the switch that rewrites golden files")]
+fn check_golden(name: &str, actual: &str) {
+    if std::env::var("UPDATE_GOLDEN").is_ok() {
+        std::fs::write(golden(name), actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(golden(name)).unwrap_or_default();
+    assert!(expected == actual, "{name} differs from its golden copy; UPDATE_GOLDEN=1 rewrites it");
+}
+
+fn printed() -> BTreeMap<String, String> {
+    let contract = Contract::load();
+    let mut files = print_packages(&contract);
+    files.insert("capabilities.tsv".into(), print_capabilities(&contract));
+    files
+}
+
+#[test]
+fn the_printed_contract_is_golden() {
+    for (name, text) in printed() {
+        check_golden(&name, &text);
+    }
+}
+
+#[test]
+fn the_gaps_are_known() {
+    check_golden("gaps.txt", &(Contract::load().gaps().join("\n") + "\n"));
+}
+
+#[test]
+fn there_are_226_methods_of_the_platform_and_every_one_is_documented() {
+    let contract = Contract::load();
+    let platform = contract.methods().iter().filter(|m| m.full_name.starts_with("chainguard.platform.")).count();
+    assert_eq!(platform, 226);
+    for file in contract.pool().files().filter(|file| !file.package_name().starts_with("google.protobuf")) {
+        let proto = file.file_descriptor_proto();
+        let info = proto.source_code_info.as_ref().unwrap();
+        for location in &info.location {
+            assert!(!location.leading_comments().contains("Undocumented"), "{}: {:?}", file.name(), location.path);
+        }
+    }
+}
+
+#[test]
+fn capability_bits_fit_and_are_unique() {
+    let contract = Contract::load();
+    let bits: BTreeSet<u32> = contract.capabilities().iter().map(|facts| facts.bit).collect();
+    assert_eq!(bits.len(), contract.capabilities().iter().count());
+    assert!(bits.iter().all(|bit| *bit < 256));
+}
+
+#[test]
+fn built_in_roles_are_complete() {
+    let contract = Contract::load();
+    let roles = contract.built_in_roles();
+    assert_eq!(roles.len(), 24);
+    let internal = contract.capabilities().internal_only();
+    for role in roles {
+        assert!(!role.description.is_empty() && bowline_core::Uidp::is_valid(&role.uid), "{}", role.name);
+        let internal = contract.capabilities().names(&role.capabilities.intersection(&internal));
+        assert!(internal.is_empty() || role.name == "owner", "{} holds {internal:?}", role.name);
+    }
+    let size = |name: &str| roles.iter().find(|role| role.name == name).unwrap().capabilities.bits().count();
+    assert_eq!((size("owner"), size("editor"), size("viewer"), size("console_viewer")), (138 + 8, 62, 51, 45));
+    assert_eq!((size("registry.pull"), size("registry.push"), size("apk.pull")), (10, 20, 3));
+}
+
+#[test]
+fn every_route_leads_to_its_method() {
+    let contract = Contract::load();
+    for method in contract.methods() {
+        for binding in &method.bindings {
+            let path = fill(&binding.template.to_string());
+            let found = contract.routes().find(Some(binding.verb), &path);
+            let found = found.unwrap_or_else(|miss| panic!("{path}: {miss:?}"));
+            assert_eq!(contract.method(found.method).full_name, method.full_name, "{} {path}", binding.verb.name());
+        }
+    }
+}
+
+/// Puts a value in place of every variable.
+fn fill(template: &str) -> String {
+    let mut path = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (variable, tail) = after.split_once('}').unwrap();
+        path += before;
+        path += if variable.ends_with("**") { "0123/4567" } else { "one" };
+        rest = tail;
+    }
+    path + rest
+}
+
+#[test]
+fn scope_fields_lead_to_strings() {
+    let contract = Contract::load();
+    let find = |name: &str| contract.by_full_name(name).unwrap().scope_field.clone();
+    assert_eq!(find("chainguard.platform.iam.v2.GroupsService.UpdateGroup").as_deref(), Some("group.uid"));
+    assert_eq!(find("chainguard.platform.iam.Groups.Update").as_deref(), Some("id"));
+    assert_eq!(find("chainguard.platform.iam.v2.GroupsService.ListGroups"), None);
+    let public = contract.methods().iter().filter(|m| matches!(m.auth, Auth::Public)).count();
+    assert!(public >= 6, "{public}");
+}

@@ -1,0 +1,320 @@
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// The result of anything that can fail towards a caller.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// gRPC status codes, with their HTTP twins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+#[expect(missing_docs, reason = "the names are those of the gRPC specification")]
+pub enum Code {
+    Cancelled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    /// The HTTP status that carries the code.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Code::Cancelled => 499,
+            Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => 400,
+            Code::DeadlineExceeded => 504,
+            Code::NotFound => 404,
+            Code::AlreadyExists | Code::Aborted => 409,
+            Code::PermissionDenied => 403,
+            Code::ResourceExhausted => 429,
+            Code::Unimplemented => 501,
+            Code::Unavailable => 503,
+            Code::Unauthenticated => 401,
+            Code::Unknown | Code::Internal | Code::DataLoss => 500,
+        }
+    }
+
+    /// The code's name as the specification writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Cancelled => "CANCELLED",
+            Code::Unknown => "UNKNOWN",
+            Code::InvalidArgument => "INVALID_ARGUMENT",
+            Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Code::NotFound => "NOT_FOUND",
+            Code::AlreadyExists => "ALREADY_EXISTS",
+            Code::PermissionDenied => "PERMISSION_DENIED",
+            Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Code::FailedPrecondition => "FAILED_PRECONDITION",
+            Code::Aborted => "ABORTED",
+            Code::OutOfRange => "OUT_OF_RANGE",
+            Code::Unimplemented => "UNIMPLEMENTED",
+            Code::Internal => "INTERNAL",
+            Code::Unavailable => "UNAVAILABLE",
+            Code::DataLoss => "DATA_LOSS",
+            Code::Unauthenticated => "UNAUTHENTICATED",
+        }
+    }
+}
+
+/// Why a call failed, for programs. docs/ERRORS.md lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "docs/ERRORS.md is their documentation")]
+pub enum Reason {
+    InvalidArgument,
+    PageTokenInvalid,
+    PageTokenExpired,
+    Unauthenticated,
+    TokenExpired,
+    TokenInvalid,
+    PermissionDenied,
+    NotFound,
+    AlreadyExists,
+    FailedPrecondition,
+    QuotaExceeded,
+    RateLimited,
+    RequestTooLarge,
+    DeadlineExceeded,
+    Aborted,
+    Unimplemented,
+    Unavailable,
+    Internal,
+}
+
+impl Reason {
+    /// The gRPC code of the reason.
+    pub fn code(self) -> Code {
+        match self {
+            Reason::InvalidArgument | Reason::PageTokenInvalid | Reason::PageTokenExpired => Code::InvalidArgument,
+            Reason::Unauthenticated | Reason::TokenExpired | Reason::TokenInvalid => Code::Unauthenticated,
+            Reason::PermissionDenied => Code::PermissionDenied,
+            Reason::NotFound => Code::NotFound,
+            Reason::AlreadyExists => Code::AlreadyExists,
+            Reason::FailedPrecondition => Code::FailedPrecondition,
+            Reason::QuotaExceeded | Reason::RateLimited | Reason::RequestTooLarge => Code::ResourceExhausted,
+            Reason::DeadlineExceeded => Code::DeadlineExceeded,
+            Reason::Aborted => Code::Aborted,
+            Reason::Unimplemented => Code::Unimplemented,
+            Reason::Unavailable => Code::Unavailable,
+            Reason::Internal => Code::Internal,
+        }
+    }
+
+    /// The reason as `ErrorInfo` carries it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::PageTokenInvalid => "PAGE_TOKEN_INVALID",
+            Reason::PageTokenExpired => "PAGE_TOKEN_EXPIRED",
+            Reason::TokenExpired => "TOKEN_EXPIRED",
+            Reason::TokenInvalid => "TOKEN_INVALID",
+            Reason::QuotaExceeded => "QUOTA_EXCEEDED",
+            Reason::RateLimited => "RATE_LIMITED",
+            Reason::RequestTooLarge => "REQUEST_TOO_LARGE",
+            other => other.code().name(),
+        }
+    }
+}
+
+/// One wrong request field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldViolation {
+    /// Path of the field, as the caller spells it.
+    pub field: String,
+    /// What is wrong with it.
+    pub description: String,
+}
+
+/// One condition that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreconditionViolation {
+    /// Kind of condition, such as `RESOURCE_NOT_EMPTY`.
+    pub kind: &'static str,
+    /// The resource that the condition is on.
+    pub subject: String,
+    /// What to do.
+    pub description: String,
+}
+
+/// One reached limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaViolation {
+    /// What the limit is on.
+    pub subject: String,
+    /// The limit and what to do.
+    pub description: String,
+}
+
+/// A typed detail, in the vocabulary of `google.rpc`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// The wrong fields, all at once.
+    BadRequest(Vec<FieldViolation>),
+    /// The resource that the error is about.
+    Resource {
+        /// Type, such as `iam.chainguard.dev/Group`.
+        kind: &'static str,
+        /// UIDP or name, as the caller gave it.
+        name: String,
+        /// What is wrong with it.
+        description: String,
+    },
+    /// The conditions that did not hold.
+    Precondition(Vec<PreconditionViolation>),
+    /// The reached limits.
+    Quota(Vec<QuotaViolation>),
+    /// When to try again.
+    RetryAfter(Duration),
+    /// Facts for `ErrorInfo.metadata`.
+    Metadata(BTreeMap<&'static str, String>),
+}
+
+/// The one error towards callers: a reason, a sentence that says what to do, details, and a private source.
+///
+/// The message and the details are public; the source goes to the log only.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    reason: Reason,
+    message: Cow<'static, str>,
+    details: Vec<Detail>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error without details.
+    pub fn new(reason: Reason, message: impl Into<Cow<'static, str>>) -> Error {
+        Error(Box::new(Inner { reason, message: message.into(), details: Vec::new(), source: None }))
+    }
+
+    /// Wrong fields, all at once. The message lists them.
+    pub fn invalid(violations: Vec<FieldViolation>) -> Error {
+        let list: Vec<String> =
+            violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
+        Error::new(Reason::InvalidArgument, format!("Invalid argument: {}", list.join("; ")))
+            .with(Detail::BadRequest(violations))
+    }
+
+    /// One wrong field.
+    pub fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Error {
+        Error::invalid(vec![FieldViolation { field: field.into(), description: description.into() }])
+    }
+
+    /// Nothing is there, and the caller may know.
+    pub fn not_found(kind: &'static str, name: impl Into<String>) -> Error {
+        let name = name.into();
+        let what = kind.rsplit('/').next().unwrap_or(kind).to_lowercase();
+        Error::new(Reason::NotFound, format!("Not found: {what} \"{name}\" does not exist")).with(Detail::Resource {
+            kind,
+            name,
+            description: format!("the {what} does not exist"),
+        })
+    }
+
+    /// The name is taken.
+    pub fn already_exists(kind: &'static str, name: impl Into<String>) -> Error {
+        let name = name.into();
+        let what = kind.rsplit('/').next().unwrap_or(kind).to_lowercase();
+        Error::new(Reason::AlreadyExists, format!("Already exists: there is a {what} \"{name}\" here already"))
+            .with(Detail::Resource { kind, name, description: format!("a {what} of this name exists here") })
+    }
+
+    /// Something else stands in the way.
+    pub fn precondition(kind: &'static str, subject: impl Into<String>, description: impl Into<String>) -> Error {
+        let description = description.into();
+        Error::new(Reason::FailedPrecondition, format!("Precondition failed: {description}")).with(
+            Detail::Precondition(vec![PreconditionViolation { kind, subject: subject.into(), description }]),
+        )
+    }
+
+    /// A limit on the number of resources is reached.
+    pub fn quota(subject: impl Into<String>, description: impl Into<String>) -> Error {
+        let description = description.into();
+        Error::new(Reason::QuotaExceeded, format!("Quota exceeded: {description}"))
+            .with(Detail::Quota(vec![QuotaViolation { subject: subject.into(), description }]))
+    }
+
+    /// The caller may not do this.
+    pub fn permission_denied(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(Reason::PermissionDenied, message)
+    }
+
+    /// A defect of ours; the source goes to the log.
+    pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::new(Reason::Internal, "Internal error: the request id identifies it in the server's log")
+            .because(source)
+    }
+
+    /// A dependency is away; trying again later helps.
+    pub fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::new(Reason::Unavailable, "Unavailable: the storage does not answer at the moment; try again")
+            .with(Detail::RetryAfter(Duration::from_secs(1)))
+            .because(source)
+    }
+
+    /// Adds a detail.
+    pub fn with(mut self, detail: Detail) -> Error {
+        self.0.details.push(detail);
+        self
+    }
+
+    /// Adds the private source.
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Why, for programs.
+    pub fn reason(&self) -> Reason {
+        self.0.reason
+    }
+
+    /// The gRPC code.
+    pub fn code(&self) -> Code {
+        self.0.reason.code()
+    }
+
+    /// What was wrong and what to do, for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The typed details.
+    pub fn details(&self) -> &[Detail] {
+        &self.0.details
+    }
+
+    /// When the caller should try again, if the error says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.details.iter().find_map(|detail| match detail {
+            Detail::RetryAfter(delay) => Some(*delay),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
+    }
+}

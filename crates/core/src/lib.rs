@@ -1,0 +1,16 @@
+//! The vocabulary of Bowline, without input or output: identifiers, capability sets, errors, time.
+//!
+//! Everything here is plain data and pure functions. A new word belongs here when two crates need it
+//! and neither owns it; a word that only one crate uses stays there.
+
+mod capability_set;
+mod clock;
+mod error;
+mod range;
+mod uidp;
+
+pub use capability_set::CapabilitySet;
+pub use clock::{Clock, Micros, SystemClock};
+pub use error::{Code, Detail, Error, FieldViolation, PreconditionViolation, QuotaViolation, Reason, Result};
+pub use range::{UidRange, intersect, merge};
+pub use uidp::{ROOT_LENGTH, SEGMENT_LENGTH, Uidp, UidpError};

@@ -1,0 +1,328 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use bowline_contract::{Auth, Contract, MethodInfo};
+use bowline_core::{CapabilitySet, Clock, Detail, Error, FieldViolation, Reason, Result, Uidp};
+use bowline_store::{Db, ReadTx, Value};
+use bowline_transcode::Tables;
+use bytes::Bytes;
+
+use crate::authenticate::Authenticator;
+use crate::call::{Authorized, Call, Context, Open, Transport};
+use crate::grants::{Grants, GrantsCache};
+use crate::handlers::{Handler, Handlers};
+use crate::mask::{self, Mask};
+use crate::page::PageKey;
+use crate::principal::Principal;
+use crate::rate_limit::RateLimits;
+use crate::record;
+use crate::settings::Settings;
+
+/// How a call went: the answer, and what the access log says of it.
+pub struct Outcome {
+    /// The encoded response.
+    pub result: Result<Bytes>,
+    /// Who called; empty for nobody.
+    pub principal: String,
+    /// The place that was judged; empty if none was.
+    pub scope: String,
+}
+
+/// Everything that the path of a call needs.
+pub struct Pipeline {
+    /// The contract.
+    pub contract: Arc<Contract>,
+    /// Reads fields from encoded requests.
+    pub tables: Arc<Tables>,
+    /// The storage.
+    pub db: Db,
+    /// Verifies tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// What the operator configured.
+    pub settings: Arc<Settings>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Authenticates page tokens.
+    pub page_key: Arc<PageKey>,
+    /// The handlers.
+    pub handlers: Handlers,
+    /// Limits.
+    pub limits: RateLimits,
+    grants: Arc<GrantsCache>,
+}
+
+impl Pipeline {
+    /// Puts the parts together.
+    #[expect(clippy::too_many_arguments, reason = "the one place that takes every part")]
+    pub fn new(
+        contract: Arc<Contract>,
+        tables: Arc<Tables>,
+        db: Db,
+        authenticator: Arc<Authenticator>,
+        settings: Arc<Settings>,
+        clock: Arc<dyn Clock>,
+        page_key: PageKey,
+        handlers: Handlers,
+        limits: RateLimits,
+    ) -> Pipeline {
+        Pipeline {
+            contract,
+            tables,
+            db,
+            authenticator,
+            settings,
+            clock,
+            page_key: Arc::new(page_key),
+            handlers,
+            limits,
+            grants: Arc::default(),
+        }
+    }
+
+    /// Takes a call to its end.
+    pub async fn dispatch(&self, call: Call) -> Outcome {
+        let info = self.contract.method(call.method);
+        let mut outcome = Outcome { result: Ok(Bytes::new()), principal: String::new(), scope: String::new() };
+        if let Some(scope) = info.scope_field.as_deref() {
+            let id = self.tables.message(info.input.full_name());
+            let value = id.and_then(|id| self.tables.read_string(id, &call.payload, scope).ok().flatten());
+            outcome.scope = value.map(std::borrow::Cow::into_owned).unwrap_or_default();
+        }
+        outcome.result = self.run(call, info, &mut outcome.principal).await;
+        outcome
+    }
+
+    async fn run(&self, call: Call, info: &MethodInfo, caller: &mut String) -> Result<Bytes> {
+        let now = self.clock.now();
+        let principal = match info.auth {
+            Auth::Own | Auth::Public => {
+                self.limits.count_address(call.peer)?;
+                Principal::Anonymous
+            }
+            Auth::Capabilities { .. } => {
+                let principal =
+                    self.authenticator.authenticate(call.bearer.as_deref(), &[&self.settings.api_audience], now)?;
+                self.limits.count_principal(principal.subject())?;
+                principal
+            }
+        };
+        principal.subject().clone_into(caller);
+        let payload = call.payload;
+        let context = Arc::new(Context {
+            contract: self.contract.clone(),
+            settings: self.settings.clone(),
+            method: call.method,
+            principal,
+            bearer: call.bearer,
+            peer: call.peer,
+            request_id: call.request_id,
+            transport: call.transport,
+            present: call.present,
+            now,
+            seed: bowline_authn::wrap::random_bytes(),
+            drawn: AtomicU32::new(0),
+            page_key: self.page_key.clone(),
+        });
+        let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload };
+        match self.handlers.get(gate.context.method).cloned() {
+            Some(Handler::Open(handler)) => handler(Open::new(gate.payload.clone(), gate.context.clone())).await,
+            Some(Handler::Read(handler)) => {
+                self.db
+                    .read(move |tx| {
+                        Box::pin(async move {
+                            let authorized = gate.pass(tx).await?;
+                            handler(tx, &authorized).await
+                        })
+                    })
+                    .await
+            }
+            Some(Handler::Write(handler)) => {
+                let gate = Arc::new(gate);
+                self.db
+                    .write(move |tx| {
+                        let (gate, handler) = (gate.clone(), handler.clone());
+                        Box::pin(async move {
+                            let authorized = gate.pass(tx).await?;
+                            let changed = handler(tx, &authorized).await?;
+                            record::record(tx, &gate.context, &changed.changes, changed.event.as_ref()).await?;
+                            Ok(changed.response)
+                        })
+                    })
+                    .await
+            }
+            None => self.unimplemented(info, gate).await,
+        }
+    }
+
+    /// A method without a handler still asks who calls and whether they may.
+    async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
+        if matches!(info.auth, Auth::Capabilities { .. }) {
+            self.db
+                .read(move |tx| Box::pin(async move { gate.pass(tx).await.map(|_| ()) }))
+                .await?;
+        }
+        Err(Error::new(
+            Reason::Unimplemented,
+            format!("Unimplemented: this server does not offer {} yet", info.short_name()),
+        ))
+    }
+}
+
+/// What stands between a call and its handler.
+struct Gate {
+    tables: Arc<Tables>,
+    grants: Arc<GrantsCache>,
+    context: Arc<Context>,
+    payload: Bytes,
+}
+
+impl Gate {
+    /// Authorizes, then validates; both in the snapshot that the handler works in.
+    async fn pass(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
+        let context = &self.context;
+        let info = context.info();
+        let grants = self.grants.load(tx, &context.principal, context.now).await?;
+        if info.operator_only && !grants.is_operator() {
+            return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
+        }
+        self.judge_own_subject(info)?;
+        let Auth::Capabilities { needed, unscoped } = info.auth else {
+            return Err(Error::internal("a method without a permission came to the gate"));
+        };
+        let mut scope = None;
+        if let Some(field) = info.scope_field.as_deref().filter(|_| !unscoped) {
+            let place = self.scope(tx, info, field, &grants).await?;
+            require(&context.contract, &grants, place.as_str(), &needed)?;
+            scope = Some(place);
+        }
+        let mask = self.validate(info)?;
+        let mut authorized = Authorized::new(self.payload.clone(), context.clone(), grants, scope, needed);
+        authorized.mask = mask.map(Arc::new);
+        Ok(authorized)
+    }
+
+    /// Where the contract says that the caller itself is the resource, the request must name the caller.
+    fn judge_own_subject(&self, info: &MethodInfo) -> Result<()> {
+        let Some(field) = info.own_subject_field.as_deref() else { return Ok(()) };
+        let value = self.read(info, field)?;
+        if !Uidp::is_valid(&value) {
+            return Err(Error::invalid_field(field, bowline_core::UidpError.to_string()));
+        }
+        if value == self.context.principal.subject() {
+            return Ok(());
+        }
+        Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
+    }
+
+    /// The judged place. Its shape is judged before the permission: a malformed id is no secret.
+    async fn scope(&self, tx: &mut ReadTx, info: &MethodInfo, field: &str, grants: &Grants) -> Result<Uidp> {
+        let value = self.read(info, field)?;
+        if let Ok(uidp) = Uidp::parse(&value) {
+            return Ok(uidp);
+        }
+        let shown = json_path(info, field);
+        if value.is_empty() {
+            return Err(Error::invalid_field(&shown, format!("{} is required", last(&shown))));
+        }
+        if let Some(uidp) = self.organization_by_name(tx, field, &value, grants).await? {
+            return Ok(uidp);
+        }
+        Err(Error::invalid_field(&shown, format!("{} {}", last(&shown), bowline_core::UidpError)))
+    }
+
+    /// A parent may be the name of a verified organization that the caller may list.
+    async fn organization_by_name(&self, tx: &mut ReadTx, field: &str, name: &str, grants: &Grants) -> Result<Option<Uidp>> {
+        if !matches!(field, "parent" | "parent_id" | "group") || name.contains(['/', '\0']) {
+            return Ok(None);
+        }
+        let sql = "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified";
+        let found = tx.query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from)).await?;
+        let groups_list = self.context.contract.capabilities().by_name("groups.list").map(|facts| facts.bit);
+        let listed = groups_list.map(CapabilitySet::of_bit).unwrap_or(CapabilitySet::ALL);
+        Ok(found.filter(|uid| grants.allows(uid, &listed)).and_then(|uid| Uidp::parse(&uid).ok()))
+    }
+
+    fn read(&self, info: &MethodInfo, field: &str) -> Result<String> {
+        let id = self.tables.message(info.input.full_name());
+        let id = id.ok_or_else(|| Error::internal("the request's message has no table"))?;
+        match self.tables.read_string(id, &self.payload, field) {
+            Ok(value) => Ok(value.map(std::borrow::Cow::into_owned).unwrap_or_default()),
+            Err(error) => Err(Error::invalid_field(error.field, error.message)),
+        }
+    }
+
+    /// Judges the fields, and the update mask if the method has one.
+    fn validate(&self, info: &MethodInfo) -> Result<Option<Mask>> {
+        let resource = mask::resource_of(info);
+        let mask = match (&resource, info.input.get_field_by_name("update_mask")) {
+            (Some((field, message)), Some(mask_field)) => Some(self.mask(info, field, message, mask_field.number())?),
+            _ => None,
+        };
+        let judged = mask.as_ref().filter(|mask| !mask.is_whole()).map(Mask::paths);
+        let violations = self.context.contract.field_rules().judge(
+            info.input.full_name(),
+            &self.payload,
+            resource.as_ref().map(|(field, _)| field.as_str()),
+            judged,
+        );
+        if violations.is_empty() {
+            return Ok(mask);
+        }
+        let violations = violations.into_iter().map(|v| FieldViolation { field: v.field, description: v.description });
+        Err(Error::invalid(violations.collect()))
+    }
+
+    fn mask(&self, info: &MethodInfo, field: &str, message: &prost_reflect::MessageDescriptor, number: u32) -> Result<Mask> {
+        let decoded = prost_reflect::DynamicMessage::decode(info.input.clone(), self.payload.clone())
+            .map_err(|error| Error::new(Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}")))?;
+        if decoded.has_field_by_number(number) {
+            let value = decoded.get_field_by_number(number);
+            let paths = value.as_ref().and_then(|value| value.as_message()).and_then(|mask| {
+                let paths = mask.get_field_by_name("paths")?;
+                Some(paths.as_list()?.iter().filter_map(|path| path.as_str().map(String::from)).collect::<Vec<_>>())
+            });
+            let paths = paths.unwrap_or_default();
+            if !paths.is_empty() {
+                return mask::judge_explicit(message, paths);
+            }
+        }
+        if let (Transport::Rest, Some(present)) = (self.context.transport, &self.context.present) {
+            return Ok(mask::derive(message, present.iter().cloned()));
+        }
+        let resource = decoded.get_field_by_name(field);
+        let wire = resource.as_ref().and_then(|value| value.as_message()).map(prost::Message::encode_to_vec);
+        Ok(mask::derive(message, mask::populated(message, &wire.unwrap_or_default())))
+    }
+}
+
+/// Refuses if the grants lack any of these at the place, naming what is missing.
+pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed: &CapabilitySet) -> Result<()> {
+    let missing = needed.difference(&grants.at(place));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names = contract.capabilities().names(&missing).join(", ");
+    let metadata = BTreeMap::from([("capability", names.clone()), ("scope", place.to_owned())]);
+    Err(Error::permission_denied(format!("Permission denied: the caller lacks {names} at {place}"))
+        .with(Detail::Metadata(metadata)))
+}
+
+/// A dotted path in JSON names, relative to the resource.
+fn json_path(info: &MethodInfo, path: &str) -> String {
+    let mut message = Some(info.input.clone());
+    let mut names = Vec::new();
+    for part in path.split('.') {
+        let field = message.as_ref().and_then(|message| message.get_field_by_name(part));
+        names.push(field.as_ref().map_or(part.to_owned(), |field| field.json_name().to_owned()));
+        message = field.and_then(|field| field.kind().as_message().cloned());
+    }
+    if names.len() > 1 {
+        names.remove(0);
+    }
+    names.join(".")
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}

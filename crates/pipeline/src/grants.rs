@@ -1,0 +1,283 @@
+//! What a caller may do where, read from the store in the same snapshot as the decision.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
+use bowline_store::{Engine, ReadTx, Row, Value, WriteTx};
+
+use crate::principal::{Narrowing, OPERATOR, Principal};
+
+/// The capabilities of one caller by group, with what the token leaves of them.
+#[derive(Clone, Debug)]
+pub struct Grants {
+    direct: Arc<Direct>,
+    narrowing: Narrowing,
+}
+
+/// What the store says of an identity: the part that does not depend on the token.
+#[derive(Debug, Default)]
+struct Direct {
+    operator: bool,
+    by_group: HashMap<Box<str>, CapabilitySet>,
+    /// When the identity ends, if it does.
+    expires_at: Option<Micros>,
+}
+
+impl Grants {
+    /// Nobody's: no capability anywhere.
+    pub fn none() -> Grants {
+        Grants { direct: Arc::default(), narrowing: Narrowing::default() }
+    }
+
+    /// Grants from bindings; what tests and benchmarks build.
+    pub fn from_bindings(bindings: impl IntoIterator<Item = (String, CapabilitySet)>, narrowing: Narrowing) -> Grants {
+        let mut direct = Direct::default();
+        for (group, capabilities) in bindings {
+            direct.add(&group, &capabilities);
+        }
+        Grants { direct: Arc::new(direct), narrowing }
+    }
+
+    /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
+    pub fn at(&self, scope: &str) -> CapabilitySet {
+        let scopes = &self.narrowing.scopes;
+        if !scopes.is_empty() && !scopes.iter().any(|allowed| allowed.contains(scope)) {
+            return CapabilitySet::EMPTY;
+        }
+        self.narrow(self.held_at(scope))
+    }
+
+    /// Whether the caller holds all of these there.
+    pub fn allows(&self, scope: &str, needed: &CapabilitySet) -> bool {
+        self.at(scope).contains(needed)
+    }
+
+    fn held_at(&self, scope: &str) -> CapabilitySet {
+        if self.direct.operator {
+            return CapabilitySet::ALL;
+        }
+        let mut held = CapabilitySet::EMPTY;
+        let mut place = Some(scope);
+        while let Some(uid) = place {
+            if let Some(capabilities) = self.direct.by_group.get(uid) {
+                held = held.union(capabilities);
+            }
+            place = uid.rsplit_once('/').map(|(parent, _)| parent);
+        }
+        held
+    }
+
+    fn narrow(&self, held: CapabilitySet) -> CapabilitySet {
+        self.narrowing.capabilities.map_or(held, |left| held.intersection(&left))
+    }
+
+    /// The parts of the hierarchy where the caller holds all of these; sorted and disjoint.
+    pub fn visible(&self, needed: &CapabilitySet) -> Vec<UidRange> {
+        let everywhere = if self.direct.operator {
+            let held = self.narrow(CapabilitySet::ALL);
+            if held.contains(needed) { vec![UidRange::all()] } else { Vec::new() }
+        } else {
+            let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
+            merge(groups.map(|group| UidRange::subtree(group)).collect())
+        };
+        if self.narrowing.scopes.is_empty() {
+            return everywhere;
+        }
+        let scopes = merge(self.narrowing.scopes.iter().map(UidRange::of).collect());
+        intersect(&everywhere, &scopes)
+    }
+
+    /// Whether the caller holds all of these at the place, above it or anywhere below it.
+    pub fn sees_around(&self, scope: &str, needed: &CapabilitySet) -> bool {
+        let around = [UidRange::subtree(scope)];
+        self.allows(scope, needed) || !intersect(&self.visible(needed), &around).is_empty()
+    }
+
+    /// Groups with a binding of the caller's own, with what the binding gives; at most `limit`, in order.
+    pub fn direct(&self, limit: usize) -> Vec<(&str, CapabilitySet)> {
+        let mut groups: Vec<_> =
+            self.direct.by_group.iter().map(|(group, set)| (&**group, self.narrow(*set))).collect();
+        groups.sort_by_key(|(group, _)| *group);
+        groups.truncate(limit);
+        groups
+    }
+
+    /// Whether the operator calls.
+    pub fn is_operator(&self) -> bool {
+        self.direct.operator
+    }
+}
+
+impl Direct {
+    fn add(&mut self, group: &str, capabilities: &CapabilitySet) {
+        let held = self.by_group.entry(group.into()).or_default();
+        *held = held.union(capabilities);
+    }
+}
+
+/// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
+/// that the same snapshot shows.
+#[derive(Default)]
+pub(crate) struct GrantsCache {
+    entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
+}
+
+/// Callers remembered at once; past it the cache starts anew.
+const CACHED_CALLERS: usize = 20_000;
+
+const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
+
+const BINDINGS: &str = "
+SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
+FROM identities i
+LEFT JOIN role_bindings b ON b.identity = i.uid
+LEFT JOIN roles r ON r.uid = b.role
+WHERE i.uid = $1";
+
+impl GrantsCache {
+    /// The grants of the caller in this snapshot.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the identity is gone, deactivated or past its end.
+    pub(crate) async fn load(&self, tx: &mut ReadTx, principal: &Principal, now: Micros) -> Result<Grants> {
+        let Some(token) = principal.token() else { return Ok(Grants::none()) };
+        let narrowing = token.narrowing.clone();
+        if principal.is_operator() {
+            return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
+        }
+        let direct = match tx.engine() {
+            Engine::Sqlite => self.validated(tx, principal.subject()).await?,
+            // Reading a revision there costs the round trip that the bindings cost.
+            Engine::Postgres => read_direct(tx, principal.subject()).await?.map(Arc::new),
+        };
+        let alive = direct.filter(|direct| direct.expires_at.is_none_or(|end| now < end));
+        let direct = alive.ok_or_else(|| {
+            Error::new(
+                Reason::Unauthenticated,
+                "Unauthenticated: the token's identity does not exist, has expired or is deactivated; sign in again",
+            )
+        })?;
+        Ok(Grants { direct, narrowing })
+    }
+
+    async fn validated(&self, tx: &mut ReadTx, subject: &str) -> Result<Option<Arc<Direct>>> {
+        let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
+        if let Some((known, direct)) = self.lock().get(subject) {
+            if *known == revision {
+                return Ok(Some(direct.clone()));
+            }
+        }
+        let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else { return Ok(None) };
+        let mut entries = self.lock();
+        if entries.len() >= CACHED_CALLERS {
+            entries.clear();
+        }
+        entries.insert(subject.into(), (revision, direct.clone()));
+        Ok(Some(direct))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Arc<Direct>)>> {
+        self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
+    struct Line {
+        expires_at: Option<Micros>,
+        deactivated: bool,
+        group: Option<String>,
+        capabilities: Option<Vec<u8>>,
+    }
+    let line = |row: &Row<'_>| {
+        Ok::<_, Error>(Line {
+            expires_at: row.opt_int(0)?,
+            deactivated: row.bool(1)?,
+            group: row.opt_text(2)?,
+            capabilities: row.opt_bytes(3)?,
+        })
+    };
+    let lines = tx.query(BINDINGS, &[Value::from(subject)], line).await?;
+    let Some(first) = lines.first() else { return Ok(None) };
+    if first.deactivated {
+        return Ok(None);
+    }
+    let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
+    for line in &lines {
+        if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
+            let set = CapabilitySet::from_bytes(bytes)
+                .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
+            direct.add(group, &set);
+        }
+    }
+    Ok(Some(direct))
+}
+
+/// The grants of an identity as the store has them, without a token's narrowing; absent if it is gone or deactivated.
+pub async fn load_grants(tx: &mut ReadTx, subject: &str) -> Result<Option<Grants>> {
+    if subject == OPERATOR {
+        let direct = Direct { operator: true, ..Direct::default() };
+        return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
+    }
+    let direct = read_direct(tx, subject).await?;
+    Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
+}
+
+/// Says that a permission changed: every write to bindings, roles or identities calls it.
+pub async fn iam_changed(tx: &mut WriteTx) -> Result<()> {
+    // PostgreSQL reads the bindings at every call; a shared row would make writers collide there.
+    if tx.engine() == Engine::Sqlite {
+        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[]).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bowline_core::Uidp;
+    use proptest::prelude::*;
+
+    const ROOT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn place(levels: &[u8]) -> String {
+        let mut uidp = Uidp::parse(ROOT).unwrap();
+        for level in levels {
+            uidp = uidp.child_from([*level; 8]);
+        }
+        uidp.as_str().into()
+    }
+
+    fn places() -> impl Strategy<Value = String> {
+        proptest::collection::vec(0u8..3, 0..4).prop_map(|levels| place(&levels))
+    }
+
+    fn sets() -> impl Strategy<Value = CapabilitySet> {
+        proptest::collection::vec(0u32..4, 0..3).prop_map(|bits| bits.into_iter().collect())
+    }
+
+    proptest! {
+        /// The visible ranges hold exactly the places where the decision is yes.
+        #[test]
+        fn visible_agrees_with_allows(
+            bindings in proptest::collection::vec((places(), sets()), 0..6),
+            capabilities in proptest::option::of(sets()),
+            scopes in proptest::collection::vec(places(), 0..3),
+            needed in sets().prop_filter("something is needed", |set| !set.is_empty()),
+            asked in places(),
+        ) {
+            let scopes: Vec<_> = scopes.iter().map(|scope| Uidp::parse(scope).unwrap()).collect();
+            let grants = Grants::from_bindings(bindings.clone(), Narrowing { capabilities, scopes: scopes.clone() });
+            let ranges = grants.visible(&needed);
+            let visible = ranges.iter().any(|range| range.contains(&asked));
+            prop_assert_eq!(visible, grants.allows(&asked, &needed));
+
+            let held = bindings.iter()
+                .filter(|(group, _)| Uidp::parse(group).unwrap().contains(&asked))
+                .fold(CapabilitySet::EMPTY, |held, (_, set)| held.union(set));
+            let left = capabilities.map_or(held, |set| held.intersection(&set));
+            let inside = scopes.is_empty() || scopes.iter().any(|scope| scope.contains(&asked));
+            prop_assert_eq!(grants.allows(&asked, &needed), inside && left.contains(&needed));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+use std::sync::Arc;
+
+use bowline_contract::{Auth, Contract, Method};
+use bowline_core::{Error, Result};
+use bowline_store::{BoxFuture, ReadTx, WriteTx};
+use bytes::Bytes;
+use prost::Message;
+
+use crate::call::{Authorized, Open};
+use crate::changed::Changed;
+
+pub(crate) type ReadFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
+pub(crate) type WriteFn =
+    dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
+pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
+
+#[derive(Clone)]
+pub(crate) enum Handler {
+    Read(Arc<ReadFn>),
+    Write(Arc<WriteFn>),
+    Open(Arc<OpenFn>),
+}
+
+/// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
+pub struct Handlers {
+    contract: Arc<Contract>,
+    table: Vec<Option<Handler>>,
+}
+
+impl Handlers {
+    /// No handler yet.
+    pub fn new(contract: Arc<Contract>) -> Handlers {
+        let table = vec![None; contract.methods().len()];
+        Handlers { contract, table }
+    }
+
+    /// Registers a handler that only reads.
+    pub fn read<M: Method>(
+        mut self,
+        handler: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<M::Response>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::Read(Arc::new(move |tx, call| {
+                let handler = handler.clone();
+                Box::pin(async move {
+                    let typed = call.with_request(decode::<M::Request>(call.request())?);
+                    Ok(handler(tx, &typed).await?.encode_to_vec().into())
+                })
+            })),
+        );
+        self
+    }
+
+    /// Registers a handler that changes something.
+    pub fn write<M: Method>(
+        mut self,
+        handler: impl for<'a> Fn(&'a mut WriteTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<Changed<M::Response>>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::Write(Arc::new(move |tx, call| {
+                let handler = handler.clone();
+                Box::pin(async move {
+                    let typed = call.with_request(decode::<M::Request>(call.request())?);
+                    Ok(handler(tx, &typed).await?.map(|response| response.encode_to_vec().into()))
+                })
+            })),
+        );
+        self
+    }
+
+    /// Registers a handler of a method that is public or authenticates by itself.
+    pub fn open<M: Method>(
+        mut self,
+        handler: impl Fn(Open<M::Request>) -> BoxFuture<'static, Result<M::Response>> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.put::<M>(
+            false,
+            Handler::Open(Arc::new(move |call| {
+                let handler = handler.clone();
+                Box::pin(async move { Ok(handler(call.decoded()?).await?.encode_to_vec().into()) })
+            })),
+        );
+        self
+    }
+
+    /// # Panics
+    /// The registration contradicts the contract: a defect that every start shows.
+    fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
+        let method = self.contract.by_full_name(M::FULL_NAME);
+        let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
+        let has_permission = matches!(method.auth, Auth::Capabilities { .. });
+        assert_eq!(has_permission, needs_permission, "{} is registered as the wrong kind of handler", M::FULL_NAME);
+        let place = &mut self.table[method.index];
+        assert!(place.is_none(), "{} has two handlers", M::FULL_NAME);
+        *place = Some(handler);
+    }
+
+    pub(crate) fn get(&self, method: usize) -> Option<&Handler> {
+        self.table[method].as_ref()
+    }
+
+    /// Whether the method at this position of the table has a handler.
+    pub fn implements(&self, method: usize) -> bool {
+        self.table[method].is_some()
+    }
+}
+
+pub(crate) fn decode<T: Message + Default>(payload: &Bytes) -> Result<T> {
+    T::decode(payload.clone()).map_err(|error| {
+        Error::new(bowline_core::Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}"))
+    })
+}
+
+impl Open<Bytes> {
+    fn decoded<T: Message + Default>(self) -> Result<Open<T>> {
+        let request = decode(self.request())?;
+        Ok(self.with(request))
+    }
+}

@@ -1,0 +1,37 @@
+//! The one path of every call: authenticate, limit, authorize, validate, handle in one transaction, record.
+//!
+//! Transports turn what they receive into a [`Call`] and give it to [`Pipeline::dispatch`]; handlers
+//! are registered with [`Handlers`] for a method type of the contract and receive an [`Authorized`]
+//! request, which only this crate can make.
+//!
+//! To add a handler: write `async fn(tx: &mut WriteTx, call: &Authorized<Request>) -> Result<Changed<Response>>`
+//! (or `ReadTx` and `Result<Response>` for a read) and register it. What it must check itself is only
+//! what the contract cannot say: that a grant does not exceed the caller's own capabilities
+//! ([`Authorized::require_all`]), and, for unscoped methods, where the caller may look
+//! ([`Authorized::visible`]).
+
+mod authenticate;
+mod call;
+mod changed;
+mod dispatch;
+mod grants;
+mod handlers;
+mod mask;
+mod page;
+mod principal;
+mod rate_limit;
+mod record;
+mod settings;
+
+pub use authenticate::{Authenticator, OwnKeys};
+pub use call::{Authorized, Call, Open, Transport};
+pub use changed::{Change, Changed, EventBody, Image};
+pub use dispatch::{Outcome, Pipeline};
+pub use grants::{Grants, iam_changed, load_grants};
+pub use handlers::Handlers;
+pub use mask::Mask;
+pub use page::{Cursor, Direction, Page, PageKey, PageRequest};
+pub use principal::{Narrowing, OPERATOR, Principal};
+pub use rate_limit::RateLimits;
+pub use record::{Actor, record_audit};
+pub use settings::{OrganizationCreators, Settings};

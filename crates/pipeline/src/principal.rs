@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use bowline_core::{CapabilitySet, Micros, Uidp};
+
+/// The operator's fixed subject: whoever holds the data directory, or the database and its keys.
+pub const OPERATOR: &str = "0000000000000000000000000000000000000000";
+
+/// What a token was narrowed to when it was made.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Narrowing {
+    /// The only capabilities left, if the token names any.
+    pub capabilities: Option<CapabilitySet>,
+    /// The only groups left, each with what is below; empty for all.
+    pub scopes: Vec<Uidp>,
+}
+
+impl Narrowing {
+    /// Whether anything is taken away.
+    pub fn is_narrow(&self) -> bool {
+        self.capabilities.is_some() || !self.scopes.is_empty()
+    }
+}
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub enum Principal {
+    /// Nobody: no token, or one that a public method does not look at.
+    Anonymous,
+    /// Holder of a token of ours.
+    Token(Arc<TokenFacts>),
+}
+
+/// What a verified token says of its holder.
+#[derive(Clone, Debug)]
+pub struct TokenFacts {
+    /// The identity.
+    pub subject: Uidp,
+    /// Our issuer.
+    pub issuer: String,
+    /// The audiences.
+    pub audiences: Vec<String>,
+    /// When the token was made, in microseconds.
+    pub issued_at: Micros,
+    /// When the token ends, in microseconds.
+    pub expires_at: Micros,
+    /// E-mail address, of people.
+    pub email: Option<String>,
+    /// What the token was narrowed to.
+    pub narrowing: Narrowing,
+    /// Claims of the token that was exchanged for this one.
+    pub actor: Option<serde_json::Value>,
+}
+
+impl Principal {
+    /// The identity's UIDP, empty for nobody.
+    pub fn subject(&self) -> &str {
+        self.token().map_or("", |facts| facts.subject.as_str())
+    }
+
+    /// The token's facts, absent for nobody.
+    pub fn token(&self) -> Option<&TokenFacts> {
+        match self {
+            Principal::Anonymous => None,
+            Principal::Token(facts) => Some(facts),
+        }
+    }
+
+    /// Whether this is the operator.
+    pub fn is_operator(&self) -> bool {
+        self.subject() == OPERATOR
+    }
+}

@@ -1,0 +1,101 @@
+//! The audit log and the outbox: rows in the transaction of the change, or none at all.
+
+use bowline_contract::EventRule;
+use bowline_core::{Micros, Result};
+use bowline_store::{Value, WriteTx};
+use serde_json::json;
+
+use crate::call::Context;
+use crate::changed::{Change, EventBody, Image};
+
+/// Who did something, for the audit log.
+#[derive(Clone, Debug)]
+pub struct Actor<'a> {
+    /// UIDP of the identity.
+    pub subject: &'a str,
+    /// Id of the request.
+    pub request_id: &'a str,
+    /// Full name of the method, or the name of a command.
+    pub method: &'a str,
+}
+
+const INSERT_AUDIT: &str = "
+INSERT INTO audit (at, org, actor, method, request_id, kind, resource, before_type, before_image, after_type, after_image)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+
+const INSERT_OUTBOX: &str = "
+INSERT INTO outbox (at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+
+/// Appends one row to the audit log.
+pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
+    fn parts(image: Option<&Image>) -> (Option<&str>, Option<&[u8]>) {
+        (image.map(|image| image.type_name.as_str()), image.map(|image| image.bytes.as_slice()))
+    }
+    let (before_type, before) = parts(change.before.as_ref());
+    let (after_type, after) = parts(change.after.as_ref());
+    let params = [
+        Value::Int(at),
+        Value::Text(root(&change.uid)),
+        Value::Text(actor.subject),
+        Value::Text(actor.method),
+        Value::Text(actor.request_id),
+        Value::Text(change.kind),
+        Value::Text(&change.uid),
+        Value::OptText(before_type),
+        Value::OptBytes(before),
+        Value::OptText(after_type),
+        Value::OptBytes(after),
+    ];
+    tx.execute(INSERT_AUDIT, &params).await?;
+    Ok(())
+}
+
+/// Appends everything that a call changed, and its event.
+pub(crate) async fn record(
+    tx: &mut WriteTx,
+    context: &Context,
+    changes: &[Change],
+    event: Option<&EventBody>,
+) -> Result<()> {
+    let info = context.info();
+    let actor = Actor {
+        subject: context.principal.subject(),
+        request_id: &context.request_id,
+        method: &info.full_name,
+    };
+    for change in changes {
+        record_audit(tx, context.now, &actor, change).await?;
+    }
+    if let (Some(rule), Some(event)) = (&info.event, event) {
+        record_event(tx, context, rule, event).await?;
+    }
+    Ok(())
+}
+
+async fn record_event(tx: &mut WriteTx, context: &Context, rule: &EventRule, event: &EventBody) -> Result<()> {
+    let act = context.principal.token().and_then(|token| token.actor.clone()).unwrap_or_else(|| json!({}));
+    let actor = json!({ "subject": context.principal.subject(), "act": act }).to_string();
+    let extensions: serde_json::Map<String, serde_json::Value> =
+        event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+    let extensions = serde_json::Value::Object(extensions).to_string();
+    let params = [
+        Value::Int(context.now),
+        Value::Text(&rule.event_type),
+        Value::Bool(rule.customer),
+        Value::Text(root(&event.subject)),
+        Value::Text(&event.group),
+        Value::Text(&event.subject),
+        Value::Text(&context.info().full_name),
+        Value::Text(&actor),
+        Value::Text(&extensions),
+        Value::Text(&event.body.type_name),
+        Value::Bytes(&event.body.bytes),
+    ];
+    tx.execute(INSERT_OUTBOX, &params).await?;
+    Ok(())
+}
+
+fn root(uid: &str) -> &str {
+    uid.split('/').next().unwrap_or(uid)
+}

@@ -1,0 +1,33 @@
+/// Who may create an organization (a root group).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OrganizationCreators {
+    /// Only the operator.
+    #[default]
+    Operator,
+    /// Any signed-in caller, who becomes its owner.
+    Anyone,
+}
+
+/// What the operator configured and handlers need to know. Immutable while the server runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Public address of the API, without a final slash.
+    pub base_url: String,
+    /// Public address of the token exchange: our issuer.
+    pub auth_url: String,
+    /// Audience of API tokens.
+    pub api_audience: String,
+    /// Audience of registry tokens: the registry host.
+    pub registry_audience: String,
+    /// Audience of library tokens: the libraries URL.
+    pub libraries_audience: String,
+    /// Who may create organizations.
+    pub organizations: OrganizationCreators,
+}
+
+impl Settings {
+    /// The audiences that a token may be asked for.
+    pub fn audiences(&self) -> [&str; 3] {
+        [&self.api_audience, &self.registry_audience, &self.libraries_audience]
+    }
+}

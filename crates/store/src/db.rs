@@ -1,0 +1,83 @@
+//! The database handle.
+
+use std::path::Path;
+
+use futures_util::future::BoxFuture;
+
+use crate::error::StoreError;
+use crate::postgres::{Postgres, PostgresOptions};
+use crate::sqlite::{Sqlite, SqliteOptions};
+use crate::tx::{ReadTx, WriteTx};
+
+/// Which engine stores the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Engine {
+    /// The embedded engine.
+    Sqlite,
+    /// A PostgreSQL server.
+    Postgres,
+}
+
+/// A database; clones share it.
+#[derive(Clone)]
+pub struct Db(pub(crate) Backend);
+
+#[derive(Clone)]
+pub(crate) enum Backend {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Db {
+    /// Opens or creates (mode 0600) a SQLite file. Other processes may have it
+    /// open too; SQLite's own locks arbitrate.
+    pub async fn open_sqlite(path: &Path, options: SqliteOptions) -> Result<Db, StoreError> {
+        Ok(Db(Backend::Sqlite(Sqlite::open(path, options).await?)))
+    }
+
+    /// Connects to PostgreSQL. TLS is not built in: `sslmode=require` is refused.
+    pub async fn open_postgres(url: &str, options: PostgresOptions) -> Result<Db, StoreError> {
+        Ok(Db(Backend::Postgres(Postgres::open(url, &options).await?)))
+    }
+
+    /// Which engine stores the data.
+    pub fn engine(&self) -> Engine {
+        match self.0 {
+            Backend::Sqlite(_) => Engine::Sqlite,
+            Backend::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Runs `f` on one snapshot. On SQLite it runs inline on the calling thread
+    /// and is polled once, so every statement in it must be bounded.
+    pub async fn read<T: Send, E: From<StoreError> + Send>(
+        &self,
+        f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.read(f),
+            Backend::Postgres(postgres) => postgres.read(f).await,
+        }
+    }
+
+    /// Runs `f` in a transaction and answers once that is durable. `f` may run
+    /// more than once, and runs to its end even if this future is dropped.
+    pub async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.write(f).await,
+            Backend::Postgres(postgres) => postgres.write(f).await,
+        }
+    }
+
+    /// Finishes the queued writes, checkpoints and disconnects. Later calls on
+    /// any clone fail as unavailable.
+    pub async fn close(&self) {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.close().await,
+            Backend::Postgres(postgres) => postgres.close(),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Schema migrations.
+
+use crate::db::{Backend, Db};
+use crate::error::{ErrorKind, StoreError};
+use crate::tx::{Inner, WriteTx};
+
+/// One step of the schema, in two texts because types, identity columns and
+/// collations differ. Each may hold several statements.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// Its place in the order; versions only grow.
+    pub version: i64,
+    /// What it does, for people.
+    pub name: &'static str,
+    /// The text for SQLite.
+    pub sqlite: &'static str,
+    /// The text for PostgreSQL.
+    pub postgres: &'static str,
+}
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)";
+const RECORD_SQLITE: &str = "INSERT INTO schema_migrations (version, name, applied_at)
+    VALUES ($1, $2, CAST(unixepoch('subsec') * 1000000 AS INTEGER))";
+const RECORD_POSTGRES: &str = "INSERT INTO schema_migrations (version, name, applied_at)
+    VALUES ($1, $2, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))";
+
+/// Any number does that nothing else in the database uses: "bowline" in ASCII.
+const LOCK: &str = "SELECT pg_advisory_lock(27707106428284517)";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(27707106428284517)";
+
+impl Db {
+    /// Applies what is missing, all of it or nothing, under a lock; returns how
+    /// many were applied. Refuses a database newer than the program.
+    pub async fn migrate(&self, migrations: &[Migration]) -> Result<u32, StoreError> {
+        if !migrations.is_sorted_by(|a, b| a.version < b.version) {
+            return Err(StoreError::bug("migration versions must grow"));
+        }
+        let migrations = migrations.to_vec();
+        match &self.0 {
+            // The write group's BEGIN IMMEDIATE is the lock.
+            Backend::Sqlite(sqlite) => {
+                sqlite
+                    .write(move |tx| {
+                        let migrations = migrations.clone();
+                        Box::pin(async move { apply(tx, &migrations).await })
+                    })
+                    .await
+            }
+            Backend::Postgres(postgres) => {
+                let postgres = postgres.clone();
+                // The lock comes before the transaction: one that waited for a lock
+                // inside would look at the schema as it was before the wait.
+                let task = tokio::spawn(async move {
+                    let tx = postgres.connect().await?;
+                    tx.execute_batch("SET statement_timeout = 0").await?;
+                    tx.execute_batch(LOCK).await?;
+                    tx.execute_batch("BEGIN").await?;
+                    let mut tx = WriteTx::new(Inner::Postgres(tx));
+                    let applied = apply(&mut tx, &migrations).await?;
+                    // Dropping the connection on an error above gives up the lock as well.
+                    if let Some(tx) = tx.into_postgres() {
+                        tx.execute_batch("COMMIT").await?;
+                        tx.execute_batch("RESET statement_timeout").await?;
+                        tx.finish(UNLOCK).await?;
+                    }
+                    Ok(applied)
+                });
+                task.await
+                    .unwrap_or_else(|_| Err(StoreError::bug("the migration panicked")))
+            }
+        }
+    }
+}
+
+async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreError> {
+    let on_sqlite = matches!(tx.inner, Inner::Sqlite(_));
+    tx.execute_batch(TABLE).await?;
+    let applied: Vec<i64> = tx
+        .query(
+            "SELECT version FROM schema_migrations ORDER BY version",
+            &[],
+            |row| row.int(0),
+        )
+        .await?;
+    let known = migrations.last().map_or(0, |last| last.version);
+    if let Some(newest) = applied.last().filter(|newest| **newest > known) {
+        return Err(StoreError::new(
+            ErrorKind::Unavailable,
+            format!(
+                "the database is newer than this program: it is at schema version {newest}, \
+                 the program knows up to {known}; run the newer release, or restore a backup"
+            ),
+        ));
+    }
+    let prefix = migrations.iter().map(|migration| migration.version);
+    if !prefix.take(applied.len()).eq(applied.iter().copied()) {
+        return Err(StoreError::new(
+            ErrorKind::Unavailable,
+            format!("the database has schema versions {applied:?}, which this program does not know in that order"),
+        ));
+    }
+    let missing = &migrations[applied.len()..];
+    for migration in missing {
+        let (text, record) = if on_sqlite {
+            (migration.sqlite, RECORD_SQLITE)
+        } else {
+            (migration.postgres, RECORD_POSTGRES)
+        };
+        tx.execute_batch(text).await?;
+        tx.execute(record, &[migration.version.into(), migration.name.into()])
+            .await?;
+        tracing::info!(
+            version = migration.version,
+            name = migration.name,
+            "schema migrated"
+        );
+    }
+    Ok(missing.len() as u32)
+}

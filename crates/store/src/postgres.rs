@@ -1,0 +1,297 @@
+//! The server engine: a pool, explicit transactions, retries.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use futures_util::future::BoxFuture;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, NoTls};
+use tracing::Instrument;
+
+use crate::error::{ErrorKind, StoreError, chain};
+use crate::tx::{Inner, ReadTx, WriteTx};
+use crate::value::Value;
+
+/// How the PostgreSQL pool is set up; the default fits a server.
+#[derive(Clone, Debug)]
+pub struct PostgresOptions {
+    /// The most connections this process opens.
+    pub max_connections: usize,
+    /// How long a call waits for a free connection.
+    pub pool_timeout: Duration,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long one statement may run before the server stops it; zero: for ever.
+    pub statement_timeout: Duration,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 16,
+            pool_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
+/// How often a write is tried in all.
+const MAX_TRIES: u32 = 30;
+
+#[derive(Clone)]
+pub(crate) struct Postgres {
+    pool: Pool,
+}
+
+impl Postgres {
+    pub(crate) async fn open(url: &str, options: &PostgresOptions) -> Result<Self, StoreError> {
+        let mut config = Config::from_str(url).map_err(|error| {
+            let message = format!("the PostgreSQL URL does not parse: {}", chain(&error));
+            StoreError::bug(message).with_source(error)
+        })?;
+        match config.get_ssl_mode() {
+            SslMode::Disable | SslMode::Prefer => {}
+            _ => {
+                return Err(StoreError::bug(
+                    "the PostgreSQL URL demands TLS (sslmode), which this build does not \
+                     support; use sslmode=disable over a unix socket or a private network",
+                ));
+            }
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(options.connect_timeout);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("bowline");
+        }
+        // `synchronous_commit` may be off by a server's default; an acknowledged write is durable.
+        let settings = format!(
+            "{} -c statement_timeout={} -c synchronous_commit=on",
+            config.get_options().unwrap_or_default(),
+            options.statement_timeout.as_millis()
+        );
+        config.options(settings.trim());
+        let manager = Manager::from_config(
+            config,
+            NoTls,
+            ManagerConfig {
+                recycling_method: RecyclingMethod::Fast,
+            },
+        );
+        let pool = Pool::builder(manager)
+            .max_size(options.max_connections.max(1))
+            .wait_timeout(Some(options.pool_timeout))
+            .create_timeout(Some(options.connect_timeout))
+            .runtime(deadpool_postgres::Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::bug(error.to_string()))?;
+        let opened = Self { pool };
+        opened.connect().await?.finish("SELECT 1").await?;
+        Ok(opened)
+    }
+
+    /// A connection that is not in a transaction yet, but guarded like one.
+    pub(crate) async fn connect(&self) -> Result<PgTx, StoreError> {
+        match self.pool.get().await {
+            Ok(client) => Ok(PgTx {
+                client: Some(client),
+            }),
+            Err(error) => {
+                let kind = match &error {
+                    // Wrong password, no such database: time may cure it, a retry does not hurt.
+                    PoolError::Backend(_) | PoolError::Timeout(_) | PoolError::Closed => {
+                        ErrorKind::Unavailable
+                    }
+                    _ => ErrorKind::Bug,
+                };
+                let message = format!("no PostgreSQL connection: {}", chain(&error));
+                Err(StoreError::new(kind, message).with_source(error))
+            }
+        }
+    }
+
+    /// Pooled connections may have died unnoticed (a server restart), so a BEGIN
+    /// that finds its connection closed tries another one.
+    async fn begin(&self, begin: &'static str) -> Result<PgTx, StoreError> {
+        let mut tries = self.pool.status().max_size + 1;
+        loop {
+            let tx = self.connect().await?;
+            match tx.execute_batch(begin).await {
+                Ok(()) => return Ok(tx),
+                Err(error) if error.kind() == ErrorKind::Unavailable && tries > 1 => tries -= 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) async fn read<T: Send, E: From<StoreError> + Send>(
+        &self,
+        f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>> + Send,
+    ) -> Result<T, E> {
+        let mut tx = ReadTx::new(Inner::Postgres(self.begin(BEGIN_READ).await?));
+        let outcome = f(&mut tx).await;
+        if let Inner::Postgres(tx) = tx.inner {
+            // Nothing to lose: COMMIT of an aborted transaction rolls back.
+            let _ = tx.finish("COMMIT").await;
+        }
+        outcome
+    }
+
+    /// In a task of its own, so that a caller who gives up does not leave the
+    /// outcome to chance.
+    pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        mut f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        let this = self.clone();
+        let task = async move {
+            for attempt in 1..=MAX_TRIES {
+                match this.attempt(&mut f).await {
+                    Attempt::Done(outcome) => return outcome,
+                    Attempt::Conflict => {
+                        tracing::debug!(attempt, "serialization failure, trying again");
+                        tokio::time::sleep(backoff(attempt)).await;
+                    }
+                }
+            }
+            let message = format!("gave up after {MAX_TRIES} serialization failures");
+            Err(StoreError::unavailable(message).into())
+        };
+        match tokio::spawn(task.in_current_span()).await {
+            Ok(outcome) => outcome,
+            Err(error) if error.is_panic() => {
+                Err(StoreError::bug("a transaction closure panicked").into())
+            }
+            Err(_) => Err(StoreError::unavailable("the runtime is shutting down").into()),
+        }
+    }
+
+    async fn attempt<T: Send, E: From<StoreError> + Send>(
+        &self,
+        f: &mut (impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send),
+    ) -> Attempt<T, E> {
+        let mut tx = match self.begin(BEGIN_WRITE).await {
+            Ok(tx) => WriteTx::new(Inner::Postgres(tx)),
+            Err(error) => return Attempt::Done(Err(error.into())),
+        };
+        let outcome = f(&mut tx).await;
+        let conflict = |error: &StoreError| error.kind() == ErrorKind::Serialization;
+        let conflicted = tx.failure().is_some_and(conflict);
+        // A transaction with a failed statement cannot commit.
+        let outcome = match (outcome, tx.swallowed()) {
+            (Ok(_), Some(error)) => Err(error.into()),
+            (outcome, _) => outcome,
+        };
+        let Some(tx) = tx.into_postgres() else {
+            return Attempt::Done(outcome);
+        };
+        match outcome {
+            Ok(value) => match tx.finish("COMMIT").await {
+                Ok(()) => Attempt::Done(Ok(value)),
+                Err(error) if conflict(&error) => Attempt::Conflict,
+                Err(error) => Attempt::Done(Err(error.into())),
+            },
+            Err(error) => {
+                let _ = tx.finish("ROLLBACK").await;
+                if conflicted {
+                    Attempt::Conflict
+                } else {
+                    Attempt::Done(Err(error))
+                }
+            }
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+}
+
+enum Attempt<T, E> {
+    Done(Result<T, E>),
+    Conflict,
+}
+
+/// Full jitter under a doubling bound of 2 ms to 256 ms.
+fn backoff(attempt: u32) -> Duration {
+    let bound = 1000_u64 << attempt.min(8);
+    // The only randomness in the standard library: a hasher's keys.
+    let random = RandomState::new().build_hasher().finish();
+    Duration::from_micros(random % bound)
+}
+
+/// A connection inside a transaction. Unless `finish` returned it, dropping it
+/// closes the connection, so that it never goes back to the pool half way.
+pub(crate) struct PgTx {
+    client: Option<Object>,
+}
+
+impl PgTx {
+    fn client(&self) -> Result<&Object, StoreError> {
+        self.client
+            .as_ref()
+            .ok_or_else(|| StoreError::bug("the transaction has ended"))
+    }
+
+    pub(crate) async fn query(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.query(&statement, &borrowed(params)).await?)
+    }
+
+    pub(crate) async fn execute(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let client = self.client()?;
+        let statement = client.prepare_cached(sql).await?;
+        Ok(client.execute(&statement, &borrowed(params)).await?)
+    }
+
+    pub(crate) async fn execute_batch(&self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.client()?.batch_execute(sql).await?)
+    }
+
+    /// Runs the last statement and gives the connection back if that went well.
+    pub(crate) async fn finish(mut self, sql: &'static str) -> Result<(), StoreError> {
+        let outcome = self.execute_batch(sql).await;
+        let reusable = match &outcome {
+            Ok(()) => true,
+            // The server answered, and a COMMIT it refused has rolled back.
+            Err(error) => matches!(
+                error.kind(),
+                ErrorKind::Serialization
+                    | ErrorKind::UniqueViolation
+                    | ErrorKind::ForeignKeyViolation
+                    | ErrorKind::OtherConstraint
+            ),
+        };
+        if reusable {
+            drop(self.client.take());
+        }
+        outcome
+    }
+}
+
+impl Drop for PgTx {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+fn borrowed<'p>(params: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
+    params.iter().map(|param| param as _).collect()
+}

@@ -1,0 +1,252 @@
+//! The embedded engine: inline readers and one writer thread.
+
+mod reader;
+mod writer;
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::{ErrorKind, StoreError};
+use crate::placeholders::rewrite_placeholders;
+use crate::row::{Engines, Row};
+use crate::tx::{ReadTx, WriteTx};
+use crate::value::Value;
+
+/// How the embedded engine is set up; the default fits a server.
+#[derive(Clone, Debug)]
+pub struct SqliteOptions {
+    /// How much of the file is memory-mapped, in bytes.
+    pub mmap_size: u64,
+    /// How long a statement waits for another process's lock.
+    pub busy_timeout: Duration,
+    /// How many writes may wait; further callers wait to be queued.
+    pub queue: usize,
+    /// How many prepared statements each connection keeps.
+    pub statement_cache: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            mmap_size: 256 << 20,
+            busy_timeout: Duration::from_secs(5),
+            queue: 1024,
+            statement_cache: 1024,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Sqlite {
+    readers: Arc<reader::Readers>,
+    writer: writer::Writer,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
+        let file = Arc::new(File {
+            path: path.to_owned(),
+            options,
+        });
+        let readers = Arc::new(reader::Readers::new(Arc::clone(&file)));
+        let writer = writer::Writer::start(file, Arc::clone(&readers)).await?;
+        Ok(Self { readers, writer })
+    }
+
+    pub(crate) fn read<T, E: From<StoreError>>(
+        &self,
+        f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>>,
+    ) -> Result<T, E> {
+        self.readers.read(f)
+    }
+
+    pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        self.writer.write(f).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.writer.close().await;
+    }
+}
+
+/// Where the database is and how to open it.
+struct File {
+    path: PathBuf,
+    options: SqliteOptions,
+}
+
+impl File {
+    /// Creates the file private to its owner; SQLite gives its `-wal` and `-shm`
+    /// files the same mode.
+    fn create(&self) -> Result<(), StoreError> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&self.path)
+            .map(drop)
+            .map_err(|error| {
+                let message = format!("cannot open {}: {error}", self.path.display());
+                StoreError::unavailable(message).with_source(error)
+            })
+    }
+
+    /// Never creates: if the file vanishes under a running server, an empty
+    /// database in its place would be the worst answer.
+    fn open_writer(&self) -> Result<SqliteTx, StoreError> {
+        let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        tx.conn.execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA foreign_keys = ON;
+             PRAGMA temp_store = MEMORY;
+             PRAGMA cache_size = -65536;
+             PRAGMA journal_size_limit = 67108864;",
+        )?;
+        let mode: String = tx
+            .conn
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+        if mode != "wal" {
+            return Err(StoreError::unavailable(format!(
+                "{} cannot use a write-ahead log (journal mode {mode})",
+                self.path.display()
+            )));
+        }
+        Ok(tx)
+    }
+
+    fn open_reader(&self) -> Result<SqliteTx, StoreError> {
+        self.open(OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn open(&self, mode: OpenFlags) -> Result<SqliteTx, StoreError> {
+        let conn = Connection::open_with_flags(&self.path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            .map_err(|error| {
+                StoreError::from(error).in_statement(&self.path.display().to_string())
+            })?;
+        conn.busy_timeout(self.options.busy_timeout)?;
+        conn.set_prepared_statement_cache_capacity(self.options.statement_cache);
+        // LIKE is case-sensitive on PostgreSQL.
+        conn.execute_batch(&format!(
+            "PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {};",
+            self.options.mmap_size
+        ))?;
+        Ok(SqliteTx {
+            conn,
+            rewritten: HashMap::new(),
+        })
+    }
+}
+
+/// A connection inside a transaction.
+pub(crate) struct SqliteTx {
+    conn: Connection,
+    /// Statement texts with `?n`, so that the rewrite is paid once a connection.
+    rewritten: HashMap<Box<str>, Box<str>>,
+}
+
+/// Statement texts are static but for the length of `IN` lists; beyond this
+/// many something builds texts from values.
+const MAX_REWRITTEN: usize = 8192;
+
+impl SqliteTx {
+    fn text<'s>(rewritten: &'s mut HashMap<Box<str>, Box<str>>, sql: &'s str) -> &'s str {
+        if !sql.contains('$') {
+            return sql;
+        }
+        if !rewritten.contains_key(sql) {
+            if rewritten.len() >= MAX_REWRITTEN {
+                rewritten.clear();
+            }
+            rewritten.insert(sql.into(), rewrite_placeholders(sql).into());
+        }
+        &rewritten[sql]
+    }
+
+    /// The outer result is the engine's, the inner one the program's.
+    pub(crate) fn for_each<E>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        each: &mut dyn FnMut(&Row<'_>) -> Result<(), E>,
+    ) -> Result<Result<(), E>, StoreError> {
+        let text = Self::text(&mut self.rewritten, sql);
+        let mut statement = self.conn.prepare_cached(text)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(params))?;
+        while let Some(row) = rows.next()? {
+            if let Err(error) = each(&Row(Engines::Sqlite(row))) {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        let text = Self::text(&mut self.rewritten, sql);
+        let mut statement = self.conn.prepare_cached(text)?;
+        let changed = statement.execute(rusqlite::params_from_iter(params))?;
+        Ok(changed as u64)
+    }
+
+    pub(crate) fn execute_batch(&mut self, sql: &str) -> Result<(), StoreError> {
+        Ok(self.conn.execute_batch(sql)?)
+    }
+
+    /// A transaction statement of our own.
+    fn control(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.conn.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Set while this thread runs a closure: a nested transaction would read
+    /// another snapshot or wait for itself.
+    static INSIDE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Marks the thread as running a closure, until dropped (also by a panic).
+struct Inside;
+
+impl Inside {
+    fn enter() -> Result<Self, StoreError> {
+        if INSIDE.replace(true) {
+            return Err(StoreError::bug("a transaction inside a transaction"));
+        }
+        Ok(Inside)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+/// Polls a closure's future exactly once. Statements on SQLite never wait, so
+/// pending means that the closure awaits something else.
+fn poll_once<T, E: From<StoreError>>(
+    mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send + '_>>,
+) -> Result<T, E> {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => {
+            let message = "a transaction closure awaited something other than its transaction";
+            Err(StoreError::new(ErrorKind::Bug, message).into())
+        }
+    }
+}

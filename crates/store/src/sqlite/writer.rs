@@ -1,0 +1,339 @@
+//! One thread writes, many writes to a commit.
+//!
+//! A group is what is queued at the moment: one transaction, a savepoint for
+//! each job, one COMMIT, and only then the answers. Whenever the group's
+//! transaction is lost (disk full or interrupt inside a statement, a COMMIT that
+//! fails), every job of it runs again in a transaction of its own, so that only
+//! the culprit fails.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use rusqlite::ErrorCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::reader::Readers;
+use super::{File, Inside, SqliteTx, poll_once};
+use crate::error::StoreError;
+use crate::tx::{Inner, WriteTx};
+
+const MAX_GROUP: usize = 256;
+
+enum Message {
+    Job(Box<dyn Job>),
+    Close(oneshot::Sender<()>),
+}
+
+#[derive(Clone)]
+pub(super) struct Writer {
+    queue: mpsc::Sender<Message>,
+}
+
+impl Writer {
+    /// Starts the thread and waits until it has opened the database.
+    pub(super) async fn start(file: Arc<File>, readers: Arc<Readers>) -> Result<Self, StoreError> {
+        let (queue, messages) = mpsc::channel(file.options.queue.max(1));
+        let (opened, open) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("bowline-writer".into())
+            .spawn(move || {
+                let result = file.create().and_then(|()| file.open_writer());
+                let (conn, result) = match result {
+                    Ok(conn) => (Some(conn), Ok(())),
+                    Err(error) => (None, Err(error)),
+                };
+                let start = result.is_ok();
+                let _ = opened.send(result);
+                if start {
+                    Thread {
+                        file,
+                        readers,
+                        tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
+                    }
+                    .run(messages);
+                }
+            })
+            .map_err(|error| {
+                StoreError::unavailable(format!("cannot start the writer thread: {error}"))
+                    .with_source(error)
+            })?;
+        open.await
+            .unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
+        Ok(Self { queue })
+    }
+
+    pub(super) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        let (reply, answer) = oneshot::channel();
+        let job = TypedJob {
+            f,
+            outcome: None,
+            reply: Some(reply),
+            span: tracing::Span::current(),
+        };
+        let closed = || StoreError::unavailable("the database is closed");
+        self.queue
+            .send(Message::Job(Box::new(job)))
+            .await
+            .map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+
+    pub(super) async fn close(&self) {
+        let (done, wait) = oneshot::channel();
+        if self.queue.send(Message::Close(done)).await.is_ok() {
+            let _ = wait.await;
+        }
+    }
+}
+
+/// A queued closure and the outcome it waits to deliver.
+trait Job: Send {
+    /// Runs the closure. `true`: keep what it did.
+    fn run(&mut self, tx: &mut WriteTx) -> bool;
+    /// Replaces the outcome.
+    fn fail(&mut self, error: StoreError);
+    /// Delivers the outcome.
+    fn answer(&mut self);
+}
+
+struct TypedJob<F, T, E> {
+    f: F,
+    outcome: Option<Result<T, E>>,
+    reply: Option<oneshot::Sender<Result<T, E>>>,
+    span: tracing::Span,
+}
+
+impl<F, T, E> Job for TypedJob<F, T, E>
+where
+    F: for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send,
+    T: Send,
+    E: From<StoreError> + Send,
+{
+    fn run(&mut self, tx: &mut WriteTx) -> bool {
+        let _span = self.span.enter();
+        tx.reset();
+        // The closure may be left in any state by a panic; then it does not run again
+        // but in a group that was lost for another reason, where it fails again.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _inside = Inside::enter()?;
+            poll_once((self.f)(tx))
+        }));
+        let outcome = match outcome {
+            Ok(Ok(value)) => match tx.swallowed() {
+                None => Ok(value),
+                Some(error) => Err(error.into()),
+            },
+            Ok(Err(error)) => Err(error),
+            Err(_panic) => Err(StoreError::bug("a transaction closure panicked").into()),
+        };
+        let keep = outcome.is_ok();
+        self.outcome = Some(outcome);
+        keep
+    }
+
+    fn fail(&mut self, error: StoreError) {
+        self.outcome = Some(Err(error.into()));
+    }
+
+    fn answer(&mut self) {
+        if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
+            // Nobody listens any more: the write stands all the same.
+            let _ = reply.send(outcome);
+        }
+    }
+}
+
+/// The group's transaction is gone and none of its jobs took effect.
+enum Lost {
+    /// The engine is fine; run the jobs one by one.
+    Retry,
+    /// The disk failed at COMMIT. What is in the log now is unknown, so nothing
+    /// more is written through this connection.
+    Broken(StoreError),
+}
+
+struct Thread {
+    file: Arc<File>,
+    readers: Arc<Readers>,
+    /// `None` after an error that a fresh connection may cure.
+    tx: Option<WriteTx>,
+}
+
+impl Thread {
+    fn run(mut self, mut messages: mpsc::Receiver<Message>) {
+        let mut closing = Vec::new();
+        while let Some(first) = messages.blocking_recv() {
+            let mut group = Vec::new();
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Job(job) => group.push(job),
+                    Message::Close(done) => {
+                        // No more comes in; what is queued is still done.
+                        messages.close();
+                        closing.push(done);
+                    }
+                }
+                next = (group.len() < MAX_GROUP)
+                    .then(|| messages.try_recv().ok())
+                    .flatten();
+            }
+            self.run_group(&mut group);
+            for job in &mut group {
+                job.answer();
+            }
+        }
+        self.readers.close();
+        if let Some(conn) = self.tx.as_ref().and_then(connection) {
+            // Another process may read; then the log simply stays.
+            let _ = conn
+                .conn
+                .execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA optimize;");
+        }
+        self.tx = None;
+        for done in closing {
+            let _ = done.send(());
+        }
+    }
+
+    fn run_group(&mut self, group: &mut [Box<dyn Job>]) {
+        if let [_, _, ..] = group {
+            match self.together(group) {
+                Ok(()) => return,
+                Err(Lost::Retry) => {
+                    tracing::warn!(jobs = group.len(), "write group lost, running one by one");
+                }
+                Err(Lost::Broken(error)) => {
+                    tracing::error!(%error, jobs = group.len(), "write group lost");
+                    for job in group {
+                        job.fail(error.replicate());
+                    }
+                    return;
+                }
+            }
+        }
+        for job in group {
+            if let Err(error) = self.alone(job.as_mut()) {
+                tracing::warn!(%error, "write failed");
+                job.fail(error);
+            }
+        }
+    }
+
+    /// All jobs in one transaction.
+    fn together(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), Lost> {
+        let mut tx = self.begin().map_err(Lost::Broken)?;
+        for job in group {
+            let kept = control(&tx, "SAVEPOINT job").is_ok() && {
+                let keep = job.run(&mut tx);
+                // Asked first: a lost transaction took the savepoint with it.
+                !is_lost(&tx)
+                    && (keep || control(&tx, "ROLLBACK TO job").is_ok())
+                    && control(&tx, "RELEASE job").is_ok()
+            };
+            if !kept {
+                self.put_back(tx, None);
+                return Err(Lost::Retry);
+            }
+        }
+        match control(&tx, "COMMIT") {
+            Ok(()) => {
+                self.tx = Some(tx);
+                Ok(())
+            }
+            Err(error) => {
+                let retry = !needs_reopen(&error);
+                self.put_back(tx, Some(&error));
+                Err(if retry {
+                    Lost::Retry
+                } else {
+                    Lost::Broken(error)
+                })
+            }
+        }
+    }
+
+    /// One job in a transaction of its own. An error replaces the job's outcome.
+    fn alone(&mut self, job: &mut dyn Job) -> Result<(), StoreError> {
+        let mut tx = self.begin()?;
+        if !job.run(&mut tx) {
+            let cause = tx.failure().map(StoreError::replicate);
+            self.put_back(tx, cause.as_ref());
+            return Ok(());
+        }
+        if is_lost(&tx) {
+            self.put_back(tx, None);
+            return Err(StoreError::bug("the closure ended its own transaction"));
+        }
+        match control(&tx, "COMMIT") {
+            Ok(()) => {
+                self.tx = Some(tx);
+                Ok(())
+            }
+            Err(error) => {
+                self.put_back(tx, Some(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<WriteTx, StoreError> {
+        let tx = match self.tx.take() {
+            Some(tx) => tx,
+            None => WriteTx::new(Inner::Sqlite(self.file.open_writer()?)),
+        };
+        match control(&tx, "BEGIN IMMEDIATE") {
+            Ok(()) => Ok(tx),
+            Err(error) => {
+                self.put_back(tx, Some(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls back and keeps the connection, unless it may be the trouble.
+    fn put_back(&mut self, tx: WriteTx, cause: Option<&StoreError>) {
+        let rolled_back = is_lost(&tx) || control(&tx, "ROLLBACK").is_ok();
+        if rolled_back && !cause.is_some_and(needs_reopen) {
+            self.tx = Some(tx);
+        }
+    }
+}
+
+fn connection(tx: &WriteTx) -> Option<&SqliteTx> {
+    match &tx.inner {
+        Inner::Sqlite(conn) => Some(conn),
+        Inner::Postgres(_) => None,
+    }
+}
+
+fn control(tx: &WriteTx, sql: &'static str) -> Result<(), StoreError> {
+    connection(tx).map_or(Ok(()), |conn| conn.control(sql))
+}
+
+fn is_lost(tx: &WriteTx) -> bool {
+    connection(tx).is_some_and(|conn| conn.conn.is_autocommit())
+}
+
+/// A full disk or a lock held elsewhere is cured by time. After an I/O error, or
+/// when the file was opened while it was read-only, only a fresh connection is.
+fn needs_reopen(error: &StoreError) -> bool {
+    use ErrorCode as C;
+    matches!(
+        error.sqlite_code(),
+        Some(
+            C::SystemIoFailure
+                | C::ReadOnly
+                | C::CannotOpen
+                | C::PermissionDenied
+                | C::FileLockingProtocolFailed
+                | C::DatabaseCorrupt
+                | C::NotADatabase
+                | C::OutOfMemory
+        )
+    )
+}
