@@ -1,13 +1,53 @@
+// Command go-sdk drives a running server with the public Go SDK of the
+// Platform API, unmodified: its clients, its token exchanger, its iterators.
+//
+//	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN
+//
+// Each flag falls back to an environment variable: BASE_URL, UPSTREAM_TOKEN,
+// OPERATOR_TOKEN.
 package main
 
 import (
-	_ "chainguard.dev/sdk/auth"
-	_ "chainguard.dev/sdk/proto/capabilities"
-	_ "chainguard.dev/sdk/proto/chainguard/platform/clients/v2"
-	_ "chainguard.dev/sdk/proto/chainguard/platform/iter"
-	_ "chainguard.dev/sdk/proto/platform"
-	_ "chainguard.dev/sdk/sts"
-	_ "chainguard.dev/sdk/uidp"
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
 )
 
-func main() {}
+func main() {
+	base := flag.String("base-url", os.Getenv("BASE_URL"), "base URL of the server")
+	upstream := flag.String("upstream-token", os.Getenv("UPSTREAM_TOKEN"), "a workload's token for the server")
+	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
+	flag.Parse()
+	if cmp.Or(*base, "") == "" || *upstream == "" || *operator == "" {
+		flag.Usage()
+		os.Exit(2)
+	}
+	// A gRPC client waits for a server that is not there: end it some time.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+
+	w, err := newWorld(ctx, *base, *upstream, *operator)
+	if err != nil {
+		fmt.Printf("FAIL  setting up: %v\n\n0 passed, 1 failed\n", err)
+		os.Exit(1)
+	}
+	for _, suite := range []struct {
+		title string
+		run   func(context.Context, *world)
+	}{
+		{"Token exchange", exchange},
+		{"Claims", claims},
+		{"v2 groups, roles, identities, bindings", iamV2},
+		{"v2 repositories", registryV2},
+		{"v1 clients", v1},
+		{"Iterators", iterators},
+		{"Errors", statuses},
+	} {
+		fmt.Printf("\n%s\n", suite.title)
+		suite.run(ctx, w)
+	}
+	os.Exit(finish())
+}

@@ -32,6 +32,8 @@ export function forbidden(answer, domain) {
   return v2error(answer, 403, 7, 'PERMISSION_DENIED', domain);
 }
 
+const snake = (name) => name.replaceAll(/[A-Z]/g, (c) => `_${c.toLowerCase()}`);
+
 // BadRequest names every one of these fields, in one answer.
 export function badFields(answer, domain, ...fields) {
   v2error(answer, 400, 3, undefined, domain);
@@ -39,7 +41,7 @@ export function badFields(answer, domain, ...fields) {
   that(Array.isArray(violations), 'no BadRequest detail');
   for (const violation of violations) that(violation.field && violation.description, 'a violation lacks its field or description');
   for (const field of fields) {
-    const hit = violations.filter((v) => v.field.split(/[.[]/).includes(field));
+    const hit = violations.filter((v) => v.field.split(/[.[]/).map(snake).includes(snake(field)));
     same(hit.length, 1, `violations of ${field} among ${JSON.stringify(violations.map((v) => v.field))}`);
   }
 }

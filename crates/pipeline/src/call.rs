@@ -35,6 +35,8 @@ pub struct Call {
     pub transport: Transport,
     /// Fields of the resource that the body names, where the transport knows: the derived update mask.
     pub present: Option<Vec<String>>,
+    /// Offset and length of the wanted part of a whole list, where the transport knows.
+    pub slice: Option<(usize, usize)>,
 }
 
 /// What every handler may know of a call.
@@ -48,6 +50,7 @@ pub(crate) struct Context {
     pub(crate) request_id: String,
     pub(crate) transport: Transport,
     pub(crate) present: Option<Vec<String>>,
+    pub(crate) slice: Option<(usize, usize)>,
     pub(crate) now: Micros,
     pub(crate) seed: [u8; 32],
     pub(crate) drawn: AtomicU32,
@@ -194,6 +197,11 @@ impl<T> Authorized<T> {
     /// The method.
     pub fn method(&self) -> &MethodInfo {
         self.context.info()
+    }
+
+    /// The wanted part of a whole list of the first version: offset and length.
+    pub fn slice(&self) -> Option<(usize, usize)> {
+        self.context.slice
     }
 
     /// Which fields an update changes. Methods of the first version replace the whole resource.

@@ -119,6 +119,7 @@ impl Pipeline {
             request_id: call.request_id,
             transport: call.transport,
             present: call.present,
+            slice: call.slice,
             now,
             seed: bowline_authn::wrap::random_bytes(),
             drawn: AtomicU32::new(0),

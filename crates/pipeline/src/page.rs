@@ -9,11 +9,11 @@ use serde_json::json;
 use crate::call::Authorized;
 
 /// Items on a page when the caller asks for none in particular.
-pub const DEFAULT_PAGE_SIZE: i32 = 50;
+const DEFAULT_PAGE_SIZE: i32 = 50;
 /// Most items on a page; more is served as this.
-pub const MAX_PAGE_SIZE: i32 = 200;
+const MAX_PAGE_SIZE: i32 = 200;
 /// How long a page token lives: 3 days, in microseconds.
-pub const TOKEN_LIFETIME: Micros = 3 * 24 * 3600 * 1_000_000;
+const TOKEN_LIFETIME: Micros = 3 * 24 * 3600 * 1_000_000;
 
 const VERSION: u8 = 1;
 const TAG_LENGTH: usize = 16;
@@ -128,6 +128,16 @@ impl Page {
             page.cursor = Some(open_token(&call.context.page_key, &request.page_token, &page.binding, call.now())?);
         }
         Ok(page)
+    }
+
+    /// A page from the start, by UIDP, with nothing asked: what whole lists begin with.
+    pub fn first(skip: i64) -> Page {
+        Page { size: 0, order: 0, direction: Direction::Ascending, skip, cursor: None, binding: [0; 32] }
+    }
+
+    /// The page by UIDP that begins after this one.
+    pub fn after(uid: &str) -> Page {
+        Page { cursor: Some(Cursor { key: None, uid: uid.into(), skipped: 0 }), ..Page::first(0) }
     }
 
     /// Items that `skip` left out up to and with this page.

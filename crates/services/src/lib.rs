@@ -1,1 +1,30 @@
-//! Stub.
+//! The business rules: one folder per domain, one file per resource, both API versions over the same operations.
+//!
+//! A resource's file holds its row, its SQL, its operations, and the handlers of both versions; `v2`
+//! handlers are the operations themselves, `v1` handlers translate to them. To add a method, write its
+//! handler next to its resource and register it in the domain's `register`.
+
+mod iam;
+mod kinds;
+mod list;
+mod oidc;
+mod ping;
+mod references;
+mod registry;
+
+use std::sync::Arc;
+
+use bowline_contract::Contract;
+use bowline_pipeline::Handlers;
+
+pub use iam::{human_uid, seed_built_in_roles};
+pub use oidc::Exchange;
+
+/// All handlers.
+pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
+    let handlers = Handlers::new(contract);
+    let handlers = iam::register(handlers);
+    let handlers = registry::register(handlers);
+    let handlers = oidc::register(handlers, exchange);
+    ping::register(handlers)
+}

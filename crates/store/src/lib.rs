@@ -41,13 +41,14 @@
 //! COMMIT leaves it open.
 
 pub mod counters;
-mod presentation;
 mod db;
 mod error;
 mod migrate;
 mod placeholders;
 mod postgres;
+mod presentation;
 mod row;
+mod schema;
 mod sqlite;
 mod tx;
 mod value;
@@ -59,6 +60,7 @@ pub use migrate::Migration;
 pub use placeholders::rewrite_placeholders;
 pub use postgres::PostgresOptions;
 pub use row::Row;
+pub use schema::MIGRATIONS;
 pub use sqlite::SqliteOptions;
 pub use tx::{ReadTx, WriteTx};
 pub use value::Value;

@@ -97,7 +97,9 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
     if !prefix.take(applied.len()).eq(applied.iter().copied()) {
         return Err(StoreError::new(
             ErrorKind::Unavailable,
-            format!("the database has schema versions {applied:?}, which this program does not know in that order"),
+            format!(
+                "the database has schema versions {applied:?}, which this program does not know in that order"
+            ),
         ));
     }
     let missing = &migrations[applied.len()..];

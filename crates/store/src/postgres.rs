@@ -249,11 +249,7 @@ impl PgTx {
         Ok(client.query(&statement, &borrowed(params)).await?)
     }
 
-    pub(crate) async fn execute(
-        &self,
-        sql: &str,
-        params: &[Value<'_>],
-    ) -> Result<u64, StoreError> {
+    pub(crate) async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
         let client = self.client()?;
         let statement = client.prepare_cached(sql).await?;
         Ok(client.execute(&statement, &borrowed(params)).await?)

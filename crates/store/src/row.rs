@@ -55,9 +55,7 @@ impl Row<'_> {
                 ValueRef::Integer(1) => Ok(true),
                 other => Err(mismatch(i, "a boolean", &other.data_type())),
             },
-            Engines::Postgres(row) => {
-                postgres_column::<bool>(row, i)?.ok_or_else(|| null(i))
-            }
+            Engines::Postgres(row) => postgres_column::<bool>(row, i)?.ok_or_else(|| null(i)),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
 use bytes::BytesMut;
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 /// One statement parameter. NULL is always typed, because PostgreSQL infers the

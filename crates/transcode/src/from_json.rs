@@ -77,7 +77,9 @@ impl Tables {
             tracking: self.table(id.0).special == Special::None,
         };
         parser.document(id.0, json);
-        let Parser { errors, presence, .. } = parser;
+        let Parser {
+            errors, presence, ..
+        } = parser;
         if errors.is_empty() {
             return Ok(Presence(presence));
         }
@@ -91,7 +93,12 @@ impl Tables {
 fn malformed(json: &[u8], at: usize, what: &str) -> TranscodeError {
     let before = json.get(..at).unwrap_or(json);
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|&&byte| byte != b'\n')
+        .count()
+        + 1;
     TranscodeError {
         field: String::new(),
         message: format!("malformed JSON at line {line} column {column}: {what}"),
@@ -100,12 +107,12 @@ fn malformed(json: &[u8], at: usize, what: &str) -> TranscodeError {
 
 impl<'t, 'a> Parser<'t, 'a, '_> {
     fn document(&mut self, id: u32, json: &[u8]) {
-        let parsed = self.attempt(|parser| parser.message_value(id, 0)).and_then(|()| {
-            match self.reader.peek() {
+        let parsed = self
+            .attempt(|parser| parser.message_value(id, 0))
+            .and_then(|()| match self.reader.peek() {
                 None => Ok(()),
                 Some(_) => self.reader.syntax("text after the value"),
-            }
-        });
+            });
         if let Err(Fault::Syntax { at, what }) = parsed {
             self.errors.push(malformed(json, at, &what));
         }
@@ -131,18 +138,28 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
     }
 
     fn report(&mut self, message: String) -> Parse {
-        let field = self.path.iter().rev().fold(String::new(), |rest, part| match part {
-            Part::Field(field) => join(&field.json_name, &rest),
-            Part::Index(index) => join(&format!("[{index}]"), &rest),
-            Part::Key(key) => join(key, &rest),
-        });
+        let field = self
+            .path
+            .iter()
+            .rev()
+            .fold(String::new(), |rest, part| match part {
+                Part::Field(field) => join(&field.json_name, &rest),
+                Part::Index(index) => join(&format!("[{index}]"), &rest),
+                Part::Key(key) => join(key, &rest),
+            });
         self.errors.push(TranscodeError { field, message });
-        if self.errors.len() < MAX_ERRORS { Ok(()) } else { Err(Fault::Enough) }
+        if self.errors.len() < MAX_ERRORS {
+            Ok(())
+        } else {
+            Err(Fault::Enough)
+        }
     }
 
     pub(crate) fn check_depth(&self, depth: u32) -> Parse {
         if depth > MAX_DEPTH {
-            return self.reader.syntax(format!("nested more than {MAX_DEPTH} levels deep"));
+            return self
+                .reader
+                .syntax(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         Ok(())
     }
@@ -161,7 +178,8 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
     pub(crate) fn object(&mut self, table: &'t MessageTable, depth: u32, any: bool) -> Parse {
         self.reader.open(b'{')?;
         let seen = self.seen.len();
-        self.seen.resize(seen + table.fields.len() + table.oneofs.len(), false);
+        self.seen
+            .resize(seen + table.fields.len() + table.oneofs.len(), false);
         let pieces = self.pieces.len();
         let (mut hint, mut first) = (0, true);
         while self.reader.next(b'}', &mut first)? {
@@ -217,7 +235,9 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
 
     /// Sets a mark; true if it was set before.
     fn mark(&mut self, at: usize) -> bool {
-        self.seen.get_mut(at).is_some_and(|mark| std::mem::replace(mark, true))
+        self.seen
+            .get_mut(at)
+            .is_some_and(|mark| std::mem::replace(mark, true))
     }
 
     /// `null` is a value only where the type says so.
@@ -353,7 +373,10 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
         if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             if let Some([_, twice]) = entries.array_windows().find(|[a, b]| a.0 == b.0) {
-                return Err(Fault::Bad(format!("the key {} appears twice", twice.0.path_part())));
+                return Err(Fault::Bad(format!(
+                    "the key {} appears twice",
+                    twice.0.path_part()
+                )));
             }
             let pieces: Vec<Piece> = entries.into_iter().map(|(_, piece)| piece).collect();
             rearrange(self.out, &pieces);
@@ -423,7 +446,11 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
 
 /// Rewrites the tail of `out` that `pieces` cover, in their order.
 fn rearrange(out: &mut Vec<u8>, pieces: &[Piece]) {
-    let start = pieces.iter().map(|piece| piece.start).min().unwrap_or(out.len());
+    let start = pieces
+        .iter()
+        .map(|piece| piece.start)
+        .min()
+        .unwrap_or(out.len());
     let mut sorted = Vec::with_capacity(out.len().saturating_sub(start));
     for piece in pieces {
         sorted.extend_from_slice(out.get(piece.start..piece.end).unwrap_or_default());

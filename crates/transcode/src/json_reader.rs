@@ -86,7 +86,11 @@ impl<'a> Reader<'a> {
         if self.take(bracket) {
             return Ok(());
         }
-        self.unexpected(if bracket == b'{' { "an object" } else { "a list" })
+        self.unexpected(if bracket == b'{' {
+            "an object"
+        } else {
+            "a list"
+        })
     }
 
     /// Moves to the next item of an open object or list; false at its end.
@@ -319,7 +323,15 @@ mod tests {
     fn escapes() {
         let read = |text| Reader::new(text).string().map(Cow::into_owned);
         assert_eq!(read(r#""\ud83d\ude00\u0041\/""#).unwrap(), "😀A/");
-        for bad in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\u12""#, "\"\u{1}\"", "\"", "\"\\"] {
+        for bad in [
+            r#""\ud83d""#,
+            r#""\ude00""#,
+            r#""\ud83d\u0041""#,
+            r#""\u12""#,
+            "\"\u{1}\"",
+            "\"",
+            "\"\\",
+        ] {
             assert!(matches!(read(bad), Err(Fault::Syntax { .. })), "{bad}");
         }
     }

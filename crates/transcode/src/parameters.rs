@@ -32,10 +32,15 @@ impl Tables {
             return Ok(false);
         };
         let mut encoded = Vec::new();
-        self.parameter(leaf, value, &mut encoded).map_err(|message| TranscodeError {
-            field: fields.iter().map(|field| &*field.json_name).collect::<Vec<_>>().join("."),
-            message,
-        })?;
+        self.parameter(leaf, value, &mut encoded)
+            .map_err(|message| TranscodeError {
+                field: fields
+                    .iter()
+                    .map(|field| &*field.json_name)
+                    .collect::<Vec<_>>()
+                    .join("."),
+                message,
+            })?;
         wrap(&fields, encoded, out);
         Ok(true)
     }
@@ -64,8 +69,14 @@ impl Tables {
     /// [`Tables::embed`] will wrap.
     pub fn message_at(&self, id: MessageId, path: &str) -> Option<MessageId> {
         match self.resolve(id, path)?.last()? {
-            Field { shape: Shape::Map { .. }, .. } => None,
-            Field { kind: Kind::Message(inner), .. } => Some(MessageId(*inner)),
+            Field {
+                shape: Shape::Map { .. },
+                ..
+            } => None,
+            Field {
+                kind: Kind::Message(inner),
+                ..
+            } => Some(MessageId(*inner)),
             _ => None,
         }
     }
@@ -116,7 +127,8 @@ impl Tables {
             return Err(UNSUPPORTED.to_owned());
         }
         let Kind::Message(id) = field.kind else {
-            self.parameter_scalar(field.kind, text)?.encode_field(out, field.number, field.kind);
+            self.parameter_scalar(field.kind, text)?
+                .encode_field(out, field.number, field.kind);
             return Ok(());
         };
         let mut content = Vec::new();
@@ -145,7 +157,9 @@ impl Tables {
                 _ => Err(format!("expected true or false, got {}", quote(text))),
             },
             // An enum value's name never starts like a number.
-            Kind::Enum(id) if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
+            Kind::Enum(id)
+                if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) =>
+            {
                 Scalar::enum_name(self.enumeration(id), text)
             }
             _ => Scalar::number(kind, text),

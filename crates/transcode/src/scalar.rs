@@ -107,7 +107,8 @@ impl<'a> Scalar<'a> {
             Kind::Double => float64(text).map(Scalar::Double),
             _ => {
                 let value = integer(text)?;
-                Scalar::integer(kind, value).ok_or_else(|| format!("{} is out of range", quote(text)))
+                Scalar::integer(kind, value)
+                    .ok_or_else(|| format!("{} is out of range", quote(text)))
             }
         }
     }
@@ -135,7 +136,10 @@ impl<'a> Scalar<'a> {
             Some(number) => Ok(Scalar::Varint(i64::from(number) as u64)),
             None => {
                 let listing = table.map_or("", |table| &table.listing);
-                Err(format!("unknown enum value {}; one of {listing}", quote(name)))
+                Err(format!(
+                    "unknown enum value {}; one of {listing}",
+                    quote(name)
+                ))
             }
         }
     }
@@ -143,7 +147,9 @@ impl<'a> Scalar<'a> {
     pub(crate) fn base64(text: &str) -> Result<Scalar<'a>, String> {
         let url_safe = text.bytes().any(|byte| byte == b'-' || byte == b'_');
         let engine = if url_safe { &URL_SAFE } else { &STANDARD };
-        let bytes = engine.decode(text).map_err(|_| "the string is not valid base64".to_owned())?;
+        let bytes = engine
+            .decode(text)
+            .map_err(|_| "the string is not valid base64".to_owned())?;
         Ok(Scalar::Bytes(bytes))
     }
 }
@@ -199,13 +205,17 @@ pub(crate) fn integer(text: &str) -> Result<i128, String> {
         return Ok(0);
     }
     // A saturated exponent is far beyond any range either way.
-    let exponent = exponent.parse::<i64>().unwrap_or(if exponent.starts_with('-') {
-        i64::from(i32::MIN)
-    } else {
-        i64::from(i32::MAX)
-    });
+    let exponent = exponent
+        .parse::<i64>()
+        .unwrap_or(if exponent.starts_with('-') {
+            i64::from(i32::MIN)
+        } else {
+            i64::from(i32::MAX)
+        });
     let zeros = (digits.len() - significant.len()) as i64;
-    let scale = exponent.saturating_sub(fraction.len() as i64).saturating_add(zeros);
+    let scale = exponent
+        .saturating_sub(fraction.len() as i64)
+        .saturating_add(zeros);
     if scale < 0 {
         return Err(not_an_integer(text));
     }
@@ -214,7 +224,11 @@ pub(crate) fn integer(text: &str) -> Result<i128, String> {
         .filter(|&scale| significant.len() + scale as usize <= 20)
         .and_then(|scale| Some(significant.parse::<i128>().ok()? * 10i128.pow(scale)))
         .ok_or_else(|| format!("{} is out of range", quote(text)))?;
-    Ok(if text.starts_with('-') { -magnitude } else { magnitude })
+    Ok(if text.starts_with('-') {
+        -magnitude
+    } else {
+        magnitude
+    })
 }
 
 #[cold]
@@ -263,7 +277,18 @@ mod tests {
         ] {
             assert_eq!(integer(text), Ok(value), "{text}");
         }
-        for text in ["", "-", "01", "1.5", "1e-1", "1e99", "+1", " 1", "0x1", "1e99999999999999999999"] {
+        for text in [
+            "",
+            "-",
+            "01",
+            "1.5",
+            "1e-1",
+            "1e99",
+            "+1",
+            " 1",
+            "0x1",
+            "1e99999999999999999999",
+        ] {
             assert!(integer(text).is_err(), "{text}");
         }
     }
@@ -284,7 +309,11 @@ mod tests {
     #[test]
     fn base64_in_both_alphabets() {
         for text in ["+/8=", "+/8", "-_8", "-_8="] {
-            assert_eq!(Scalar::base64(text), Ok(Scalar::Bytes(vec![0xfb, 0xff])), "{text}");
+            assert_eq!(
+                Scalar::base64(text),
+                Ok(Scalar::Bytes(vec![0xfb, 0xff])),
+                "{text}"
+            );
         }
         assert!(Scalar::base64("*").is_err());
     }

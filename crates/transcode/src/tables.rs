@@ -39,7 +39,6 @@ pub(crate) enum Special {
 
 #[derive(Debug)]
 pub(crate) struct MessageTable {
-    pub(crate) full_name: Box<str>,
     pub(crate) special: Special,
     /// In order of field number, which is the order of output both ways.
     pub(crate) fields: Box<[Field]>,
@@ -201,7 +200,6 @@ struct Ids<'a> {
 impl MessageTable {
     fn nothing() -> MessageTable {
         MessageTable {
-            full_name: "".into(),
             special: Special::None,
             fields: Box::default(),
             dense: Box::default(),
@@ -213,7 +211,10 @@ impl MessageTable {
     fn new(message: &MessageDescriptor, ids: &Ids<'_>) -> MessageTable {
         // Numbers below this are looked up by index, the rest by search.
         const DENSE: u32 = 512;
-        let oneofs: Vec<_> = message.oneofs().filter(|item| !item.is_synthetic()).collect();
+        let oneofs: Vec<_> = message
+            .oneofs()
+            .filter(|item| !item.is_synthetic())
+            .collect();
         let mut descriptors: Vec<_> = message.fields().filter(|field| !field.is_group()).collect();
         descriptors.sort_by_key(FieldDescriptor::number);
         let fields: Box<[Field]> = descriptors
@@ -230,7 +231,11 @@ impl MessageTable {
             all.map(|(index, _)| index as u32).collect()
         };
         let oneofs = (0..oneofs.len() as u32).map(members).collect();
-        let last = fields.iter().map(|field| field.number).filter(|&n| n < DENSE).max();
+        let last = fields
+            .iter()
+            .map(|field| field.number)
+            .filter(|&n| n < DENSE)
+            .max();
         let mut dense = vec![0; last.map_or(0, |last| last as usize + 1)];
         let mut names = HashMap::new();
         for (index, field) in fields.iter().enumerate() {
@@ -244,7 +249,6 @@ impl MessageTable {
             names.entry(field.name.clone()).or_insert(index as u32);
         }
         MessageTable {
-            full_name: message.full_name().into(),
             special: Special::of(message.full_name()),
             fields,
             dense: dense.into(),
@@ -258,7 +262,10 @@ impl MessageTable {
     pub(crate) fn field(&self, number: u32) -> Option<(usize, &Field)> {
         let index = match self.dense.get(number as usize) {
             Some(&slot) => (slot as usize).checked_sub(1)?,
-            None => self.fields.binary_search_by_key(&number, |field| field.number).ok()?,
+            None => self
+                .fields
+                .binary_search_by_key(&number, |field| field.number)
+                .ok()?,
         };
         self.fields.get(index).map(|field| (index, field))
     }
@@ -310,7 +317,10 @@ impl Field {
         let (kind, shape) = match field.kind() {
             prost_reflect::Kind::Message(entry) if field.is_map() => {
                 let key = kind_of(entry.map_entry_key_field().kind());
-                (kind_of(entry.map_entry_value_field().kind()), Shape::Map { key })
+                (
+                    kind_of(entry.map_entry_value_field().kind()),
+                    Shape::Map { key },
+                )
             }
             kind if field.is_list() => {
                 let packed = field.is_packed();
@@ -421,7 +431,11 @@ impl EnumTable {
                 }
             }
         }
-        let mut listing: Vec<&str> = values.iter().take(LISTED).map(|value| value.name()).collect();
+        let mut listing: Vec<&str> = values
+            .iter()
+            .take(LISTED)
+            .map(|value| value.name())
+            .collect();
         if values.len() > LISTED {
             listing.push("...");
         }
@@ -437,7 +451,9 @@ impl EnumTable {
     /// The quoted name of a number.
     #[inline]
     pub(crate) fn name(&self, number: i32) -> Option<&[u8]> {
-        let dense = usize::try_from(number).ok().and_then(|at| self.dense.get(at));
+        let dense = usize::try_from(number)
+            .ok()
+            .and_then(|at| self.dense.get(at));
         match dense {
             Some(name) => name.as_deref(),
             None => self.sparse.get(&number).map(AsRef::as_ref),

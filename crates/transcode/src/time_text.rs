@@ -10,7 +10,9 @@ const DAY: i64 = 86_400;
 
 /// Appends the quoted RFC 3339 text, in UTC.
 pub(crate) fn push_timestamp(out: &mut Vec<u8>, seconds: i64, nanos: i32) -> Result<(), String> {
-    let nanos = u32::try_from(nanos).ok().filter(|&nanos| nanos < 1_000_000_000);
+    let nanos = u32::try_from(nanos)
+        .ok()
+        .filter(|&nanos| nanos < 1_000_000_000);
     let (true, Some(nanos)) = (TIMESTAMPS.contains(&seconds), nanos) else {
         return Err("the timestamp is out of range".to_owned());
     };
@@ -113,7 +115,9 @@ impl<'a> Parts<'a> {
             return Some(0);
         }
         let digits = self.digits();
-        let places = (1..=9).contains(&digits.len()).then_some(digits.len() as u32)?;
+        let places = (1..=9)
+            .contains(&digits.len())
+            .then_some(digits.len() as u32)?;
         Some(digits.parse::<i32>().ok()? * 10i32.pow(9 - places))
     }
 }
@@ -123,9 +127,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Result<(i64, i32), String> {
     let mut parts = Parts(text);
     timestamp(&mut parts)
         .filter(|(seconds, _)| parts.0.is_empty() && TIMESTAMPS.contains(seconds))
-        .ok_or_else(|| {
-            "expected an RFC 3339 timestamp such as \"2026-01-31T12:00:00Z\"".to_owned()
-        })
+        .ok_or_else(|| "expected an RFC 3339 timestamp such as \"2026-01-31T12:00:00Z\"".to_owned())
 }
 
 fn timestamp(parts: &mut Parts<'_>) -> Option<(i64, i32)> {
@@ -160,7 +162,10 @@ fn timestamp(parts: &mut Parts<'_>) -> Option<(i64, i32)> {
         parts.sign(':')?;
         offset += parts.number(2, 59)? * 60;
     }
-    Some((date * DAY + hour * 3600 + minute * 60 + second - east * offset, nanos))
+    Some((
+        date * DAY + hour * 3600 + minute * 60 + second - east * offset,
+        nanos,
+    ))
 }
 
 /// Seconds and nanoseconds of `1.5s`, both with the sign.
@@ -195,16 +200,19 @@ pub(crate) fn push_mask_path(text: &mut String, path: &str) -> bool {
 /// The paths of a mask. Clients write proto names as often as camelCase, so
 /// underscores pass too.
 pub(crate) fn parse_mask(text: &str) -> impl Iterator<Item = String> {
-    text.split(',').map(str::trim).filter(|path| !path.is_empty()).map(|path| {
-        let mut snake = String::with_capacity(path.len() + 4);
-        for character in path.chars() {
-            if character.is_ascii_uppercase() {
-                snake.push('_');
+    text.split(',')
+        .map(str::trim)
+        .filter(|path| !path.is_empty())
+        .map(|path| {
+            let mut snake = String::with_capacity(path.len() + 4);
+            for character in path.chars() {
+                if character.is_ascii_uppercase() {
+                    snake.push('_');
+                }
+                snake.push(character.to_ascii_lowercase());
             }
-            snake.push(character.to_ascii_lowercase());
-        }
-        snake
-    })
+            snake
+        })
 }
 
 #[cfg(test)]
@@ -237,12 +245,27 @@ mod tests {
     fn timestamps() {
         assert_eq!(timestamp_text(0, 1_000_000), "1970-01-01T00:00:00.001Z");
         assert_eq!(timestamp_text(951_782_400, 0), "2000-02-29T00:00:00Z");
-        assert_eq!(timestamp_text(*TIMESTAMPS.start(), 1), "0001-01-01T00:00:00.000000001Z");
-        assert_eq!(parse_timestamp("1970-01-01T01:00:00.5+01:00"), Ok((0, 500_000_000)));
+        assert_eq!(
+            timestamp_text(*TIMESTAMPS.start(), 1),
+            "0001-01-01T00:00:00.000000001Z"
+        );
+        assert_eq!(
+            parse_timestamp("1970-01-01T01:00:00.5+01:00"),
+            Ok((0, 500_000_000))
+        );
         for bad in [
-            "", "1970-01-01", "1970-02-29T00:00:00Z", "1970-00-01T00:00:00Z", "1970-01-01T24:00:00Z",
-            "1970-01-01T00:00:00", "1970-01-01T00:00:00.Z", "1970-01-01T00:00:00Zx", "1970-01-01t00:00:00z",
-            "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-01:00", "+970-01-01T00:00:00Z",
+            "",
+            "1970-01-01",
+            "1970-02-29T00:00:00Z",
+            "1970-00-01T00:00:00Z",
+            "1970-01-01T24:00:00Z",
+            "1970-01-01T00:00:00",
+            "1970-01-01T00:00:00.Z",
+            "1970-01-01T00:00:00Zx",
+            "1970-01-01t00:00:00z",
+            "0000-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-01:00",
+            "+970-01-01T00:00:00Z",
         ] {
             assert!(parse_timestamp(bad).is_err(), "{bad}");
         }
@@ -252,13 +275,27 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (seconds, nanos, text) in [(0, 0, "\"0s\""), (0, -500_000_000, "\"-0.500s\""), (-3, -1000, "\"-3.000001s\"")] {
+        for (seconds, nanos, text) in [
+            (0, 0, "\"0s\""),
+            (0, -500_000_000, "\"-0.500s\""),
+            (-3, -1000, "\"-3.000001s\""),
+        ] {
             let mut out = Vec::new();
             push_duration(&mut out, seconds, nanos).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), text);
             assert_eq!(parse_duration(text.trim_matches('"')), Ok((seconds, nanos)));
         }
-        for bad in ["", "s", "1", "1.s", ".5s", "+1s", "1.0000000001s", "315576000001s", "1ss"] {
+        for bad in [
+            "",
+            "s",
+            "1",
+            "1.s",
+            ".5s",
+            "+1s",
+            "1.0000000001s",
+            "315576000001s",
+            "1ss",
+        ] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
         assert!(push_duration(&mut Vec::new(), 1, -1).is_err());

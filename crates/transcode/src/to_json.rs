@@ -98,13 +98,19 @@ impl<'t> Emitter<'t, '_> {
                 continue;
             }
             let undo = self.out.len();
-            let key = if self.options.proto_names { &field.proto_key } else { &field.json_key };
-            self.out.extend_from_slice(key.get(usize::from(first)..).unwrap_or_default());
+            let key = if self.options.proto_names {
+                &field.proto_key
+            } else {
+                &field.json_key
+            };
+            self.out
+                .extend_from_slice(key.get(usize::from(first)..).unwrap_or_default());
             let written = if absent {
                 self.out.extend_from_slice(&field.default_json);
                 true
             } else {
-                self.present(field, slot, buf, depth).within(&field.json_name)?
+                self.present(field, slot, buf, depth)
+                    .within(&field.json_name)?
             };
             if written {
                 first = false;
@@ -119,7 +125,8 @@ impl<'t> Emitter<'t, '_> {
     /// Fills one slot per field and returns where they start.
     pub(crate) fn index(&mut self, table: &MessageTable, buf: &[u8]) -> Outcome<usize> {
         let base = self.slots.len();
-        self.slots.resize(base + table.fields.len(), Slot::default());
+        self.slots
+            .resize(base + table.fields.len(), Slot::default());
         let slots = self.slots.get_mut(base..).unwrap_or_default();
         let mut pos = 0;
         while pos < buf.len() {
@@ -281,18 +288,16 @@ impl<'t> Emitter<'t, '_> {
     }
 
     /// One value at `pos`, which moves past it.
-    pub(crate) fn value(
-        &mut self,
-        kind: Kind,
-        buf: &[u8],
-        pos: &mut usize,
-        depth: u32,
-    ) -> Outcome {
+    pub(crate) fn value(&mut self, kind: Kind, buf: &[u8], pos: &mut usize, depth: u32) -> Outcome {
         match kind {
             Kind::String => push_json_string(self.out, scan::string(buf, pos)?),
             Kind::Message(id) => return self.message(id, scan::delimited(buf, pos)?, depth + 1),
             Kind::Bool => {
-                let text: &[u8] = if scan::varint(buf, pos)? == 0 { b"false" } else { b"true" };
+                let text: &[u8] = if scan::varint(buf, pos)? == 0 {
+                    b"false"
+                } else {
+                    b"true"
+                };
                 self.out.extend_from_slice(text);
             }
             Kind::Enum(id) => {
@@ -385,7 +390,9 @@ impl Integer {
             Kind::Uint32 => i64::from(scan::varint(buf, pos)? as u32),
             Kind::Fixed32 => i64::from(u32::from_le_bytes(scan::fixed(buf, pos)?)),
             Kind::Fixed64 => {
-                return Ok(Integer::unsigned(u64::from_le_bytes(scan::fixed(buf, pos)?)));
+                return Ok(Integer::unsigned(u64::from_le_bytes(scan::fixed(
+                    buf, pos,
+                )?)));
             }
             _ => return Ok(Integer::unsigned(scan::varint(buf, pos)?)),
         };

@@ -24,7 +24,7 @@ mod seek;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub use seek::{Seek, seek};
+pub use seek::{Seek, seek, seek_within};
 
 use crate::error::StoreError;
 use crate::tx::{ReadTx, WriteTx};

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    BUCKET, after, below_node, bucket_node, child_node, folded, join, pending,
-};
+use super::{BUCKET, after, below_node, bucket_node, child_node, folded, join, pending};
 use crate::error::StoreError;
 use crate::tx::ReadTx;
 
@@ -30,6 +28,19 @@ pub async fn seek(
     upper: &str,
     skip: i64,
 ) -> Result<Seek, StoreError> {
+    seek_within(tx, collection, lower, upper, skip, ENOUGH).await
+}
+
+/// [`seek`] with another bound on `remaining`; tests make it small.
+#[doc(hidden)]
+pub async fn seek_within(
+    tx: &mut ReadTx,
+    collection: &str,
+    lower: &str,
+    upper: &str,
+    skip: i64,
+    enough: i64,
+) -> Result<Seek, StoreError> {
     for bound in [lower, upper] {
         // Such a character sorts before `/`, between a uid and what is below it.
         if bound.bytes().any(|byte| byte < b'/') {
@@ -38,12 +49,19 @@ pub async fn seek(
     }
     let here = Seek {
         start_uid_prefix: lower.to_owned(),
-        remaining: skip.max(0),
+        remaining: skip,
     };
     if skip <= 0 || lower >= upper {
-        return Ok(here);
+        return Ok(Seek {
+            remaining: 0,
+            ..here
+        });
     }
-    let mut walk = Walk { tx, collection };
+    let mut walk = Walk {
+        tx,
+        collection,
+        enough,
+    };
     let base = base(lower, upper);
     let found = {
         let rest = lower.strip_prefix(base).unwrap_or(lower);
@@ -74,6 +92,7 @@ fn base<'a>(lower: &'a str, upper: &str) -> &'a str {
 struct Walk<'t, 'c> {
     tx: &'t mut ReadTx,
     collection: &'c str,
+    enough: i64,
 }
 
 impl Walk<'_, '_> {
@@ -125,7 +144,7 @@ impl Walk<'_, '_> {
                 return Ok(None);
             };
             let start = join(&path, &bucket);
-            if n <= ENOUGH {
+            if n <= self.enough {
                 return Ok(Some(Seek {
                     start_uid_prefix: start,
                     remaining: skip,
@@ -140,7 +159,7 @@ impl Walk<'_, '_> {
             };
             let child = join(&path, &segment);
             let itself = n - self.below(&child).await?;
-            if n <= ENOUGH || skip < itself {
+            if n <= self.enough || skip < itself {
                 return Ok(Some(Seek {
                     start_uid_prefix: child,
                     remaining: skip,

@@ -242,7 +242,10 @@ impl Drop for Inside {
 fn poll_once<T, E: From<StoreError>>(
     mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send + '_>>,
 ) -> Result<T, E> {
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => {
             let message = "a transaction closure awaited something other than its transaction";

@@ -1,22 +1,25 @@
 //! A fresh database of either engine for every test.
 #![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use bowline_store::{Db, Migration, PostgresOptions, SqliteOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
 /// A database to itself, removed at the end.
-pub enum Fixture {
+pub(crate) enum Fixture {
     Sqlite(tempfile::TempDir),
     Postgres { admin: String, name: String },
 }
 
 impl Fixture {
-    pub fn sqlite() -> Self {
+    pub(crate) fn sqlite() -> Self {
         Self::Sqlite(tempfile::tempdir().unwrap())
     }
 
     /// `None` only if the skip was asked for.
-    pub async fn postgres() -> Option<Self> {
+    pub(crate) async fn postgres() -> Option<Self> {
         let Some(admin) = env("BOWLINE_TEST_POSTGRES") else {
             assert!(
                 env("BOWLINE_TEST_SKIP_POSTGRES").is_some_and(|skip| skip == "1"),
@@ -26,7 +29,6 @@ impl Fixture {
             );
             return None;
         };
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!(
             "bowline_test_{}_{}",
             std::process::id(),
@@ -37,7 +39,7 @@ impl Fixture {
     }
 
     /// Another handle to the same database, as another process would have.
-    pub async fn open(&self) -> Db {
+    pub(crate) async fn open(&self) -> Db {
         match self {
             Self::Sqlite(dir) => {
                 Db::open_sqlite(&dir.path().join("test.db"), SqliteOptions::default()).await
@@ -49,7 +51,7 @@ impl Fixture {
         .unwrap()
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         match self {
             Self::Sqlite(_) => panic!("not PostgreSQL"),
             Self::Postgres { admin, name } => {
@@ -59,19 +61,22 @@ impl Fixture {
         }
     }
 
-    pub async fn remove(self) {
+    pub(crate) async fn remove(self) {
         if let Self::Postgres { admin, name } = self {
             run(&admin, &format!("DROP DATABASE {name} WITH (FORCE)")).await;
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "tests are told where PostgreSQL is")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told where PostgreSQL is"
+)]
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-pub async fn run(url: &str, sql: &str) {
+pub(crate) async fn run(url: &str, sql: &str) {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
         .await
         .unwrap();
@@ -81,7 +86,7 @@ pub async fn run(url: &str, sql: &str) {
     connection.await.unwrap().unwrap();
 }
 
-pub const MIGRATIONS: &[Migration] = &[
+pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
         name: "things",

@@ -1,0 +1,473 @@
+//! The one way that lists are read: visible ranges, filters, order, pages, counts.
+//!
+//! A resource says once how its table looks ([`Table`]); every list of both versions goes through
+//! [`page`] or [`everything`], and neither compiles without the caller's visible ranges.
+
+use bowline_contract::v1::common::UidpFilter;
+use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect, merge};
+use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
+use bowline_store::counters::{self, Scope};
+use bowline_store::{ReadTx, Row, Value};
+
+/// How a resource's table looks to lists. Every table has `uid`, `parent` and `org` columns.
+pub(crate) struct Table {
+    /// Table name; also the name of the counted collection.
+    pub(crate) name: &'static str,
+    /// Columns that a row is read from.
+    pub(crate) columns: &'static str,
+    /// Order fields by the names they go by; the first is `uid`.
+    pub(crate) orders: &'static [Order],
+    /// Name of the resource kind, for errors.
+    pub(crate) kind: &'static str,
+}
+
+/// A field that a list can be sorted by.
+pub(crate) struct Order {
+    /// Names that callers use, the preferred one first.
+    pub(crate) names: &'static [&'static str],
+    /// Column.
+    pub(crate) column: &'static str,
+}
+
+/// `uid`, the default order of nearly every list.
+pub(crate) const BY_UID: Order = Order { names: &["uid", "id"], column: "uid" };
+/// By name.
+pub(crate) const BY_NAME: Order = Order { names: &["name"], column: "name" };
+/// By time of creation.
+pub(crate) const BY_CREATED: Order =
+    Order { names: &["create_time", "created_at", "createTime", "createdAt"], column: "created_at" };
+
+/// A row that a list returns.
+pub(crate) trait Listed: Sized + Send {
+    /// Reads a row of the table's columns.
+    fn read(row: &Row<'_>) -> Result<Self>;
+    /// UIDP.
+    fn uid(&self) -> &str;
+    /// Value of the order column.
+    fn sort_key(&self, column: &str) -> SortKey;
+}
+
+/// A condition on a column, besides the ranges.
+#[derive(Clone, Copy)]
+pub(crate) struct Filter<'a> {
+    /// Column.
+    pub(crate) column: &'static str,
+    /// Wanted value.
+    pub(crate) value: Value<'a>,
+}
+
+/// What a list may look at.
+pub(crate) struct Selection<'a> {
+    /// Where the caller may look, already narrowed by the hierarchy filter; sorted and disjoint.
+    pub(crate) ranges: Vec<UidRange>,
+    /// Only direct children of this one.
+    pub(crate) parent: Option<String>,
+    /// Column conditions, all of which hold.
+    pub(crate) filters: Vec<Filter<'a>>,
+}
+
+/// One page of a list.
+pub(crate) struct Listing<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) next_page_token: String,
+    pub(crate) total_count: i64,
+    pub(crate) skipped: i32,
+}
+
+/// Narrows the visible ranges by a hierarchy filter.
+///
+/// # Errors
+/// INVALID_ARGUMENT for what is no UIDP; PERMISSION_DENIED where the caller may look neither at the
+/// named place nor above nor below it; NOT_FOUND where they may and nothing is there.
+pub(crate) async fn select<'a, T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    visible: Vec<UidRange>,
+    filter: Option<&UidpFilter>,
+) -> Result<Selection<'a>> {
+    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
+    let Some(filter) = filter else { return Ok(selection) };
+    for (field, place) in [
+        ("uidp.descendantsOf", &filter.descendants_of),
+        ("uidp.childrenOf", &filter.children_of),
+        ("uidp.ancestorsOf", &filter.ancestors_of),
+    ] {
+        if !place.is_empty() {
+            judge_place(tx, call, field, place).await?;
+        }
+    }
+    narrow(&mut selection, filter);
+    Ok(selection)
+}
+
+/// The same, in the manner of the first version: what cannot be seen, or is no UIDP, is just not there.
+pub(crate) fn select_v1<'a>(visible: Vec<UidRange>, filter: Option<&UidpFilter>, id: &str) -> Selection<'a> {
+    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
+    if let Some(filter) = filter {
+        narrow(&mut selection, filter);
+    }
+    if !id.is_empty() {
+        selection.ranges = intersect(&selection.ranges, &[UidRange::single(id)]);
+    }
+    selection
+}
+
+fn narrow(selection: &mut Selection<'_>, filter: &UidpFilter) {
+    if !filter.descendants_of.is_empty() {
+        selection.ranges = intersect(&selection.ranges, &[UidRange::below(&filter.descendants_of)]);
+    }
+    if !filter.children_of.is_empty() {
+        selection.ranges = intersect(&selection.ranges, &[UidRange::below(&filter.children_of)]);
+        selection.parent = Some(filter.children_of.clone());
+    }
+    if !filter.ancestors_of.is_empty() {
+        let above = Uidp::parse(&filter.ancestors_of).map(|uidp| {
+            uidp.self_and_ancestors().skip(1).map(UidRange::single).collect::<Vec<_>>()
+        });
+        selection.ranges = intersect(&selection.ranges, &merge(above.unwrap_or_default()));
+    }
+    if filter.in_root {
+        match &selection.parent {
+            Some(_) => selection.ranges.clear(),
+            None => selection.parent = Some(String::new()),
+        }
+    }
+    if !filter.ids.is_empty() {
+        let ids = filter.ids.iter().map(|id| UidRange::single(id)).collect();
+        selection.ranges = intersect(&selection.ranges, &merge(ids));
+    }
+}
+
+async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, place: &str) -> Result<()> {
+    if !Uidp::is_valid(place) {
+        return Err(Error::invalid_field(field, bowline_core::UidpError.to_string()));
+    }
+    let needed = call.needed();
+    if !call.grants().sees_around(place, needed) {
+        call.require_all(place, needed)?;
+        // The capability is held there, so nothing but a narrowed scope can have hidden it.
+        return Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"));
+    }
+    if call.grants().allows(place, needed) && !exists(tx, place).await? {
+        return Err(Error::not_found(crate::kinds::GROUP, place));
+    }
+    Ok(())
+}
+
+/// Whether a group or a repository of this UIDP exists.
+async fn exists(tx: &mut ReadTx, uid: &str) -> Result<bool> {
+    for sql in ["SELECT uid FROM groups WHERE uid = $1", "SELECT uid FROM repos WHERE uid = $1"] {
+        if tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// One page, in the manner of the second version.
+pub(crate) async fn page<R, T: Listed>(
+    tx: &mut ReadTx,
+    call: &Authorized<R>,
+    table: &Table,
+    selection: &Selection<'_>,
+    request: &PageRequest,
+    default: (usize, Direction),
+) -> Result<Listing<T>> {
+    let names: Vec<&[&str]> = table.orders.iter().map(|order| order.names).collect();
+    let page = Page::judge(call, request, &names, default)?;
+    let total_count = total(tx, table, selection).await?;
+    let mut rows = Rows { table, selection, page: &page };
+    let mut items: Vec<T> = if page.order == 0 {
+        rows.by_uid(tx, page.size + 1).await?
+    } else {
+        rows.by_column(tx, page.size + 1).await?
+    };
+    let mut next_page_token = String::new();
+    if items.len() > page.size {
+        items.truncate(page.size);
+        if let Some(last) = items.last() {
+            let column = table.orders[page.order].column;
+            let key = (page.order != 0).then(|| last.sort_key(column));
+            next_page_token = page.next_token(call, key, last.uid().to_owned());
+        }
+    }
+    let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
+    Ok(Listing { items, next_page_token, total_count, skipped })
+}
+
+/// Bytes that a whole list of the first version may have, encoded.
+const WHOLE_LIST_BYTES: usize = 100 << 20;
+/// Rows that are read at a time for it.
+const WHOLE_LIST_ROWS: usize = 1000;
+
+/// Everything, by UIDP, in the manner of the first version; `encoded_len` bounds it.
+pub(crate) async fn everything<R, T: Listed>(
+    tx: &mut ReadTx,
+    call: &Authorized<R>,
+    table: &Table,
+    selection: &Selection<'_>,
+    encoded_len: impl Fn(&T) -> usize,
+) -> Result<Vec<T>> {
+    let (offset, limit) = call.slice().unwrap_or((0, usize::MAX));
+    let mut page = Page::first(offset as i64);
+    let mut items: Vec<T> = Vec::new();
+    let mut bytes = 0;
+    while items.len() < limit {
+        let wanted = WHOLE_LIST_ROWS.min(limit - items.len());
+        let rows: Vec<T> = Rows { table, selection, page: &page }.by_uid(tx, wanted).await?;
+        let is_last = rows.len() < wanted;
+        bytes += rows.iter().map(&encoded_len).sum::<usize>();
+        if bytes > WHOLE_LIST_BYTES {
+            return Err(Error::new(
+                bowline_core::Reason::RequestTooLarge,
+                "The whole list is larger than 100 MB: narrow it with a filter, or page through the second version of this method",
+            ));
+        }
+        items.extend(rows);
+        if is_last {
+            break;
+        }
+        if let Some(last) = items.last() {
+            page = Page::after(last.uid());
+        }
+    }
+    Ok(items)
+}
+
+/// Reads the rows of a page.
+struct Rows<'a, 's> {
+    table: &'a Table,
+    selection: &'a Selection<'s>,
+    page: &'a Page,
+}
+
+impl Rows<'_, '_> {
+    /// In UIDP order: the ranges one after the other.
+    async fn by_uid<T: Listed>(&mut self, tx: &mut ReadTx, wanted: usize) -> Result<Vec<T>> {
+        let ascending = self.page.direction == Direction::Ascending;
+        let mut ranges = self.selection.ranges.clone();
+        if !ascending {
+            ranges.reverse();
+        }
+        let mut skip = self.page.skip;
+        let mut items = Vec::new();
+        for mut range in ranges {
+            if let Some(cursor) = &self.page.cursor {
+                if ascending {
+                    range.lower = range.lower.max(format!("{}\0", cursor.uid));
+                } else {
+                    range.upper = range.upper.min(cursor.uid.clone());
+                }
+            }
+            if range.lower >= range.upper || items.len() >= wanted {
+                continue;
+            }
+            if skip > 0 && !self.skip_into(tx, &mut range, &mut skip, ascending).await? {
+                continue;
+            }
+            let direction = if ascending { "ASC" } else { "DESC" };
+            let mut query = Query::new(self.table, self.selection, &range, false);
+            query.text += &format!(" ORDER BY uid {direction}");
+            query.limit((wanted - items.len()) as i64, skip);
+            items.extend(tx.query(&query.text, &query.params, T::read).await?);
+            skip = 0;
+        }
+        Ok(items)
+    }
+
+    /// Moves the range's start over the items to skip; false if the whole range is skipped.
+    async fn skip_into(&self, tx: &mut ReadTx, range: &mut UidRange, skip: &mut i64, ascending: bool) -> Result<bool> {
+        let inside = if self.page.cursor.is_none() || self.selection.is_filtered() {
+            total_in(tx, self.table, self.selection, range).await?
+        } else {
+            i64::MAX
+        };
+        if inside <= *skip {
+            *skip -= inside;
+            return Ok(false);
+        }
+        if self.selection.is_filtered() {
+            return Ok(true);
+        }
+        // Skipping n from the end is skipping all but n from the start.
+        if ascending {
+            let seek = counters::seek(tx, self.table.name, &range.lower, &range.upper, *skip).await?;
+            range.lower = range.lower.clone().max(seek.start_uid_prefix);
+            *skip = seek.remaining;
+        }
+        Ok(true)
+    }
+
+    /// In the order of another column: the ranges merged.
+    async fn by_column<T: Listed>(&mut self, tx: &mut ReadTx, wanted: usize) -> Result<Vec<T>> {
+        let column = self.table.orders[self.page.order].column;
+        let ascending = self.page.direction == Direction::Ascending;
+        let reach = wanted as i64 + self.page.skip;
+        let mut items: Vec<T> = Vec::new();
+        for range in &self.selection.ranges {
+            let by_org = total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
+            let mut query = Query::new(self.table, self.selection, range, by_org);
+            if let Some(cursor) = &self.page.cursor {
+                let key = match &cursor.key {
+                    Some(SortKey::Text(text)) => Value::Text(text),
+                    Some(SortKey::Int(int)) => Value::Int(*int),
+                    None => return Err(Error::internal("a page token of a sorted list has no key")),
+                };
+                let (key, uid) = (query.param(key), query.param(Value::Text(&cursor.uid)));
+                let comparison = if ascending { ">" } else { "<" };
+                query.text += &format!(" AND ({column}, uid) {comparison} ({key}, {uid})");
+            }
+            let direction = if ascending { "ASC" } else { "DESC" };
+            query.text += &format!(" ORDER BY {column} {direction}, uid {direction}");
+            query.limit(reach, 0);
+            items.extend(tx.query(&query.text, &query.params, T::read).await?);
+        }
+        if self.selection.ranges.len() > 1 {
+            items.sort_by(|a, b| {
+                let order = compare(&a.sort_key(column), &b.sort_key(column)).then_with(|| a.uid().cmp(b.uid()));
+                if ascending { order } else { order.reverse() }
+            });
+        }
+        Ok(items.into_iter().skip(self.page.skip as usize).take(wanted).collect())
+    }
+}
+
+/// Up to this many rows are sorted at once; more are read along the index of their organization.
+const SORTED_AT_ONCE: i64 = 2000;
+
+fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
+    match (left, right) {
+        (SortKey::Text(left), SortKey::Text(right)) => left.cmp(right),
+        (SortKey::Int(left), SortKey::Int(right)) => left.cmp(right),
+        (SortKey::Int(_), SortKey::Text(_)) => std::cmp::Ordering::Less,
+        (SortKey::Text(_), SortKey::Int(_)) => std::cmp::Ordering::Greater,
+    }
+}
+
+impl Selection<'_> {
+    fn is_filtered(&self) -> bool {
+        self.parent.is_some() || !self.filters.is_empty()
+    }
+}
+
+/// A statement that is put together from static parts.
+struct Query<'a> {
+    text: String,
+    params: Vec<Value<'a>>,
+}
+
+impl<'a> Query<'a> {
+    fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
+        let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
+        query.conditions(selection, range, by_org);
+        query
+    }
+
+    fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
+        let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
+        query.conditions(selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
+        query
+    }
+
+    fn conditions(&mut self, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
+        let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
+        self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
+        let by_name = selection.filters.iter().any(|filter| filter.column == "name");
+        if let Some(parent) = &selection.parent {
+            let parent = self.param(Value::Text(parent));
+            self.text += &format!(" AND parent = {parent}");
+        } else if by_org || by_name {
+            match range.lower.get(..bowline_core::ROOT_LENGTH) {
+                Some(org) => {
+                    let org = self.param(Value::Text(org));
+                    self.text += &format!(" AND org IN ({org}, '')");
+                }
+                None => self.text += " AND org IN (SELECT uid FROM groups WHERE parent = '' UNION ALL SELECT '')",
+            }
+        }
+        for filter in &selection.filters {
+            let value = self.param(filter.value);
+            self.text += &format!(" AND {} = {value}", filter.column);
+        }
+    }
+
+    fn param(&mut self, value: Value<'a>) -> String {
+        self.params.push(value);
+        format!("${}", self.params.len())
+    }
+
+    fn limit(&mut self, limit: i64, offset: i64) {
+        let (limit, offset) = (self.param(Value::Int(limit)), self.param(Value::Int(offset)));
+        self.text += &format!(" LIMIT {limit} OFFSET {offset}");
+    }
+}
+
+/// How many rows a selection has.
+pub(crate) async fn total(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>) -> Result<i64> {
+    let mut sum = 0;
+    for range in &selection.ranges {
+        sum += total_in(tx, table, selection, range).await?;
+    }
+    Ok(sum)
+}
+
+async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, range: &UidRange) -> Result<i64> {
+    if selection.filters.is_empty() {
+        if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
+            return children(tx, table, parent).await;
+        }
+        if selection.parent.is_none() {
+            if let Some(scope) = counted_scope(range) {
+                return Ok(counters::total(tx, table.name, &scope).await?);
+            }
+        }
+    }
+    let query = Query::count(table, selection, range);
+    let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(count.unwrap_or(0))
+}
+
+/// The kept count that a range is, if it is one.
+fn counted_scope(range: &UidRange) -> Option<Scope<'_>> {
+    if *range == UidRange::all() {
+        return Some(Scope::All);
+    }
+    let base = range.upper.strip_suffix('0')?;
+    match range.lower.strip_prefix(base)? {
+        "" => Some(Scope::Subtree(base)),
+        "/" => Some(Scope::Below(base)),
+        _ => None,
+    }
+}
+
+/// Direct children are counted under their parent's UIDP in a collection of their own.
+async fn children(tx: &mut ReadTx, table: &Table, parent: &str) -> Result<i64> {
+    let collection = children_collection(table.name);
+    let with_below = counters::total(tx, &collection, &Scope::Subtree(parent)).await?;
+    Ok(with_below - counters::total(tx, &collection, &Scope::Below(parent)).await?)
+}
+
+fn children_collection(table: &str) -> String {
+    format!("{table}/children")
+}
+
+/// Counts a row that came (1) or went (-1); every insert and delete of a listed table calls it.
+pub(crate) async fn count(tx: &mut bowline_store::WriteTx, table: &Table, uid: &Uidp, delta: i64) -> Result<()> {
+    counters::record(tx, table.name, uid.as_str(), delta).await?;
+    if !uid.parent_str().is_empty() {
+        counters::record(tx, &children_collection(table.name), uid.parent_str(), delta).await?;
+    }
+    Ok(())
+}
+
+/// The capability of this number as a set.
+pub(crate) fn capability<T>(call: &Authorized<T>, capability: bowline_contract::chainguard::capabilities::Capability) -> CapabilitySet {
+    let facts = call.contract().capabilities().by_number(capability as i32);
+    facts.map(|facts| CapabilitySet::of_bit(facts.bit)).unwrap_or_default()
+}
+
+/// A time as the wire has it.
+pub(crate) fn timestamp(micros: Micros) -> Option<prost_types::Timestamp> {
+    let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    Some(prost_types::Timestamp { seconds, nanos: rest as i32 * 1000 })
+}

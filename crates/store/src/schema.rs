@@ -1,0 +1,20 @@
+//! The migrations, in order. One change per file, one text per engine, never edited after a release.
+
+use crate::Migration;
+use crate::counters::COUNTERS_MIGRATION;
+
+/// Every migration of this binary.
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "identity_and_registry",
+        sqlite: include_str!("../migrations/sqlite/0001_identity_and_registry.sql"),
+        postgres: include_str!("../migrations/postgres/0001_identity_and_registry.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "counters",
+        sqlite: COUNTERS_MIGRATION.0,
+        postgres: COUNTERS_MIGRATION.1,
+    },
+];
