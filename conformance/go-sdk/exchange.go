@@ -67,17 +67,17 @@ func exchange(ctx context.Context, w *world) {
 			signature := []byte(parts[2])
 			signature[10] ^= 1
 			_, err := swap(parts[0]+"."+parts[1]+"."+string(signature), sts.WithIdentity(w.identity))
-			refused(unwrapped(err), codes.Unauthenticated)
+			refused(err, codes.Unauthenticated)
 			return nil
 		})
 		check("a bad identity "+way.name, func() error {
 			_, err := swap(w.upstream, sts.WithIdentity("not-a-uidp"))
-			refused(unwrapped(err), codes.InvalidArgument)
+			refused(err, codes.InvalidArgument)
 			return nil
 		})
 		check("no audience "+way.name, func() error {
 			_, err := sts.ExchangePair(ctx, w.base, "", w.upstream, append(way.opts, sts.WithIdentity(w.identity))...)
-			refused(unwrapped(err), codes.InvalidArgument)
+			refused(err, codes.InvalidArgument)
 			return nil
 		})
 	}
@@ -109,9 +109,10 @@ func exchange(ctx context.Context, w *world) {
 		return nil
 	})
 	check("uids are UIDPs as the SDK reads them", func() error {
-		that(uidp.Valid(w.org) && uidp.Valid(w.identity), "%s or %s is not valid", w.org, w.identity)
 		same([]bool{uidp.InRoot(w.org), uidp.IsAncestor(w.org, w.identity)}, []bool{true, true}, "in root, ancestor")
-		same(uidp.Parent(w.identity), w.org, "parent")
+		same([]string{uidp.Parent(w.identity), uidp.Root(w.identity)}, []string{w.org, w.org}, "parent and root")
+		same(len(w.org), len(uidp.NewUID()), "length of a root uid")
+		same(len(w.identity), len(uidp.NewUIDP(uidp.UIDP(w.org))), "length of a uid below it")
 		return nil
 	})
 }

@@ -8,7 +8,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -21,7 +20,7 @@ func main() {
 	upstream := flag.String("upstream-token", os.Getenv("UPSTREAM_TOKEN"), "a workload's token for the server")
 	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
 	flag.Parse()
-	if cmp.Or(*base, "") == "" || *upstream == "" || *operator == "" {
+	if *base == "" || *upstream == "" || *operator == "" {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -29,7 +28,9 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 
-	w, err := newWorld(ctx, *base, *upstream, *operator)
+	setup, done := context.WithTimeout(ctx, 30*time.Second)
+	defer done()
+	w, err := newWorld(setup, *base, *upstream, *operator)
 	if err != nil {
 		fmt.Printf("FAIL  setting up: %v\n\n0 passed, 1 failed\n", err)
 		os.Exit(1)
@@ -42,12 +43,15 @@ func main() {
 		{"Claims", claims},
 		{"v2 groups, roles, identities, bindings", iamV2},
 		{"v2 repositories", registryV2},
-		{"v1 clients", v1},
+		{"v1 clients", platformV1},
 		{"Iterators", iterators},
 		{"Errors", statuses},
 	} {
 		fmt.Printf("\n%s\n", suite.title)
-		suite.run(ctx, w)
+		if err := guarded(func() error { suite.run(ctx, w); return nil }); err != nil {
+			check("the rest of this part", func() error { return err })
+		}
 	}
+	w.close(ctx)
 	os.Exit(finish())
 }

@@ -2,7 +2,7 @@
 //
 //   BASE_URL=… OPERATOR_TOKEN=… PROVIDER=…/provider.json node main.mjs [SUITE…]
 import { Api, lastExchange } from './lib/api.mjs';
-import { explainWith, finish, section } from './lib/check.mjs';
+import { check, explainWith, finish, section } from './lib/check.mjs';
 import { IdentityProvider } from './lib/idp.mjs';
 import { makeWorld } from './lib/world.mjs';
 
@@ -26,6 +26,6 @@ const world = await makeWorld({ base, idp, operator: new Api(base, OPERATOR_TOKE
 for (const name of chosen) {
   const { title, run } = await import(`./suites/${name}.mjs`);
   section(title);
-  await run(world);
+  await run(world).catch((error) => check('the rest of this part', () => { throw error; }));
 }
 process.exit(finish());

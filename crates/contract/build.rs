@@ -19,6 +19,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     std::fs::write(out.join("contract.binpb"), compiler.encode_file_descriptor_set())?;
 
+    // What reflection serves: the same without comments.
+    let mut served = protox::Compiler::new([&root])?;
+    served.include_imports(true).include_source_info(false).open_files(&files)?;
+    std::fs::write(out.join("served.binpb"), served.encode_file_descriptor_set())?;
+
     let mut config = prost_build::Config::new();
     config
         .btree_map(["."])

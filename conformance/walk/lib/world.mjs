@@ -41,7 +41,12 @@ export async function makeWorld({ operator, idp, base }) {
     const { token } = await must(operator.as(upstream).get('/sts/exchange', { aud: base, identity: ids[name], ...params }));
     return token;
   };
-  const world = { base, idp, operator, org, elsewhere, ids, roles, login, must, bind };
+  // A caller of its own, for checks that bind roles to it.
+  const fresh = async () => {
+    const uid = await identity(org, 'walk-unbound');
+    return { uid, api: operator.as(await login('unbound', { identity: uid })) };
+  };
+  const world = { base, idp, operator, org, elsewhere, ids, roles, login, fresh, must, bind };
   world.nobody = operator.anonymous();
   for (const name of ['owner', 'viewer', 'unbound', 'stranger']) world[name] = operator.as(await login(name));
 

@@ -23,12 +23,13 @@ export async function run(w) {
   });
   await check('it takes effect at once, and ends at once', async () => {
     const inside = await w.group(group, 'effect');
-    forbidden(await w.unbound.get(`/iam/v2/groups/${inside}`), domain);
-    const made = await w.must(w.owner.post(path, { identityUid: w.ids.unbound, roleUid: w.roles.viewer }));
-    same((await w.unbound.get(`/iam/v2/groups/${inside}`)).status, 200, 'status while bound');
+    const holder = await w.fresh();
+    forbidden(await holder.api.get(`/iam/v2/groups/${inside}`), domain);
+    const made = await w.must(w.owner.post(path, { identityUid: holder.uid, roleUid: w.roles.viewer }));
+    same((await holder.api.get(`/iam/v2/groups/${inside}`)).status, 200, 'status while bound');
     const gone = await w.owner.delete(`/iam/v2/roleBindings/${made.uid}`);
     same([gone.status, gone.text], [200, ''], 'status and body of DELETE');
-    forbidden(await w.unbound.get(`/iam/v2/groups/${inside}`), domain);
+    forbidden(await holder.api.get(`/iam/v2/groups/${inside}`), domain);
     same((await w.owner.delete(`/iam/v2/roleBindings/${made.uid}`)).status, 200, 'status of a second DELETE');
   });
   await check('PATCH changes the role', async () => {
@@ -75,11 +76,11 @@ export async function run(w) {
   });
   await check('nobody grants more than they hold', async () => {
     const role = await w.must(w.owner.post(`/iam/v2/roles/${group}`, { name: 'binder', capabilities: ['CAP_IAM_GROUPS_LIST', 'CAP_IAM_ROLE_BINDINGS_CREATE', 'CAP_IAM_ROLES_LIST'] }));
-    const binder = await w.must(w.owner.post(path, { identityUid: w.ids.unbound, roleUid: role.uid }));
-    forbidden(await w.unbound.post(path, { identityUid: w.ids.unbound, roleUid: w.roles.owner }), domain);
-    forbidden(await w.unbound.post(`/iam/v2/roleBindings/${w.org}`, { identityUid: w.ids.unbound, roleUid: role.uid }), domain);
-    same((await w.unbound.post(path, { identityUid: subjects[16].uid, roleUid: role.uid })).status, 200, 'status of granting what it holds');
-    same((await w.owner.delete(`/iam/v2/roleBindings/${binder.uid}`)).status, 200, 'status of the clean-up');
+    const binder = await w.fresh();
+    await w.must(w.owner.post(path, { identityUid: binder.uid, roleUid: role.uid }));
+    forbidden(await binder.api.post(path, { identityUid: binder.uid, roleUid: w.roles.owner }), domain);
+    forbidden(await binder.api.post(`/iam/v2/roleBindings/${w.org}`, { identityUid: binder.uid, roleUid: role.uid }), domain);
+    same((await binder.api.post(path, { identityUid: subjects[16].uid, roleUid: role.uid })).status, 200, 'status of granting what it holds');
   });
   await check('an identity of another organization is not bound here', async () =>
     that((await w.owner.post(path, { identityUid: w.ids.stranger, roleUid: w.roles.viewer })).status >= 400, 'it was bound'));

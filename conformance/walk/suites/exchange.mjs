@@ -54,7 +54,7 @@ export async function run(w) {
   });
 
   await check('its issuer is the authentication host, its audience the API base address, its subject the identity', () =>
-    has(claims, { iss: w.base, aud: w.base, sub: w.ids.owner }, 'claims'));
+    has({ ...claims, aud: [claims.aud].flat() }, { iss: w.base, aud: [w.base], sub: w.ids.owner }, 'claims'));
 
   await check('act tells whom it stands for', () => has(claims.act, { iss: w.idp.issuer, sub: 'walk-owner' }, 'act'));
 
@@ -139,7 +139,7 @@ export async function run(w) {
     const host = new URL(w.base).host;
     const answer = await sts.get('/sts/exchange', { ...params, aud: host });
     same(answer.status, 200, 'status');
-    same(decode(answer.json.token).claims.aud, host, 'aud');
+    same([decode(answer.json.token).claims.aud].flat(), [host], 'aud');
     refused(await w.operator.as(answer.json.token).get(group), 401, 16);
   });
 

@@ -1,6 +1,7 @@
 // 4.2: cursors, sizes, skips, order and counts.
 import { check, has, same, that } from '../lib/check.mjs';
 import { refused, v2error } from '../lib/status.mjs';
+import { instant } from '../lib/names.mjs';
 
 export const title = 'Paging';
 const total = 205;
@@ -78,7 +79,7 @@ export async function run(w) {
   await check('order_by the time of creation, in every spelling', async () => {
     for (const field of ['created_at', 'create_time', 'createTime']) {
       const times = rows(await walk({ order_by: `${field} desc`, page_size: 200 })).map((r) => r.createTime);
-      same(times, [...times].sort().reverse(), `times by ${field} desc`);
+      that(times.every((t, i) => i === 0 || instant(t) <= instant(times[i - 1])), `the times by ${field} desc are not in order`);
     }
   });
   await check('the order is by uid unless asked otherwise', async () => same(rows(await walk({ page_size: 200 })).map((r) => r.uid), [...uids].sort(), 'uids'));

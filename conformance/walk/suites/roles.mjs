@@ -49,7 +49,7 @@ export async function run(w) {
   });
   await check('a role in use is not deleted, and says why', async () => {
     const role = await w.must(w.owner.post(`/iam/v2/roles/${w.org}`, { name: unique('used'), capabilities: ['CAP_IAM_GROUPS_LIST'] }));
-    const binding = await w.must(w.owner.post(`/iam/v2/roleBindings/${w.org}`, { identityUid: w.ids.unbound, roleUid: role.uid }));
+    const binding = await w.must(w.owner.post(`/iam/v2/roleBindings/${w.org}`, { identityUid: (await w.fresh()).uid, roleUid: role.uid }));
     blocked(await w.owner.delete(`/iam/v2/roles/${role.uid}`), domain);
     same((await w.owner.delete(`/iam/v2/roleBindings/${binding.uid}`)).status, 200, 'status of deleting the binding');
     same((await w.owner.delete(`/iam/v2/roles/${role.uid}`)).status, 200, 'status of deleting the role');
@@ -57,11 +57,12 @@ export async function run(w) {
   await check('a widened role widens its holders at once', async () => {
     const group = await w.group(w.org, 'widened');
     const role = await w.must(w.owner.post(`/iam/v2/roles/${group}`, { name: unique('wide'), capabilities: ['CAP_IAM_GROUPS_LIST'] }));
-    await w.must(w.owner.post(`/iam/v2/roleBindings/${group}`, { identityUid: w.ids.unbound, roleUid: role.uid }));
-    same((await w.unbound.get(`/iam/v2/groups/${group}`)).status, 200, 'status of a group read');
-    forbidden(await w.unbound.post(`/registry/v2/repos/${group}`, { name: unique('x') }), 'registry.chainguard.dev');
+    const holder = await w.fresh();
+    await w.must(w.owner.post(`/iam/v2/roleBindings/${group}`, { identityUid: holder.uid, roleUid: role.uid }));
+    same((await holder.api.get(`/iam/v2/groups/${group}`)).status, 200, 'status of a group read');
+    forbidden(await holder.api.post(`/registry/v2/repos/${group}`, { name: unique('x') }), 'registry.chainguard.dev');
     await w.must(w.owner.patch(`/iam/v2/roles/${role.uid}`, { capabilities: ['CAP_IAM_GROUPS_LIST', 'CAP_REPO_CREATE'] }, { updateMask: 'capabilities' }));
-    same((await w.unbound.post(`/registry/v2/repos/${group}`, { name: unique('wide') })).status, 200, 'status of a repository made');
+    same((await holder.api.post(`/registry/v2/repos/${group}`, { name: unique('wide') })).status, 200, 'status of a repository made');
   });
   await check('viewers and strangers make no roles', async () => {
     for (const api of [w.viewer, w.stranger]) forbidden(await api.post(`/iam/v2/roles/${w.org}`, { name: unique('x'), capabilities: ['CAP_IAM_GROUPS_LIST'] }), domain);

@@ -16,7 +16,7 @@ export async function run(w) {
     return [[now.status, now.text], [before.status, before.text]];
   };
   const reads = [
-    `/iam/v2/groups/${w.org}`, '/iam/v2/groups?order_by=name', '/iam/v2/roles?name=viewer', `/iam/v2/identities/${w.ids.owner}`, `/iam/v2/roleBindings?uidp.children_of=${w.org}`,
+    `/iam/v2/groups/${w.org}`, '/iam/v2/groups?order_by=name&page_size=200', '/iam/v2/roles?name=viewer', `/iam/v2/identities/${w.ids.owner}`, `/iam/v2/roleBindings?uidp.children_of=${w.org}`,
     `/registry/v2/repos/${repo.uid}`, `/registry/v2/repos?uidp.children_of=${group}`, `/registry/v2/repos/${absent}`, `/registry/v2/repos?uidp.children_of=${absent}`, '/registry/v2/repos?page_size=-1',
   ];
   for (const path of reads) {

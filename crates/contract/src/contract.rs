@@ -12,6 +12,9 @@ use crate::rules::FieldRules;
 /// The compiled `proto/` directory, with custom options and source comments.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.binpb"));
 
+/// The same without comments: what reflection serves.
+pub const SERVED_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/served.binpb"));
+
 /// The method table and everything else that is derived from the descriptor set. Built once, immutable.
 pub struct Contract {
     pool: DescriptorPool,

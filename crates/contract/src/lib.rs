@@ -31,7 +31,7 @@ mod generated {
 }
 
 pub use capabilities::{Capabilities, CapabilityFacts};
-pub use contract::{Contract, DESCRIPTOR_SET};
+pub use contract::{Contract, DESCRIPTOR_SET, SERVED_DESCRIPTOR_SET};
 pub use generated::{bowline, chainguard, google};
 pub use method::{ApiVersion, Auth, Body, EventRule, HttpBinding, MethodInfo, ToolHints, Verb};
 pub use print::{print_capabilities, print_packages};

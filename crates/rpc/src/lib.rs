@@ -1,1 +1,27 @@
-//! Stub.
+//! The transports: gRPC and REST on one listener, both over the same pipeline.
+//!
+//! A transport translates between its wire and `(method, encoded request)`, and knows no service by
+//! name. [`Front`] holds what both need; [`Listener`] accepts connections and tells the two apart.
+//! Paths outside the contract (discovery documents, sign-in pages) go to an axum router that the
+//! composition root hands in.
+
+mod access_log;
+mod body;
+mod error_details;
+mod front;
+mod grpc;
+mod hosts;
+mod listener;
+mod openapi;
+mod peer;
+mod query;
+mod rest;
+mod telemetry;
+
+pub use error_details::status_of;
+pub use front::Front;
+pub use hosts::Hosts;
+pub use listener::{Listener, ListenerOptions};
+pub use openapi::openapi;
+pub use peer::TrustedProxies;
+pub use telemetry::Telemetry;

@@ -4,6 +4,7 @@
 //! handlers are the operations themselves, `v1` handlers translate to them. To add a method, write its
 //! handler next to its resource and register it in the domain's `register`.
 
+mod auth;
 mod iam;
 mod kinds;
 mod list;
@@ -26,5 +27,6 @@ pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
     let handlers = oidc::register(handlers, exchange);
+    let handlers = auth::register(handlers);
     ping::register(handlers)
 }

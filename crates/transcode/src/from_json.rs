@@ -92,7 +92,7 @@ impl Tables {
 #[cold]
 fn malformed(json: &[u8], at: usize, what: &str) -> TranscodeError {
     let before = json.get(..at).unwrap_or(json);
-    let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+    let line = before.split(|&byte| byte == b'\n').count();
     let column = before
         .iter()
         .rev()

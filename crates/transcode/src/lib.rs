@@ -45,6 +45,7 @@
 //! Values that the wire replaces (an earlier occurrence of a singular field)
 //! are checked for structure, not for content such as UTF-8.
 
+mod enums;
 mod errors;
 mod from_json;
 mod json_reader;

@@ -7,9 +7,10 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use crate::enums::EnumTable;
 use crate::json_reader::number_length;
 use crate::scan::{put_delimited, put_key, put_varint};
-use crate::tables::{EnumTable, Kind};
+use crate::tables::Kind;
 use crate::text::{first_special, push_json_string};
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -132,16 +133,14 @@ impl<'a> Scalar<'a> {
     }
 
     pub(crate) fn enum_name(table: Option<&EnumTable>, name: &str) -> Result<Scalar<'a>, String> {
-        match table.and_then(|table| table.number(name)) {
-            Some(number) => Ok(Scalar::Varint(i64::from(number) as u64)),
-            None => {
-                let listing = table.map_or("", |table| &table.listing);
-                Err(format!(
-                    "unknown enum value {}; one of {listing}",
-                    quote(name)
-                ))
-            }
+        if let Some(number) = table.and_then(|table| table.number(name)) {
+            return Ok(Scalar::Varint(i64::from(number) as u64));
         }
+        let listing = table.map_or("", |table| &table.listing);
+        Err(format!(
+            "unknown enum value {}; one of {listing}",
+            quote(name)
+        ))
     }
 
     pub(crate) fn base64(text: &str) -> Result<Scalar<'a>, String> {
@@ -155,7 +154,7 @@ impl<'a> Scalar<'a> {
 }
 
 /// A map key and its encoding, from the text of a JSON object key.
-pub(crate) fn map_key<'a>(kind: Kind, text: Cow<'a, str>) -> Result<(Key<'a>, Scalar<'a>), String> {
+pub(crate) fn map_key(kind: Kind, text: Cow<'_, str>) -> Result<(Key<'_>, Scalar<'_>), String> {
     match kind {
         Kind::String => Ok((Key::Text(text.clone()), Scalar::Text(text))),
         Kind::Bool => match &*text {

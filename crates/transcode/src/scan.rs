@@ -131,6 +131,10 @@ fn skip_group(buf: &[u8], pos: &mut usize, number: u32, wire_type: u8) -> Outcom
 }
 
 #[cold]
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "the error side of `Outcome`"
+)]
 pub(crate) fn too_deep() -> Box<crate::TranscodeError> {
     fault(format!("nested more than {MAX_DEPTH} levels deep"))
 }

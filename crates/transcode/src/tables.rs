@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
-use prost_reflect::{DescriptorPool, EnumDescriptor, FieldDescriptor, MessageDescriptor};
+use prost_reflect::{DescriptorPool, FieldDescriptor, MessageDescriptor};
 
+use crate::enums::EnumTable;
 use crate::scan::{DELIMITED, FIXED32, FIXED64, VARINT};
 use crate::text::push_json_string;
 
@@ -100,18 +101,6 @@ pub(crate) enum Kind {
     Message(u32),
 }
 
-#[derive(Debug)]
-pub(crate) struct EnumTable {
-    /// `NullValue`, whose only JSON form is `null`.
-    pub(crate) null: bool,
-    /// Quoted names of the numbers from 0, as far as they are dense.
-    dense: Box<[Option<Box<[u8]>>]>,
-    sparse: HashMap<i32, Box<[u8]>>,
-    by_name: HashMap<Box<str>, i32>,
-    /// The names as an error message lists them.
-    pub(crate) listing: Box<str>,
-}
-
 impl Tables {
     /// Compiles every message and enum of `pool`.
     pub fn new(pool: &DescriptorPool) -> Tables {
@@ -165,14 +154,14 @@ impl Tables {
     /// treated as an ordinary one.
     fn settle_specials(&mut self) {
         let doubtful: Vec<usize> = (0..self.messages.len())
-            .filter(|&index| !self.special_fits(&self.messages[index]))
+            .filter(|&index| !Tables::special_fits(&self.messages[index]))
             .collect();
         for index in doubtful {
             self.messages[index].special = Special::None;
         }
     }
 
-    fn special_fits(&self, table: &MessageTable) -> bool {
+    fn special_fits(table: &MessageTable) -> bool {
         let has = |number, kind: Kind, repeated: bool| {
             table.field(number).is_some_and(|(_, field)| {
                 field.kind == kind && repeated == matches!(field.shape, Shape::Repeated { .. })
@@ -390,8 +379,9 @@ impl Kind {
         let text: &[u8] = match (self, kind) {
             (Kind::Bool, _) => b"false",
             (Kind::String | Kind::Bytes, _) => b"\"\"",
-            (Kind::Int64 | Kind::Uint64 | Kind::Sint64, _)
-            | (Kind::Fixed64 | Kind::Sfixed64, _) => b"\"0\"",
+            (Kind::Int64 | Kind::Uint64 | Kind::Sint64 | Kind::Fixed64 | Kind::Sfixed64, _) => {
+                b"\"0\""
+            }
             (Kind::Enum(id), prost_reflect::Kind::Enum(item)) => {
                 let first = item.default_value().number();
                 match enums.get(id as usize) {
@@ -403,64 +393,5 @@ impl Kind {
             _ => b"0",
         };
         text.into()
-    }
-}
-
-impl EnumTable {
-    fn new(item: &EnumDescriptor) -> EnumTable {
-        const DENSE: usize = 256;
-        const LISTED: usize = 40;
-        let mut dense: Vec<Option<Box<[u8]>>> = Vec::new();
-        let mut sparse = HashMap::new();
-        let mut by_name = HashMap::new();
-        let values = &item.enum_descriptor_proto().value;
-        for value in values {
-            by_name.insert(value.name().into(), value.number());
-            let mut quoted = Vec::new();
-            push_json_string(&mut quoted, value.name());
-            // Of two names for one number the first is printed.
-            match usize::try_from(value.number()) {
-                Ok(number) if number < DENSE => {
-                    dense.resize_with(dense.len().max(number + 1), || None);
-                    if let Some(slot) = dense.get_mut(number) {
-                        slot.get_or_insert(quoted.into());
-                    }
-                }
-                _ => {
-                    sparse.entry(value.number()).or_insert(quoted.into());
-                }
-            }
-        }
-        let mut listing: Vec<&str> = values
-            .iter()
-            .take(LISTED)
-            .map(|value| value.name())
-            .collect();
-        if values.len() > LISTED {
-            listing.push("...");
-        }
-        EnumTable {
-            null: item.full_name() == "google.protobuf.NullValue",
-            dense: dense.into(),
-            sparse,
-            by_name,
-            listing: listing.join(", ").into(),
-        }
-    }
-
-    /// The quoted name of a number.
-    #[inline]
-    pub(crate) fn name(&self, number: i32) -> Option<&[u8]> {
-        let dense = usize::try_from(number)
-            .ok()
-            .and_then(|at| self.dense.get(at));
-        match dense {
-            Some(name) => name.as_deref(),
-            None => self.sparse.get(&number).map(AsRef::as_ref),
-        }
-    }
-
-    pub(crate) fn number(&self, name: &str) -> Option<i32> {
-        self.by_name.get(name).copied()
     }
 }

@@ -183,10 +183,10 @@ mod tests {
             if c.is_finite() && d.is_finite() {
                 let mut out = Vec::new();
                 push_f64(&mut out, c);
-                prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f64>().unwrap(), c);
+                prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f64>().unwrap().to_bits(), c.to_bits());
                 let mut out = Vec::new();
                 push_f32(&mut out, d);
-                prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f32>().unwrap(), d);
+                prop_assert_eq!(String::from_utf8(out).unwrap().parse::<f32>().unwrap().to_bits(), d.to_bits());
             }
         }
 

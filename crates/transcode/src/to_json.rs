@@ -332,6 +332,10 @@ impl<'t> Emitter<'t, '_> {
 }
 
 #[cold]
+#[expect(
+    clippy::unnecessary_box_returns,
+    reason = "the error side of `Outcome`"
+)]
 pub(crate) fn wrong_wire_type() -> Box<TranscodeError> {
     fault("encoded with a wire type that is not this field's")
 }

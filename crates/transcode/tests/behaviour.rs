@@ -1,4 +1,8 @@
 //! What the properties do not show: error wording, presence, parameters, caps.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside the test functions"
+)]
 
 use bowline_transcode::{JsonOptions, MessageId, Tables, TranscodeError};
 use prost_reflect::DescriptorPool;

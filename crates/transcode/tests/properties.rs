@@ -1,4 +1,8 @@
 //! Properties against prost-reflect as the oracle, and against panics.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside the test functions"
+)]
 
 mod oracle;
 

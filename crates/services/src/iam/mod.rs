@@ -1,10 +1,14 @@
 //! Identity and access management.
 
-mod groups;
+pub(crate) mod groups;
 mod groups_v1;
-mod identities;
+pub(crate) mod identities;
+mod identities_v1;
+mod relationship;
 mod role_bindings;
+mod role_bindings_v1;
 mod roles;
+mod roles_v1;
 
 use bowline_pipeline::Handlers;
 
@@ -15,6 +19,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = groups::register(handlers);
     let handlers = groups_v1::register(handlers);
     let handlers = roles::register(handlers);
+    let handlers = roles_v1::register(handlers);
+    let handlers = role_bindings_v1::register(handlers);
     let handlers = identities::register(handlers);
+    let handlers = identities_v1::register(handlers);
     role_bindings::register(handlers)
 }

@@ -1,3 +1,16 @@
-//! The registry's control plane.
+//! The registry's control plane: repositories and their read-mes.
+
+mod readme_html;
+mod readmes;
+mod repo_fields;
+mod repos;
+mod repos_v1;
+mod shapes;
+
 use bowline_pipeline::Handlers;
-pub(crate) fn register(handlers: Handlers) -> Handlers { handlers }
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    let handlers = repos::register(handlers);
+    let handlers = repos_v1::register(handlers);
+    readmes::register(handlers)
+}

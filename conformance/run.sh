@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Runs the black-box suites against a server of their own.
+#
+#   conformance/run.sh [BINARY]
+#
+# BINARY defaults to the newest build in the checkout's target directory.
+# Needs go, node and npm; everything that is built or fetched is kept in
+# ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
+#   SUITES="walk go-sdk"   which suites to run
+#   WALK="masks paging"    which parts of the walk to run (all by default)
+#   KEEP=1                 keep the working directory, with the server's log
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
+suites=${SUITES:-walk go-sdk}
+
+say() { printf '== %s\n' "$*"; }
+die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
+digest() { sha256sum "$@" | sha256sum | cut -c1-16; }
+
+binary=${1:-$(ls -t "$here"/../target/{debug,release}/bowline 2>/dev/null | head -n 1 || true)}
+[ -n "$binary" ] && [ -x "$binary" ] || die "no server binary; build one or name it"
+for tool in go node npm; do command -v "$tool" >/dev/null || die "$tool is not on the PATH"; done
+
+# ---- what is built or fetched once -------------------------------------------
+
+export WALK_MODULES=$cache/walk/$(digest "$here/walk/package-lock.json")
+if [ ! -e "$WALK_MODULES/.done" ]; then
+  say "installing the identity provider"
+  mkdir -p "$WALK_MODULES"
+  cp "$here"/walk/package.json "$here"/walk/package-lock.json "$WALK_MODULES"
+  (cd "$WALK_MODULES" && npm ci --no-audit --no-fund --loglevel=error)
+  touch "$WALK_MODULES/.done"
+fi
+
+if [[ " $suites " == *" go-sdk "* ]]; then
+  sdk=$cache/go-sdk/$(cd "$here/go-sdk" && digest go.mod go.sum ./*.go)/go-sdk
+  if [ ! -x "$sdk" ]; then
+    say "building the Go suite (a few minutes the first time)"
+    (cd "$here/go-sdk" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$sdk" .)
+  fi
+fi
+
+# ---- server and identity provider --------------------------------------------
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/conformance.XXXXXX")
+server='' provider=''
+finish() {
+  for pid in $provider $server; do kill "$pid" 2>/dev/null || true; done
+  for pid in $provider $server; do wait "$pid" 2>/dev/null || true; done
+  if [ -n "${KEEP:-}" ]; then say "kept $work"; else rm -rf "$work"; fi
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+read -r port admin < <(node -e '
+  const { createServer } = require("node:net");
+  const open = [0, 0].map(() => createServer().listen(0, "127.0.0.1"));
+  setTimeout(() => { console.log(open.map((s) => s.address().port).join(" ")); open.forEach((s) => s.close()); }, 50);')
+export BASE_URL=http://127.0.0.1:$port
+
+# wait_for SECONDS PID COMMAND...: until the command succeeds or the process ends.
+wait_for() {
+  local until=$((SECONDS + $1)) pid=$2
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $until ] || return 1
+    sleep 0.2
+  done
+}
+ready() { node -e 'fetch(process.argv[1]).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))' "http://127.0.0.1:$admin/readyz"; }
+
+say "starting the server at $BASE_URL"
+"$binary" serve --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" >"$work/server.log" 2>&1 &
+server=$!
+wait_for 60 "$server" ready || { tail -n 30 "$work/server.log" >&2; die "the server did not become ready"; }
+
+export PROVIDER=$work/provider.json
+node "$here/walk/lib/provider.mjs" "$work" "$BASE_URL" >"$work/provider.log" 2>&1 &
+provider=$!
+wait_for 30 "$provider" test -s "$PROVIDER" || { tail -n 30 "$work/provider.log" >&2; die "the identity provider did not start"; }
+
+operator_token() { "$binary" operator token --data-dir "$work/data"; }
+
+# ---- the suites ---------------------------------------------------------------
+
+failed=''
+for suite in $suites; do
+  say "$suite"
+  OPERATOR_TOKEN=$(operator_token) || die "no operator token"
+  export OPERATOR_TOKEN
+  case $suite in
+    walk) node "$here/walk/main.mjs" ${WALK:-} || failed+=" $suite" ;;
+    go-sdk)
+      UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-sdk) || die "no upstream token"
+      export UPSTREAM_TOKEN
+      timeout 600 "$sdk" || failed+=" $suite"
+      ;;
+    *) die "unknown suite $suite" ;;
+  esac
+done
+kill -0 "$server" 2>/dev/null || { failed+=' server'; say "the server died:"; tail -n 30 "$work/server.log"; }
+[ -z "$failed" ] || { say "failed:$failed"; exit 1; }
+say "all passed"

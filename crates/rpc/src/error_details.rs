@@ -1,0 +1,92 @@
+//! Errors as `google.rpc.Status`, the form that both transports carry.
+
+use bowline_contract::google::rpc::{
+    BadRequest, ErrorInfo, PreconditionFailure, QuotaFailure, ResourceInfo, RetryInfo, Status, bad_request,
+    precondition_failure, quota_failure,
+};
+use bowline_contract::{ApiVersion, MethodInfo};
+use bowline_core::{Code, Detail, Error, Reason};
+use prost::{Message, Name};
+
+/// The error as the method's version presents it.
+///
+/// The first version keeps its ambiguous failures: NOT_FOUND, PERMISSION_DENIED and blocked deletes are
+/// bare there. An internal error names the request.
+pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Status {
+    let bare = method.is_some_and(|method| method.version == ApiVersion::V1)
+        && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
+    let details = if bare { Vec::new() } else { details(error, method, request_id) };
+    Status { code: error.code() as i32, message: error.message().into(), details }
+}
+
+fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<prost_types::Any> {
+    let domain = method.map_or("platform", |method| &method.domain);
+    let mut info = ErrorInfo {
+        reason: error.reason().name().into(),
+        domain: format!("{domain}.chainguard.dev"),
+        ..ErrorInfo::default()
+    };
+    if error.reason() == Reason::Internal {
+        info.metadata.insert("request_id".into(), request_id.into());
+    }
+    let mut rest = Vec::new();
+    for detail in error.details() {
+        match detail {
+            Detail::Metadata(facts) => {
+                info.metadata.extend(facts.iter().map(|(name, value)| ((*name).into(), value.clone())));
+            }
+            other => rest.extend(any_of(other)),
+        }
+    }
+    let mut all = vec![any(&info)];
+    all.extend(rest);
+    all
+}
+
+fn any_of(detail: &Detail) -> Option<prost_types::Any> {
+    Some(match detail {
+        Detail::Metadata(_) => return None,
+        Detail::BadRequest(violations) => any(&BadRequest {
+            field_violations: violations
+                .iter()
+                .map(|v| bad_request::FieldViolation { field: v.field.clone(), description: v.description.clone() })
+                .collect(),
+        }),
+        Detail::Resource { kind, name, description } => any(&ResourceInfo {
+            resource_type: (*kind).into(),
+            resource_name: name.clone(),
+            description: description.clone(),
+            ..ResourceInfo::default()
+        }),
+        Detail::Precondition(violations) => any(&PreconditionFailure {
+            violations: violations
+                .iter()
+                .map(|v| precondition_failure::Violation {
+                    r#type: v.kind.into(),
+                    subject: v.subject.clone(),
+                    description: v.description.clone(),
+                })
+                .collect(),
+        }),
+        Detail::Quota(violations) => any(&QuotaFailure {
+            violations: violations
+                .iter()
+                .map(|v| quota_failure::Violation { subject: v.subject.clone(), description: v.description.clone() })
+                .collect(),
+        }),
+        Detail::RetryAfter(delay) => any(&RetryInfo {
+            retry_delay: Some(prost_types::Duration {
+                seconds: delay.as_secs() as i64,
+                nanos: delay.subsec_nanos() as i32,
+            }),
+        }),
+    })
+}
+
+fn any<M: Message + Name>(message: &M) -> prost_types::Any {
+    prost_types::Any {
+        type_url: format!("type.googleapis.com/{}", M::full_name()),
+        value: message.encode_to_vec(),
+    }
+}
+

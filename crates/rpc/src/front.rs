@@ -1,0 +1,124 @@
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline_contract::{Contract, MethodInfo};
+use bowline_core::{Detail, Error, Reason, Result};
+use bowline_pipeline::{Call, Pipeline};
+use bowline_transcode::Tables;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::HeaderMap;
+
+use crate::access_log::{self, Entry};
+use crate::hosts::Hosts;
+use crate::peer::TrustedProxies;
+use crate::telemetry::Telemetry;
+
+/// What both transports share.
+pub struct Front {
+    /// The path of every call.
+    pub pipeline: Arc<Pipeline>,
+    /// Counters.
+    pub telemetry: Arc<Telemetry>,
+    /// Public host names.
+    pub hosts: Hosts,
+    /// Proxies to believe.
+    pub proxies: TrustedProxies,
+    /// Paths outside the contract.
+    pub router: axum::Router,
+    /// Longest time for one call.
+    pub request_time: Duration,
+    /// Most bytes of a REST body.
+    pub rest_body_bytes: usize,
+    /// Most bytes of a gRPC message.
+    pub grpc_message_bytes: usize,
+}
+
+impl Front {
+    pub(crate) fn contract(&self) -> &Contract {
+        &self.pipeline.contract
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.pipeline.tables
+    }
+
+    /// Takes a call through the pipeline within its time, and logs it.
+    pub(crate) async fn call(&self, call: Call, transport: &'static str, timeout: Option<Duration>) -> Result<Bytes> {
+        let started = Instant::now();
+        let method: &MethodInfo = self.contract().method(call.method);
+        let request_id = call.request_id.clone();
+        let time = timeout.map_or(self.request_time, |timeout| timeout.min(self.request_time));
+        let run = AssertUnwindSafe(self.pipeline.dispatch(call)).catch_unwind();
+        let (result, principal, scope) = match tokio::time::timeout(time, run).await {
+            Ok(Ok(outcome)) => (outcome.result, outcome.principal, outcome.scope),
+            Ok(Err(_)) => (Err(Error::internal("the handler panicked")), String::new(), String::new()),
+            Err(_) => (Err(deadline(time)), String::new(), String::new()),
+        };
+        let entry = Entry {
+            method,
+            principal: &principal,
+            scope: &scope,
+            transport,
+            request_id: &request_id,
+            elapsed: started.elapsed(),
+        };
+        access_log::write(self, &entry, &result);
+        result
+    }
+
+    /// A call that did not get as far as the pipeline: its error is logged all the same.
+    pub(crate) fn refused(&self, method: usize, error: Error, transport: &'static str, request_id: &str) -> Error {
+        let entry = Entry {
+            method: self.contract().method(method),
+            principal: "",
+            scope: "",
+            transport,
+            request_id,
+            elapsed: Duration::ZERO,
+        };
+        let result: Result<()> = Err(error);
+        access_log::write(self, &entry, &result);
+        match result {
+            Err(error) => error,
+            Ok(()) => Error::internal("a refusal without an error"),
+        }
+    }
+
+    pub(crate) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
+        self.proxies.client(connected, headers)
+    }
+}
+
+fn deadline(time: Duration) -> Error {
+    Error::new(
+        Reason::DeadlineExceeded,
+        format!("Deadline exceeded: the call took longer than {} ms; whether it took effect is open", time.as_millis()),
+    )
+    .with(Detail::RetryAfter(Duration::from_secs(1)))
+}
+
+/// The bearer token of the `authorization` header, absent if there is none of that scheme.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+/// The id that the caller gave, if it is fit for a log line; otherwise a new one.
+pub(crate) fn request_id(headers: &HeaderMap) -> String {
+    let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
+    match given {
+        Some(id) if !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.into(),
+        _ => {
+            let bytes: [u8; 16] = bowline_authn::wrap::random_bytes();
+            bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
+                id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+                id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+                id
+            })
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! gRPC: framing by tonic, methods by the table, messages as bytes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_core::Error;
+use bowline_pipeline::{Call, Transport};
+use bytes::{Buf, BufMut, Bytes};
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use prost::Message;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::server::{Grpc, UnaryService};
+use tonic::{Code, Status};
+
+use crate::body::ReplyBody;
+use crate::error_details::status_of;
+use crate::front::{self, Front};
+
+/// Whether the request is gRPC.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(http::header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    content_type.is_some_and(|value| value.starts_with(b"application/grpc"))
+}
+
+/// Answers one gRPC request.
+pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
+    let path = rewrite(request.uri().path());
+    let Some(method) = front.contract().by_grpc_path(&path) else {
+        let message = format!("there is no method {path}");
+        return Status::unimplemented(message).into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
+    };
+    let request_id = front::request_id(request.headers());
+    let service = Unary {
+        front: front.clone(),
+        method: method.index,
+        bearer: front::bearer(request.headers()),
+        peer: front.peer(connected, request.headers()),
+        request_id: request_id.clone(),
+        timeout: timeout(request.headers()),
+    };
+    let limit = method.max_request_bytes.map_or(front.grpc_message_bytes, |limit| limit as usize);
+    let mut grpc = Grpc::new(BytesCodec)
+        .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
+        .max_decoding_message_size(limit)
+        .max_encoding_message_size(front.grpc_message_bytes);
+    let mut response = grpc.unary(service, request).await.map(ReplyBody::Grpc);
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    response
+}
+
+/// The pre-release packages are the second version under another name.
+fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
+    if path.contains(".v2beta1.") { path.replacen(".v2beta1.", ".v2.", 1).into() } else { path.into() }
+}
+
+/// `grpc-timeout`: up to eight digits and a unit. What cannot be read is no limit.
+fn timeout(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
+    let amount: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    Some(match unit {
+        "H" => Duration::from_secs(amount * 3600),
+        "M" => Duration::from_secs(amount * 60),
+        "S" => Duration::from_secs(amount),
+        "m" => Duration::from_millis(amount),
+        "u" => Duration::from_micros(amount),
+        "n" => Duration::from_nanos(amount),
+        _ => return None,
+    })
+}
+
+/// One method, called once.
+struct Unary {
+    front: Arc<Front>,
+    method: usize,
+    bearer: Option<String>,
+    peer: IpAddr,
+    request_id: String,
+    timeout: Option<Duration>,
+}
+
+impl UnaryService<Bytes> for Unary {
+    type Response = Bytes;
+    type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let front = self.front.clone();
+        let timeout = self.timeout;
+        let request_id = self.request_id.clone();
+        let method = self.method;
+        let call = Call {
+            method,
+            payload: request.into_inner(),
+            bearer: self.bearer.take(),
+            peer: Some(self.peer),
+            request_id: self.request_id.clone(),
+            transport: Transport::Grpc,
+            present: None,
+            slice: None,
+        };
+        Box::pin(async move {
+            let result = front.call(call, "grpc", timeout).await;
+            result.map(tonic::Response::new).map_err(|error| status(&front, method, &error, &request_id))
+        })
+    }
+}
+
+fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Status {
+    let full = status_of(error, Some(front.contract().method(method)), request_id);
+    let details = full.encode_to_vec().into();
+    let mut status = Status::with_details(Code::from_i32(full.code), full.message, details);
+    if let Some(delay) = error.retry_after() {
+        if let Ok(value) = delay.as_secs().to_string().parse() {
+            status.metadata_mut().insert("retry-after", value);
+        }
+    }
+    status
+}
+
+/// Messages stay bytes.
+struct BytesCodec;
+
+impl Codec for BytesCodec {
+    type Encode = Bytes;
+    type Decode = Bytes;
+    type Encoder = BytesCodec;
+    type Decoder = BytesCodec;
+
+    fn encoder(&mut self) -> BytesCodec {
+        BytesCodec
+    }
+
+    fn decoder(&mut self) -> BytesCodec {
+        BytesCodec
+    }
+}
+
+impl Encoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.reserve(item.len());
+        buffer.put(item);
+        Ok(())
+    }
+}
+
+impl Decoder for BytesCodec {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        Ok(Some(buffer.copy_to_bytes(buffer.remaining())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts() {
+        let read = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-timeout", HeaderValue::from_static(value));
+            timeout(&headers)
+        };
+        assert_eq!(read("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(read("250m"), Some(Duration::from_millis(250)));
+        for unread in ["", "S", "5", "123456789S", "-1S", "5x"] {
+            assert_eq!(read(unread), None, "{unread}");
+        }
+    }
+
+    #[test]
+    fn the_pre_release_packages_are_the_second_version() {
+        assert_eq!(rewrite("/chainguard.platform.iam.v2beta1.Groups/X"), "/chainguard.platform.iam.v2.Groups/X");
+        assert_eq!(rewrite("/chainguard.platform.iam.Groups/X"), "/chainguard.platform.iam.Groups/X");
+    }
+}

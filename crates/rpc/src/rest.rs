@@ -1,0 +1,438 @@
+//! REST: paths and verbs by the bindings of the contract, JSON by the transcoder.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bowline_contract::{ApiVersion, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
+use bowline_core::{Code, Error, FieldViolation, Reason, Result};
+use bowline_pipeline::{Call, Transport};
+use bowline_transcode::{JsonOptions, MessageId, TranscodeError, push_json_string};
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use prost_reflect::FieldDescriptor;
+
+use crate::body::ReplyBody;
+use crate::error_details::status_of;
+use crate::front::{self, Front};
+use crate::query;
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What of a request is needed after its body was taken.
+struct Parts<'r> {
+    method: &'r MethodInfo,
+    binding: &'r HttpBinding,
+    variables: Vec<(&'r str, String)>,
+    parameters: Vec<(String, String)>,
+    body: Bytes,
+}
+
+/// Answers one request that is not gRPC.
+pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
+    let path = rewrite(request.uri().path()).into_owned();
+    let form = is_form(request.headers());
+    let verb = verb_of(request.method());
+    let mut found = front.contract().routes().find(verb, &path);
+    if verb == Some(Verb::Post) && form && matches!(&found, Err(Miss::WrongVerb(verbs)) if verbs.contains("GET")) {
+        found = front.contract().routes().find(Some(Verb::Get), &path);
+    }
+    match found {
+        Ok(route) => {
+            let request_id = front::request_id(request.headers());
+            let method = front.contract().method(route.method);
+            let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
+            let result = answer(front, request, route, method, connected, &request_id, form).await;
+            let mut response = match result {
+                Ok(payload) => success(front, method, &payload, names, &request_id),
+                Err(error) => failure(front, &error, Some(method), &request_id),
+            };
+            if let Ok(value) = HeaderValue::from_str(&request_id) {
+                response.headers_mut().insert("x-request-id", value);
+            }
+            response
+        }
+        Err(Miss::WrongVerb(verbs)) => wrong_verb(&verbs.into_iter().collect::<Vec<_>>()),
+        Err(Miss::NotFound) => elsewhere(front, request).await,
+    }
+}
+
+async fn answer(
+    front: &Arc<Front>,
+    request: Request<Incoming>,
+    route: Match<'_>,
+    method: &MethodInfo,
+    connected: IpAddr,
+    request_id: &str,
+    form: bool,
+) -> Result<Bytes> {
+    let (head, body) = request.into_parts();
+    let refused = |error| front.refused(method.index, error, "rest", request_id);
+    let body = read_body(front, method, body).await.map_err(refused)?;
+    let mut parameters = query::pairs(head.uri.query().unwrap_or("")).map_err(|text| refused(malformed(text)))?;
+    if form && route.binding.body == Body::None {
+        let text = std::str::from_utf8(&body).map_err(|_| refused(malformed("the form is not UTF-8".into())))?;
+        parameters.extend(query::pairs(text).map_err(|text| refused(malformed(text)))?);
+    }
+    let slice = slice(method, &mut parameters).map_err(refused)?;
+    let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
+    let (payload, present) = encode(front, &parts).map_err(refused)?;
+    let call = Call {
+        method: method.index,
+        payload: payload.into(),
+        bearer: front::bearer(&head.headers),
+        peer: Some(front.peer(connected, &head.headers)),
+        request_id: request_id.into(),
+        transport: Transport::Rest,
+        present,
+        slice,
+    };
+    front.call(call, "rest", None).await
+}
+
+/// The body, whole. A GET has none that counts.
+async fn read_body(front: &Front, method: &MethodInfo, body: Incoming) -> Result<Bytes> {
+    let limit = method.max_request_bytes.map_or(front.rest_body_bytes, |limit| limit as usize);
+    if http_body::Body::is_end_stream(&body) {
+        return Ok(Bytes::new());
+    }
+    let collected = tokio::time::timeout(front.request_time, Limited::new(body, limit).collect()).await;
+    match collected {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Error::new(
+            Reason::RequestTooLarge,
+            format!("The body is larger than {limit} bytes: send less at a time"),
+        )),
+        Ok(Err(_)) => Err(malformed("the body ended before its promised length".into())),
+        Err(_) => Err(Error::new(Reason::DeadlineExceeded, "Deadline exceeded: the body did not arrive in time")),
+    }
+}
+
+/// Path, query and body as one encoded request, and the fields that the body names.
+fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<String>>)> {
+    let tables = front.tables();
+    let id = message_id(front, parts.method.input.full_name())?;
+    let mut wire = Vec::with_capacity(parts.body.len() + 128);
+    let mut violations = Vec::new();
+    let mut present = None;
+    if parts.binding.body != Body::Whole {
+        for (name, value) in &parts.parameters {
+            if let Err(error) = tables.set_parameter(id, name, value, &mut wire) {
+                violations.push(violation(name, error));
+            }
+        }
+    }
+    match &parts.binding.body {
+        Body::None => {}
+        Body::Whole => {
+            read_json(front, id, &parts.body, &mut wire)?;
+        }
+        Body::Field(field) => {
+            let inner = tables.message_at(id, field);
+            let mut resource = Vec::new();
+            match inner {
+                Some(inner) => {
+                    present = Some(read_json(front, inner, &parts.body, &mut resource)?);
+                    tables.embed(id, field, &resource, &mut wire);
+                }
+                // A field that is no single message: its value stands alone in the body.
+                None => {
+                    let json = [b"{\"", field.as_bytes(), b"\":", &*parts.body, b"}"].concat();
+                    read_json(front, id, &json, &mut wire)?;
+                }
+            }
+        }
+    }
+    for (field, value) in &parts.variables {
+        if let Err(error) = tables.set_parameter(id, field, value, &mut wire) {
+            violations.push(violation(field, error));
+        }
+    }
+    if violations.is_empty() { Ok((wire, present)) } else { Err(Error::invalid(violations)) }
+}
+
+fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> Result<Vec<String>> {
+    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+    match front.tables().from_json(id, body, wire) {
+        Ok(presence) => Ok(presence.paths().to_vec()),
+        Err(errors) => {
+            let (fields, syntax): (Vec<_>, Vec<_>) = errors.into_iter().partition(|error| !error.field.is_empty());
+            if let Some(error) = syntax.into_iter().next() {
+                return Err(malformed(error.message));
+            }
+            let violations = fields.into_iter().map(|e| FieldViolation { field: e.field, description: e.message });
+            Err(Error::invalid(violations.collect()))
+        }
+    }
+}
+
+fn violation(name: &str, error: TranscodeError) -> FieldViolation {
+    let field = if error.field.is_empty() { name.to_owned() } else { error.field };
+    FieldViolation { field, description: error.message }
+}
+
+fn malformed(message: String) -> Error {
+    Error::new(Reason::InvalidArgument, format!("Invalid argument: {message}"))
+}
+
+fn message_id(front: &Front, name: &str) -> Result<MessageId> {
+    front.tables().message(name).ok_or_else(|| Error::internal(format!("{name} has no table")))
+}
+
+/// Whole lists of the first version also come in parts: `offset` and `limit`, or `page` and `page_size`.
+fn slice(method: &MethodInfo, parameters: &mut Vec<(String, String)>) -> Result<Option<(usize, usize)>> {
+    let is_whole_list = method.version == ApiVersion::V1
+        && method.output.get_field_by_name("items").is_some()
+        && method.input.get_field_by_name("page_size").is_none();
+    if !is_whole_list {
+        return Ok(None);
+    }
+    let mut take = |names: &[&str]| -> Result<Option<usize>> {
+        let Some(at) = parameters.iter().position(|(name, _)| names.contains(&name.as_str())) else { return Ok(None) };
+        let (name, value) = parameters.remove(at);
+        let number = value.parse().map_err(|_| Error::invalid_field(name, "must be a whole number, 0 or more"))?;
+        Ok(Some(number))
+    };
+    let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
+    let (page, size) = (take(&["page"])?, take(&["page_size", "pageSize"])?);
+    if offset.is_some() || limit.is_some() {
+        return Ok(Some((offset.unwrap_or(0), limit.unwrap_or(usize::MAX))));
+    }
+    let Some(size) = size.or(page.map(|_| DEFAULT_SLICE)) else { return Ok(None) };
+    let page = page.unwrap_or(1);
+    if page == 0 {
+        return Err(Error::invalid_field("page", "the first page is 1"));
+    }
+    Ok(Some((size.saturating_mul(page - 1), size)))
+}
+
+/// Length of a page of the first version when only its number is given.
+const DEFAULT_SLICE: usize = 50;
+
+/// Which names the members of the answer have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    /// JSON names; paging members in both spellings.
+    Both,
+    /// JSON names only.
+    Json,
+    /// Proto names only.
+    Proto,
+}
+
+impl Names {
+    fn of(query: &str, headers: &HeaderMap) -> Names {
+        let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto3")) {
+            return Names::Json;
+        }
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto")) {
+            return Names::Proto;
+        }
+        let camel = ["pageSize=", "pageToken=", "orderBy="];
+        let is_camel = query.split('&').any(|part| camel.iter().any(|name| part.starts_with(name)));
+        if is_camel { Names::Json } else { Names::Both }
+    }
+}
+
+fn success(front: &Front, method: &MethodInfo, payload: &[u8], names: Names, request_id: &str) -> Response<ReplyBody> {
+    if method.output.full_name() == "google.protobuf.Empty" {
+        let body: &'static [u8] = if method.version == ApiVersion::V2 { b"" } else { b"{}" };
+        let mut response = Response::new(ReplyBody::from(Bytes::from_static(body)));
+        if !body.is_empty() {
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
+        }
+        return response;
+    }
+    let mut json = Vec::with_capacity(payload.len() * 2 + 64);
+    let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
+    let written = message_id(front, method.output.full_name()).and_then(|id| {
+        front.tables().to_json(id, payload, &options, &mut json).map_err(|error| Error::internal(error.to_string()))
+    });
+    if let Err(error) = written {
+        return failure(front, &error, Some(method), request_id);
+    }
+    if let Some(paging) = Paging::of(method) {
+        paging.finish(&mut json, payload, names);
+    }
+    let mut response = Response::new(ReplyBody::from(json));
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The paging members of a list answer of the second version.
+struct Paging {
+    token: FieldDescriptor,
+    total: FieldDescriptor,
+}
+
+impl Paging {
+    fn of(method: &MethodInfo) -> Option<Paging> {
+        if method.version != ApiVersion::V2 {
+            return None;
+        }
+        let token = method.output.get_field_by_name("next_page_token")?;
+        let total = method.output.get_field_by_name("total_count")?;
+        Some(Paging { token, total })
+    }
+
+    /// Takes the empty token of the last page out, and adds the second spelling of the paging members.
+    fn finish(&self, json: &mut Vec<u8>, payload: &[u8], names: Names) {
+        let (token, total) = self.read(payload);
+        if token.is_empty() {
+            let name = if names == Names::Proto { self.token.name() } else { self.token.json_name() };
+            remove_last(json, format!("\"{name}\":\"\",").as_bytes());
+        }
+        if names != Names::Both || json.pop() != Some(b'}') {
+            return;
+        }
+        if !token.is_empty() {
+            json.extend(b",\"next_page_token\":");
+            push_json_string(json, &token);
+        }
+        json.extend(format!(",\"total_count\":{total}}}").bytes());
+    }
+
+    /// The two members, from the wire: they are scalars of the answer itself.
+    fn read(&self, payload: &[u8]) -> (String, i64) {
+        let (mut token, mut total) = (String::new(), 0);
+        let mut rest = payload;
+        while let Ok((number, wire_type)) = prost::encoding::decode_key(&mut rest) {
+            let context = prost::encoding::DecodeContext::default();
+            let step = if number == self.token.number() {
+                prost::encoding::string::merge(wire_type, &mut token, &mut rest, context)
+            } else if number == self.total.number() {
+                prost::encoding::int64::merge(wire_type, &mut total, &mut rest, context)
+            } else {
+                prost::encoding::skip_field(wire_type, number, &mut rest, context)
+            };
+            if step.is_err() {
+                break;
+            }
+        }
+        (token, total)
+    }
+}
+
+/// Removes the last occurrence: paging members come after the items, so the last is never an item's own.
+fn remove_last(json: &mut Vec<u8>, needle: &[u8]) {
+    if let Some(at) = json.windows(needle.len()).rposition(|window| window == needle) {
+        json.drain(at..at + needle.len());
+    }
+}
+
+/// An error as JSON.
+pub(crate) fn failure(front: &Front, error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Response<ReplyBody> {
+    let status = status_of(error, method, request_id);
+    let mut json = format!("{{\"code\":{},\"message\":", status.code).into_bytes();
+    push_json_string(&mut json, &status.message);
+    json.extend(b",\"details\":[");
+    let options = JsonOptions { proto_names: false, emit_defaults: false };
+    for (i, detail) in status.details.iter().enumerate() {
+        if i > 0 {
+            json.push(b',');
+        }
+        let any = front.tables().message("google.protobuf.Any");
+        let wire = prost::Message::encode_to_vec(detail);
+        if any.is_none_or(|any| front.tables().to_json(any, &wire, &options, &mut json).is_err()) {
+            json.extend(b"{}");
+        }
+    }
+    json.extend(b"]}");
+    let mut response = Response::new(ReplyBody::from(json));
+    *response.status_mut() = http_status(error);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    if error.code() == Code::Unauthenticated {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(delay) = error.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+    }
+    response
+}
+
+fn http_status(error: &Error) -> StatusCode {
+    if error.reason() == Reason::RequestTooLarge {
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    }
+    StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn wrong_verb(verbs: &[&str]) -> Response<ReplyBody> {
+    let body = "{\"code\":12,\"message\":\"Method Not Allowed\",\"details\":[]}";
+    let mut response = Response::new(ReplyBody::from(body));
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    if let Ok(allow) = HeaderValue::from_str(&verbs.join(", ")) {
+        response.headers_mut().insert(ALLOW, allow);
+    }
+    response
+}
+
+/// Paths outside the contract; what the router does not know either is not found.
+async fn elsewhere(front: &Front, request: Request<Incoming>) -> Response<ReplyBody> {
+    use tower_service::Service as _;
+    let request = request.map(axum::body::Body::new);
+    let mut router = front.router.clone();
+    match router.call(request).await {
+        Ok(response) => response.map(ReplyBody::Other),
+        Err(never) => match never {},
+    }
+}
+
+/// `/<domain>/v2beta1/` is `/<domain>/v2/` under its pre-release name.
+fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
+    const DOMAINS: &[&str] = &["iam", "registry", "vulnerabilities", "libraries", "advisory", "events", "ping"];
+    let mut segments = path.splitn(4, '/');
+    let (Some(""), Some(domain), Some("v2beta1")) = (segments.next(), segments.next(), segments.next()) else {
+        return path.into();
+    };
+    if !DOMAINS.contains(&domain) {
+        return path.into();
+    }
+    match segments.next() {
+        Some(rest) => format!("/{domain}/v2/{rest}").into(),
+        None => format!("/{domain}/v2").into(),
+    }
+}
+
+fn verb_of(method: &Method) -> Option<Verb> {
+    match *method {
+        Method::GET => Some(Verb::Get),
+        Method::PUT => Some(Verb::Put),
+        Method::POST => Some(Verb::Post),
+        Method::DELETE => Some(Verb::Delete),
+        Method::PATCH => Some(Verb::Patch),
+        _ => None,
+    }
+}
+
+fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pre_release_segment_is_rewritten_behind_a_domain_only() {
+        assert_eq!(rewrite("/iam/v2beta1/groups/a"), "/iam/v2/groups/a");
+        assert_eq!(rewrite("/iam/v2beta1"), "/iam/v2");
+        assert_eq!(rewrite("/other/v2beta1/x"), "/other/v2beta1/x");
+        assert_eq!(rewrite("/iam/v2/groups/v2beta1/x"), "/iam/v2/groups/v2beta1/x");
+    }
+
+    #[test]
+    fn the_last_occurrence_goes() {
+        let mut json = b"{\"a\":\"\",\"b\":1,\"a\":\"\",}".to_vec();
+        remove_last(&mut json, b"\"a\":\"\",");
+        assert_eq!(json, b"{\"a\":\"\",\"b\":1,}");
+    }
+}

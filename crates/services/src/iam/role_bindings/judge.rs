@@ -1,0 +1,106 @@
+//! Who may be given which role at a group, and by whom.
+
+use std::collections::BTreeMap;
+
+use bowline_contract::chainguard::capabilities::Capability;
+use bowline_core::{CapabilitySet, Error, FieldViolation, Result, Uidp};
+use bowline_pipeline::Authorized;
+use bowline_store::{ReadTx, Value};
+
+use super::BindingInput;
+use crate::iam::roles;
+
+/// How a version calls the fields of a binding.
+#[derive(Clone, Debug)]
+pub(crate) struct Spelling {
+    prefix: String,
+    identity: &'static str,
+    role: &'static str,
+}
+
+impl Spelling {
+    pub(crate) const V1: Spelling = Spelling { prefix: String::new(), identity: "identity", role: "role" };
+    pub(crate) const V2: Spelling = Spelling { prefix: String::new(), identity: "identityUid", role: "roleUid" };
+
+    /// The same fields at another place of the request.
+    pub(crate) fn inside(self, prefix: String) -> Spelling {
+        Spelling { prefix, ..self }
+    }
+
+    fn violation(&self, name: &str, what: &str) -> FieldViolation {
+        FieldViolation { field: format!("{}{name}", self.prefix), description: format!("{name} {what}") }
+    }
+}
+
+/// Judges what the bindings name, then that the caller holds at the group everything they would give.
+///
+/// # Errors
+/// INVALID_ARGUMENT with every wrong reference; PERMISSION_DENIED naming what the caller lacks.
+pub(super) async fn grants<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    group: &Uidp,
+    bindings: &[(BindingInput, Spelling)],
+) -> Result<()> {
+    let mut violations = Vec::new();
+    let mut known: BTreeMap<&str, Option<CapabilitySet>> = BTreeMap::new();
+    let mut granted = CapabilitySet::EMPTY;
+    for (input, spelling) in bindings {
+        if let Some(wrong) = judge_identity(tx, group, &input.identity).await? {
+            violations.push(spelling.violation(spelling.identity, wrong));
+        }
+        if !known.contains_key(input.role.as_str()) {
+            known.insert(&input.role, usable_role(tx, call, group, &input.role).await?);
+        }
+        match known.get(input.role.as_str()).copied().flatten() {
+            Some(capabilities) => granted = granted.union(&capabilities),
+            None => violations.push(spelling.violation(spelling.role, wrong_role(&input.role))),
+        }
+    }
+    if !violations.is_empty() {
+        return Err(Error::invalid(violations));
+    }
+    call.require_all(group.as_str(), &granted)
+}
+
+fn wrong_role(role: &str) -> &'static str {
+    match role {
+        "" => "is required",
+        _ => "must name a built-in role, or a custom role of this group or of a group above it",
+    }
+}
+
+/// What the role gives, if it may be bound at the group. A role that the caller may not list is like none.
+async fn usable_role<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    group: &Uidp,
+    role: &str,
+) -> Result<Option<CapabilitySet>> {
+    let Ok(uid) = Uidp::parse(role) else { return Ok(None) };
+    let reaches = uid.parent().is_none_or(|place| place.contains(group.as_str()));
+    let is_listed = uid.is_root() || call.holds(role, Capability::CapIamRolesList);
+    if !reaches || !is_listed {
+        return Ok(None);
+    }
+    Ok(roles::find(tx, role).await?.map(|row| row.capabilities))
+}
+
+/// What is wrong with the identity, if anything.
+async fn judge_identity(tx: &mut ReadTx, group: &Uidp, identity: &str) -> Result<Option<&'static str>> {
+    const WRONG: &str = "must name a person, or an identity of the group's own organization";
+    if identity.is_empty() {
+        return Ok(Some("is required"));
+    }
+    let Ok(uid) = Uidp::parse(identity) else { return Ok(Some(WRONG)) };
+    // People have fixed UIDPs, so they can be bound before they come for the first time.
+    if uid.is_root() {
+        return Ok(None);
+    }
+    if uid.root_str() != group.root_str() {
+        return Ok(Some(WRONG));
+    }
+    let sql = "SELECT uid FROM identities WHERE uid = $1";
+    let found = tx.query_opt(sql, &[Value::from(identity)], |row| row.text(0).map_err(Error::from)).await?;
+    Ok(if found.is_some() { None } else { Some(WRONG) })
+}

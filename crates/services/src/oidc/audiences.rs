@@ -1,0 +1,96 @@
+//! Audiences: those that a token may be asked for, and those that a presented token may carry.
+
+use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
+
+/// The audiences asked for, each an accepted one. Clients send them repeated or joined with commas.
+///
+/// # Errors
+/// INVALID_ARGUMENT if none is asked for, or one that no door of ours accepts.
+pub(super) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
+    let mut audiences: Vec<String> = Vec::new();
+    for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
+        if !accepted.contains(&audience) {
+            let list = accepted.join(", ");
+            return Err(Error::invalid_field("aud", format!("{audience:?} is no audience of this server; ask for one of: {list}")));
+        }
+        if !audiences.iter().any(|known| known == audience) {
+            audiences.push(audience.into());
+        }
+    }
+    if audiences.is_empty() {
+        return Err(unspecified());
+    }
+    Ok(audiences)
+}
+
+/// Clients look for this very text.
+fn unspecified() -> Error {
+    let violation = FieldViolation { field: "aud".into(), description: "Audience must be specified".into() };
+    Error::new(Reason::InvalidArgument, "Audience must be specified").with(Detail::BadRequest(vec![violation]))
+}
+
+/// What a presented token's `aud` may be when the identity names none: our issuer URL, its host and
+/// port, or its host.
+pub(super) fn defaults(auth_url: &str) -> Vec<String> {
+    let mut audiences = vec![auth_url.to_owned()];
+    let after_scheme = auth_url.split_once("://").map_or(auth_url, |(_, rest)| rest);
+    let authority = after_scheme.split('/').next().unwrap_or_default();
+    // The colons inside an IPv6 address are none of a port.
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => authority,
+    };
+    for name in [authority, host] {
+        if !name.is_empty() && !audiences.iter().any(|known| known == name) {
+            audiences.push(name.to_owned());
+        }
+    }
+    audiences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ACCEPTED: [&str; 3] = ["https://api.example", "registry.example:5000", "https://api.example/libraries"];
+
+    fn ask(asked: &[&str]) -> Result<Vec<String>> {
+        let asked: Vec<String> = asked.iter().map(|one| (*one).to_owned()).collect();
+        requested(&asked, &ACCEPTED)
+    }
+
+    #[test]
+    fn repeated_and_joined_audiences_are_the_same() {
+        let both = ["https://api.example".to_owned(), "registry.example:5000".to_owned()];
+        assert_eq!(ask(&["https://api.example", "registry.example:5000"]).unwrap(), both);
+        assert_eq!(ask(&["https://api.example, registry.example:5000,"]).unwrap(), both);
+        assert_eq!(ask(&["https://api.example", "https://api.example"]).unwrap(), both[..1]);
+    }
+
+    #[test]
+    fn none_at_all_has_a_text_of_its_own() {
+        for asked in [&[][..], &[""][..], &[" , "][..]] {
+            let refused = ask(asked).unwrap_err();
+            assert_eq!(refused.message(), "Audience must be specified");
+            assert_eq!(refused.reason(), Reason::InvalidArgument);
+        }
+    }
+
+    #[test]
+    fn near_misses_are_refused_by_name() {
+        for asked in ["https://api.example/", "HTTPS://api.example", "api.example", "registry.example", "https://api.example,x"] {
+            let refused = ask(&[asked]).unwrap_err();
+            assert_eq!(refused.reason(), Reason::InvalidArgument);
+            assert!(refused.message().contains("aud") && refused.message().contains("registry.example:5000"));
+        }
+    }
+
+    #[test]
+    fn defaults_are_the_url_the_authority_and_the_host() {
+        assert_eq!(defaults("https://issuer.example"), ["https://issuer.example", "issuer.example"]);
+        assert_eq!(defaults("http://127.0.0.1:8080"), ["http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1"]);
+        assert_eq!(defaults("http://[::1]:8080"), ["http://[::1]:8080", "[::1]:8080", "[::1]"]);
+        assert_eq!(defaults("http://[::1]"), ["http://[::1]", "[::1]"]);
+        assert_eq!(defaults("https://a.example/auth"), ["https://a.example/auth", "a.example"]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Compiled claim matches of identities in use: compiling patterns costs more than the signature.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bowline_authn::matching::{ClaimMatch, Compiled, Expect};
+use bowline_core::{Error, Result};
+
+/// Claim matches remembered at once; past it the cache starts anew. Each may hold a megabyte of automata.
+const REMEMBERED: usize = 256;
+
+/// The cache: by identity, valid for as long as the stored claim match is the same.
+#[derive(Default)]
+pub(super) struct Matchers {
+    compiled: Mutex<HashMap<String, Arc<(ClaimMatch, Compiled)>>>,
+}
+
+impl Matchers {
+    /// The claim match of an identity, ready for use.
+    ///
+    /// # Errors
+    /// INTERNAL if what is stored does not compile: writing it should have been refused.
+    pub(super) fn get(&self, uid: &str, expected: &ClaimMatch) -> Result<Compiled> {
+        if !has_patterns(expected) {
+            return expected.compile().map_err(Error::internal);
+        }
+        let known = self.lock().get(uid).cloned();
+        if let Some(known) = known.filter(|known| known.0 == *expected) {
+            return Ok(known.1.clone());
+        }
+        let compiled = expected.compile().map_err(Error::internal)?;
+        let mut entries = self.lock();
+        if entries.len() >= REMEMBERED {
+            entries.clear();
+        }
+        entries.insert(uid.into(), Arc::new((expected.clone(), compiled.clone())));
+        Ok(compiled)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<(ClaimMatch, Compiled)>>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn has_patterns(expected: &ClaimMatch) -> bool {
+    let is_pattern = |expect: &Expect| matches!(expect, Expect::Pattern(_));
+    is_pattern(&expected.issuer)
+        || is_pattern(&expected.subject)
+        || expected.audience.as_ref().is_some_and(is_pattern)
+        || !expected.claim_patterns.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_claim_match_is_compiled_anew() {
+        let matchers = Matchers::default();
+        let mut expected = ClaimMatch {
+            issuer: Expect::Pattern(r"https://a\.example/.+".into()),
+            subject: Expect::Exact("me".into()),
+            audience: None,
+            claims: Default::default(),
+            claim_patterns: Default::default(),
+        };
+        assert!(matchers.get("x", &expected).unwrap().trusts_issuer("https://a.example/1"));
+        expected.issuer = Expect::Pattern(r"https://b\.example/.+".into());
+        let changed = matchers.get("x", &expected).unwrap();
+        assert!(!changed.trusts_issuer("https://a.example/1") && changed.trusts_issuer("https://b.example/1"));
+    }
+}

@@ -1,0 +1,83 @@
+//! Everything that the exchange refuses with. What is told to whom is decided here, in one place.
+
+use std::time::Duration;
+
+use bowline_authn::TokenError;
+use bowline_authn::discovery::{KEEP_FAILURE, KeysError};
+use bowline_authn::matching::Mismatch;
+use bowline_core::{Detail, Error, Reason};
+
+/// Nothing was presented.
+pub(super) fn no_token() -> Error {
+    Error::new(
+        Reason::Unauthenticated,
+        "Unauthenticated: send the identity token to exchange in the header \"Authorization: Bearer <token>\"",
+    )
+}
+
+/// The presented token is not good.
+pub(super) fn token(error: TokenError) -> Error {
+    tracing::info!(reason = error.reason(), "exchange refused");
+    let reason = if error == TokenError::Expired { Reason::TokenExpired } else { Reason::TokenInvalid };
+    Error::new(reason, format!("Unauthenticated: {error}"))
+}
+
+/// The issuer's keys are not at hand.
+pub(super) fn keys(error: KeysError) -> Error {
+    tracing::info!(reason = error.reason(), "exchange refused: no keys");
+    if error.is_temporary() {
+        // Sooner would only meet the remembered failure.
+        let wait = Duration::from_secs(KEEP_FAILURE.unsigned_abs());
+        return Error::new(Reason::Unavailable, format!("Unavailable: {error}")).with(Detail::RetryAfter(wait));
+    }
+    Error::new(Reason::TokenInvalid, format!("Unauthenticated: {error}"))
+}
+
+/// The one answer for an identity that does not exist and one that does not trust the token's issuer.
+pub(super) fn mismatch(why: &'static str) -> Error {
+    tracing::info!(reason = why, "exchange refused: the token does not match the identity");
+    Error::permission_denied("permission denied: the token does not match the identity")
+}
+
+/// The one answer for no candidate and for several; which it was goes to the log.
+pub(super) fn no_identity(why: &'static str) -> Error {
+    tracing::info!(reason = why, "exchange refused: no identity found");
+    Error::permission_denied("no identity found; pass identity=<uid>")
+}
+
+/// A verified token lacks something that the identity asks for.
+pub(super) fn claim(mismatch: &Mismatch) -> Error {
+    tracing::info!(reason = "claim", claim = %mismatch.claim, "exchange refused");
+    Error::permission_denied(mismatch.to_string())
+}
+
+/// The identity is of a kind that no token assumes.
+pub(super) fn not_assumable(kind: &'static str) -> Error {
+    tracing::info!(reason = kind, "exchange refused: not assumable");
+    Error::permission_denied(format!("permission denied: {kind} cannot be assumed with a token"))
+}
+
+/// A verified token for an identity that no longer acts.
+pub(super) fn inactive(what: &'static str) -> Error {
+    tracing::info!(reason = what, "exchange refused: the identity is inactive");
+    Error::permission_denied(format!("permission denied: the identity {what}"))
+}
+
+/// The keys stored with the identity are not a key set.
+pub(super) fn stored_keys(uid: &str) -> Error {
+    tracing::info!(reason = "stored_keys", "exchange refused");
+    Error::precondition("IDENTITY_KEYS", uid, "the identity's issuer_keys do not parse as a JWKS; update the identity")
+}
+
+/// A token of ours whose identity no longer acts.
+pub(super) fn own_subject() -> Error {
+    Error::new(
+        Reason::Unauthenticated,
+        "Unauthenticated: the token's identity does not exist, has expired or is deactivated; sign in again",
+    )
+}
+
+/// Somebody re-configured the identity while its token was being judged.
+pub(super) fn changed() -> Error {
+    Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
+}
