@@ -99,7 +99,7 @@ impl FieldRules {
     pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<Violation> {
         let mut violations = Vec::new();
         if let Some(plan) = self.by_message.get(message) {
-            let scope = Scope { resource, mask, depth: 0 };
+            let scope = Scope { resource, mask, partial: false, depth: 0 };
             self.walk(*plan, wire, "", &scope, &mut violations);
         }
         violations
@@ -168,7 +168,7 @@ impl FieldRules {
                 if scope.depth < MAX_DEPTH {
                     let is_resource = scope.resource == Some(field.proto_name.as_str()) && scope.depth == 0;
                     let prefix = if is_resource { "" } else { path };
-                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource), violations);
+                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource, &field.proto_name), violations);
                 }
             }
             _ => {}
@@ -184,13 +184,17 @@ const MAX_DEPTH: u32 = 100;
 struct Scope<'a> {
     resource: Option<&'a str>,
     mask: Option<&'a [String]>,
+    /// Inside a message of which the mask names a part only: what is left out there is left alone.
+    partial: bool,
     depth: u32,
 }
 
 impl Scope<'_> {
-    fn inside(&self, is_resource: bool) -> Scope<'_> {
+    fn inside(&self, is_resource: bool, field: &str) -> Scope<'_> {
         let mask = if self.depth == 0 && is_resource { self.mask } else { None };
-        Scope { resource: None, mask, depth: self.depth + 1 }
+        let whole = |path: &String| path == "*" || path == field;
+        let partial = self.partial || (self.is_in_resource() && !self.mask.unwrap_or(&[]).iter().any(whole));
+        Scope { resource: None, mask, partial, depth: self.depth + 1 }
     }
 
     fn is_in_resource(&self) -> bool {
@@ -202,7 +206,7 @@ impl Scope<'_> {
     }
 
     fn judges_absence(&self, field: &str) -> bool {
-        !self.is_in_resource() || self.names(field)
+        !self.partial && (!self.is_in_resource() || self.names(field))
     }
 
     fn names(&self, field: &str) -> bool {

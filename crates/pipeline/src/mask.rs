@@ -61,28 +61,38 @@ pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescripto
 /// Judges a mask that the caller wrote: every path names a field that a caller may change.
 pub(crate) fn judge_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
     let mut violations = Vec::new();
-    for path in paths.iter().filter(|path| *path != "*") {
-        if let Some(description) = judge_path(resource, path) {
-            violations.push(bowline_core::FieldViolation { field: "updateMask".into(), description });
+    let mut known = Vec::new();
+    for path in paths {
+        match proto_path(resource, &path) {
+            Ok(path) => known.push(path),
+            Err(description) => {
+                violations.push(bowline_core::FieldViolation { field: "updateMask".into(), description });
+            }
         }
     }
-    if violations.is_empty() { Ok(Mask::new(paths)) } else { Err(Error::invalid(violations)) }
+    if violations.is_empty() { Ok(Mask::new(known)) } else { Err(Error::invalid(violations)) }
 }
 
-fn judge_path(resource: &MessageDescriptor, path: &str) -> Option<String> {
+/// The path in proto names, whichever spelling it came in.
+fn proto_path(resource: &MessageDescriptor, path: &str) -> std::result::Result<String, String> {
+    if path == "*" {
+        return Ok(path.into());
+    }
+    let mut names = Vec::new();
     let mut message = Some(resource.clone());
     for part in path.split('.') {
         let field = message.as_ref().and_then(|m| m.get_field_by_name(part).or_else(|| m.get_field_by_json_name(part)));
-        let Some(field) = field else { return Some(format!("\"{path}\" is not a field of {}", resource.name())) };
+        let field = field.ok_or_else(|| format!("\"{path}\" is not a field of {}", resource.name()))?;
         if is_output_only(&field) {
-            return Some(format!("\"{path}\" is set by the server and cannot be changed"));
+            return Err(format!("\"{path}\" is set by the server and cannot be changed"));
         }
+        names.push(field.name().to_owned());
         message = match field.kind() {
             Kind::Message(inner) if !field.is_list() && !field.is_map() => Some(inner),
             _ => None,
         };
     }
-    None
+    Ok(names.join("."))
 }
 
 /// A mask made of the fields that the request carries: output-only ones do not count.
@@ -120,7 +130,8 @@ mod tests {
 
     #[test]
     fn explicit_masks_are_judged() {
-        let good = judge_explicit(&repo(), vec!["description".into(), "sync_config.google".into()]).unwrap();
+        let good = judge_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()]).unwrap();
+        assert!(good.covers("active_tags"));
         assert!(good.covers("description") && good.covers("sync_config") && !good.covers("name"));
         for bad in ["nothing", "uid", "create_time", "sync_config.unique_tags", "description.x", ""] {
             assert!(judge_explicit(&repo(), vec![bad.into()]).is_err(), "{bad}");

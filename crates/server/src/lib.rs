@@ -1,1 +1,23 @@
-//! Stub.
+//! The composition root: configuration, wiring, telemetry, lifecycle, and the `bowline` command.
+//!
+//! Only this crate reads the environment. [`Server::start`] brings a whole server up, on real sockets,
+//! from an [`Options`]; the command and the tests both use it.
+
+mod admin;
+mod background;
+mod cli;
+mod commands;
+mod error;
+mod facts;
+mod keys;
+mod options;
+mod server;
+mod storage;
+mod tls;
+mod well_known;
+
+pub use cli::run;
+pub use error::StartError;
+pub use options::{LogFormat, Options};
+pub use server::{Parts, Server};
+pub use storage::{Storage, mint_operator_token};

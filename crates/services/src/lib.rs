@@ -13,6 +13,7 @@ mod ping;
 mod references;
 mod registry;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bowline_contract::Contract;
@@ -23,6 +24,17 @@ pub use oidc::Exchange;
 
 /// All handlers.
 pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
+    register(contract, Some(exchange))
+}
+
+/// The positions of the methods that have a handler.
+pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
+    let handlers = register(contract.clone(), None);
+    contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
+}
+
+/// Without an exchange the handlers are complete in number, and its method cannot be called.
+fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);

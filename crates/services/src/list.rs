@@ -17,8 +17,6 @@ pub(crate) struct Table {
     pub(crate) columns: &'static str,
     /// Order fields by the names they go by; the first is `uid`.
     pub(crate) orders: &'static [Order],
-    /// Name of the resource kind, for errors.
-    pub(crate) kind: &'static str,
 }
 
 /// A field that a list can be sorted by.

@@ -29,7 +29,6 @@ pub(crate) const TABLE: Table = Table {
     name: "groups",
     columns: "uid, parent, name, description, verified, kind, status, resource_limits, created_at, updated_at",
     orders: &[BY_UID, BY_NAME, BY_CREATED],
-    kind: GROUP,
 };
 
 /// A group as it is stored.

@@ -35,7 +35,6 @@ pub(crate) const TABLE: Table = Table {
     columns: "uid, name, description, email, email_unverified, company, relationship_type, relationship, \
               issuer, subject, expires_at, deactivated, last_seen_at, created_at, updated_at",
     orders: &[BY_UID, BY_NAME, BY_CREATED],
-    kind: IDENTITY,
 };
 
 /// An identity as it is stored.

@@ -36,7 +36,6 @@ pub(crate) const TABLE: Table = Table {
     name: "role_bindings",
     columns: "uid, identity, role, created_at",
     orders: &[BY_UID, BY_CREATED],
-    kind: ROLE_BINDING,
 };
 
 /// A binding as it is stored; its group is its parent.

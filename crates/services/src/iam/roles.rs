@@ -32,7 +32,6 @@ pub(crate) const TABLE: Table = Table {
     name: "roles",
     columns: "uid, name, description, capabilities, created_at, updated_at",
     orders: &[BY_UID, BY_NAME, BY_CREATED],
-    kind: ROLE,
 };
 
 /// A role as it is stored.

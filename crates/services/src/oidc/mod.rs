@@ -17,14 +17,18 @@ mod refusals;
 use std::sync::Arc;
 
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange as ExchangeMethod;
+use bowline_core::Error;
 use bowline_pipeline::Handlers;
 
 pub use exchange::Exchange;
 pub(crate) use narrowing::groups_left;
 
-pub(crate) fn register(handlers: Handlers, exchange: Arc<Exchange>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, exchange: Option<Arc<Exchange>>) -> Handlers {
     handlers.open::<ExchangeMethod>(move |call| {
         let exchange = exchange.clone();
-        Box::pin(async move { exchange.exchange(&call).await })
+        Box::pin(async move {
+            let exchange = exchange.ok_or_else(|| Error::internal("the handlers were made without an exchange"))?;
+            exchange.exchange(&call).await
+        })
     })
 }

@@ -27,7 +27,6 @@ pub(super) const TABLE: Table = Table {
     name: "repos",
     columns: "uid, name, description, spec, created_at, updated_at",
     orders: &[BY_UID, BY_NAME, BY_CREATED],
-    kind: REPO,
 };
 
 /// A repository as it is stored.

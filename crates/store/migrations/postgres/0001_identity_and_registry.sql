@@ -153,3 +153,16 @@ CREATE TABLE outbox (
   body_type TEXT COLLATE "C" NOT NULL,
   body BYTEA NOT NULL
 );
+
+-- What the running server told about itself, for commands beside it: its addresses and audiences.
+CREATE TABLE facts (
+  name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  value TEXT COLLATE "C" NOT NULL
+);
+
+-- Background work that one replica does at a time.
+CREATE TABLE leases (
+  name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  holder TEXT COLLATE "C" NOT NULL,
+  until BIGINT NOT NULL
+);

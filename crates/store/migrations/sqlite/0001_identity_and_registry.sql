@@ -150,3 +150,16 @@ CREATE TABLE outbox (
   body_type TEXT NOT NULL,
   body BLOB NOT NULL
 ) STRICT;
+
+-- What the running server told about itself, for commands beside it: its addresses and audiences.
+CREATE TABLE facts (
+  name TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Background work that one replica does at a time.
+CREATE TABLE leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  holder TEXT NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,88 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{contract, keys, openapi, operator, serve};
+use crate::error::StartError;
+use crate::options::Options;
+
+/// A self-hosted platform API for the software supply chain.
+#[derive(Parser)]
+#[command(name = "bowline", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(Box<Options>),
+    /// What only the operator may do
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
+    /// Signing keys of the server's tokens
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Bring the database's schema up to date, which a start does too
+    Migrate(Box<Options>),
+    /// The wire contract
+    #[command(subcommand)]
+    Contract(contract::ContractCommand),
+    /// Print the OpenAPI document
+    Openapi(openapi::OpenapiCommand),
+    /// Print the version
+    Version,
+}
+
+/// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match execute(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "bowline: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<(), StartError> {
+    match command {
+        Command::Serve(options) => block_on(serve::run(options.with_file()?)),
+        Command::Operator(command) => block_on(operator::run(command)),
+        Command::Keys(command) => block_on(keys::run(command)),
+        Command::Migrate(options) => block_on(serve::migrate(options.with_file()?)),
+        Command::Contract(command) => contract::run(command),
+        Command::Openapi(command) => openapi::run(command),
+        Command::Version => print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION"))),
+    }
+}
+
+fn block_on(work: impl Future<Output = Result<(), StartError>>) -> Result<(), StartError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| StartError::Defect(error.to_string()))?;
+    runtime.block_on(work)
+}
+
+/// Writes data to stdout; a closed pipe is no failure.
+pub(crate) fn print(text: &str) -> Result<(), StartError> {
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(StartError::File { path: "standard output".into(), source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,55 @@
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bowline_contract::{Contract, print_capabilities, print_packages};
+use clap::Subcommand;
+
+use crate::cli::print;
+use crate::error::StartError;
+
+/// `bowline contract`.
+#[derive(Subcommand)]
+pub(crate) enum ContractCommand {
+    /// Write the contract as plain facts, one file per package
+    Print {
+        /// Directory to write to; made if it is not there
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+    /// One line per method, implemented or not, then the counts
+    Status,
+}
+
+pub(crate) fn run(command: ContractCommand) -> Result<(), StartError> {
+    match command {
+        ContractCommand::Print { out } => write(&out),
+        ContractCommand::Status => print(&status()),
+    }
+}
+
+fn write(out: &std::path::Path) -> Result<(), StartError> {
+    let contract = Contract::load();
+    let failed = |path: PathBuf| move |source| StartError::File { path, source };
+    std::fs::create_dir_all(out).map_err(failed(out.into()))?;
+    let mut files = print_packages(&contract);
+    files.insert("capabilities.tsv".into(), print_capabilities(&contract));
+    for (name, text) in files {
+        let path = out.join(name);
+        std::fs::write(&path, text).map_err(failed(path))?;
+    }
+    Ok(())
+}
+
+fn status() -> String {
+    let contract = Arc::new(Contract::load());
+    let implemented = bowline_services::implemented(&contract);
+    let mut text = String::new();
+    for method in contract.methods() {
+        let word = if implemented.contains(&method.index) { "implemented" } else { "unimplemented" };
+        let _ = writeln!(text, "{word}\t{}", method.full_name);
+    }
+    let done = implemented.len();
+    let _ = writeln!(text, "{done} implemented, {} unimplemented", contract.methods().len() - done);
+    text
+}

@@ -1,0 +1,86 @@
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use bowline_core::SystemClock;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::print;
+use crate::error::StartError;
+use crate::options::{LogFormat, Options};
+use crate::server::Server;
+use crate::storage::Storage;
+
+/// `bowline serve`.
+pub(crate) async fn run(options: Options) -> Result<(), StartError> {
+    start_log(&options)?;
+    let server = Server::start(&options, Arc::new(SystemClock)).await?;
+    greet(&options, &server)?;
+    wait_for_signal().await?;
+    tracing::info!("stopping: running calls may end, new ones are refused; a second signal stops at once");
+    tokio::spawn(async {
+        if wait_for_signal().await.is_ok() {
+            std::process::exit(130);
+        }
+    });
+    server.stop().await;
+    Ok(())
+}
+
+/// `bowline migrate`.
+pub(crate) async fn migrate(options: Options) -> Result<(), StartError> {
+    let storage = Storage::open(&options).await?;
+    storage.db.close().await;
+    print(&format!("{} migrations applied\n", storage.migrated))
+}
+
+/// Logs go to stderr: stdout is for data.
+fn start_log(options: &Options) -> Result<(), StartError> {
+    let filter = options.log.as_deref().unwrap_or("info");
+    let filter = EnvFilter::try_new(filter).map_err(|error| StartError::Option(format!("--log {filter}: {error}")))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match options.log_format.unwrap_or(LogFormat::Text) {
+        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    started.map_err(|error| StartError::Defect(error.to_string()))
+}
+
+/// Says where everything is, and three lines to paste.
+fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
+    let settings = &server.parts().settings;
+    let storage = match &options.database_url {
+        Some(_) => "PostgreSQL".to_owned(),
+        None => format!("{}", options.data_dir().join("bowline.db").display()),
+    };
+    let (flag, place) = match (&options.database_url, &options.config) {
+        (_, Some(config)) => ("--config", config.display().to_string()),
+        (Some(_), None) => ("--key-file", options.key_file()?.display().to_string()),
+        (None, None) => ("--data-dir", options.data_dir().display().to_string()),
+    };
+    print(&format!(
+        "Bowline {version} serves\n  \
+           API        {base}   (REST and gRPC)\n  \
+           tokens     {auth}/sts/exchange\n  \
+           admin      http://{admin}   (/livez, /readyz, /metrics)\n  \
+           storage    {storage}\n\n\
+         To look around, paste:\n  \
+           export BOWLINE={base}\n  \
+           export TOKEN=$(bowline operator token {flag} {place})\n  \
+           curl -H \"Authorization: Bearer $TOKEN\" $BOWLINE/iam/v2/roles\n\n",
+        version = env!("CARGO_PKG_VERSION"),
+        base = settings.base_url,
+        auth = settings.auth_url,
+        admin = server.admin_address(),
+    ))
+}
+
+async fn wait_for_signal() -> Result<(), StartError> {
+    let listen = |kind| signal(kind).map_err(|error| StartError::Defect(error.to_string()));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

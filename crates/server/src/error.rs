@@ -1,0 +1,39 @@
+use std::path::PathBuf;
+
+/// Why the server does not start, or a command does not do its work: what was wrong and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An option does not make sense.
+    #[error("{0}")]
+    Option(String),
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An address cannot be bound.
+    #[error("cannot listen on {address}: {source}; choose another address with --{flag}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The option that sets it.
+        flag: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The storage refuses.
+    #[error("storage: {0}")]
+    Storage(#[from] bowline_store::StoreError),
+    /// A rule of ours refuses.
+    #[error("{0}")]
+    Refused(#[from] bowline_core::Error),
+    /// A key or a secret cannot be opened.
+    #[error("{0}: is this the key file that the database was made with?")]
+    Sealed(String),
+    /// A defect of ours.
+    #[error("defect: {0}")]
+    Defect(String),
+}

@@ -1,0 +1,191 @@
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+use crate::error::StartError;
+
+/// Who may create organizations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Organizations {
+    /// Only the operator.
+    Operator,
+    /// Any signed-in caller, who becomes the owner.
+    Anyone,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// Options of the server and of the commands that work on its storage.
+///
+/// Each is a flag, an environment variable `BOWLINE_<FLAG>` and a key of the configuration file; the
+/// first of these that is given counts.
+#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Options {
+    /// TOML file with any of these options
+    #[arg(long, env = "BOWLINE_CONFIG", value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+    /// Directory of the embedded database and of the key file [default: ./bowline-data]
+    #[arg(long, env = "BOWLINE_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Address that everything is served on [default: 127.0.0.1:8080]
+    #[arg(long, env = "BOWLINE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Address of liveness, readiness and metrics [default: 127.0.0.1:8081]
+    #[arg(long, env = "BOWLINE_ADMIN_LISTEN", value_name = "ADDRESS")]
+    pub admin_listen: Option<SocketAddr>,
+    /// Public address of the API [default: http://<listen>]
+    #[arg(long, env = "BOWLINE_BASE_URL", value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Public address of the token exchange, our issuer [default: the base URL]
+    #[arg(long, env = "BOWLINE_AUTH_URL", value_name = "URL")]
+    pub auth_url: Option<String>,
+    /// Public host of the container registry [default: host and port of the base URL]
+    #[arg(long, env = "BOWLINE_REGISTRY_HOST", value_name = "HOST")]
+    pub registry_host: Option<String>,
+    /// Public address of the library front ends [default: <base URL>/libraries]
+    #[arg(long, env = "BOWLINE_LIBRARIES_URL", value_name = "URL")]
+    pub libraries_url: Option<String>,
+    /// PostgreSQL instead of the embedded database: postgres://user@host/database
+    #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Where blobs of the container registry live [default: <data dir>/blobs]
+    #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
+    pub blob_url: Option<String>,
+    /// Who may create organizations [default: operator]
+    #[arg(long, env = "BOWLINE_ORGANIZATIONS", value_name = "WHO")]
+    pub organizations: Option<Organizations>,
+    /// PEM file with the certificate chain: serves TLS
+    #[arg(long, env = "BOWLINE_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// PEM file with the certificate's key
+    #[arg(long, env = "BOWLINE_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// File with the key that wraps stored secrets [default: <data dir>/key]
+    #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// Private networks that outbound requests may reach, comma-separated
+    #[arg(long, env = "BOWLINE_ALLOW_PRIVATE_ADDRESSES", value_name = "CIDR,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub allow_private_addresses: Vec<ipnet::IpNet>,
+    /// Proxies whose X-Forwarded-For is believed, comma-separated
+    #[arg(long, env = "BOWLINE_TRUSTED_PROXIES", value_name = "CIDR,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Calls per second that one caller may make; 0 for no limit [default: 0]
+    #[arg(long, env = "BOWLINE_RATE_LIMIT_PRINCIPAL", value_name = "N")]
+    pub rate_limit_principal: Option<u32>,
+    /// Calls without a token per second that one address may make; 0 for no limit [default: 100]
+    #[arg(long, env = "BOWLINE_RATE_LIMIT_ADDRESS", value_name = "N")]
+    pub rate_limit_address: Option<u32>,
+    /// Log lines for people or as JSON [default: text]
+    #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// What is logged: levels by target, such as info,access=warn [default: info]
+    #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+impl Options {
+    /// These options, with what they leave open taken from the configuration file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a key that is no option or a value of the wrong type.
+    pub fn with_file(self) -> Result<Options, StartError> {
+        let Some(path) = self.config.clone() else { return Ok(self) };
+        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path: path.clone(), source })?;
+        let file: Options = toml::from_str(&text)
+            .map_err(|error| StartError::Option(format!("{}: {}", path.display(), error.message())))?;
+        Ok(self.or(file))
+    }
+
+    fn or(self, file: Options) -> Options {
+        let list = |own: Vec<ipnet::IpNet>, other: Vec<ipnet::IpNet>| if own.is_empty() { other } else { own };
+        Options {
+            config: self.config,
+            data_dir: self.data_dir.or(file.data_dir),
+            listen: self.listen.or(file.listen),
+            admin_listen: self.admin_listen.or(file.admin_listen),
+            base_url: self.base_url.or(file.base_url),
+            auth_url: self.auth_url.or(file.auth_url),
+            registry_host: self.registry_host.or(file.registry_host),
+            libraries_url: self.libraries_url.or(file.libraries_url),
+            database_url: self.database_url.or(file.database_url),
+            blob_url: self.blob_url.or(file.blob_url),
+            organizations: self.organizations.or(file.organizations),
+            tls_cert: self.tls_cert.or(file.tls_cert),
+            tls_key: self.tls_key.or(file.tls_key),
+            key_file: self.key_file.or(file.key_file),
+            allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),
+            trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
+            rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
+            rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
+            log_format: self.log_format.or(file.log_format),
+            log: self.log.or(file.log),
+        }
+    }
+
+    /// Directory of the embedded database and of the key file.
+    pub fn data_dir(&self) -> PathBuf {
+        self.data_dir.clone().unwrap_or_else(|| PathBuf::from("./bowline-data"))
+    }
+
+    /// The key file: given, or beside the embedded database.
+    ///
+    /// # Errors
+    /// PostgreSQL without a key file: replicas share the database, not a directory.
+    pub fn key_file(&self) -> Result<PathBuf, StartError> {
+        match (&self.key_file, &self.database_url) {
+            (Some(path), _) => Ok(path.clone()),
+            (None, None) => Ok(self.data_dir().join("key")),
+            (None, Some(_)) => Err(StartError::Option(
+                "--database-url needs --key-file: the key that wraps stored secrets must be the same on every replica. \
+                 Make one with: head -c 32 /dev/urandom > key && chmod 600 key"
+                    .into(),
+            )),
+        }
+    }
+
+    /// The address to listen on.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)))
+    }
+
+    /// The address of the admin listener.
+    pub fn admin_listen(&self) -> SocketAddr {
+        self.admin_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)))
+    }
+}
+
+/// A public address without its final slash.
+///
+/// # Errors
+/// No absolute http or https URL, or one with a query or a fragment.
+pub(crate) fn public_url(flag: &str, text: &str) -> Result<String, StartError> {
+    let refuse = |why: &str| StartError::Option(format!("--{flag} {text}: {why}"));
+    let url = url::Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(refuse("must be an http or https address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(refuse("must have no query, fragment or user"));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Whether a path exists that the option's value names.
+pub(crate) fn require_file(path: &Path) -> Result<Vec<u8>, StartError> {
+    std::fs::read(path).map_err(|source| StartError::File { path: path.into(), source })
+}

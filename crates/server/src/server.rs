@@ -1,0 +1,255 @@
+//! A whole server: from options to running listeners, and down again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_authn::addresses::AddressPolicy;
+use bowline_authn::discovery::IssuerKeys;
+use bowline_authn::guarded::GuardedClient;
+use bowline_contract::Contract;
+use bowline_core::Clock;
+use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings};
+use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
+use bowline_services::Exchange;
+use bowline_transcode::Tables;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::error::StartError;
+use crate::options::{Options, Organizations, public_url};
+use crate::storage::Storage;
+use crate::well_known::{self, Pages};
+use crate::{admin, background, facts, keys, tls};
+
+/// Calls without a token that one address may make per second, where nothing is configured.
+const DEFAULT_ADDRESS_RATE: u32 = 100;
+
+/// What a server is made of; tests look inside.
+pub struct Parts {
+    /// The contract.
+    pub contract: Arc<Contract>,
+    /// The database and its key.
+    pub storage: Storage,
+    /// Verifies our tokens.
+    pub authenticator: Arc<Authenticator>,
+    /// The token exchange.
+    pub exchange: Arc<Exchange>,
+    /// The path of every call.
+    pub pipeline: Arc<Pipeline>,
+    /// What was configured.
+    pub settings: Arc<Settings>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// A running server.
+pub struct Server {
+    parts: Arc<Parts>,
+    address: SocketAddr,
+    admin_address: SocketAddr,
+    stop: watch::Sender<bool>,
+    listeners: Vec<JoinHandle<()>>,
+    background: JoinSet<()>,
+}
+
+impl Server {
+    /// Brings a server up: storage, keys, listeners, background work.
+    ///
+    /// # Errors
+    /// What was wrong and what to do.
+    pub async fn start(options: &Options, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
+        let tls = tls::config(options)?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let storage = Storage::open(options).await?;
+        let listener = Listener::bind(options.listen(), tls, ListenerOptions::default()).await.map_err(|source| {
+            StartError::Listen { address: options.listen().to_string(), flag: "listen", source }
+        })?;
+        let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
+        let address = listener.address().map_err(refused)?;
+        let settings = Arc::new(settings(options, scheme, address)?);
+        let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
+        let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
+        let telemetry = Arc::new(telemetry);
+        let front = Arc::new(front(options, &parts, telemetry.clone()));
+        let (stop, stopped) = watch::channel(false);
+        let (admin_address, admin) = admin_listener(options, &parts, telemetry, stopped.clone()).await?;
+        let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
+        let background = background::start(&parts);
+        Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background })
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// The address that everything is served on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of liveness, readiness and metrics.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin_address
+    }
+
+    /// Lets running calls end, then closes the storage.
+    pub async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        for listener in self.listeners {
+            if let Err(error) = listener.await {
+                tracing::error!(%error, "a listener ended badly");
+            }
+        }
+        self.background.shutdown().await;
+        self.parts.exchange.flush_last_seen().await;
+        self.parts.storage.db.close().await;
+    }
+}
+
+async fn wait_for(mut stopped: watch::Receiver<bool>) {
+    // An error means that the server is gone, which is as good a reason to stop.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+async fn admin_listener(
+    options: &Options,
+    parts: &Parts,
+    telemetry: Arc<Telemetry>,
+    stopped: watch::Receiver<bool>,
+) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
+    let wanted = options.admin_listen();
+    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
+    let socket = tokio::net::TcpListener::bind(wanted).await.map_err(refused)?;
+    let address = socket.local_addr().map_err(refused)?;
+    let router = admin::router(parts.storage.db.clone(), telemetry);
+    let task = tokio::spawn(async move {
+        if let Err(error) = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped)).await {
+            tracing::error!(%error, "the admin listener ended");
+        }
+    });
+    Ok((address, task))
+}
+
+fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Settings, StartError> {
+    let base_url = match &options.base_url {
+        Some(url) => public_url("base-url", url)?,
+        None => format!("{scheme}://{address}"),
+    };
+    let auth_url = match &options.auth_url {
+        Some(url) => public_url("auth-url", url)?,
+        None => base_url.clone(),
+    };
+    let host = base_url.split_once("://").map_or(&*base_url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    let registry_audience = options.registry_host.clone().unwrap_or_else(|| host.to_owned());
+    let libraries_audience = match &options.libraries_url {
+        Some(url) => public_url("libraries-url", url)?,
+        None => format!("{base_url}/libraries"),
+    };
+    let settings = Settings {
+        api_audience: base_url.clone(),
+        organizations: match options.organizations {
+            Some(Organizations::Anyone) => OrganizationCreators::Anyone,
+            Some(Organizations::Operator) | None => OrganizationCreators::Operator,
+        },
+        base_url,
+        auth_url,
+        registry_audience,
+        libraries_audience,
+    };
+    let [api, registry, libraries] = settings.audiences();
+    if api == registry || api == libraries || registry == libraries {
+        return Err(StartError::Option(format!(
+            "the API ({api}), the registry ({registry}) and the libraries ({libraries}) must have different audiences: \
+             a token for one must not open another"
+        )));
+    }
+    Ok(settings)
+}
+
+async fn assemble(
+    options: &Options,
+    storage: Storage,
+    settings: Arc<Settings>,
+    clock: Arc<dyn Clock>,
+    address: SocketAddr,
+) -> Result<Parts, StartError> {
+    let contract = Arc::new(Contract::load());
+    let tables = Arc::new(Tables::new(contract.pool()));
+    let db = storage.db.clone();
+    seed(&db, &contract, clock.now()).await?;
+    let ring = keys::load_or_create(&db, &storage.wrapping_key, clock.now()).await?;
+    let verification = ring.verification_keys(clock.now().div_euclid(1_000_000));
+    let own_keys = OwnKeys { ring, verification };
+    let authenticator = Arc::new(Authenticator::new(contract.clone(), settings.auth_url.clone(), own_keys));
+    let page_key = PageKey::new(keys::secret(&db, &storage.wrapping_key, "page tokens").await?);
+    let policy = AddressPolicy {
+        allow: options.allow_private_addresses.clone(),
+        allow_loopback_and_http: address.ip().is_loopback(),
+    };
+    let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
+    let exchange = Arc::new(Exchange::new(
+        db.clone(),
+        Arc::new(IssuerKeys::new(client)),
+        authenticator.clone(),
+        settings.clone(),
+        contract.clone(),
+    ));
+    let limits = RateLimits::new(
+        options.rate_limit_principal.unwrap_or(0),
+        options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE),
+    );
+    let pipeline = Arc::new(Pipeline::new(
+        contract.clone(),
+        tables,
+        db.clone(),
+        authenticator.clone(),
+        settings.clone(),
+        clock.clone(),
+        page_key,
+        bowline_services::handlers(contract.clone(), exchange.clone()),
+        limits,
+    ));
+    let told = vec![
+        ("base_url", settings.base_url.clone()),
+        ("auth_url", settings.auth_url.clone()),
+        ("api_audience", settings.api_audience.clone()),
+    ];
+    facts::write(&db, told).await?;
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+}
+
+async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Result<(), StartError> {
+    let contract = contract.clone();
+    db.write(move |tx| {
+        let contract = contract.clone();
+        Box::pin(async move { bowline_services::seed_built_in_roles(tx, &contract, now).await })
+    })
+    .await?;
+    Ok(())
+}
+
+fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
+    let settings = &parts.settings;
+    let pages = Pages {
+        contract: parts.contract.clone(),
+        authenticator: parts.authenticator.clone(),
+        settings: settings.clone(),
+        clock: parts.clock.clone(),
+    };
+    Front {
+        pipeline: parts.pipeline.clone(),
+        telemetry,
+        hosts: Hosts::new(
+            &settings.base_url,
+            &settings.auth_url,
+            &[&settings.registry_audience, &settings.libraries_audience],
+        ),
+        proxies: TrustedProxies::new(options.trusted_proxies.clone()),
+        router: well_known::router(pages),
+        request_time: Duration::from_secs(60),
+        rest_body_bytes: 10 << 20,
+        grpc_message_bytes: 100 << 20,
+    }
+}

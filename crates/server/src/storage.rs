@@ -1,0 +1,141 @@
+//! The database and what opens its secrets.
+
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use bowline_authn::claims::{AccessClaims, TokenClass, mint};
+use bowline_authn::keys::KeyRing;
+use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
+use bowline_core::{Clock, Micros};
+use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, SqliteOptions};
+
+use crate::error::StartError;
+use crate::options::{Options, require_file};
+use crate::{facts, keys};
+
+/// The opened, migrated database, and the key that wraps its secrets.
+pub struct Storage {
+    /// The database.
+    pub db: Db,
+    /// Wraps signing keys and secrets.
+    pub wrapping_key: KeyEncryptionKey,
+    /// How many migrations this start applied.
+    pub migrated: u32,
+}
+
+impl Storage {
+    /// Opens the database and brings its schema up to date.
+    ///
+    /// # Errors
+    /// The database or the key file cannot be opened, or is of a newer version.
+    pub async fn open(options: &Options) -> Result<Storage, StartError> {
+        let wrapping_key = wrapping_key(options)?;
+        let db = match &options.database_url {
+            Some(url) => Db::open_postgres(url, PostgresOptions::default()).await?,
+            None => {
+                Db::open_sqlite(&options.data_dir().join("bowline.db"), SqliteOptions::default()).await?
+            }
+        };
+        let migrated = db.migrate(MIGRATIONS).await?;
+        Ok(Storage { db, wrapping_key, migrated })
+    }
+}
+
+/// The key from its file. The embedded default makes one at the first start.
+fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
+    let path = options.key_file()?;
+    if options.database_url.is_none() {
+        create_private_directory(&options.data_dir())?;
+        if options.key_file.is_none() && !path.exists() {
+            write_key(&path)?;
+        }
+    }
+    let bytes = require_file(&path)?;
+    let key = match bytes.len() {
+        32 => bytes,
+        _ => from_hex(&bytes).ok_or_else(|| {
+            StartError::Option(format!("{}: must hold 32 bytes, or 64 hexadecimal characters", path.display()))
+        })?,
+    };
+    KeyEncryptionKey::from_bytes(&key).map_err(|error| StartError::Sealed(error.to_string()))
+}
+
+fn create_private_directory(path: &Path) -> Result<(), StartError> {
+    let mut builder = std::fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(path);
+    made.map_err(|source| StartError::File { path: path.into(), source })
+}
+
+/// Writes a new key beside its final place and links it there, so that two first starts agree on one.
+fn write_key(path: &Path) -> Result<(), StartError> {
+    let failed = |source| StartError::File { path: path.into(), source };
+    let hex: String = random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let suffix: String = random_bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = path.with_extension(suffix);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
+    file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    let linked = std::fs::hard_link(&draft, path);
+    std::fs::remove_file(&draft).map_err(failed)?;
+    match linked {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn from_hex(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(bytes).ok()?.trim();
+    if text.len() != 64 {
+        return None;
+    }
+    (0..32).map(|i| u8::from_str_radix(text.get(i * 2..i * 2 + 2)?, 16).ok()).collect()
+}
+
+/// A token of the operator, with its row in the audit log.
+///
+/// # Errors
+/// The storage refuses, or holds no key that signs.
+pub async fn mint_operator_token(
+    storage: &Storage,
+    clock: &dyn Clock,
+    issuer: Option<String>,
+    audience: Option<String>,
+    lifetime_seconds: i64,
+) -> Result<String, StartError> {
+    let now = clock.now();
+    let ring: KeyRing = keys::load_or_create(&storage.db, &storage.wrapping_key, now).await?;
+    let known = facts::read(&storage.db).await?;
+    let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
+        StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
+    })?;
+    let audience = audience.or(known.get("api_audience").cloned()).unwrap_or_else(|| issuer.clone());
+    let seconds = now.div_euclid(1_000_000);
+    let key = ring.signing_key(seconds).ok_or_else(|| StartError::Defect("no key signs at this time".into()))?;
+    let claims = AccessClaims {
+        iss: issuer,
+        sub: OPERATOR.into(),
+        aud: vec![audience],
+        exp: seconds + lifetime_seconds,
+        iat: seconds,
+        jti: random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect(),
+        ..AccessClaims::default()
+    };
+    let token = mint(TokenClass::Access, &claims, key);
+    audit_issuance(&storage.db, now, claims.jti).await?;
+    Ok(token)
+}
+
+async fn audit_issuance(db: &Db, now: Micros, id: String) -> Result<(), StartError> {
+    db.write(move |tx| {
+        let id = id.clone();
+        Box::pin(async move {
+            let actor = Actor { subject: OPERATOR, request_id: &id, method: "bowline operator token" };
+            let change =
+                Change { kind: "iam.chainguard.dev/Identity", uid: OPERATOR.into(), before: None, after: None };
+            record_audit(tx, now, &actor, &change).await
+        })
+    })
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Paths outside the contract: discovery, keys, OpenAPI.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use bowline_contract::{ApiVersion, Contract};
+use bowline_core::Clock;
+use bowline_pipeline::{Authenticator, Settings};
+use serde_json::{Value, json};
+
+/// What these pages are made of.
+#[derive(Clone)]
+pub(crate) struct Pages {
+    pub(crate) contract: Arc<Contract>,
+    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+pub(crate) fn router(pages: Pages) -> Router {
+    Router::new()
+        .route("/.well-known/openid-configuration", get(discovery))
+        .route("/.well-known/jwks.json", get(jwks))
+        .route("/openapi/v1.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V1) }))
+        .route("/openapi/v2.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V2) }))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_verb)
+        .with_state(pages)
+}
+
+async fn discovery(State(pages): State<Pages>) -> impl IntoResponse {
+    let issuer = &pages.settings.auth_url;
+    let algorithms: std::collections::BTreeSet<String> = pages
+        .authenticator
+        .keys()
+        .ring
+        .keys()
+        .iter()
+        .map(|key| key.key.algorithm().as_str().to_owned())
+        .collect();
+    document(&json!({
+        "issuer": issuer,
+        "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": algorithms,
+        "claims_supported": ["iss", "sub", "aud", "exp", "iat", "email", "email_verified", "act", "cap"],
+    }))
+}
+
+async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
+    let now = pages.clock.now().div_euclid(1_000_000);
+    document(&pages.authenticator.keys().ring.jwks(now))
+}
+
+fn openapi(pages: &Pages, version: ApiVersion) -> impl IntoResponse + use<> {
+    document(&bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url))
+}
+
+/// A JSON document that may be cached for a short time: keys must be seen before they sign.
+fn document(value: &Value) -> impl IntoResponse + use<> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("public, max-age=300"));
+    (headers, value.to_string())
+}
+
+async fn not_found() -> impl IntoResponse {
+    error(StatusCode::NOT_FOUND, 5, "Not Found")
+}
+
+async fn wrong_verb() -> impl IntoResponse {
+    error(StatusCode::METHOD_NOT_ALLOWED, 12, "Method Not Allowed")
+}
+
+fn error(status: StatusCode, code: i32, message: &str) -> impl IntoResponse + use<> {
+    let body = json!({ "code": code, "message": message, "details": [] }).to_string();
+    (status, [(header::CONTENT_TYPE, "application/json")], body)
+}
