@@ -19,7 +19,7 @@ explainWith(lastExchange);
 const base = BASE_URL.replace(/\/$/, '');
 const idp = new IdentityProvider(PROVIDER);
 const world = await makeWorld({ base, idp, operator: new Api(base, OPERATOR_TOKEN) }).catch((error) => {
-  console.error(`FAIL  ${error.message} [${lastExchange()}]`);
+  console.log(`FAIL  setting up: ${error.message} [${lastExchange()}]`);
   console.log('\n0 passed, 1 failed');
   process.exit(1);
 });

@@ -6,7 +6,7 @@ import { unique } from './names.mjs';
 export async function makeWorld({ operator, idp, base }) {
   const must = async (answer) => {
     const a = await answer;
-    that(a.status === 200, `setting up: ${a.method} ${a.path} -> ${a.status} ${a.text}`);
+    that(a.status === 200, `status of ${a.method} is ${a.status}, expected 200`);
     return a.json;
   };
   const roles = {};

@@ -134,6 +134,8 @@ pub struct MethodInfo {
     pub own_subject_field: Option<String>,
     /// Whether the scope may be empty: the root of the hierarchy.
     pub empty_scope_allowed: bool,
+    /// Whether a caller needs no capability where the scope is the caller's own identity.
+    pub own_identity_allowed: bool,
     /// Largest request in bytes, if the method has its own limit.
     pub max_request_bytes: Option<u64>,
 }
@@ -193,6 +195,7 @@ impl MethodOptions {
             operator_only: false,
             own_subject_field: None,
             empty_scope_allowed: false,
+            own_identity_allowed: false,
             max_request_bytes: None,
         }
     }

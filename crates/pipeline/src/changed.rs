@@ -78,6 +78,12 @@ impl<T> Changed<T> {
         Changed { response, changes: vec![change], event: None }
     }
 
+    /// Adds changes that came along with the main one.
+    pub fn along(mut self, changes: Vec<Change>) -> Changed<T> {
+        self.changes.extend(changes);
+        self
+    }
+
     /// Several resources changed.
     pub fn many(changes: Vec<Change>, response: T) -> Changed<T> {
         Changed { response, changes, event: None }

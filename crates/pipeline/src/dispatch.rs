@@ -194,7 +194,10 @@ impl Gate {
         let mut scope = None;
         if let Some(field) = info.scope_field.as_deref().filter(|_| !unscoped) {
             let place = self.scope(tx, info, field, &grants).await?;
-            require(&context.contract, &grants, place.as_str(), &needed)?;
+            let is_own = info.own_identity_allowed && place.as_str() == context.principal.subject();
+            if !is_own {
+                require(&context.contract, &grants, place.as_str(), &needed)?;
+            }
             scope = Some(place);
         }
         let mask = self.validate(info)?;

@@ -78,6 +78,6 @@ async fn wrong_verb() -> impl IntoResponse {
 }
 
 fn error(status: StatusCode, code: i32, message: &str) -> impl IntoResponse + use<> {
-    let body = json!({ "code": code, "message": message, "details": [] }).to_string();
+    let body = format!("{{\"code\":{code},\"message\":\"{message}\",\"details\":[]}}");
     (status, [(header::CONTENT_TYPE, "application/json")], body)
 }

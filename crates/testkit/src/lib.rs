@@ -1,1 +1,21 @@
-//! Stub.
+//! A whole server in the test's own process, on real loopback sockets, with a database of its own.
+//!
+//! [`TestServer::start`] brings one up on either [`Engine`], with a clock that stands still until the
+//! test moves it and an OpenID Connect issuer that it may trust. [`Actor`]s call it over REST and gRPC
+//! as a client would. Everything here panics when it cannot do its work: it is for tests alone.
+
+mod actor;
+mod clock;
+mod engine;
+mod idp;
+mod server;
+mod wire;
+
+pub use actor::{Actor, GrpcError, RestReply};
+pub use clock::TestClock;
+pub use engine::{Engine, engines};
+pub use idp::IdentityProvider;
+pub use server::TestServer;
+
+#[cfg(test)]
+mod tests;

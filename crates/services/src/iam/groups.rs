@@ -200,11 +200,12 @@ pub(crate) async fn create<T>(
         return Err(Error::invalid_field("kind", "kind is required for a verified organization"));
     }
     insert(tx, &row).await?;
+    let mut bindings = Vec::new();
     if above.is_none() && !by_operator {
-        role_bindings::bind_owner(tx, call, &row.uid).await?;
+        bindings.push(role_bindings::bind_owner(tx, call, &row.uid).await?);
     }
     let event = v1::CreateGroupRequest { parent: row.uid.parent_str().into(), group: Some(row.to_v1()) };
-    Ok(Changed::one(GROUP, &row.uid, None, Some(&row.to_v2()), row.clone()).with_event(&row.uid, &event))
+    Ok(Changed::one(GROUP, &row.uid, None, Some(&row.to_v2()), row.clone()).along(bindings).with_event(&row.uid, &event))
 }
 
 /// The parent of a new group: a UIDP, or the name of a verified organization that the caller may list.
@@ -376,11 +377,11 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupRequest>) -> 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     require_empty(tx, uid).await?;
-    role_bindings::delete_of_group(tx, uid).await?;
+    let bindings = role_bindings::delete_of_group(tx, uid).await?;
     tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteGroupRequest { id: uid.as_str().into() };
-    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ()).with_event(uid, &event))
+    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ()).along(bindings).with_event(uid, &event))
 }
 
 /// What keeps a group from being deleted: table and what to call its rows.

@@ -170,7 +170,8 @@ pub(crate) async fn find_by_subject(tx: &mut ReadTx, issuer: &str, subject: &str
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT {} FROM identities WHERE issuer = $1 AND subject = $2 AND relationship_type IN (0, 1) ORDER BY uid LIMIT $3",
+        "SELECT {} FROM identities WHERE issuer = $1 AND subject = $2 AND relationship_type IN (0, 1)
+         ORDER BY relationship_type, uid LIMIT $3",
         TABLE.columns
     );
     tx.query(&sql, &[Value::from(issuer), Value::from(subject), Value::Int(CANDIDATES)], IdentityRow::read).await
@@ -347,7 +348,7 @@ pub(crate) async fn update<T>(
         after.company = company;
     }
     let stored = before.relationship()?;
-    if let Some(chosen) = relationship::chosen(stored.as_ref(), mask, input.relationship)? {
+    if let Some(chosen) = relationship::chosen(stored.as_ref(), mask, input.relationship, call.contract().pool())? {
         after.set_relationship(&relationship::settle(Some(chosen), stored.as_ref(), call.now(), spelling)?);
     }
     if after.stored != before.stored {
@@ -409,12 +410,12 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) 
 /// Deletes an identity and what was granted to it.
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
-    role_bindings::delete_of_identity(tx, uid).await?;
+    let bindings = role_bindings::delete_of_identity(tx, uid).await?;
     tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteIdentityRequest { id: uid.as_str().into() };
-    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ()).with_event(uid, &event))
+    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ()).along(bindings).with_event(uid, &event))
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
 use bowline_contract::v2::iam::identity::{AwsIdentity, ClaimMatch, Relationship, StaticKeys};
 use bowline_core::{Error, FieldViolation, Micros, Result};
 use bowline_pipeline::Mask;
-use prost::Message;
+use prost::{Message, Name};
+use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use crate::list::timestamp;
 
@@ -81,21 +82,64 @@ pub(crate) fn expires_at(relationship: &Relationship) -> Option<Micros> {
 
 /// The relationship after an update; none if the update leaves it alone.
 ///
-/// A member that the mask names, wholly or in part, is replaced by the request's; naming one with a
-/// value takes the place of whichever was there, which is how an identity changes its type.
+/// A member that the mask names is replaced by the request's, whichever was there: that is how an
+/// identity changes its type. Of a member that the mask names in part, those parts change and the
+/// rest stays: an update of the subject alone must not drop the claims.
 ///
 /// # Errors
 /// INVALID_ARGUMENT if nothing would be left.
-pub(crate) fn chosen(before: Option<&Relationship>, mask: &Mask, given: Option<Relationship>) -> Result<Option<Relationship>> {
+pub(crate) fn chosen(
+    before: Option<&Relationship>,
+    mask: &Mask,
+    given: Option<Relationship>,
+    pool: &DescriptorPool,
+) -> Result<Option<Relationship>> {
     match (before, given) {
         (None, given) => match given.as_ref().filter(|given| mask.covers(member(given))) {
             Some(given) => Err(Error::invalid_field(V2.shown(given), "a person's identity has no relationship; people sign in")),
             None => Ok(None),
         },
+        (Some(before), Some(given)) if is_partial(mask, before, &given) => merge(before, &given, mask, pool).map(Some),
         (Some(_), Some(given)) if mask.covers(member(&given)) => Ok(Some(given)),
         (Some(before), _) if mask.covers(member(before)) => Err(missing()),
         (Some(_), _) => Ok(None),
     }
+}
+
+/// Whether the mask names parts of the stored member only.
+fn is_partial(mask: &Mask, before: &Relationship, given: &Relationship) -> bool {
+    let name = member(given);
+    name == member(before) && !mask.is_whole() && mask.names(name) && !mask.paths().iter().any(|path| path == name)
+}
+
+/// The stored member with the named parts taken from the given one.
+fn merge(before: &Relationship, given: &Relationship, mask: &Mask, pool: &DescriptorPool) -> Result<Relationship> {
+    let descriptor = pool
+        .get_message_by_name(&v2::Identity::full_name())
+        .ok_or_else(|| Error::internal("the contract has no identity"))?;
+    let dynamic = |relationship: &Relationship| {
+        let identity = v2::Identity { relationship: Some(relationship.clone()), ..Default::default() };
+        DynamicMessage::decode(descriptor.clone(), identity.encode_to_vec().as_slice()).map_err(Error::internal)
+    };
+    let (mut merged, given) = (dynamic(before)?, dynamic(given)?);
+    let name = member(before);
+    for path in mask.paths() {
+        let Some(part) = path.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) else { continue };
+        let part = part.split('.').next().unwrap_or(part);
+        let value = given.get_field_by_name(name).and_then(|inner| inner.as_message().map(|inner| field(inner, part)));
+        let Some(inner) = merged.get_field_by_name_mut(name).and_then(|inner| inner.as_message_mut()) else { continue };
+        match value.flatten() {
+            Some(value) => inner.set_field_by_name(part, value),
+            None => inner.clear_field_by_name(part),
+        }
+    }
+    let identity = v2::Identity::decode(merged.encode_to_vec().as_slice()).map_err(Error::internal)?;
+    identity.relationship.ok_or_else(missing)
+}
+
+/// The field's value, if the message has one.
+fn field(message: &DynamicMessage, name: &str) -> Option<prost_reflect::Value> {
+    message.has_field_by_name(name).then(|| message.get_field_by_name(name).map(std::borrow::Cow::into_owned)).flatten()
 }
 
 /// The proto name of the oneof's member.

@@ -167,7 +167,8 @@ fn service_principals() {
 fn updates_choose() {
     let (claims, principal) = (Relationship::ClaimMatch(claims()), Relationship::ServicePrincipal(1));
     let mask = |path: &str| Mask::new(vec![path.into()]);
-    let choose = |mask: &Mask, given: Option<&Relationship>| chosen(Some(&claims), mask, given.cloned());
+    let contract = bowline_contract::Contract::load();
+    let choose = |mask: &Mask, given: Option<&Relationship>| chosen(Some(&claims), mask, given.cloned(), contract.pool());
     assert_eq!(choose(&mask("name"), Some(&principal)).unwrap(), None);
     assert_eq!(choose(&mask("service_principal"), Some(&principal)).unwrap(), Some(principal.clone()));
     assert_eq!(choose(&mask("claim_match.subject"), Some(&claims)).unwrap(), Some(claims.clone()));
@@ -178,6 +179,6 @@ fn updates_choose() {
     assert!(choose(&Mask::whole(), None).is_err());
 
     // People have none and get none.
-    assert_eq!(chosen(None, &Mask::whole(), None).unwrap(), None);
-    assert!(chosen(None, &Mask::whole(), Some(principal)).is_err());
+    assert_eq!(chosen(None, &Mask::whole(), None, contract.pool()).unwrap(), None);
+    assert!(chosen(None, &Mask::whole(), Some(principal), contract.pool()).is_err());
 }

@@ -9,9 +9,7 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::{
     BatchCreateRoleBindings, CreateRoleBinding, DeleteRoleBinding, GetRoleBinding, ListRoleBindings, UpdateRoleBinding,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, PageRequest, SortKey, iam_changed,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, PageRequest, SortKey, iam_changed};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
@@ -377,38 +375,48 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
 }
 
 /// Makes the caller the owner of a new organization.
-pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &Uidp) -> Result<()> {
+pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &Uidp) -> Result<Change> {
     let owner = call.contract().built_in_roles().iter().find(|role| role.name == "owner");
     let owner = owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))?;
     let input = BindingInput { identity: call.principal().subject().into(), role: owner.uid.clone() };
-    insert_new(tx, call, org, input).await?;
-    iam_changed(tx).await
+    let row = insert_new(tx, call, org, input).await?;
+    iam_changed(tx).await?;
+    Ok(Change {
+        kind: ROLE_BINDING,
+        uid: row.uid.as_str().into(),
+        before: None,
+        after: Some(Image::of(&row.to_v2())),
+    })
 }
 
 /// Deletes every binding at a group.
-pub(crate) async fn delete_of_group(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
-    delete_all(tx, "SELECT uid FROM role_bindings WHERE parent = $1 ORDER BY uid LIMIT 500", uid).await
+pub(crate) async fn delete_of_group(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
+    delete_all(tx, "WHERE parent = $1 ORDER BY uid LIMIT 500", uid).await
 }
 
 /// Deletes every binding of an identity.
-pub(crate) async fn delete_of_identity(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
-    delete_all(tx, "SELECT uid FROM role_bindings WHERE identity = $1 ORDER BY uid LIMIT 500", uid).await
+pub(crate) async fn delete_of_identity(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
+    delete_all(tx, "WHERE identity = $1 ORDER BY uid LIMIT 500", uid).await
 }
 
-/// Deletes and counts, some at a time, until the statement finds no more.
-async fn delete_all(tx: &mut WriteTx, some: &str, of: &Uidp) -> Result<()> {
-    let mut changed = false;
+/// Deletes and counts, some at a time, until the condition holds for no more. Each becomes a row of the audit log.
+async fn delete_all(tx: &mut WriteTx, condition: &str, of: &Uidp) -> Result<Vec<Change>> {
+    let sql = format!("SELECT {} FROM {} {condition}", TABLE.columns, TABLE.name);
+    let mut changes = Vec::new();
     loop {
-        let found = tx.query(some, &[Value::from(of.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+        let found = tx.query(&sql, &[Value::from(of.as_str())], BindingRow::read).await?;
         if found.is_empty() {
             break;
         }
-        for uid in found {
-            tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(&uid)]).await?;
-            let uid = Uidp::parse(&uid).map_err(Error::internal)?;
-            list::count(tx, &TABLE, &uid, -1).await?;
+        for row in found {
+            tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
+            list::count(tx, &TABLE, &row.uid, -1).await?;
+            let before = Some(Image::of(&row.to_v2()));
+            changes.push(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before, after: None });
         }
-        changed = true;
     }
-    if changed { iam_changed(tx).await } else { Ok(()) }
+    if !changes.is_empty() {
+        iam_changed(tx).await?;
+    }
+    Ok(changes)
 }

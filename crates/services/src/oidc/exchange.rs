@@ -116,6 +116,11 @@ impl Exchange {
         let claims = verify_own(token, TokenClass::Access, &keys.verification, issuer, &audiences, seconds(now))
             .map_err(refusals::token)?;
         let facts = self.authenticator.facts(claims.clone())?;
+        // A token that lies in a registry client's configuration must not become one for the API.
+        let opens_api = facts.audiences.contains(&self.settings.api_audience);
+        if !opens_api && !asked.audiences.iter().all(|audience| facts.audiences.contains(audience)) {
+            return Err(refusals::wider_audience());
+        }
         if asked.identity.as_ref().is_some_and(|identity| *identity != facts.subject) {
             return Err(refusals::mismatch("a token of ours for another identity"));
         }

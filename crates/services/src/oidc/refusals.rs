@@ -81,3 +81,10 @@ pub(super) fn own_subject() -> Error {
 pub(super) fn changed() -> Error {
     Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
 }
+
+/// A token of ours that is not for the API asks for a door that it does not open itself.
+pub(super) fn wider_audience() -> Error {
+    Error::permission_denied(
+        "Permission denied: a token that is not for the API yields only tokens for its own audiences; exchange the identity token instead",
+    )
+}

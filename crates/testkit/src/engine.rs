@@ -1,0 +1,97 @@
+use std::fmt::Write as _;
+
+use tokio_postgres::NoTls;
+
+/// Names the database server that tests make their databases on.
+const ADMIN_URL: &str = "BOWLINE_TEST_POSTGRES";
+/// Says that there is none, and that its tests are to be left out.
+const SKIP: &str = "BOWLINE_TEST_SKIP_POSTGRES";
+
+/// Where a test's data live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A file in a scratch directory.
+    Sqlite,
+    /// A database of its own on the server that `BOWLINE_TEST_POSTGRES` names.
+    Postgres,
+}
+
+/// The engines that tests run on: both, unless `BOWLINE_TEST_SKIP_POSTGRES=1` leaves PostgreSQL out.
+pub fn engines() -> Vec<Engine> {
+    if env(ADMIN_URL).is_none() && env(SKIP).as_deref() == Some("1") {
+        return vec![Engine::Sqlite];
+    }
+    vec![Engine::Sqlite, Engine::Postgres]
+}
+
+#[expect(clippy::disallowed_methods, reason = "where the tests' database server is, only the environment knows")]
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A PostgreSQL database that goes away with this value.
+pub(crate) struct Database {
+    admin: String,
+    name: String,
+    gone: bool,
+}
+
+impl Database {
+    pub(crate) async fn create() -> Database {
+        let admin = env(ADMIN_URL).unwrap_or_else(|| {
+            panic!(
+                "{ADMIN_URL} is not set: name a PostgreSQL server on which tests may create databases, such as \
+                 postgres://postgres@127.0.0.1:5432/postgres, or leave its tests out with {SKIP}=1"
+            )
+        });
+        let mut random = [0_u8; 8];
+        aws_lc_rs::rand::fill(&mut random).expect("the system has random bytes");
+        let name = random.iter().fold(String::from("bowline_test_"), |mut name, byte| {
+            let _ = write!(name, "{byte:02x}");
+            name
+        });
+        run(&admin, &format!("CREATE DATABASE {name}")).await;
+        Database { admin, name, gone: false }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        let mut url = url::Url::parse(&self.admin).unwrap_or_else(|error| panic!("{ADMIN_URL}: {error}"));
+        url.set_path(&self.name);
+        url.into()
+    }
+
+    pub(crate) async fn remove(mut self) {
+        self.gone = true;
+        run(&self.admin, &self.drop_statement()).await;
+    }
+
+    fn drop_statement(&self) -> String {
+        format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name)
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.gone {
+            return;
+        }
+        // A test that failed is inside of a runtime, which cannot wait for another future here.
+        let (admin, statement) = (self.admin.clone(), self.drop_statement());
+        let remove = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            if let Ok(runtime) = runtime {
+                runtime.block_on(run(&admin, &statement));
+            }
+        };
+        let _ = std::thread::spawn(remove).join();
+    }
+}
+
+async fn run(admin: &str, statement: &str) {
+    let (client, connection) =
+        tokio_postgres::connect(admin, NoTls).await.unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
+    let connection = tokio::spawn(connection);
+    client.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    drop(client);
+    let _ = connection.await;
+}

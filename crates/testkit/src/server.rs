@@ -1,0 +1,218 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::identity::claim_match::{Iss, Sub};
+use bowline_contract::v2::iam::identity::{ClaimMatch, Relationship};
+use bowline_contract::v2::iam::rpc::groups_service::CreateGroup;
+use bowline_contract::v2::iam::rpc::identities_service::CreateIdentity;
+use bowline_contract::v2::iam::rpc::role_bindings_service::CreateRoleBinding;
+use bowline_contract::v2::registry as registry;
+use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
+use bowline_server::{Options, Server, mint_operator_token};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use tempfile::TempDir;
+
+use crate::actor::{Actor, RestReply};
+use crate::clock::TestClock;
+use crate::engine::{Database, Engine};
+use crate::idp::IdentityProvider;
+use crate::wire::Wire;
+
+/// The operator's fixed subject.
+const OPERATOR: &str = "0000000000000000000000000000000000000000";
+
+/// A server with a database, a clock and an issuer of its own.
+pub struct TestServer {
+    server: Server,
+    base: String,
+    clock: TestClock,
+    idp: IdentityProvider,
+    wire: Arc<Wire>,
+    named: AtomicUsize,
+    // Dropped after the server that uses them, in this order.
+    database: Option<Database>,
+    _directory: TempDir,
+}
+
+impl TestServer {
+    /// Starts a server on that engine.
+    pub async fn start(engine: Engine) -> TestServer {
+        TestServer::start_with(engine, |_| {}).await
+    }
+
+    /// Starts a server with other options than the usual ones.
+    pub async fn start_with(engine: Engine, change: impl FnOnce(&mut Options)) -> TestServer {
+        let directory = tempfile::tempdir().expect("a scratch directory is made");
+        let database = match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some(Database::create().await),
+        };
+        let mut options = options(&directory, database.as_ref());
+        change(&mut options);
+        let clock = TestClock::default();
+        let idp = IdentityProvider::start(clock.clone()).await;
+        let server = Server::start(&options, Arc::new(clock.clone())).await;
+        let server = server.unwrap_or_else(|error| panic!("the server does not start: {error}"));
+        let base = server.parts().settings.base_url.clone();
+        let wire = Arc::new(Wire::new(server.address(), &base));
+        TestServer { server, base, clock, idp, wire, named: AtomicUsize::new(0), database, _directory: directory }
+    }
+
+    /// The public address of the API, which is the audience of its tokens as well.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The server's clock.
+    pub fn clock(&self) -> &TestClock {
+        &self.clock
+    }
+
+    /// The issuer that actors have their tokens from.
+    pub fn idp(&self) -> &IdentityProvider {
+        &self.idp
+    }
+
+    /// The operator, with a token that is good for an hour from now.
+    pub async fn operator(&self) -> Actor {
+        let parts = self.server.parts();
+        let token = mint_operator_token(&parts.storage, &self.clock, None, None, 3600).await;
+        let token = token.unwrap_or_else(|error| panic!("no token of the operator: {error}"));
+        Actor::new("operator", Some(token), OPERATOR, self.wire.clone())
+    }
+
+    /// Somebody without a token.
+    pub fn anonymous(&self) -> Actor {
+        Actor::new("anonymous", None, "", self.wire.clone())
+    }
+
+    /// A new organization.
+    pub async fn organization(&self, name: &str) -> String {
+        self.group("", name).await
+    }
+
+    /// A new group.
+    pub async fn group(&self, parent: &str, name: &str) -> String {
+        let group = v2::Group { name: name.into(), ..v2::Group::default() };
+        let request = v2::CreateGroupRequest { parent: parent.into(), group: Some(group) };
+        let created = self.operator().await.grpc::<CreateGroup>(request).await;
+        created.unwrap_or_else(|error| panic!("group {name}: {error:?}")).uid
+    }
+
+    /// A new repository.
+    pub async fn repo(&self, parent: &str, name: &str) -> String {
+        let repo = registry::Repo { name: name.into(), ..registry::Repo::default() };
+        let request = registry::CreateRepoRequest { parent: parent.into(), repo: Some(repo) };
+        let created = self.operator().await.grpc::<CreateRepo>(request).await;
+        created.unwrap_or_else(|error| panic!("repository {name}: {error:?}")).uid
+    }
+
+    /// A new identity in `parent` that tokens of the issuer with this subject may assume.
+    pub async fn identity(&self, parent: &str, subject: &str) -> String {
+        let claims = ClaimMatch {
+            iss: Some(Iss::Issuer(self.idp.issuer().into())),
+            sub: Some(Sub::Subject(subject.into())),
+            ..ClaimMatch::default()
+        };
+        let identity = v2::Identity {
+            name: subject.into(),
+            relationship: Some(Relationship::ClaimMatch(claims)),
+            ..v2::Identity::default()
+        };
+        let request = v2::CreateIdentityRequest { parent: parent.into(), identity: Some(identity) };
+        let created = self.operator().await.grpc::<CreateIdentity>(request).await;
+        created.unwrap_or_else(|error| panic!("identity {subject}: {error:?}")).uid
+    }
+
+    /// Binds a role to an identity; returns the binding's UIDP.
+    pub async fn bind(&self, identity: &str, role_uid: &str, group: &str) -> String {
+        let binding = v2::RoleBinding {
+            identity_uid: identity.into(),
+            role_uid: role_uid.into(),
+            ..v2::RoleBinding::default()
+        };
+        let request = v2::CreateRoleBindingRequest { parent: group.into(), role_binding: Some(binding) };
+        let created = self.operator().await.grpc::<CreateRoleBinding>(request).await;
+        created.unwrap_or_else(|error| panic!("role {role_uid} at {group}: {error:?}")).uid
+    }
+
+    /// The UIDP of a built-in role.
+    pub fn role(&self, name: &str) -> String {
+        let roles = self.server.parts().contract.built_in_roles();
+        let role = roles.iter().find(|role| role.name == name);
+        role.unwrap_or_else(|| panic!("there is no built-in role {name}")).uid.clone()
+    }
+
+    /// Somebody of the group's organization who has that built-in role at the group.
+    pub async fn actor(&self, role: &str, group: &str) -> Actor {
+        let organization = group.split('/').next().unwrap_or(group);
+        let subject = self.subject(role);
+        let identity = self.identity(organization, &subject).await;
+        self.bind(&identity, &self.role(role), group).await;
+        self.sign_in(role, &subject, &identity).await
+    }
+
+    /// Somebody of an organization of their own who may do nothing anywhere.
+    pub async fn stranger(&self) -> Actor {
+        let subject = self.subject("stranger");
+        let organization = self.organization(&subject).await;
+        let identity = self.identity(&organization, &subject).await;
+        self.sign_in("stranger", &subject, &identity).await
+    }
+
+    /// A new access token for an identity that tokens with this subject may assume.
+    pub async fn sign_in(&self, name: &str, subject: &str, identity: &str) -> Actor {
+        let upstream = self.idp.token(subject, &self.server.parts().settings.auth_url, serde_json::Value::Null);
+        let reply = self.exchange(&upstream, &[("aud", &self.base), ("identity", identity)]).await;
+        assert_eq!(reply.status, 200, "{name} signs in: {}", reply.text());
+        let token = reply.json()["token"].as_str().map(String::from);
+        Actor::new(name, Some(token.expect("an exchange gives a token")), identity, self.wire.clone())
+    }
+
+    /// Exchanges a token, over REST.
+    pub async fn exchange(&self, upstream: &str, params: &[(&str, &str)]) -> RestReply {
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(params).finish();
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        self.anonymous().with_token(upstream).rest_with("POST", "/sts/exchange", headers, form.into_bytes()).await
+    }
+
+    /// Stops the server in good order and removes its database.
+    pub async fn stop(self) {
+        let TestServer { server, wire, database, .. } = self;
+        drop(wire);
+        server.stop().await;
+        if let Some(database) = database {
+            database.remove().await;
+        }
+    }
+
+    fn subject(&self, name: &str) -> String {
+        let number = self.named.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{number}", name.replace('_', "-"))
+    }
+}
+
+fn options(directory: &TempDir, database: Option<&Database>) -> Options {
+    let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut options = Options {
+        data_dir: Some(directory.path().join("data")),
+        listen: Some(loopback),
+        admin_listen: Some(loopback),
+        rate_limit_address: Some(0),
+        ..Options::default()
+    };
+    if let Some(database) = database {
+        let key = directory.path().join("key");
+        std::fs::write(&key, [7; 32]).expect("the key file is written");
+        options.key_file = Some(key);
+        options.database_url = Some(database.url());
+    }
+    options
+}
