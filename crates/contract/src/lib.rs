@@ -21,6 +21,7 @@ mod template;
 /// Types generated from `proto/`.
 #[expect(
     clippy::pedantic,
+    clippy::large_enum_variant,
     clippy::allow_attributes_without_reason,
     clippy::allow_attributes,
     missing_docs,

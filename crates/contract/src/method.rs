@@ -189,7 +189,7 @@ impl MethodOptions {
             scope_field: self.scope_field(&method.input()),
             event: self.event(&method_options),
             tool: self.tool(&method_options),
-            version: if package.ends_with(".v2") || package.starts_with("bowline.") { ApiVersion::V2 } else { ApiVersion::V1 },
+            version: version(package),
             domain: domain(package).into(),
             server_streaming: method.is_server_streaming(),
             operator_only: false,
@@ -275,6 +275,12 @@ fn binding(rule: &DynamicMessage) -> HttpBinding {
     };
     let template = Template::parse(&path).unwrap_or_else(|reason| panic!("template {path}: {reason}"));
     HttpBinding { verb, template, body }
+}
+
+/// Packages of ours speak in the manner of the second version.
+fn version(package: &str) -> ApiVersion {
+    let is_second = package.rsplit('.').next() == Some("v2") || package.starts_with("bowline.");
+    if is_second { ApiVersion::V2 } else { ApiVersion::V1 }
 }
 
 /// `chainguard.platform.iam.v2` and `chainguard.platform.iam` both are `iam`.

@@ -2,7 +2,7 @@
 //!
 //! Reads the wire bytes once; nothing is decoded into a message for it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 use regex::Regex;
@@ -58,6 +58,57 @@ struct TextRule {
     max_elements: usize,
 }
 
+/// The occurrences of one field. A message that comes in several is the one that they merge to; of a
+/// scalar the last one counts.
+#[derive(Default)]
+struct Found<'a> {
+    count: usize,
+    last: Option<Payload<'a>>,
+    merged: Vec<u8>,
+}
+
+impl<'a> Found<'a> {
+    fn add(&mut self, field: &FieldPlan, payload: Payload<'a>) {
+        let is_message = matches!(field.check, Check::Message(_));
+        match &payload {
+            // An empty message is there; an empty scalar is not told from an absent one.
+            Payload::Empty if !is_message && !field.repeated => self.count = 0,
+            _ => self.count += 1,
+        }
+        if is_message && !field.repeated {
+            if let Some(Payload::Bytes(first)) = self.last.take_if(|_| self.count == 2) {
+                self.merged.extend(first);
+            }
+            if let (Payload::Bytes(bytes), true) = (&payload, self.count > 1) {
+                self.merged.extend(*bytes);
+            }
+        }
+        self.last = Some(payload);
+    }
+
+    fn payload(&self) -> Option<Payload<'_>> {
+        if self.merged.is_empty() { self.last } else { Some(Payload::Bytes(&self.merged)) }
+    }
+}
+
+impl FieldPlan {
+    fn path(&self, prefix: &str) -> String {
+        if prefix.is_empty() { self.json_name.clone() } else { format!("{prefix}.{}", self.json_name) }
+    }
+
+    fn judge_count(&self, count: usize, prefix: &str, scope: &Scope<'_>) -> Option<Violation> {
+        let rule = match &self.check {
+            Check::Text(rule) => rule.as_ref(),
+            _ => None,
+        };
+        if let Some(most) = rule.map(|rule| rule.max_elements).filter(|most| self.repeated && *most > 0 && count > *most) {
+            return Some(Violation { field: self.path(prefix), description: format!("at most {most} elements") });
+        }
+        let is_needed = self.required || rule.is_some_and(|rule| rule.not_empty);
+        (count == 0 && is_needed && scope.judges_absence(&self.proto_name)).then(|| required(self.path(prefix)))
+    }
+}
+
 impl FieldRules {
     pub(crate) fn load(pool: &DescriptorPool) -> FieldRules {
         let mut texts = text_rules(pool);
@@ -107,37 +158,28 @@ impl FieldRules {
 
     fn walk(&self, plan: usize, wire: &[u8], prefix: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
         let plan = &self.plans[plan];
-        let mut seen: HashMap<u32, usize> = HashMap::new();
+        let mut found: BTreeMap<u32, Found<'_>> = BTreeMap::new();
         for (number, payload) in Fields(wire) {
-            let Some(field) = plan.fields.get(&number) else { continue };
-            if scope.is_masked_out(&field.proto_name) {
+            let Some(field) = plan.fields.get(&number).filter(|field| !scope.is_masked_out(&field.proto_name)) else {
                 continue;
+            };
+            let found = found.entry(number).or_default();
+            if field.repeated {
+                let path = format!("{}[{}]", field.path(prefix), found.count);
+                self.judge_value(field, &payload, &path, scope, violations);
             }
-            let path = if prefix.is_empty() { field.json_name.clone() } else { format!("{prefix}.{}", field.json_name) };
-            let count = seen.entry(number).or_default();
-            let shown = if field.repeated { format!("{path}[{count}]") } else { path };
-            if !matches!(payload, Payload::Empty) || field.repeated {
-                *count += 1;
-            }
-            self.judge_value(field, &payload, &shown, scope, violations);
+            found.add(field, payload);
         }
         for (number, field) in &plan.fields {
-            let count = seen.get(number).copied().unwrap_or(0);
             if scope.is_masked_out(&field.proto_name) {
                 continue;
             }
-            let path = if prefix.is_empty() { field.json_name.clone() } else { format!("{prefix}.{}", field.json_name) };
-            match &field.check {
-                Check::Text(Some(rule)) if field.repeated && rule.max_elements > 0 && count > rule.max_elements => {
-                    violations.push(Violation { field: path, description: format!("at most {} elements", rule.max_elements) });
-                }
-                Check::Text(Some(rule)) if count == 0 && rule.not_empty && scope.judges_absence(&field.proto_name) => {
-                    violations.push(required(path));
-                }
-                _ if count == 0 && field.required && scope.judges_absence(&field.proto_name) => {
-                    violations.push(required(path));
-                }
-                _ => {}
+            let found = found.remove(number).unwrap_or_default();
+            if let Some(payload) = found.payload().filter(|_| !field.repeated) {
+                self.judge_value(field, &payload, &field.path(prefix), scope, violations);
+            }
+            if let Some(violation) = field.judge_count(found.count, prefix, scope) {
+                violations.push(violation);
             }
         }
         violations.sort_by(|a, b| a.field.cmp(&b.field));
@@ -302,6 +344,7 @@ fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<S
 }
 
 /// One field's payload on the wire.
+#[derive(Clone, Copy)]
 enum Payload<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
@@ -359,4 +402,60 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (head, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
     Some(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use crate::Contract;
+    use crate::v2::iam::{CreateRoleBindingRequest, Group, UpdateGroupRequest};
+    use prost::Message;
+
+    static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::load);
+
+    fn judge(message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<String> {
+        let violations = CONTRACT.field_rules().judge(message, wire, resource, mask);
+        violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
+    }
+
+    fn update(group: Group) -> Vec<u8> {
+        UpdateGroupRequest { group: Some(group), update_mask: None }.encode_to_vec()
+    }
+
+    const UPDATE: &str = "chainguard.platform.iam.v2.UpdateGroupRequest";
+
+    #[test]
+    fn a_resource_in_two_pieces_is_one() {
+        let body = update(Group { name: "fine name".into(), ..Group::default() });
+        let path = update(Group { uid: "0".repeat(40), ..Group::default() });
+        for wire in [[body.clone(), path.clone()].concat(), [path, body].concat()] {
+            assert_eq!(judge(UPDATE, &wire, Some("group"), None), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn only_what_the_mask_names_is_judged() {
+        let wire = update(Group { name: "BAD".into(), description: "a\tb".into(), ..Group::default() });
+        let mask = |path: &str| vec![path.to_owned()];
+        let name = "name: name must match \"^[a-z0-9 ._-]{1,}$\"";
+        assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("verified"))), [""; 0]);
+        assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("name"))), [name]);
+        assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 2);
+    }
+
+    #[test]
+    fn an_empty_resource_is_there_and_lacks_its_fields() {
+        let request = CreateRoleBindingRequest { parent: "0".repeat(40), role_binding: Some(Default::default()) };
+        let name = "chainguard.platform.iam.v2.CreateRoleBindingRequest";
+        let violations = judge(name, &request.encode_to_vec(), Some("role_binding"), None);
+        assert!(violations.iter().all(|violation| !violation.contains("roleBinding is required")), "{violations:?}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn noise_does_not_panic(wire: Vec<u8>) {
+            judge(UPDATE, &wire, Some("group"), None);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::authenticate::Authenticator;
 use crate::call::{Authorized, Call, Context, Open, Transport};
 use crate::grants::{Grants, GrantsCache};
-use crate::handlers::{Handler, Handlers};
+use crate::handlers::{Handler, Handlers, JudgeFn};
 use crate::mask::{self, Mask};
 use crate::page::PageKey;
 use crate::principal::Principal;
@@ -125,7 +125,8 @@ impl Pipeline {
             drawn: AtomicU32::new(0),
             page_key: self.page_key.clone(),
         });
-        let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload };
+        let judge = self.handlers.judge_of(context.method).cloned();
+        let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge };
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::Open(handler)) => handler(Open::new(gate.payload.clone(), gate.context.clone())).await,
             Some(Handler::Read(handler)) => {
@@ -176,6 +177,7 @@ struct Gate {
     grants: Arc<GrantsCache>,
     context: Arc<Context>,
     payload: Bytes,
+    judge: Option<Arc<JudgeFn>>,
 }
 
 impl Gate {
@@ -243,7 +245,7 @@ impl Gate {
         let sql = "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified";
         let found = tx.query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from)).await?;
         let groups_list = self.context.contract.capabilities().by_name("groups.list").map(|facts| facts.bit);
-        let listed = groups_list.map(CapabilitySet::of_bit).unwrap_or(CapabilitySet::ALL);
+        let listed = groups_list.map_or(CapabilitySet::ALL, CapabilitySet::of_bit);
         Ok(found.filter(|uid| grants.allows(uid, &listed)).and_then(|uid| Uidp::parse(&uid).ok()))
     }
 
@@ -270,11 +272,14 @@ impl Gate {
             resource.as_ref().map(|(field, _)| field.as_str()),
             judged,
         );
-        if violations.is_empty() {
-            return Ok(mask);
+        let mut violations: Vec<FieldViolation> =
+            violations.into_iter().map(|v| FieldViolation { field: v.field, description: v.description }).collect();
+        for further in self.judge.as_ref().map(|judge| judge(&self.payload)).unwrap_or_default() {
+            if violations.iter().all(|known| known.field != further.field) {
+                violations.push(further);
+            }
         }
-        let violations = violations.into_iter().map(|v| FieldViolation { field: v.field, description: v.description });
-        Err(Error::invalid(violations.collect()))
+        if violations.is_empty() { Ok(mask) } else { Err(Error::invalid(violations)) }
     }
 
     fn mask(&self, info: &MethodInfo, field: &str, message: &prost_reflect::MessageDescriptor, number: u32) -> Result<Mask> {

@@ -119,7 +119,7 @@ impl Direct {
 /// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
 /// that the same snapshot shows.
 #[derive(Default)]
-pub(crate) struct GrantsCache {
+pub struct GrantsCache {
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
@@ -140,7 +140,7 @@ impl GrantsCache {
     ///
     /// # Errors
     /// UNAUTHENTICATED if the identity is gone, deactivated or past its end.
-    pub(crate) async fn load(&self, tx: &mut ReadTx, principal: &Principal, now: Micros) -> Result<Grants> {
+    pub async fn load(&self, tx: &mut ReadTx, principal: &Principal, now: Micros) -> Result<Grants> {
         let Some(token) = principal.token() else { return Ok(Grants::none()) };
         let narrowing = token.narrowing.clone();
         if principal.is_operator() {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bowline_contract::{Auth, Contract, Method};
-use bowline_core::{Error, Result};
+use bowline_core::{Error, FieldViolation, Result};
 use bowline_store::{BoxFuture, ReadTx, WriteTx};
 use bytes::Bytes;
 use prost::Message;
@@ -12,6 +12,7 @@ use crate::changed::Changed;
 pub(crate) type ReadFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
 pub(crate) type WriteFn =
     dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
+pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
 
 #[derive(Clone)]
@@ -25,13 +26,15 @@ pub(crate) enum Handler {
 pub struct Handlers {
     contract: Arc<Contract>,
     table: Vec<Option<Handler>>,
+    judges: Vec<Option<Arc<JudgeFn>>>,
 }
 
 impl Handlers {
     /// No handler yet.
     pub fn new(contract: Arc<Contract>) -> Handlers {
         let table = vec![None; contract.methods().len()];
-        Handlers { contract, table }
+        let judges = vec![None; contract.methods().len()];
+        Handlers { contract, table, judges }
     }
 
     /// Registers a handler that only reads.
@@ -91,6 +94,20 @@ impl Handlers {
             })),
         );
         self
+    }
+
+    /// Registers what is judged of a request besides the contract's rules, where the request alone decides it:
+    /// the caller hears of everything at once.
+    pub fn judge<M: Method>(mut self, judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static) -> Self {
+        let method = self.contract.by_full_name(M::FULL_NAME);
+        let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
+        let judge = move |payload: &Bytes| decode::<M::Request>(payload).map(|request| judge(&request)).unwrap_or_default();
+        self.judges[method.index] = Some(Arc::new(judge));
+        self
+    }
+
+    pub(crate) fn judge_of(&self, method: usize) -> Option<&Arc<JudgeFn>> {
+        self.judges[method].as_ref()
     }
 
     /// # Panics

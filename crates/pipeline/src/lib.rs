@@ -27,7 +27,7 @@ pub use authenticate::{Authenticator, OwnKeys};
 pub use call::{Authorized, Call, Open, Transport};
 pub use changed::{Change, Changed, EventBody, Image};
 pub use dispatch::{Outcome, Pipeline};
-pub use grants::{Grants, iam_changed, load_grants};
+pub use grants::{Grants, GrantsCache, iam_changed, load_grants};
 pub use handlers::Handlers;
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};

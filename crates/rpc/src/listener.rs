@@ -145,7 +145,7 @@ where
         .max_concurrent_streams(shared.options.concurrent_streams)
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(4 << 20)
-        .keep_alive_interval(Duration::from_secs(60))
+        .keep_alive_interval(Duration::from_mins(1))
         .keep_alive_timeout(Duration::from_secs(20));
     builder
         .http1()

@@ -130,18 +130,14 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
             read_json(front, id, &parts.body, &mut wire)?;
         }
         Body::Field(field) => {
-            let inner = tables.message_at(id, field);
-            let mut resource = Vec::new();
-            match inner {
-                Some(inner) => {
-                    present = Some(read_json(front, inner, &parts.body, &mut resource)?);
-                    tables.embed(id, field, &resource, &mut wire);
-                }
+            if let Some(inner) = tables.message_at(id, field) {
+                let mut resource = Vec::new();
+                present = Some(read_json(front, inner, &parts.body, &mut resource)?);
+                tables.embed(id, field, &resource, &mut wire);
+            } else {
                 // A field that is no single message: its value stands alone in the body.
-                None => {
-                    let json = [b"{\"", field.as_bytes(), b"\":", &*parts.body, b"}"].concat();
-                    read_json(front, id, &json, &mut wire)?;
-                }
+                let json = [b"{\"", field.as_bytes(), b"\":", &*parts.body, b"}"].concat();
+                read_json(front, id, &json, &mut wire)?;
             }
         }
     }

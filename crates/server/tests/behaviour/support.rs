@@ -1,13 +1,16 @@
 //! What every topic needs: servers on each engine, machines with roles, and answers taken apart.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, RestReply, TestServer, engines};
+use http::HeaderMap;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Runs a test once on each engine.
 pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
+    log();
     for engine in engines() {
         let server = TestServer::start(engine).await;
         test(&server).await;
@@ -15,13 +18,10 @@ pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
     }
 }
 
-/// The UIDP of a built-in role, as the rules define it.
-pub(crate) fn built_in(name: &str) -> String {
-    if name == "viewer" {
-        return "63921b2c44617e3f2603851537be0123af4a57d7".into();
-    }
-    let digest = bowline_authn::wrap::sha256(format!("bowline role {name}").as_bytes());
-    digest[..20].iter().map(|byte| format!("{byte:02x}")).collect()
+/// Lets `RUST_LOG` show what the servers say.
+pub(crate) fn log() {
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
 }
 
 /// A UIDP below `parent` at which nothing is.
@@ -39,7 +39,7 @@ pub(crate) async fn call(actor: &Actor, what: &str, body: Value) -> RestReply {
 pub(crate) async fn done(actor: &Actor, what: &str, body: Value) -> Value {
     let reply = call(actor, what, body).await;
     assert_eq!(reply.status, 200, "{what}: {}", reply.text());
-    if reply.body.is_empty() { Value::Null } else { reply.json() }
+    reply.json()
 }
 
 /// Calls `"VERB /path"`, which must be refused in this way.
@@ -91,30 +91,22 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
+    /// The same identity with a token for which more was asked.
+    pub(crate) async fn narrowed(&self, server: &TestServer, more: &[(&str, &str)]) -> Actor {
+        let reply = exchange(server, &self.uid, &self.subject, more).await;
+        self.actor.with_token(&token_of(&reply))
+    }
+
     /// The same identity with a token of now.
     pub(crate) async fn again(&self, server: &TestServer) -> Actor {
         self.narrowed(server, &[]).await
     }
-
-    /// The same identity with a token for which more was asked.
-    pub(crate) async fn narrowed(&self, server: &TestServer, more: &[(&str, &str)]) -> Actor {
-        let reply = sign_in(server, &self.uid, &self.subject, more).await;
-        self.actor.with_token(&token_of(&reply))
-    }
-}
-
-/// Creates an identity that a token of the fake issuer with this subject assumes.
-pub(crate) async fn identity(server: &TestServer, group: &str, subject: &str) -> String {
-    let relationship = json!({ "issuer": server.idp().issuer(), "subject": subject });
-    let body = json!({ "name": format!("machine {}", subject.to_lowercase()), "claimMatch": relationship });
-    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{group}"), body).await)
 }
 
 /// Exchanges a token of the fake issuer for one of this identity.
-pub(crate) async fn sign_in(server: &TestServer, uid: &str, subject: &str, more: &[(&str, &str)]) -> RestReply {
-    let upstream = server.idp().token(subject, &server.base(), json!({}));
-    let base = server.base();
-    let mut parameters = vec![("aud", base.as_ref()), ("identity", uid)];
+pub(crate) async fn exchange(server: &TestServer, uid: &str, subject: &str, more: &[(&str, &str)]) -> RestReply {
+    let upstream = server.idp().token(subject, server.base(), Value::Null);
+    let mut parameters = vec![("aud", server.base()), ("identity", uid)];
     parameters.extend_from_slice(more);
     server.exchange(&upstream, &parameters).await
 }
@@ -124,23 +116,29 @@ pub(crate) fn token_of(reply: &RestReply) -> String {
     reply.json()["token"].as_str().expect("a token").into()
 }
 
+/// The claims of a token of ours, unverified.
+pub(crate) fn claims_of(token: &str) -> Value {
+    let payload = token.split('.').nth(1).expect("a token has three parts");
+    let bytes = URL_SAFE_NO_PAD.decode(payload).expect("base64");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
 pub(crate) fn uid_of(resource: &Value) -> String {
-    resource["uid"].as_str().expect("a uid").into()
+    resource["uid"].as_str().unwrap_or_else(|| panic!("no uid in {resource}")).into()
 }
 
 /// A machine that lives in `home`, with nothing bound to it.
 pub(crate) async fn machine(server: &TestServer, home: &str, subject: &str) -> Machine {
-    let uid = identity(server, home, subject).await;
-    let reply = sign_in(server, &uid, subject, &[]).await;
-    let actor = server.operator().await.with_token(&token_of(&reply));
+    let uid = server.identity(home, subject).await;
+    let actor = server.sign_in(subject, subject, &uid).await;
     Machine { uid, subject: subject.into(), actor }
 }
 
 /// A machine that holds exactly these capabilities (`CAP_...`) at `place`.
 pub(crate) async fn holder(server: &TestServer, home: &str, subject: &str, place: &str, capabilities: &[&str]) -> Machine {
     let machine = machine(server, home, subject).await;
-    let role = role(server, home, &format!("of {}", subject.to_lowercase()), capabilities).await;
-    bind(server, place, &machine.uid, &role).await;
+    let role = role(server, home, &format!("of {subject}"), capabilities).await;
+    server.bind(&machine.uid, &role, place).await;
     machine
 }
 
@@ -148,12 +146,6 @@ pub(crate) async fn holder(server: &TestServer, home: &str, subject: &str, place
 pub(crate) async fn role(server: &TestServer, group: &str, name: &str, capabilities: &[&str]) -> String {
     let body = json!({ "name": name, "capabilities": capabilities });
     uid_of(&done(&server.operator().await, &format!("POST /iam/v2/roles/{group}"), body).await)
-}
-
-/// Binds a role as the operator.
-pub(crate) async fn bind(server: &TestServer, group: &str, identity: &str, role: &str) -> String {
-    let body = json!({ "identityUid": identity, "roleUid": role });
-    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/roleBindings/{group}"), body).await)
 }
 
 /// One number out of the database.
@@ -197,57 +189,22 @@ pub(crate) async fn inventory(server: &TestServer) -> Vec<i64> {
     counts
 }
 
-/// An answer as it came over the wire.
-pub(crate) struct RawReply {
-    pub(crate) status: u16,
-    pub(crate) head: String,
-    pub(crate) body: Vec<u8>,
-}
-
-impl RawReply {
-    /// The value of a header; names are written in lower case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| {
-            let (given, value) = line.split_once(':')?;
-            given.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
-    }
-
-    pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.text()))
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(crate) fn refusal(&self) -> Refusal {
-        Refusal(self.json())
-    }
-}
-
-/// Sends exactly these headers and bytes, on a connection of its own.
-pub(crate) async fn raw(server: &TestServer, what: &str, headers: &[(&str, &str)], body: &[u8]) -> RawReply {
-    let base = server.base();
-    let host = base.strip_prefix("http://").expect("plain http");
-    let mut request = format!("{what} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+/// Calls `"VERB /path"` with exactly these headers and bytes.
+pub(crate) async fn send(actor: &Actor, what: &str, headers: &[(&'static str, &str)], body: &str) -> RestReply {
+    let (verb, path) = what.split_once(' ').expect("a verb and a path");
+    let mut map = HeaderMap::new();
     for (name, value) in headers {
-        request += &format!("{name}: {value}\r\n");
+        map.insert(*name, value.parse().expect("a header's value"));
     }
-    request += "\r\n";
-    let mut stream = tokio::net::TcpStream::connect(host).await.expect("the server listens");
-    stream.write_all(request.as_bytes()).await.expect("the head is taken");
-    // A server that refuses a body may stop reading it.
-    let _ = stream.write_all(body).await;
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer).await;
-    let split = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-    let head = String::from_utf8_lossy(&answer[..split]).into_owned();
-    let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-    RawReply { status, head, body: answer[split + 4..].to_vec() }
+    actor.rest_with(verb, path, map, body.as_bytes().to_vec()).await
 }
 
-/// `authorization` of an actor.
-pub(crate) fn bearer(actor: &Actor) -> String {
-    format!("Bearer {}", actor.token())
+/// A header of an answer, empty where it is absent.
+pub(crate) fn header<'a>(reply: &'a RestReply, name: &str) -> &'a str {
+    reply.header(name).unwrap_or_default()
+}
+
+/// The values of one member of each element.
+pub(crate) fn each<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
+    list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter().map(|one| one[member].as_str().unwrap_or_default()).collect()
 }

@@ -25,6 +25,10 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<GetIdentity>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListIdentities>(|tx, call| Box::pin(list(tx, call)))
         .read::<LookupIdentity>(|_tx, call| Box::pin(async move { Ok(lookup(call.request())) }))
+        .judge::<CreateIdentity>(|request| {
+            let given = request.identity.as_ref().and_then(|identity| identity.relationship.as_ref());
+            relationship::violations(given, &V2)
+        })
         .write::<CreateIdentity>(|tx, call| Box::pin(create_v2(tx, call)))
         .write::<UpdateIdentity>(|tx, call| Box::pin(update_v2(tx, call)))
         .write::<DeleteIdentity>(|tx, call| Box::pin(delete(tx, call)))

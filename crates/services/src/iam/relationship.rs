@@ -10,7 +10,7 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity::aws_identity::{AwsArn, AwsUserId};
 use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
 use bowline_contract::v2::iam::identity::{AwsIdentity, ClaimMatch, Relationship, StaticKeys};
-use bowline_core::{Error, FieldViolation, Micros, Result};
+use bowline_core::{Detail, Error, FieldViolation, Micros, Result};
 use bowline_pipeline::Mask;
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage};
@@ -192,6 +192,21 @@ pub(crate) fn settle(
         Relationship::ServicePrincipal(number) => judge.service_principal(*number),
     }
     if judge.violations.is_empty() { Ok(relationship) } else { Err(Error::invalid(judge.violations)) }
+}
+
+/// What is wrong with a new identity's relationship, as far as the request alone shows it.
+pub(crate) fn violations(given: Option<&Relationship>, spelling: &Spelling) -> Vec<FieldViolation> {
+    let mut given = given.cloned();
+    if let Some(Relationship::StaticKeys(keys)) = &mut given {
+        // When they end is judged with the clock, by the handler.
+        keys.expiration_time = None;
+    }
+    let Err(error) = settle(given, None, 0, spelling) else { return Vec::new() };
+    let lists = error.details().iter().filter_map(|detail| match detail {
+        Detail::BadRequest(violations) => Some(violations.clone()),
+        _ => None,
+    });
+    lists.flatten().collect()
 }
 
 impl Spelling {

@@ -1,0 +1,40 @@
+//! What the surroundings say: where the server is, where prepared data goes, which PostgreSQL to use.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Outcome;
+
+pub(crate) struct Environment {
+    /// The server's binary.
+    pub(crate) server: PathBuf,
+    /// Where prepared data directories are kept.
+    pub(crate) cache: PathBuf,
+    /// Admin database of a PostgreSQL, if there is one to measure with.
+    pub(crate) postgres: Option<String>,
+    /// How long one load runs.
+    pub(crate) measured: Duration,
+    /// How long it runs before that, uncounted.
+    pub(crate) warm_up: Duration,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Outcome<Environment> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let server = match variable("BOWLINE_BENCH_SERVER") {
+            Some(path) => path.into(),
+            None => std::env::current_exe()?.with_file_name("bowline"),
+        };
+        let cache = match variable("BOWLINE_CACHE") {
+            Some(path) => PathBuf::from(path),
+            None => PathBuf::from(variable("HOME").ok_or("set HOME or BOWLINE_CACHE")?).join(".cache/bowline"),
+        };
+        Ok(Environment {
+            server,
+            cache: cache.join("bench"),
+            postgres: variable("BOWLINE_TEST_POSTGRES").and_then(|url| url.into_string().ok()),
+            measured: Duration::from_secs(4),
+            warm_up: Duration::from_secs(1),
+        })
+    }
+}

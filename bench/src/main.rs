@@ -1,0 +1,85 @@
+//! Measures what the server promises, each line against a bare echo of the same payload in the same run.
+//!
+//! `bench/README.md` says what every line means; `bench/run` builds and runs this.
+
+mod authorize;
+mod create;
+mod echo;
+mod environment;
+mod exchange;
+mod footprint;
+mod get;
+mod issuer;
+mod list;
+mod load;
+mod postgres;
+mod sample;
+mod seed;
+mod server;
+mod table;
+mod transcode;
+mod world;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use environment::Environment;
+use table::Table;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const LINES: [&str; 7] = ["footprint", "transcode", "authorize", "get", "list", "exchange", "create"];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.into()),
+    };
+    let work = async {
+        match arguments.first().map(String::as_str) {
+            // A process of its own that echoes: started by the lines.
+            Some("echo") => echo::run().await,
+            _ => measure(&arguments).await,
+        }
+    };
+    match runtime.block_on(work) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &Box<dyn Error + Send + Sync>) -> ExitCode {
+    table::complain(&format!("bowline-bench: {error}"));
+    ExitCode::FAILURE
+}
+
+async fn measure(arguments: &[String]) -> Outcome<()> {
+    let mut environment = Environment::read()?;
+    let mut wanted: Vec<&str> = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seconds" => {
+                let seconds = rest.next().ok_or("--seconds needs a number")?.parse()?;
+                environment.measured = Duration::from_secs_f64(seconds);
+            }
+            line if LINES.contains(&line) => wanted.push(line),
+            other => return Err(format!("{other}: no such line; there are {}", LINES.join(", ")).into()),
+        }
+    }
+    let mut table = Table::start(&environment)?;
+    for line in LINES.iter().filter(|line| wanted.is_empty() || wanted.contains(line)) {
+        match *line {
+            "footprint" => footprint::run(&environment, &mut table).await?,
+            "transcode" => transcode::run(&mut table)?,
+            "authorize" => authorize::run(&environment, &mut table).await?,
+            "get" => get::run(&environment, &mut table).await?,
+            "list" => list::run(&environment, &mut table).await?,
+            "exchange" => exchange::run(&environment, &mut table).await?,
+            _ => create::run(&environment, &mut table).await?,
+        }
+    }
+    table.finish()
+}

@@ -1,0 +1,102 @@
+//! The server as a process of its own.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::Outcome;
+use crate::environment::Environment;
+use crate::postgres::Database;
+
+const START_TIME: Duration = Duration::from_secs(30);
+
+/// A running server; it ends with this value.
+pub(crate) struct Server {
+    process: Child,
+    storage: Vec<String>,
+    binary: std::path::PathBuf,
+    pub(crate) api: SocketAddr,
+    admin: SocketAddr,
+    /// How long it took until it was ready.
+    pub(crate) ready_after: Duration,
+}
+
+impl Server {
+    /// On the embedded engine.
+    pub(crate) async fn start(environment: &Environment, data: &Path) -> Outcome<Server> {
+        Server::with(environment, vec!["--data-dir".into(), data.to_string_lossy().into_owned()]).await
+    }
+
+    /// On PostgreSQL.
+    pub(crate) async fn on_postgres(environment: &Environment, database: &Database, key: &Path) -> Outcome<Server> {
+        std::fs::write(key, "5a".repeat(32))?;
+        let key = key.to_string_lossy().into_owned();
+        let storage = vec!["--database-url".into(), database.url(), "--key-file".into(), key];
+        Server::with(environment, storage).await
+    }
+
+    async fn with(environment: &Environment, storage: Vec<String>) -> Outcome<Server> {
+        let sockets = [TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?];
+        let (api, admin) = (sockets[0].local_addr()?, sockets[1].local_addr()?);
+        drop(sockets);
+        let started = Instant::now();
+        let process = Command::new(&environment.server)
+            .arg("serve")
+            .args(&storage)
+            .args(["--listen", &api.to_string(), "--admin-listen", &admin.to_string()])
+            .args(["--log", "warn", "--rate-limit-address", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let binary = environment.server.clone();
+        let mut server = Server { process, storage, binary, api, admin, ready_after: Duration::ZERO };
+        while !server.is_ready().await.unwrap_or(false) {
+            if started.elapsed() > START_TIME || server.process.try_wait()?.is_some() {
+                return Err("the server does not start".into());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        server.ready_after = started.elapsed();
+        Ok(server)
+    }
+
+    async fn is_ready(&self) -> std::io::Result<bool> {
+        let mut stream = TcpStream::connect(self.admin).await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        Ok(answer.starts_with(b"HTTP/1.1 200"))
+    }
+
+    /// The public address, which is the audience and the issuer of its tokens.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.api)
+    }
+
+    pub(crate) fn operator_token(&self) -> Outcome<String> {
+        let output = Command::new(&self.binary).args(["operator", "token"]).args(&self.storage).output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident(&self) -> Outcome<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
+        Ok(kilobytes * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,241 @@
+//! A hierarchy with something of everything in it, and everybody who calls.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bowline_contract::chainguard::capabilities::Capability;
+use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
+use bowline_core::CapabilitySet;
+use bowline_testkit::{Actor, TestServer};
+
+/// What lives in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Group,
+    Repo,
+    Role,
+    Identity,
+    Binding,
+}
+
+pub(crate) const KINDS: [Kind; 5] = [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding];
+
+/// A group, or a UIDP where there is none.
+pub(crate) struct Place {
+    pub(crate) name: &'static str,
+    pub(crate) group: String,
+    pub(crate) exists: bool,
+    /// One of each kind that stays; of groups, the place itself.
+    pub(crate) lasting: BTreeMap<Kind, String>,
+    /// Of each kind one that the next delete takes.
+    doomed: Mutex<BTreeMap<Kind, String>>,
+}
+
+/// Somebody who calls, and what the oracle knows of them.
+pub(crate) struct Caller {
+    pub(crate) actor: Actor,
+    pub(crate) standing: Standing,
+    /// The only capabilities that the token leaves.
+    pub(crate) only: Option<BTreeSet<String>>,
+    /// The only group that the token leaves.
+    pub(crate) inside: Option<String>,
+}
+
+/// What the server must make of a caller.
+#[derive(Clone)]
+pub(crate) enum Standing {
+    /// No good token.
+    Nobody,
+    /// May everything.
+    Operator,
+    /// May what these roles say, at these groups and below.
+    Bound(Vec<(String, BTreeSet<String>)>),
+}
+
+pub(crate) struct Fixture<'s> {
+    pub(crate) server: &'s TestServer,
+    pub(crate) operator: Actor,
+    pub(crate) places: Vec<Place>,
+    pub(crate) callers: Vec<Caller>,
+    /// Every UIDP of each kind, built-in roles aside.
+    pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
+    number: AtomicUsize,
+}
+
+impl<'s> Fixture<'s> {
+    pub(crate) async fn new(server: &'s TestServer) -> Fixture<'s> {
+        let mut fixture = Fixture {
+            server,
+            operator: server.operator().await,
+            places: Vec::new(),
+            callers: Vec::new(),
+            all: Mutex::default(),
+            number: AtomicUsize::new(0),
+        };
+        let organization = fixture.note(Kind::Group, server.organization("matrix").await);
+        let own = fixture.note(Kind::Group, server.group(&organization, "own").await);
+        let child = fixture.note(Kind::Group, server.group(&own, "child").await);
+        let sibling = fixture.note(Kind::Group, server.group(&organization, "sibling").await);
+        for (name, group) in [("parent", &organization), ("own", &own), ("child", &child), ("sibling", &sibling)] {
+            let place = fixture.furnished(name, group).await;
+            fixture.places.push(place);
+        }
+        for (name, above) in [("absent", &own), ("absent sibling", &organization)] {
+            let place = fixture.nowhere(name, above);
+            fixture.places.push(place);
+        }
+        fixture.callers = fixture.everybody(&organization, &own, &child, &sibling).await;
+        fixture.operator = server.operator().await;
+        fixture
+    }
+
+    pub(crate) fn place(&self, name: &str) -> &Place {
+        self.places.iter().find(|place| place.name == name).expect("a place of the fixture")
+    }
+
+    fn note(&self, kind: Kind, uid: String) -> String {
+        self.all.lock().unwrap().entry(kind).or_default().insert(uid.clone());
+        uid
+    }
+
+    /// A name that nothing has yet.
+    pub(crate) fn name(&self) -> String {
+        format!("thing-{}", self.number.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A segment, or with `length` 40 a root, that nothing has yet.
+    pub(crate) fn segment(&self, length: usize) -> String {
+        format!("{:0length$x}", 0xfeed_0000 + self.number.fetch_add(1, Ordering::Relaxed))
+    }
+
+    async fn furnished(&self, name: &'static str, group: &str) -> Place {
+        let mut lasting = BTreeMap::from([(Kind::Group, group.to_owned())]);
+        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding] {
+            lasting.insert(kind, self.made(kind, group).await);
+        }
+        Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
+    }
+
+    fn nowhere(&self, name: &'static str, above: &str) -> Place {
+        let group = format!("{above}/{}", self.segment(16));
+        let below = |kind: Kind| if kind == Kind::Group { group.clone() } else { format!("{group}/{}", self.segment(16)) };
+        let lasting = KINDS.map(|kind| (kind, below(kind))).into();
+        Place { name, group, exists: false, lasting, doomed: Mutex::default() }
+    }
+
+    /// A new resource in a group.
+    async fn made(&self, kind: Kind, group: &str) -> String {
+        let (server, name) = (self.server, self.name());
+        let uid = match kind {
+            Kind::Group => server.group(group, &name).await,
+            Kind::Repo => server.repo(group, &name).await,
+            Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
+            Kind::Identity => server.identity(group, &name).await,
+            Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
+        };
+        self.note(kind, uid)
+    }
+
+    pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {
+        let capabilities = capabilities.iter().map(|capability| *capability as i32).collect();
+        let role = v2::Role { name: name.into(), capabilities, ..v2::Role::default() };
+        let request = v2::CreateRoleRequest { parent: group.into(), role: Some(role) };
+        self.operator.grpc::<CreateRole>(request).await.expect("the operator makes a role").uid
+    }
+
+    /// What a delete may take: the same until one took it.
+    pub(crate) async fn doomed(&self, place: &Place, kind: Kind) -> String {
+        let known = place.doomed.lock().unwrap().get(&kind).cloned();
+        if let Some(uid) = known {
+            return uid;
+        }
+        let uid = if place.exists {
+            self.made(kind, &place.group).await
+        } else {
+            format!("{}/{}", place.group, self.segment(16))
+        };
+        place.doomed.lock().unwrap().insert(kind, uid.clone());
+        uid
+    }
+
+    /// Says that a delete took it.
+    pub(crate) fn spend(&self, place: &Place, kind: Kind) {
+        place.doomed.lock().unwrap().remove(&kind);
+    }
+
+    /// What a built-in role allows, by name.
+    pub(crate) fn capabilities(&self, role: &str) -> BTreeSet<String> {
+        let contract = &self.server.server().parts().contract;
+        let role = contract.built_in_roles().iter().find(|known| known.name == role).expect("a built-in role");
+        self.names(&role.capabilities)
+    }
+
+    pub(crate) fn names(&self, set: &CapabilitySet) -> BTreeSet<String> {
+        let contract = &self.server.server().parts().contract;
+        contract.capabilities().names(set).into_iter().map(String::from).collect()
+    }
+
+    /// Somebody with a built-in role at a group.
+    pub(crate) async fn caller(&self, name: &str, role: &str, group: &str) -> Caller {
+        let (organization, subject) = (group.split('/').next().unwrap(), self.name());
+        let identity = self.note(Kind::Identity, self.server.identity(organization, &subject).await);
+        self.note(Kind::Binding, self.server.bind(&identity, &self.server.role(role), group).await);
+        let actor = self.server.sign_in(name, &subject, &identity).await;
+        let standing = Standing::Bound(vec![(group.into(), self.capabilities(role))]);
+        Caller { actor, standing, only: None, inside: None }
+    }
+
+    async fn stranger(&self) -> Caller {
+        let (name, subject) = (self.name(), self.name());
+        let organization = self.note(Kind::Group, self.server.organization(&name).await);
+        let identity = self.note(Kind::Identity, self.server.identity(&organization, &subject).await);
+        let actor = self.server.sign_in("stranger", &subject, &identity).await;
+        Caller { actor, standing: Standing::Bound(Vec::new()), only: None, inside: None }
+    }
+
+    async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str) -> Vec<Caller> {
+        let server = self.server;
+        // Used once while it was good, so that the server may remember it.
+        let mut expired = self.caller("expired", "owner", own).await;
+        expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
+        expired.standing = Standing::Nobody;
+        server.clock().advance(Duration::from_secs(3601));
+        let operator = server.operator().await;
+
+        let owner = self.caller("owner", "owner", own).await;
+        let elsewhere = server.server().parts().settings.registry_audience.clone();
+        let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
+        let base = ("aud", server.base());
+        let few = ["groups.list", "repo.list", "identity.delete"];
+        let narrowed = few.map(|name| ("cap", name)).into_iter().chain([base]).collect::<Vec<_>>();
+        let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
+        let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
+        vec![
+            Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
+            expired,
+            Caller { standing: Standing::Nobody, ..other_audience },
+            self.stranger().await,
+            self.caller("viewer", "viewer", own).await,
+            self.caller("editor", "editor", own).await,
+            self.caller("owner of the sibling", "owner", sibling).await,
+            self.caller("owner of the parent", "owner", organization).await,
+            Caller { actor: operator, standing: Standing::Operator, only: None, inside: None },
+            Caller { only: Some(few.map(String::from).into()), ..by_capability },
+            Caller { inside: Some(child.into()), ..by_scope },
+            owner,
+        ]
+    }
+
+    /// The same identity with another token.
+    async fn exchanged(&self, caller: &Caller, name: &str, params: &[(&str, &str)]) -> Caller {
+        let token = caller.actor.token.as_deref().expect("a caller with a token");
+        let reply = self.server.exchange(token, params).await;
+        assert_eq!(reply.status, 200, "{name}: {}", reply.text());
+        let actor = caller.actor.with_token(reply.json()["token"].as_str().expect("a token")).named(name);
+        Caller { actor, standing: caller.standing.clone(), only: None, inside: None }
+    }
+}

@@ -1,0 +1,77 @@
+//! What the server must answer, worked out from the roles, the hierarchy and the contract's words
+//! alone: sets of names and prefixes of strings.
+
+use std::collections::BTreeSet;
+
+use bowline_contract::Auth;
+
+use crate::fixture::{Caller, Fixture, Place, Standing};
+use crate::table::{Judged, Row};
+
+pub(crate) const OK: i32 = 0;
+pub(crate) const NOT_FOUND: i32 = 5;
+pub(crate) const DENIED: i32 = 7;
+pub(crate) const UNAUTHENTICATED: i32 = 16;
+
+/// Whether `uid` is `group` or lies in it.
+pub(crate) fn within(uid: &str, group: &str) -> bool {
+    uid == group || uid.starts_with(&format!("{group}/"))
+}
+
+/// Whether the caller holds these there.
+pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
+    if caller.inside.as_deref().is_some_and(|inside| !within(uid, inside)) {
+        return false;
+    }
+    if caller.only.as_ref().is_some_and(|only| !needed.is_subset(only)) {
+        return false;
+    }
+    let bound = match &caller.standing {
+        Standing::Nobody => return false,
+        Standing::Operator => return true,
+        Standing::Bound(bound) => bound,
+    };
+    let held: BTreeSet<&String> =
+        bound.iter().filter(|(group, _)| within(uid, group)).flat_map(|(_, capabilities)| capabilities).collect();
+    needed.iter().all(|capability| held.contains(capability))
+}
+
+/// Whether the caller holds these at the place or somewhere below it.
+fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
+    let bound = match &caller.standing {
+        Standing::Bound(bound) => bound.iter().map(|(group, _)| group.clone()).collect(),
+        Standing::Nobody | Standing::Operator => Vec::new(),
+    };
+    let below = bound.into_iter().chain(caller.inside.clone()).filter(|group| within(group, uid));
+    below.chain([uid.to_owned()]).any(|group| holds(caller, needed, &group))
+}
+
+/// The capabilities that the contract asks of a method.
+pub(crate) fn needed(fixture: &Fixture<'_>, method: &str) -> BTreeSet<String> {
+    let contract = &fixture.server.server().parts().contract;
+    match &contract.by_full_name(method).expect("a method of the contract").auth {
+        Auth::Capabilities { needed, .. } => fixture.names(needed),
+        Auth::Own | Auth::Public => panic!("{method} needs no caller"),
+    }
+}
+
+/// The gRPC code that both transports must answer with.
+pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
+    if matches!(caller.standing, Standing::Nobody) {
+        return UNAUTHENTICATED;
+    }
+    let needed = needed(fixture, row.full_name);
+    let held = holds(caller, &needed, &place.group);
+    match row.judged {
+        Judged::Caller => OK,
+        Judged::List { refuses: false } => OK,
+        Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
+        Judged::List { refuses: true } => if held && !place.exists { NOT_FOUND } else { OK },
+        Judged::Place if !held => DENIED,
+        Judged::Place if !place.exists => if row.absent_is_fine { OK } else { NOT_FOUND },
+        Judged::Place => match row.grants {
+            Some(role) if !holds(caller, &fixture.capabilities(role), &place.group) => DENIED,
+            _ => OK,
+        },
+    }
+}
