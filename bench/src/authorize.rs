@@ -47,13 +47,13 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     let mut nanoseconds = Vec::new();
     for n in 0..DECISIONS {
         let caller = callers[(n % CALLERS) as usize].clone();
-        let place = pick(&groups, n).as_str();
+        let place = pick(&groups, n).as_str().to_owned();
         let (cache, started) = (cache.clone(), Instant::now());
         let allowed = db
             .read(move |tx| {
                 Box::pin(async move {
                     let grants = cache.load(tx, &caller, 0).await?;
-                    Ok::<_, Error>(grants.allows(place, &needed))
+                    Ok::<_, Error>(grants.allows(&place, &needed))
                 })
             })
             .await?;

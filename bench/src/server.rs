@@ -1,6 +1,7 @@
 //! The server as a process of its own.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ impl Server {
     /// On PostgreSQL.
     pub(crate) async fn on_postgres(environment: &Environment, database: &Database, key: &Path) -> Outcome<Server> {
         std::fs::write(key, "5a".repeat(32))?;
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600))?;
         let key = key.to_string_lossy().into_owned();
         let storage = vec!["--database-url".into(), database.url(), "--key-file".into(), key];
         Server::with(environment, storage).await

@@ -50,10 +50,16 @@ export async function run(w) {
     Vulnerabilities: ['/vulnerabilities/v1/advisories', '/vulnerabilities/v2/advisories'],
     Libraries: ['/libraries/v1/artifacts', '/libraries/v2/artifacts'], Advisory: ['/advisory/v1/metadata', '/advisory/v2/metadata'],
   };
+  // The other domains are routed and say so until their rules are written.
+  const written = new Set(['IAM', 'Registry']);
   for (const [name, paths] of Object.entries(domains)) {
     await check(`${name} is there in v1 and v2`, async () => {
       for (const path of paths) {
         const answer = await w.owner.get(path);
+        if (!written.has(name)) {
+          same([answer.status, answer.json.details[0].reason], [501, 'UNIMPLEMENTED'], `answer of ${path}`);
+          continue;
+        }
         same(answer.status, 200, `status of ${path}`);
         that(Object.values(answer.json).some(Array.isArray), `${path} lists nothing`);
       }

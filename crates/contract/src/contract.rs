@@ -136,7 +136,6 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                 let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
-                method.empty_scope_allowed |= options::flag(rule, "empty_scope_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
                 method.max_request_bytes = (bytes > 0).then_some(bytes).or(method.max_request_bytes);
             }

@@ -132,8 +132,6 @@ pub struct MethodInfo {
     pub operator_only: bool,
     /// Request field that must equal the caller's own subject.
     pub own_subject_field: Option<String>,
-    /// Whether the scope may be empty: the root of the hierarchy.
-    pub empty_scope_allowed: bool,
     /// Whether a caller needs no capability where the scope is the caller's own identity.
     pub own_identity_allowed: bool,
     /// Largest request in bytes, if the method has its own limit.
@@ -194,7 +192,6 @@ impl MethodOptions {
             server_streaming: method.is_server_streaming(),
             operator_only: false,
             own_subject_field: None,
-            empty_scope_allowed: false,
             own_identity_allowed: false,
             max_request_bytes: None,
         }

@@ -159,7 +159,13 @@ impl FieldRules {
     fn walk(&self, plan: usize, wire: &[u8], prefix: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
         let plan = &self.plans[plan];
         let mut found: BTreeMap<u32, Found<'_>> = BTreeMap::new();
-        for (number, payload) in Fields(wire) {
+        for item in Fields(wire) {
+            // What the walk cannot read, nothing behind it may: a decoder might read on.
+            let Ok((number, payload)) = item else {
+                let field = if prefix.is_empty() { "request" } else { prefix };
+                violations.push(Violation { field: field.into(), description: "is not well-formed".into() });
+                return;
+            };
             let Some(field) = plan.fields.get(&number).filter(|field| !scope.is_masked_out(&field.proto_name)) else {
                 continue;
             };
@@ -353,31 +359,69 @@ enum Payload<'a> {
     Other,
 }
 
-/// Walks the fields of a message; stops silently at damage, which the decoder reports.
+/// Walks the fields of a message. Damage ends the walk with an error.
 struct Fields<'a>(&'a [u8]);
 
+struct Damaged;
+
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u32, Payload<'a>);
+    type Item = Result<(u32, Payload<'a>), Damaged>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let key = varint(&mut self.0)?;
-        let payload = match key & 7 {
-            0 => match varint(&mut self.0)? {
-                0 => Payload::Empty,
-                value => Payload::Varint(value),
-            },
-            1 => take(&mut self.0, 8).map(|_| Payload::Other)?,
-            2 => {
-                let length = usize::try_from(varint(&mut self.0)?).ok()?;
-                match take(&mut self.0, length)? {
-                    [] => Payload::Empty,
-                    bytes => Payload::Bytes(bytes),
+        loop {
+            if self.0.is_empty() {
+                return None;
+            }
+            match field(&mut self.0, 0) {
+                Some((number, Some(payload))) => return Some(Ok((number, payload))),
+                // An unknown group: skipped, as decoders do.
+                Some((_, None)) => {}
+                None => {
+                    self.0 = &[];
+                    return Some(Err(Damaged));
                 }
             }
-            5 => take(&mut self.0, 4).map(|_| Payload::Other)?,
-            _ => return None,
-        };
-        Some((u32::try_from(key >> 3).ok()?, payload))
+        }
+    }
+}
+
+/// One field; a group has no payload. Absent if the bytes are damaged.
+fn field<'a>(bytes: &mut &'a [u8], depth: u32) -> Option<(u32, Option<Payload<'a>>)> {
+    let key = varint(bytes)?;
+    let number = u32::try_from(key >> 3).ok().filter(|number| *number > 0)?;
+    let payload = match key & 7 {
+        0 => match varint(bytes)? {
+            0 => Payload::Empty,
+            value => Payload::Varint(value),
+        },
+        1 => take(bytes, 8).map(|_| Payload::Other)?,
+        2 => {
+            let length = usize::try_from(varint(bytes)?).ok()?;
+            match take(bytes, length)? {
+                [] => Payload::Empty,
+                payload => Payload::Bytes(payload),
+            }
+        }
+        3 if depth < MAX_DEPTH => {
+            skip_group(bytes, number, depth)?;
+            return Some((number, None));
+        }
+        5 => take(bytes, 4).map(|_| Payload::Other)?,
+        _ => return None,
+    };
+    Some((number, Some(payload)))
+}
+
+/// Everything up to the end of the group.
+fn skip_group(bytes: &mut &[u8], number: u32, depth: u32) -> Option<()> {
+    loop {
+        let mut ahead = *bytes;
+        let key = varint(&mut ahead)?;
+        if key & 7 == 4 {
+            *bytes = ahead;
+            return (key >> 3 == u64::from(number)).then_some(());
+        }
+        field(bytes, depth + 1)?;
     }
 }
 
@@ -442,6 +486,18 @@ mod tests {
         assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("verified"))), [""; 0]);
         assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("name"))), [name]);
         assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 2);
+    }
+
+    #[test]
+    fn nothing_hides_behind_an_unknown_group() {
+        let mut group = Group { name: "good name".into(), ..Group::default() }.encode_to_vec();
+        group.extend([0xc3, 0x3e, 0xc4, 0x3e]); // an empty group of field 1000
+        group.extend(Group { name: "BAD/../name".into(), ..Group::default() }.encode_to_vec());
+        let mut wire = vec![0x0a];
+        prost::encoding::encode_varint(group.len() as u64, &mut wire);
+        wire.extend(group);
+        assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 1);
+        assert!(!judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(), "damage is a violation");
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl UidRange {
 
     /// The one resource.
     pub fn single(uid: &str) -> UidRange {
-        UidRange { lower: uid.into(), upper: format!("{uid}\0") }
+        UidRange { lower: uid.into(), upper: just_after(uid) }
     }
 
     /// Whether the UIDP is in the range.
@@ -41,6 +41,11 @@ impl UidRange {
     pub fn of(uidp: &Uidp) -> UidRange {
         UidRange::subtree(uidp.as_str())
     }
+}
+
+/// The text right after the UIDP and right before whatever is below it: no UIDP lies between the two.
+pub fn just_after(uid: &str) -> String {
+    format!("{uid}/")
 }
 
 /// Sorts the ranges and joins those that overlap.
@@ -96,6 +101,13 @@ mod tests {
         assert!(range.contains("ab") && range.contains("ab/cd") && range.contains("ab/0/1"));
         assert!(!range.contains("ab0") && !range.contains("abc") && !range.contains("aa"));
         assert!(!UidRange::below("ab").contains("ab"));
+    }
+
+    #[test]
+    fn a_single_resource_is_without_what_is_below_it_and_fit_for_every_engine() {
+        let range = UidRange::single("ab");
+        assert!(range.contains("ab") && !range.contains("ab/cd") && !range.contains("aa") && !range.contains("ab0"));
+        assert!(!range.upper.contains('\0'));
     }
 
     proptest! {

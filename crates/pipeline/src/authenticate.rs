@@ -65,17 +65,18 @@ impl Authenticator {
                 return Ok(Principal::Token(facts));
             }
         }
+        let keys = self.keys();
         let claims = verify_own(
             token,
             TokenClass::Access,
-            &self.keys().verification,
+            &keys.verification,
             &self.issuer,
             audiences,
             now.div_euclid(1_000_000),
         )
         .map_err(|reason| self.refused(reason, audiences))?;
         let facts = Arc::new(self.facts(claims)?);
-        self.remember(digest, &facts);
+        self.remember(digest, &facts, &keys);
         Ok(Principal::Token(facts))
     }
 
@@ -83,8 +84,12 @@ impl Authenticator {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
-    fn remember(&self, digest: [u8; 32], facts: &Arc<TokenFacts>) {
+    /// Remembers, unless the keys changed meanwhile: what a withdrawn key signed must not stay.
+    fn remember(&self, digest: [u8; 32], facts: &Arc<TokenFacts>, keys: &Arc<OwnKeys>) {
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&self.keys(), keys) {
+            return;
+        }
         if verified.len() >= CACHED_TOKENS {
             verified.clear();
         }

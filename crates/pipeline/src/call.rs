@@ -18,6 +18,14 @@ pub enum Transport {
     Rest,
 }
 
+/// Who calls: made by the pipeline alone, before a transport reads the body.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub(crate) principal: Principal,
+    pub(crate) bearer: Option<String>,
+    pub(crate) peer: Option<IpAddr>,
+}
+
 /// What a transport hands over: a method and an encoded request.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -25,10 +33,8 @@ pub struct Call {
     pub method: usize,
     /// The encoded request.
     pub payload: Bytes,
-    /// Bearer token, without the scheme.
-    pub bearer: Option<String>,
-    /// Who is connected, or whom a trusted proxy names.
-    pub peer: Option<IpAddr>,
+    /// Who calls, as [`crate::Pipeline::admit`] found.
+    pub caller: Caller,
     /// Id of the request, given or made.
     pub request_id: String,
     /// How the call came in.

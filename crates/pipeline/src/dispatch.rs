@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -9,7 +10,7 @@ use bowline_transcode::Tables;
 use bytes::Bytes;
 
 use crate::authenticate::Authenticator;
-use crate::call::{Authorized, Call, Context, Open, Transport};
+use crate::call::{Authorized, Call, Caller, Context, Open, Transport};
 use crate::grants::{Grants, GrantsCache};
 use crate::handlers::{Handler, Handlers, JudgeFn};
 use crate::mask::{self, Mask};
@@ -80,42 +81,53 @@ impl Pipeline {
         }
     }
 
-    /// Takes a call to its end.
-    pub async fn dispatch(&self, call: Call) -> Outcome {
-        let info = self.contract.method(call.method);
-        let mut outcome = Outcome { result: Ok(Bytes::new()), principal: String::new(), scope: String::new() };
-        if let Some(scope) = info.scope_field.as_deref() {
-            let id = self.tables.message(info.input.full_name());
-            let value = id.and_then(|id| self.tables.read_string(id, &call.payload, scope).ok().flatten());
-            outcome.scope = value.map(std::borrow::Cow::into_owned).unwrap_or_default();
-        }
-        outcome.result = self.run(call, info, &mut outcome.principal).await;
-        outcome
-    }
-
-    async fn run(&self, call: Call, info: &MethodInfo, caller: &mut String) -> Result<Bytes> {
-        let now = self.clock.now();
-        let principal = match info.auth {
+    /// Finds out who calls a method, and whether they call too often. Transports ask before they read a body.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED, or RESOURCE_EXHAUSTED with the time to wait.
+    pub fn admit(&self, method: usize, bearer: Option<String>, peer: Option<IpAddr>) -> Result<Caller> {
+        let principal = match self.contract.method(method).auth {
             Auth::Own | Auth::Public => {
-                self.limits.count_address(call.peer)?;
+                self.limits.count_address(peer)?;
                 Principal::Anonymous
             }
             Auth::Capabilities { .. } => {
-                let principal =
-                    self.authenticator.authenticate(call.bearer.as_deref(), &[&self.settings.api_audience], now)?;
+                let audiences = [self.settings.api_audience.as_str()];
+                let principal = self.authenticator.authenticate(bearer.as_deref(), &audiences, self.clock.now())?;
                 self.limits.count_principal(principal.subject())?;
                 principal
             }
         };
-        principal.subject().clone_into(caller);
+        Ok(Caller { principal, bearer, peer })
+    }
+
+    /// Takes a call to its end.
+    pub async fn dispatch(&self, call: Call) -> Outcome {
+        let info = self.contract.method(call.method);
+        let scope = info.scope_field.as_deref().and_then(|field| {
+            let id = self.tables.message(info.input.full_name())?;
+            self.tables.read_string(id, &call.payload, field).ok().flatten()
+        });
+        // Only what is no more than an id may enter the log.
+        let scope = match scope {
+            None => String::new(),
+            Some(scope) if Uidp::is_valid(&scope) => scope.into_owned(),
+            Some(_) => "malformed".into(),
+        };
+        let principal = call.caller.principal.subject().to_owned();
+        Outcome { result: self.run(call, info).await, principal, scope }
+    }
+
+    async fn run(&self, call: Call, info: &MethodInfo) -> Result<Bytes> {
+        let now = self.clock.now();
         let payload = call.payload;
         let context = Arc::new(Context {
             contract: self.contract.clone(),
             settings: self.settings.clone(),
             method: call.method,
-            principal,
-            bearer: call.bearer,
-            peer: call.peer,
+            principal: call.caller.principal,
+            bearer: call.caller.bearer,
+            peer: call.caller.peer,
             request_id: call.request_id,
             transport: call.transport,
             present: call.present,
@@ -161,7 +173,7 @@ impl Pipeline {
     async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
         if matches!(info.auth, Auth::Capabilities { .. }) {
             self.db
-                .read(move |tx| Box::pin(async move { gate.pass(tx).await.map(|_| ()) }))
+                .read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) }))
                 .await?;
         }
         Err(Error::new(
@@ -183,6 +195,12 @@ struct Gate {
 impl Gate {
     /// Authorizes, then validates; both in the snapshot that the handler works in.
     async fn pass(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
+        let mut authorized = self.authorize(tx).await?;
+        authorized.mask = self.validate(self.context.info())?.map(Arc::new);
+        Ok(authorized)
+    }
+
+    async fn authorize(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
         let context = &self.context;
         let info = context.info();
         let grants = self.grants.load(tx, &context.principal, context.now).await?;
@@ -202,10 +220,7 @@ impl Gate {
             }
             scope = Some(place);
         }
-        let mask = self.validate(info)?;
-        let mut authorized = Authorized::new(self.payload.clone(), context.clone(), grants, scope, needed);
-        authorized.mask = mask.map(Arc::new);
-        Ok(authorized)
+        Ok(Authorized::new(self.payload.clone(), context.clone(), grants, scope, needed))
     }
 
     /// Where the contract says that the caller itself is the resource, the request must name the caller.

@@ -169,6 +169,10 @@ impl GrantsCache {
             }
         }
         let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else { return Ok(None) };
+        // The state of a write may never be committed, and its revision may come again with another state.
+        if tx.is_writable() {
+            return Ok(Some(direct));
+        }
         let mut entries = self.lock();
         if entries.len() >= CACHED_CALLERS {
             entries.clear();

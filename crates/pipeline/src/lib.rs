@@ -24,7 +24,7 @@ mod record;
 mod settings;
 
 pub use authenticate::{Authenticator, OwnKeys};
-pub use call::{Authorized, Call, Open, Transport};
+pub use call::{Authorized, Call, Caller, Open, Transport};
 pub use changed::{Change, Changed, EventBody, Image};
 pub use dispatch::{Outcome, Pipeline};
 pub use grants::{Grants, GrantsCache, iam_changed, load_grants};

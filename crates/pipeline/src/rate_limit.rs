@@ -1,4 +1,4 @@
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -39,9 +39,17 @@ impl RateLimits {
     /// RESOURCE_EXHAUSTED with the time to wait.
     pub fn count_address(&self, address: Option<IpAddr>) -> Result<()> {
         match (&self.by_address, address) {
-            (Some(limiter), Some(address)) => count(limiter, &address),
+            (Some(limiter), Some(address)) => count(limiter, &network(address)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Whoever has one IPv6 address has its whole /64.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
     }
 }
 

@@ -3,7 +3,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_contract::{Contract, MethodInfo};
+use bowline_contract::{Auth, Contract, MethodInfo};
 use bowline_core::{Detail, Error, Reason, Result};
 use bowline_pipeline::{Call, Pipeline};
 use bowline_transcode::Tables;
@@ -15,6 +15,9 @@ use crate::access_log::{self, Entry};
 use crate::hosts::Hosts;
 use crate::peer::TrustedProxies;
 use crate::telemetry::Telemetry;
+
+/// Most bytes of a request to a method that asks for no token of ours.
+const OPEN_REQUEST_BYTES: usize = 1 << 20;
 
 /// What both transports share.
 pub struct Front {
@@ -85,6 +88,15 @@ impl Front {
             Err(error) => error,
             Ok(()) => Error::internal("a refusal without an error"),
         }
+    }
+
+    /// Most bytes of a request: the method's own limit, the transport's, and little for callers without a token.
+    pub(crate) fn request_limit(&self, method: &MethodInfo, of_transport: usize) -> usize {
+        let of_caller = match method.auth {
+            Auth::Own | Auth::Public => OPEN_REQUEST_BYTES,
+            Auth::Capabilities { .. } => of_transport,
+        };
+        method.max_request_bytes.map_or(of_caller, |limit| limit as usize)
     }
 
     pub(crate) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {

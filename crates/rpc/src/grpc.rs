@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_core::Error;
-use bowline_pipeline::{Call, Transport};
+use bowline_pipeline::{Call, Caller, Transport};
 use bytes::{Buf, BufMut, Bytes};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -33,20 +33,36 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         return Status::unimplemented(message).into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
     };
     let request_id = front::request_id(request.headers());
+    let peer = front.peer(connected, request.headers());
+    let caller = match front.pipeline.admit(method.index, front::bearer(request.headers()), Some(peer)) {
+        Ok(caller) => caller,
+        Err(error) => {
+            let error = front.refused(method.index, error, "grpc", &request_id);
+            let refusal = status(front, method.index, &error, &request_id);
+            return refusal.into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
+        }
+    };
     let service = Unary {
         front: front.clone(),
         method: method.index,
-        bearer: front::bearer(request.headers()),
-        peer: front.peer(connected, request.headers()),
+        caller: Some(caller),
         request_id: request_id.clone(),
         timeout: timeout(request.headers()),
     };
-    let limit = method.max_request_bytes.map_or(front.grpc_message_bytes, |limit| limit as usize);
+    let limit = front.request_limit(method, front.grpc_message_bytes);
     let mut grpc = Grpc::new(BytesCodec)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
         .max_decoding_message_size(limit)
         .max_encoding_message_size(front.grpc_message_bytes);
-    let mut response = grpc.unary(service, request).await.map(ReplyBody::Grpc);
+    // The body arrives inside, so a client that stalls in its middle is covered too.
+    let limit = front.request_time * 2;
+    let mut response = match tokio::time::timeout(limit, grpc.unary(service, request)).await {
+        Ok(response) => response.map(ReplyBody::Grpc),
+        Err(_) => {
+            let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
+            late.into_http::<tonic::body::Body>().map(ReplyBody::Grpc)
+        }
+    };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("x-request-id", value);
     }
@@ -78,8 +94,7 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 struct Unary {
     front: Arc<Front>,
     method: usize,
-    bearer: Option<String>,
-    peer: IpAddr,
+    caller: Option<Caller>,
     request_id: String,
     timeout: Option<Duration>,
 }
@@ -93,11 +108,13 @@ impl UnaryService<Bytes> for Unary {
         let timeout = self.timeout;
         let request_id = self.request_id.clone();
         let method = self.method;
+        let Some(caller) = self.caller.take() else {
+            return Box::pin(std::future::ready(Err(Status::internal("a call was made twice"))));
+        };
         let call = Call {
             method,
             payload: request.into_inner(),
-            bearer: self.bearer.take(),
-            peer: Some(self.peer),
+            caller,
             request_id: self.request_id.clone(),
             transport: Transport::Grpc,
             present: None,

@@ -70,6 +70,8 @@ async fn answer(
 ) -> Result<Bytes> {
     let (head, body) = request.into_parts();
     let refused = |error| front.refused(method.index, error, "rest", request_id);
+    let peer = front.peer(connected, &head.headers);
+    let caller = front.pipeline.admit(method.index, front::bearer(&head.headers), Some(peer)).map_err(refused)?;
     let body = read_body(front, method, body).await.map_err(refused)?;
     let mut parameters = query::pairs(head.uri.query().unwrap_or("")).map_err(|text| refused(malformed(text)))?;
     if form && route.binding.body == Body::None {
@@ -82,8 +84,7 @@ async fn answer(
     let call = Call {
         method: method.index,
         payload: payload.into(),
-        bearer: front::bearer(&head.headers),
-        peer: Some(front.peer(connected, &head.headers)),
+        caller,
         request_id: request_id.into(),
         transport: Transport::Rest,
         present,
@@ -94,7 +95,7 @@ async fn answer(
 
 /// The body, whole. A GET has none that counts.
 async fn read_body(front: &Front, method: &MethodInfo, body: Incoming) -> Result<Bytes> {
-    let limit = method.max_request_bytes.map_or(front.rest_body_bytes, |limit| limit as usize);
+    let limit = front.request_limit(method, front.rest_body_bytes);
     if http_body::Body::is_end_stream(&body) {
         return Ok(Bytes::new());
     }
@@ -130,7 +131,9 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
             read_json(front, id, &parts.body, &mut wire)?;
         }
         Body::Field(field) => {
-            if let Some(inner) = tables.message_at(id, field) {
+            // A list of messages is no resource: it stands in the body as the field's value.
+            let is_list = parts.method.input.get_field_by_name(field).is_some_and(|field| field.is_list());
+            if let Some(inner) = tables.message_at(id, field).filter(|_| !is_list) {
                 let mut resource = Vec::new();
                 present = Some(read_json(front, inner, &parts.body, &mut resource)?);
                 tables.embed(id, field, &resource, &mut wire);

@@ -186,7 +186,8 @@ async fn assemble(
     let page_key = PageKey::new(keys::secret(&db, &storage.wrapping_key, "page tokens").await?);
     let policy = AddressPolicy {
         allow: options.allow_private_addresses.clone(),
-        allow_loopback_and_http: address.ip().is_loopback(),
+        // A server that the world reaches through a proxy on the same machine is not a local one.
+        allow_loopback_and_http: address.ip().is_loopback() && is_loopback_url(&settings.base_url),
     };
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
     let exchange = Arc::new(Exchange::new(
@@ -218,6 +219,15 @@ async fn assemble(
     ];
     facts::write(&db, told).await?;
     Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+}
+
+fn is_loopback_url(url: &str) -> bool {
+    match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
 }
 
 async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Result<(), StartError> {

@@ -1,7 +1,7 @@
 //! The database and what opens its secrets.
 
 use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
@@ -53,6 +53,7 @@ fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
         }
     }
     let bytes = require_file(&path)?;
+    require_private(&path)?;
     let key = match bytes.len() {
         32 => bytes,
         _ => from_hex(&bytes).ok_or_else(|| {
@@ -60,6 +61,15 @@ fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
         })?,
     };
     KeyEncryptionKey::from_bytes(&key).map_err(|error| StartError::Sealed(error.to_string()))
+}
+
+/// A key that others can read protects nothing.
+fn require_private(path: &Path) -> Result<(), StartError> {
+    let metadata = std::fs::metadata(path).map_err(|source| StartError::File { path: path.into(), source })?;
+    if metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(StartError::Option(format!("{0}: others can read the key; run: chmod 600 {0}", path.display())))
 }
 
 fn create_private_directory(path: &Path) -> Result<(), StartError> {

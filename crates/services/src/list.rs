@@ -4,7 +4,7 @@
 //! [`page`] or [`everything`], and neither compiles without the caller's visible ranges.
 
 use bowline_contract::v1::common::UidpFilter;
-use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect, merge};
+use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect, just_after, merge};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value};
@@ -207,7 +207,7 @@ pub(crate) async fn everything<R, T: Listed>(
     encoded_len: impl Fn(&T) -> usize,
 ) -> Result<Vec<T>> {
     let (offset, limit) = call.slice().unwrap_or((0, usize::MAX));
-    let mut page = Page::first(offset as i64);
+    let mut page = Page::first(i64::try_from(offset).unwrap_or(i64::MAX));
     let mut items: Vec<T> = Vec::new();
     let mut bytes = 0;
     while items.len() < limit {
@@ -232,6 +232,16 @@ pub(crate) async fn everything<R, T: Listed>(
     Ok(items)
 }
 
+/// What is left of a range that rows are read from.
+#[derive(Clone, Copy)]
+struct Rest {
+    /// The page before ended inside of it.
+    is_begun: bool,
+    /// No other range follows.
+    is_last: bool,
+    ascending: bool,
+}
+
 /// Reads the rows of a page.
 struct Rows<'a, 's> {
     table: &'a Table,
@@ -249,10 +259,12 @@ impl Rows<'_, '_> {
         }
         let mut skip = self.page.skip;
         let mut items = Vec::new();
-        for mut range in ranges {
+        let places = ranges.len();
+        for (place, mut range) in ranges.into_iter().enumerate() {
+            let whole = range.clone();
             if let Some(cursor) = &self.page.cursor {
                 if ascending {
-                    range.lower = range.lower.max(format!("{}\0", cursor.uid));
+                    range.lower = range.lower.max(just_after(&cursor.uid));
                 } else {
                     range.upper = range.upper.min(cursor.uid.clone());
                 }
@@ -260,7 +272,8 @@ impl Rows<'_, '_> {
             if range.lower >= range.upper || items.len() >= wanted {
                 continue;
             }
-            if skip > 0 && !self.skip_into(tx, &mut range, &mut skip, ascending).await? {
+            let rest = Rest { is_begun: range != whole, is_last: place + 1 == places, ascending };
+            if skip > 0 && !self.skip_into(tx, &mut range, &mut skip, rest).await? {
                 continue;
             }
             let direction = if ascending { "ASC" } else { "DESC" };
@@ -274,25 +287,27 @@ impl Rows<'_, '_> {
     }
 
     /// Moves the range's start over the items to skip; false if the whole range is skipped.
-    async fn skip_into(&self, tx: &mut ReadTx, range: &mut UidRange, skip: &mut i64, ascending: bool) -> Result<bool> {
-        let inside = if self.page.cursor.is_none() || self.selection.is_filtered() {
-            total_in(tx, self.table, self.selection, range).await?
-        } else {
-            i64::MAX
-        };
-        if inside <= *skip {
-            *skip -= inside;
-            return Ok(false);
-        }
-        if self.selection.is_filtered() {
-            return Ok(true);
+    async fn skip_into(&self, tx: &mut ReadTx, range: &mut UidRange, skip: &mut i64, rest: Rest) -> Result<bool> {
+        // Where a page ended there is no kept count, and in the last range none is needed.
+        if !(rest.is_begun && rest.is_last) {
+            let inside = total_in(tx, self.table, self.selection, range).await?;
+            if inside <= *skip {
+                *skip -= inside;
+                return Ok(false);
+            }
         }
         // Skipping n from the end is skipping all but n from the start.
-        if ascending {
-            let seek = counters::seek(tx, self.table.name, &range.lower, &range.upper, *skip).await?;
-            range.lower = range.lower.clone().max(seek.start_uid_prefix);
-            *skip = seek.remaining;
+        if self.selection.is_filtered() || !rest.ascending {
+            return Ok(true);
         }
+        if let Some(cursor) = self.page.cursor.as_ref().filter(|_| rest.is_begun) {
+            // The counters know UIDPs only: counted from the last row on, which is one more if it is still there.
+            *skip += total_in(tx, self.table, self.selection, &UidRange::single(&cursor.uid)).await?;
+            range.lower.clone_from(&cursor.uid);
+        }
+        let seek = counters::seek(tx, self.table.name, &range.lower, &range.upper, *skip).await?;
+        range.lower = range.lower.clone().max(seek.start_uid_prefix);
+        *skip = seek.remaining;
         Ok(true)
     }
 
@@ -300,7 +315,14 @@ impl Rows<'_, '_> {
     async fn by_column<T: Listed>(&mut self, tx: &mut ReadTx, wanted: usize) -> Result<Vec<T>> {
         let column = self.table.orders[self.page.order].column;
         let ascending = self.page.direction == Direction::Ascending;
-        let reach = wanted as i64 + self.page.skip;
+        let single = self.selection.ranges.len() == 1;
+        if !single && self.page.skip > MERGED_SKIP {
+            return Err(Error::invalid_field(
+                "skip",
+                format!("may be at most {MERGED_SKIP} in this order over several places; narrow the list to one group, or page by token"),
+            ));
+        }
+        let (reach, offset) = if single { (wanted as i64, self.page.skip) } else { (wanted as i64 + self.page.skip, 0) };
         let mut items: Vec<T> = Vec::new();
         for range in &self.selection.ranges {
             let by_org = total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
@@ -317,7 +339,7 @@ impl Rows<'_, '_> {
             }
             let direction = if ascending { "ASC" } else { "DESC" };
             query.text += &format!(" ORDER BY {column} {direction}, uid {direction}");
-            query.limit(reach, 0);
+            query.limit(reach, offset);
             items.extend(tx.query(&query.text, &query.params, T::read).await?);
         }
         if self.selection.ranges.len() > 1 {
@@ -326,9 +348,13 @@ impl Rows<'_, '_> {
                 if ascending { order } else { order.reverse() }
             });
         }
-        Ok(items.into_iter().skip(self.page.skip as usize).take(wanted).collect())
+        let skip = if single { 0 } else { self.page.skip as usize };
+        Ok(items.into_iter().skip(skip).take(wanted).collect())
     }
 }
+
+/// Rows that may be left out while several places are merged: all of them are read.
+const MERGED_SKIP: i64 = 10_000;
 
 /// Up to this many rows are sorted at once; more are read along the index of their organization.
 const SORTED_AT_ONCE: i64 = 2000;

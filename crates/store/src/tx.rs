@@ -33,6 +33,11 @@ impl ReadTx {
         }
     }
 
+    /// Whether this is the reading side of a [`WriteTx`]: what it sees may never be committed.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
     /// Which engine runs the statements.
     pub fn engine(&self) -> Engine {
         match self.inner {

@@ -1,3 +1,5 @@
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -210,7 +212,9 @@ fn options(directory: &TempDir, database: Option<&Database>) -> Options {
     };
     if let Some(database) = database {
         let key = directory.path().join("key");
-        std::fs::write(&key, [7; 32]).expect("the key file is written");
+        let mut file = std::fs::OpenOptions::new();
+        let file = file.write(true).create_new(true).mode(0o600).open(&key);
+        file.and_then(|mut file| file.write_all(&[7; 32])).expect("the key file is written");
         options.key_file = Some(key);
         options.database_url = Some(database.url());
     }

@@ -65,15 +65,12 @@ impl Tables {
         Some(())
     }
 
-    /// The message type of the field at the dotted `path`, for parsing what
-    /// [`Tables::embed`] will wrap.
+    /// The message type of the singular field at the dotted `path`, for parsing
+    /// what [`Tables::embed`] will wrap.
     pub fn message_at(&self, id: MessageId, path: &str) -> Option<MessageId> {
         match self.resolve(id, path)?.last()? {
             Field {
-                shape: Shape::Map { .. },
-                ..
-            } => None,
-            Field {
+                shape: Shape::Singular,
                 kind: Kind::Message(inner),
                 ..
             } => Some(MessageId(*inner)),

@@ -36,8 +36,8 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there() {
             let batch = call(&binder, &format!("POST /iam/v1/rolebindings/batch/{team}"), json!([v1])).await;
             assert_eq!(batch.status, 403, "{}", batch.text());
             let batch = json!({ "parent": team, "requests": [
-                { "roleBinding": { "identityUid": friend, "roleUid": small } },
-                { "roleBinding": { "identityUid": friend, "roleUid": wide } },
+                { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": small } },
+                { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": wide } },
             ] });
             refused(&binder, "POST /iam/v2/roleBindings:batchCreate", batch, 403, "PERMISSION_DENIED").await;
             let binding = RoleBinding { identity_uid: friend.clone(), role_uid: wide, ..RoleBinding::default() };

@@ -50,15 +50,15 @@ struct Snapshot {
 
 /// How much was looked at.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
-    pub acknowledged: u64,
-    pub open_and_present: u64,
-    pub open_and_absent: u64,
+pub(crate) struct Seen {
+    pub(crate) acknowledged: u64,
+    pub(crate) open_and_present: u64,
+    pub(crate) open_and_absent: u64,
 }
 
 /// # Panics
 /// Something is missing, or there by half.
-pub async fn check(db: &Db, ground: &Ground, sent: &[&Sent]) -> Seen {
+pub(crate) async fn check(db: &Db, ground: &Ground, sent: &[&Sent]) -> Seen {
     let groups = ground.groups.clone();
     let read = db.read(move |tx| Box::pin(async move { Snapshot::read(tx, &groups).await })).await;
     let snapshot = read.expect("the database can be read");

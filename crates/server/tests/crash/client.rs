@@ -14,7 +14,7 @@ use crate::mutation::Mutation;
 
 /// How a request went, as far as the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// Acknowledged; a creation tells the new UIDP.
     Done(String),
     /// The server said no.
@@ -23,7 +23,7 @@ pub enum Reply {
     Lost,
 }
 
-pub struct Client {
+pub(crate) struct Client {
     connection: Connection,
     token: String,
     address: SocketAddr,
@@ -42,7 +42,7 @@ struct Created {
 }
 
 impl Client {
-    pub async fn connect(address: SocketAddr, is_grpc: bool, token: &str) -> std::io::Result<Client> {
+    pub(crate) async fn connect(address: SocketAddr, is_grpc: bool, token: &str) -> std::io::Result<Client> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let io = TokioIo::new(stream);
@@ -59,7 +59,7 @@ impl Client {
         Ok(Client { connection, token: token.into(), address })
     }
 
-    pub async fn send(&mut self, request_id: &str, mutation: &Mutation) -> Reply {
+    pub(crate) async fn send(&mut self, request_id: &str, mutation: &Mutation) -> Reply {
         let answer = match self.connection {
             Connection::Rest(_) => self.rest(request_id, mutation).await,
             Connection::Grpc(_) => self.grpc(request_id, mutation).await,

@@ -10,7 +10,7 @@ use serde_json::json;
 const ROLE: &str = "viewer";
 
 #[derive(Clone, Debug)]
-pub enum Mutation {
+pub(crate) enum Mutation {
     CreateGroup { parent: String, name: String },
     DeleteGroup { uid: String },
     CreateIdentity { parent: String, name: String },
@@ -22,7 +22,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// What the mutation deletes; absent for creations.
-    pub fn deletes(&self) -> Option<&str> {
+    pub(crate) fn deletes(&self) -> Option<&str> {
         match self {
             Mutation::DeleteGroup { uid } | Mutation::DeleteBinding { uid } | Mutation::DeleteRepo { uid } => Some(uid),
             _ => None,
@@ -30,7 +30,7 @@ impl Mutation {
     }
 
     /// Verb, path and body.
-    pub fn rest(&self) -> (Method, String, String) {
+    pub(crate) fn rest(&self) -> (Method, String, String) {
         let (verb, path, body) = match self {
             Mutation::CreateGroup { parent, name } => {
                 (Method::POST, format!("/iam/v2/groups/{parent}"), json!({ "name": name }))
@@ -55,7 +55,7 @@ impl Mutation {
     }
 
     /// Path and message.
-    pub fn grpc(&self) -> (String, Vec<u8>) {
+    pub(crate) fn grpc(&self) -> (String, Vec<u8>) {
         use iam::rpc::groups_service::{CreateGroup, DeleteGroup};
         use iam::rpc::identities_service::CreateIdentity;
         use iam::rpc::role_bindings_service::{CreateRoleBinding, DeleteRoleBinding};

@@ -18,17 +18,17 @@ const ROUNDS_PER_STORAGE: u64 = 50;
 /// One start in so many is killed as well.
 const KILLED_STARTS: u64 = 5;
 
-pub struct Plan {
-    pub rounds: u64,
-    pub seed: u64,
+pub(crate) struct Plan {
+    pub(crate) rounds: u64,
+    pub(crate) seed: u64,
 }
 
-pub fn env(name: &str) -> Option<String> {
+pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok())
 }
 
 /// Runs the plan on SQLite, or on a PostgreSQL of this URL.
-pub async fn run(postgres: Option<String>, plan: &Plan) {
+pub(crate) async fn run(postgres: Option<String>, plan: &Plan) {
     let engine = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
     let started = Instant::now();
     let mut seen = Seen::default();

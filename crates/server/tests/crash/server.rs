@@ -14,13 +14,13 @@ const START_TIME: Duration = Duration::from_secs(30);
 
 /// Where the servers of one storage listen: always at the same place, so that a token stays good.
 #[derive(Clone, Copy, Debug)]
-pub struct Addresses {
-    pub api: SocketAddr,
-    pub admin: SocketAddr,
+pub(crate) struct Addresses {
+    pub(crate) api: SocketAddr,
+    pub(crate) admin: SocketAddr,
 }
 
 impl Addresses {
-    pub fn free() -> Addresses {
+    pub(crate) fn free() -> Addresses {
         let reserve = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let sockets = [reserve(), reserve()];
         let [api, admin] = sockets.each_ref().map(|socket| socket.local_addr().expect("an address"));
@@ -29,7 +29,7 @@ impl Addresses {
 }
 
 /// A running server; dropping it kills it.
-pub struct Server {
+pub(crate) struct Server {
     process: Child,
     addresses: Addresses,
     log: std::path::PathBuf,
@@ -40,7 +40,7 @@ fn binary() -> std::ffi::OsString {
 }
 
 impl Server {
-    pub fn spawn(storage: &Storage, addresses: Addresses) -> Server {
+    pub(crate) fn spawn(storage: &Storage, addresses: Addresses) -> Server {
         let log = storage.log_file();
         let stderr = OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
         let process = Command::new(binary())
@@ -57,7 +57,7 @@ impl Server {
     }
 
     /// Waits until the server says that it is ready.
-    pub async fn ready(&mut self) {
+    pub(crate) async fn ready(&mut self) {
         let started = Instant::now();
         while !self.is_ready().await {
             let log = || std::fs::read_to_string(&self.log).unwrap_or_default();
@@ -81,7 +81,7 @@ impl Server {
     }
 
     /// SIGKILL.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.end();
     }
 
@@ -98,7 +98,7 @@ impl Drop for Server {
 }
 
 /// A token of the operator, from the command.
-pub fn operator_token(storage: &Storage) -> String {
+pub(crate) fn operator_token(storage: &Storage) -> String {
     let output = Command::new(binary()).args(["operator", "token"]).args(storage.options()).output();
     let output = output.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,12 +1,13 @@
 //! What the killed servers leave their data in.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use bowline_store::{Db, PostgresOptions, SqliteOptions};
 use tempfile::TempDir;
 
 /// A data directory of its own, and for PostgreSQL a database of its own.
-pub struct Storage {
+pub(crate) struct Storage {
     directory: TempDir,
     database: Option<Database>,
 }
@@ -26,9 +27,11 @@ impl Database {
 }
 
 impl Storage {
-    pub async fn create(postgres: Option<&str>) -> Storage {
+    pub(crate) async fn create(postgres: Option<&str>) -> Storage {
         let directory = tempfile::tempdir().expect("a scratch directory");
-        std::fs::write(directory.path().join("shared-key"), "7b".repeat(32)).expect("a key file");
+        let key = directory.path().join("shared-key");
+        std::fs::write(&key, "7b".repeat(32)).expect("a key file");
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("a private key file");
         let database = match postgres {
             None => None,
             Some(admin) => {
@@ -43,7 +46,7 @@ impl Storage {
     }
 
     /// Options that make the binary use this storage.
-    pub fn options(&self) -> Vec<String> {
+    pub(crate) fn options(&self) -> Vec<String> {
         let path = |name: &str| self.directory.path().join(name).to_string_lossy().into_owned();
         match &self.database {
             None => vec!["--data-dir".into(), path("data")],
@@ -53,12 +56,12 @@ impl Storage {
         }
     }
 
-    pub fn log_file(&self) -> PathBuf {
+    pub(crate) fn log_file(&self) -> PathBuf {
         self.directory.path().join("log")
     }
 
     /// The database, past the server.
-    pub async fn open(&self) -> Db {
+    pub(crate) async fn open(&self) -> Db {
         let opened = match &self.database {
             None => {
                 let path = self.directory.path().join("data").join("bowline.db");
@@ -69,7 +72,7 @@ impl Storage {
         opened.expect("the database opens")
     }
 
-    pub async fn drop_database(self) {
+    pub(crate) async fn drop_database(self) {
         if let Some(database) = &self.database {
             administrate(&database.admin, &format!("DROP DATABASE {} WITH (FORCE)", database.name)).await;
         }

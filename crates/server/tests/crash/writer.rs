@@ -7,21 +7,21 @@ use crate::server::Addresses;
 
 /// A request that left the client, and how it went.
 #[derive(Clone, Debug)]
-pub struct Sent {
-    pub request_id: String,
-    pub mutation: Mutation,
-    pub reply: Reply,
+pub(crate) struct Sent {
+    pub(crate) request_id: String,
+    pub(crate) mutation: Mutation,
+    pub(crate) reply: Reply,
 }
 
 /// What exists before the first kill: groups to write into, and an identity to bind.
 #[derive(Clone, Debug, Default)]
-pub struct Ground {
-    pub groups: Vec<String>,
-    pub identity: String,
+pub(crate) struct Ground {
+    pub(crate) groups: Vec<String>,
+    pub(crate) identity: String,
 }
 
 /// One writer over all rounds: it deletes only what it knows to be there.
-pub struct Writer {
+pub(crate) struct Writer {
     name: String,
     random: Random,
     sent: u64,
@@ -29,16 +29,16 @@ pub struct Writer {
     groups: Vec<String>,
     bindings: Vec<String>,
     repos: Vec<String>,
-    pub log: Vec<Sent>,
+    pub(crate) log: Vec<Sent>,
 }
 
 impl Writer {
-    pub fn new(name: String, random: Random) -> Writer {
+    pub(crate) fn new(name: String, random: Random) -> Writer {
         Writer { name, random, sent: 0, groups: Vec::new(), bindings: Vec::new(), repos: Vec::new(), log: Vec::new() }
     }
 
     /// Writes until no answer comes.
-    pub async fn work(mut self, addresses: Addresses, is_grpc: bool, token: String, ground: Ground) -> Writer {
+    pub(crate) async fn work(mut self, addresses: Addresses, is_grpc: bool, token: String, ground: Ground) -> Writer {
         let Ok(mut client) = Client::connect(addresses.api, is_grpc, &token).await else { return self };
         loop {
             let mutation = self.choose(&ground);

@@ -11,6 +11,8 @@ use crate::oracle::{DENIED, OK};
 use crate::table::{Judged, Row, table};
 
 const FILE: &str = "tests/golden/role_method_matrix.txt";
+/// Room for the names of methods.
+const WIDTH: usize = 52;
 
 #[tokio::test]
 async fn roles_and_methods_are_as_the_golden_file_says() {
@@ -56,13 +58,13 @@ fn head(roles: &[&str]) -> String {
     }
     text += "\n";
     let columns: String = (1..=roles.len()).map(|number| format!("{number:>4}")).collect();
-    let _ = writeln!(text, "{:<44}{columns}", "method");
+    let _ = writeln!(text, "{:<WIDTH$}{columns}", "method");
     text
 }
 
 fn write_row(text: &mut String, method: &str, cells: &[bool]) {
     let cells: String = cells.iter().map(|may| if *may { " yes" } else { "   -" }).collect();
-    let _ = writeln!(text, "{method:<44}{cells}");
+    let _ = writeln!(text, "{method:<WIDTH$}{cells}");
 }
 
 /// `iam.v2.GroupsService.GetGroup`: what differs from method to method.

@@ -13,7 +13,8 @@ pub(crate) fn scoped(info: &MethodInfo, scope: &str) -> DynamicMessage {
     request
 }
 
-fn set(message: &mut DynamicMessage, path: &str, text: &str) {
+/// Sets a text in a message, or in a message in it.
+pub(crate) fn set(message: &mut DynamicMessage, path: &str, text: &str) {
     match path.split_once('.') {
         None => message.set_field_by_name(path, Value::String(text.into())),
         Some((first, rest)) => {

@@ -196,7 +196,7 @@ fn bindings() -> Vec<Row> {
         list::<bindings2::ListRoleBindings>(Kind::Binding, true, |uidp| i2::ListRoleBindingsRequest { uidp, ..Default::default() }),
         grant::<bindings2::CreateRoleBinding>(move |aim| i2::CreateRoleBindingRequest { parent: aim.group(), role_binding: Some(binding2(aim)) }),
         grant::<bindings2::BatchCreateRoleBindings>(move |aim| {
-            let entry = || i2::CreateRoleBindingRequest { parent: String::new(), role_binding: Some(binding2(aim)) };
+            let entry = || i2::CreateRoleBindingRequest { parent: aim.group(), role_binding: Some(binding2(aim)) };
             i2::BatchCreateRoleBindingsRequest { parent: aim.group(), requests: vec![entry(), entry()], role_uid: String::new() }
         }),
         grant::<bindings2::UpdateRoleBinding>(move |aim| i2::UpdateRoleBindingRequest {

@@ -5,7 +5,7 @@ use bowline_testkit::{Actor, Engine, TestServer};
 use prost_reflect::DynamicMessage;
 
 use crate::calls::{self, Outcome};
-use crate::malformed::scoped;
+use crate::malformed::{scoped, set};
 
 const UNAUTHENTICATED: i32 = 16;
 const DENIED: i32 = 7;
@@ -22,7 +22,8 @@ async fn unimplemented_methods_still_guard_themselves() {
     let mut seen = 0;
     for info in contract.methods().iter().filter(|info| !implemented.contains(&info.index)) {
         seen += 1;
-        let request = request(info, &group, &operator);
+        let mut request = request(info, &group, &operator);
+        fill_path(info, &mut request, &group);
         for actor in [&anonymous, &stranger, &operator] {
             let expected = expected(info, actor);
             for (transport, outcome) in both(actor, info, &request).await {
@@ -45,6 +46,26 @@ fn request(info: &MethodInfo, group: &str, operator: &Actor) -> DynamicMessage {
         return request;
     }
     if info.scope_field.is_some() { scoped(info, group) } else { DynamicMessage::new(info.input.clone()) }
+}
+
+/// Whatever the path names besides: an empty variable would lead to another route.
+fn fill_path(info: &MethodInfo, request: &mut DynamicMessage, group: &str) {
+    let template = info.bindings.first().map(|binding| binding.template.to_string()).unwrap_or_default();
+    for variable in template.split('{').skip(1) {
+        let field = variable.split(['=', '}']).next().expect("a field");
+        if text_at(request, field).is_empty() {
+            set(request, field, group);
+        }
+    }
+}
+
+fn text_at(message: &DynamicMessage, path: &str) -> String {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = message.get_field_by_name(first).expect("a field of the template");
+    match (value.as_message(), rest) {
+        (Some(inner), Some(rest)) => text_at(inner, rest),
+        _ => value.as_str().unwrap_or("not a text").into(),
+    }
 }
 
 fn expected(info: &MethodInfo, actor: &Actor) -> Vec<i32> {

@@ -63,8 +63,8 @@ impl Basis {
                 Ok(Trust { expected: claim_match(stored)?, keys: Keys::Discovered })
             }
             Some(Relationship::StaticKeys(stored)) => static_keys(stored),
-            Some(Relationship::AwsIdentity(_)) => Err(refusals::not_assumable("an AWS identity")),
-            Some(Relationship::ServicePrincipal(_)) => Err(refusals::not_assumable("a service principal")),
+            Some(Relationship::AwsIdentity(_)) => Err(refusals::mismatch("an AWS identity takes no such token")),
+            Some(Relationship::ServicePrincipal(_)) => Err(refusals::mismatch("a service principal cannot be assumed")),
             None => Err(Error::internal("an identity has lost its relationship")),
         }
     }

@@ -47,14 +47,8 @@ pub(super) fn no_identity(why: &'static str) -> Error {
 
 /// A verified token lacks something that the identity asks for.
 pub(super) fn claim(mismatch: &Mismatch) -> Error {
-    tracing::info!(reason = "claim", claim = %mismatch.claim, "exchange refused");
+    tracing::info!(reason = "claim", claim = ?mismatch.claim, "exchange refused");
     Error::permission_denied(mismatch.to_string())
-}
-
-/// The identity is of a kind that no token assumes.
-pub(super) fn not_assumable(kind: &'static str) -> Error {
-    tracing::info!(reason = kind, "exchange refused: not assumable");
-    Error::permission_denied(format!("permission denied: {kind} cannot be assumed with a token"))
 }
 
 /// A verified token for an identity that no longer acts.

@@ -46,7 +46,7 @@ pub(super) async fn grants<T>(
     let mut known: BTreeMap<&str, Option<CapabilitySet>> = BTreeMap::new();
     let mut granted = CapabilitySet::EMPTY;
     for (input, spelling) in bindings {
-        if let Some(wrong) = judge_identity(tx, group, &input.identity).await? {
+        if let Some(wrong) = judge_identity(group, &input.identity) {
             violations.push(spelling.violation(spelling.identity, wrong));
         }
         if !known.contains_key(input.role.as_str()) {
@@ -60,7 +60,14 @@ pub(super) async fn grants<T>(
     if !violations.is_empty() {
         return Err(Error::invalid(violations));
     }
-    call.require_all(group.as_str(), &granted)
+    call.require_all(group.as_str(), &granted)?;
+    // Last, so that whether an identity exists is told only to those who could have bound it.
+    for (input, spelling) in bindings {
+        if !exists(tx, &input.identity).await? {
+            violations.push(spelling.violation(spelling.identity, WRONG_IDENTITY));
+        }
+    }
+    if violations.is_empty() { Ok(()) } else { Err(Error::invalid(violations)) }
 }
 
 fn wrong_role(role: &str) -> &'static str {
@@ -86,21 +93,26 @@ async fn usable_role<T>(
     Ok(roles::find(tx, role).await?.map(|row| row.capabilities))
 }
 
-/// What is wrong with the identity, if anything.
-async fn judge_identity(tx: &mut ReadTx, group: &Uidp, identity: &str) -> Result<Option<&'static str>> {
-    const WRONG: &str = "must name a person, or an identity of the group's own organization";
+const WRONG_IDENTITY: &str = "must name a person, or an identity of the group's own organization";
+
+/// What is wrong with the name of the identity, if anything.
+fn judge_identity(group: &Uidp, identity: &str) -> Option<&'static str> {
     if identity.is_empty() {
-        return Ok(Some("is required"));
+        return Some("is required");
     }
-    let Ok(uid) = Uidp::parse(identity) else { return Ok(Some(WRONG)) };
-    // People have fixed UIDPs, so they can be bound before they come for the first time.
-    if uid.is_root() {
-        return Ok(None);
+    match Uidp::parse(identity) {
+        Ok(uid) if uid.is_root() || uid.root_str() == group.root_str() => None,
+        _ => Some(WRONG_IDENTITY),
     }
-    if uid.root_str() != group.root_str() {
-        return Ok(Some(WRONG));
+}
+
+/// Whether the identity can be bound: people have fixed UIDPs, so they can be bound before they come for the
+/// first time.
+async fn exists(tx: &mut ReadTx, identity: &str) -> Result<bool> {
+    if !identity.contains('/') {
+        return Ok(true);
     }
     let sql = "SELECT uid FROM identities WHERE uid = $1";
     let found = tx.query_opt(sql, &[Value::from(identity)], |row| row.text(0).map_err(Error::from)).await?;
-    Ok(if found.is_some() { None } else { Some(WRONG) })
+    Ok(found.is_some())
 }
