@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use axum::http::header::CONTENT_TYPE;
 use bowline_contract::v2::registry as v2;
-use bytes::{Buf, BufMut, Bytes};
+use bytes::{Buf, Bytes};
 use http::{Request, Response};
 use prost::Message;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};

@@ -40,12 +40,15 @@ pub(crate) async fn repositories(environment: &Environment, groups: usize, repos
     let db = create(&draft).await?;
     let group_rows = (0..groups).map(|n| Row { uid: group(n), name: format!("group-{n}"), place: Place::Group });
     let org_row = Row { uid: org.clone(), name: "million".into(), place: Place::Group };
-    let repo_rows = (0..repos).map(|n| Row {
+    let mut rows: Vec<Row> = std::iter::once(org_row).chain(group_rows).collect();
+    rows.extend((0..repos).map(|n| Row {
         uid: group(n % groups).child_from(spread(n as u64 + 1_000_000_000)),
         name: format!("repository-{n}"),
         place: Place::Repo,
-    });
-    write(&db, std::iter::once(org_row).chain(group_rows).chain(repo_rows)).await?;
+    }));
+    // In order the trees grow at their ends, which is many times faster.
+    rows.sort_unstable_by(|a, b| a.uid.cmp(&b.uid));
+    write(&db, rows.into_iter()).await?;
     db.close().await;
     std::fs::rename(&draft, &found.directory)?;
     Ok(found)

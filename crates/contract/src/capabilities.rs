@@ -54,7 +54,7 @@ impl Capabilities {
                 internal_only: options::get(&value_options, &internal_option)
                     .and_then(|flag| flag.as_bool())
                     .unwrap_or(false),
-                deprecated: declared.options.as_ref().is_some_and(|o| o.deprecated()),
+                deprecated: declared.options.as_ref().is_some_and(prost_types::EnumValueOptions::deprecated),
             });
         }
         Capabilities {

@@ -123,13 +123,12 @@ impl Printer<'_> {
             return;
         };
         let mut names = Vec::new();
-        if let Some(Value::Message(iam)) = options::get(&method.options(), &self.options.iam) {
-            if let Some(Value::Message(rules)) = options::field(&iam, "enabled") {
+        if let Some(Value::Message(iam)) = options::get(&method.options(), &self.options.iam)
+            && let Some(Value::Message(rules)) = options::field(&iam, "enabled") {
                 for number in options::enum_numbers(&rules, "capabilities") {
                     names.extend(self.contract.capabilities().by_number(number).map(|facts| facts.name.clone()));
                 }
             }
-        }
         let list = if names.is_empty() { "(authenticated)".into() } else { names.join("+") };
         let _ = writeln!(text, "    auth   {list}  {}", if unscoped { "unscoped" } else { "scoped" });
     }
@@ -184,7 +183,7 @@ impl Printer<'_> {
         if options::get(&field.options(), &self.options.iam_scope).and_then(|flag| flag.as_bool()) == Some(true) {
             flags.push("iam_scope".into());
         }
-        if field.field_descriptor_proto().options.as_ref().is_some_and(|o| o.deprecated()) {
+        if field.field_descriptor_proto().options.as_ref().is_some_and(prost_types::FieldOptions::deprecated) {
             flags.push("deprecated".into());
         }
         if let Some(oneof) = field.containing_oneof().filter(|_| !optional) {
@@ -217,7 +216,7 @@ fn tool_words(info: &MethodInfo) -> Option<String> {
 fn enumeration(descriptor: &EnumDescriptor, text: &mut String) {
     let _ = writeln!(text, "enum {}", own(descriptor.full_name(), descriptor.package_name()));
     for proto in &descriptor.enum_descriptor_proto().value {
-        let deprecated = if proto.options.as_ref().is_some_and(|o| o.deprecated()) { "   [deprecated]" } else { "" };
+        let deprecated = if proto.options.as_ref().is_some_and(prost_types::EnumValueOptions::deprecated) { "   [deprecated]" } else { "" };
         let _ = writeln!(text, "  {:<4}{}{deprecated}", proto.number(), proto.name());
     }
 }

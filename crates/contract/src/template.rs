@@ -36,12 +36,11 @@ impl Template {
     pub fn parse(text: &str) -> Result<Template, String> {
         let mut rest = text.strip_prefix('/').ok_or("must begin with /")?;
         let mut verb = None;
-        if let Some(colon) = rest.rfind(':') {
-            if !rest[colon..].contains(['}', '/']) {
+        if let Some(colon) = rest.rfind(':')
+            && !rest[colon..].contains(['}', '/']) {
                 verb = Some(rest[colon + 1..].to_owned());
                 rest = &rest[..colon];
             }
-        }
         let mut template = Template { text: text.into(), segments: Vec::new(), variables: Vec::new(), verb };
         while !rest.is_empty() {
             rest = if let Some(variable) = rest.strip_prefix('{') {

@@ -1,5 +1,7 @@
 //! The contract against its golden copies. `UPDATE_GOLDEN=1` writes them anew.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -60,11 +60,10 @@ impl Authenticator {
             ));
         };
         let digest = bowline_authn::wrap::sha256(token.as_bytes());
-        if let Some(facts) = self.remembered(&digest) {
-            if now < facts.expires_at && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str())) {
+        if let Some(facts) = self.remembered(&digest)
+            && now < facts.expires_at && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str())) {
                 return Ok(Principal::Token(facts));
             }
-        }
         let keys = self.keys();
         let claims = verify_own(
             token,

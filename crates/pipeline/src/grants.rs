@@ -163,11 +163,10 @@ impl GrantsCache {
 
     async fn validated(&self, tx: &mut ReadTx, subject: &str) -> Result<Option<Arc<Direct>>> {
         let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-        if let Some((known, direct)) = self.lock().get(subject) {
-            if *known == revision {
+        if let Some((known, direct)) = self.lock().get(subject)
+            && *known == revision {
                 return Ok(Some(direct.clone()));
             }
-        }
         let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else { return Ok(None) };
         // The state of a write may never be committed, and its revision may come again with another state.
         if tx.is_writable() {

@@ -35,8 +35,8 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         transport = entry.transport,
         request_id = %entry.request_id,
     );
-    if let Err(error) = result {
-        if matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
+    if let Err(error) = result
+        && matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
             tracing::error!(
                 request_id = %entry.request_id,
                 method = %entry.method.full_name,
@@ -44,7 +44,6 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
                 "call failed"
             );
         }
-    }
 }
 
 fn causes(error: &Error) -> String {

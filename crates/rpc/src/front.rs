@@ -90,18 +90,18 @@ impl Front {
         }
     }
 
-    /// Most bytes of a request: the method's own limit, the transport's, and little for callers without a token.
-    pub(crate) fn request_limit(&self, method: &MethodInfo, of_transport: usize) -> usize {
-        let of_caller = match method.auth {
-            Auth::Own | Auth::Public => OPEN_REQUEST_BYTES,
-            Auth::Capabilities { .. } => of_transport,
-        };
-        method.max_request_bytes.map_or(of_caller, |limit| limit as usize)
-    }
-
     pub(crate) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
         self.proxies.client(connected, headers)
     }
+}
+
+/// Most bytes of a request: the method's own limit, the transport's, and little for callers without a token.
+pub(crate) fn request_limit(method: &MethodInfo, of_transport: usize) -> usize {
+    let of_caller = match method.auth {
+        Auth::Own | Auth::Public => OPEN_REQUEST_BYTES,
+        Auth::Capabilities { .. } => of_transport,
+    };
+    method.max_request_bytes.map_or(of_caller, |limit| limit as usize)
 }
 
 fn deadline(time: Duration) -> Error {
@@ -126,11 +126,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> String {
         Some(id) if !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.into(),
         _ => {
             let bytes: [u8; 16] = bowline_authn::wrap::random_bytes();
-            bytes.iter().fold(String::with_capacity(32), |mut id, byte| {
-                id.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
-                id.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
-                id
-            })
+            bowline_core::hex(&bytes)
         }
     }
 }

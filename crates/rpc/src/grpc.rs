@@ -49,19 +49,16 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         request_id: request_id.clone(),
         timeout: timeout(request.headers()),
     };
-    let limit = front.request_limit(method, front.grpc_message_bytes);
+    let limit = front::request_limit(method, front.grpc_message_bytes);
     let mut grpc = Grpc::new(BytesCodec)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
         .max_decoding_message_size(limit)
         .max_encoding_message_size(front.grpc_message_bytes);
     // The body arrives inside, so a client that stalls in its middle is covered too.
     let limit = front.request_time * 2;
-    let mut response = match tokio::time::timeout(limit, grpc.unary(service, request)).await {
-        Ok(response) => response.map(ReplyBody::Grpc),
-        Err(_) => {
-            let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
-            late.into_http::<tonic::body::Body>().map(ReplyBody::Grpc)
-        }
+    let mut response = if let Ok(response) = tokio::time::timeout(limit, grpc.unary(service, request)).await { response.map(ReplyBody::Grpc) } else {
+        let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
+        late.into_http::<tonic::body::Body>().map(ReplyBody::Grpc)
     };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert("x-request-id", value);
@@ -131,11 +128,10 @@ fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Stat
     let full = status_of(error, Some(front.contract().method(method)), request_id);
     let details = full.encode_to_vec().into();
     let mut status = Status::with_details(Code::from_i32(full.code), full.message, details);
-    if let Some(delay) = error.retry_after() {
-        if let Ok(value) = delay.as_secs().to_string().parse() {
+    if let Some(delay) = error.retry_after()
+        && let Ok(value) = delay.as_secs().to_string().parse() {
             status.metadata_mut().insert("retry-after", value);
         }
-    }
     status
 }
 

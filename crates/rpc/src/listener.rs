@@ -168,7 +168,7 @@ impl Shared {
         let host = request
             .uri()
             .authority()
-            .map(|authority| authority.as_str())
+            .map(http::uri::Authority::as_str)
             .or_else(|| request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok()))
             .unwrap_or("");
         match self.front.hosts.admit(host, request.uri().path()) {

@@ -95,7 +95,7 @@ async fn answer(
 
 /// The body, whole. A GET has none that counts.
 async fn read_body(front: &Front, method: &MethodInfo, body: Incoming) -> Result<Bytes> {
-    let limit = front.request_limit(method, front.rest_body_bytes);
+    let limit = front::request_limit(method, front.rest_body_bytes);
     if http_body::Body::is_end_stream(&body) {
         return Ok(Bytes::new());
     }

@@ -33,7 +33,7 @@ pub(crate) fn start(parts: &Arc<Parts>) -> JoinSet<()> {
 }
 
 async fn fold(db: Db, clock: Arc<dyn Clock>) {
-    let holder: String = random_bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let holder: String = bowline_core::hex(&random_bytes::<8>());
     loop {
         let (holder, now) = (holder.clone(), clock.now());
         let folded = db

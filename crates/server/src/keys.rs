@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bowline_authn::keys::{Algorithm, KeyRing, RingKey, SigningKey};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_core::{Error, Micros};
+use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
 use bowline_store::{Db, Value, WriteTx};
 
 use crate::error::StartError;
@@ -95,9 +96,15 @@ pub(crate) async fn add(
         });
     }
     let rows = Arc::new(rows);
+    let added = kid.clone();
     db.write(move |tx| {
-        let (rows, gone) = (rows.clone(), gone.clone());
-        Box::pin(async move { save(tx, &rows, &gone).await })
+        let (rows, gone, added) = (rows.clone(), gone.clone(), added.clone());
+        Box::pin(async move {
+            save(tx, &rows, &gone).await?;
+            let actor = Actor { subject: OPERATOR, request_id: &added, method: "bowline keys rotate" };
+            let change = Change { kind: "bowline.dev/SigningKey", uid: added.clone(), before: None, after: None };
+            record_audit(tx, now, &actor, &change).await
+        })
     })
     .await?;
     Ok((kid, signs_from))

@@ -258,7 +258,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages),
-        request_time: Duration::from_secs(60),
+        request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,
     }

@@ -81,8 +81,8 @@ fn create_private_directory(path: &Path) -> Result<(), StartError> {
 /// Writes a new key beside its final place and links it there, so that two first starts agree on one.
 fn write_key(path: &Path) -> Result<(), StartError> {
     let failed = |source| StartError::File { path: path.into(), source };
-    let hex: String = random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
-    let suffix: String = random_bytes::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = bowline_core::hex(&random_bytes::<32>());
+    let suffix: String = bowline_core::hex(&random_bytes::<8>());
     let draft = path.with_extension(suffix);
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
     file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
@@ -128,7 +128,7 @@ pub async fn mint_operator_token(
         aud: vec![audience],
         exp: seconds + lifetime_seconds,
         iat: seconds,
-        jti: random_bytes::<16>().iter().map(|byte| format!("{byte:02x}")).collect(),
+        jti: bowline_core::hex(&random_bytes::<16>()),
         ..AccessClaims::default()
     };
     let token = mint(TokenClass::Access, &claims, key);

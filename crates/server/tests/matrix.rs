@@ -92,7 +92,6 @@ async fn judge_all(fixture: &Fixture<'_>, callers: &dyn Fn(&str) -> bool, places
             wrong.extend(leak(fixture, caller, &row).await);
         }
     }
-    println!("{calls} calls");
     assert!(wrong.is_empty(), "{} of {calls} calls:\n{}", wrong.len(), wrong.join("\n"));
 }
 

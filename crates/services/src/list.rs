@@ -440,11 +440,10 @@ async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, ran
         if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
             return children(tx, table, parent).await;
         }
-        if selection.parent.is_none() {
-            if let Some(scope) = counted_scope(range) {
+        if selection.parent.is_none()
+            && let Some(scope) = counted_scope(range) {
                 return Ok(counters::total(tx, table.name, &scope).await?);
             }
-        }
     }
     let query = Query::count(table, selection, range);
     let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
@@ -491,6 +490,7 @@ pub(crate) fn capability<T>(call: &Authorized<T>, capability: bowline_contract::
 }
 
 /// A time as the wire has it.
+#[expect(clippy::unnecessary_wraps, reason = "times are optional messages on the wire")]
 pub(crate) fn timestamp(micros: Micros) -> Option<prost_types::Timestamp> {
     let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
     Some(prost_types::Timestamp { seconds, nanos: rest as i32 * 1000 })

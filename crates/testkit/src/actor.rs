@@ -177,7 +177,8 @@ impl GrpcError {
 
     /// The detail of this type, if the status carries one.
     pub fn detail<T: prost::Message + prost::Name + Default>(&self) -> Option<T> {
-        let any = self.status.details.iter().find(|any| any.type_url == T::type_url() || any.type_url.ends_with(&T::full_name()))?;
+        let wanted = format!("/{}", T::full_name());
+        let any = self.status.details.iter().find(|any| any.type_url.ends_with(&wanted))?;
         T::decode(any.value.as_slice()).ok()
     }
 }
@@ -193,15 +194,12 @@ fn percent_decoded(text: &[u8]) -> String {
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
         let hex = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match hex.filter(|_| *first == b'%') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = hex.filter(|_| *first == b'%') {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

@@ -21,8 +21,8 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there() {
         let (team, other) = (server.group(&org, "team").await, server.group(&org, "other").await);
         let binder = holder(server, &org, "binder", &team, BINDER).await.actor;
         let friend = server.identity(&org, "friend").await;
-        let small = role(server, &org, "small", &["CAP_REPO_LIST"]).await;
-        let large = role(server, &org, "large", &["CAP_REPO_LIST", "CAP_REPO_DELETE"]).await;
+        let small = role(server, &team, "small", &["CAP_REPO_LIST"]).await;
+        let large = role(server, &team, "large", &["CAP_REPO_LIST", "CAP_REPO_DELETE"]).await;
         let before = inventory(server).await;
         for wide in [server.role("viewer"), server.role("owner"), large.clone()] {
             let body = json!({ "identityUid": friend, "roleUid": wide });

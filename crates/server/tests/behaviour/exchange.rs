@@ -1,1 +1,319 @@
-//! Later.
+//! The token exchange: who gets which token, for how long, and what it says.
+
+use std::time::Duration;
+
+use bowline_authn::capset;
+use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v1::oidc::ExchangeRequest;
+use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
+use bowline_core::Error;
+use bowline_testkit::{RestReply, TestServer};
+use serde_json::{Value, json};
+
+use crate::support::{
+    call, claims_of, done, exchange, execute, machine, number, on_each_engine, role, send, token_of, uid_of,
+};
+
+/// Creates an identity with this relationship.
+async fn assumable(server: &TestServer, org: &str, relationship: Value) -> String {
+    let mut body = relationship;
+    body["name"] = json!("assumable");
+    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
+}
+
+/// Presents a token of the fake issuer with these claims for the identity.
+async fn present(server: &TestServer, identity: &str, subject: &str, audience: &str, claims: Value) -> RestReply {
+    let token = server.idp().token(subject, audience, claims);
+    server.exchange(&token, &[("aud", server.base()), ("identity", identity)]).await
+}
+
+#[tokio::test]
+async fn a_token_lives_an_hour_and_says_whose_it_is() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let robot = machine(server, &org, "robot").await;
+        let small = role(server, &org, "small", &["CAP_REPO_LIST", "CAP_IAM_GROUPS_LIST"]).await;
+        server.bind(&robot.uid, &small, &team).await;
+        server.bind(&robot.uid, &server.role("viewer"), &org).await;
+        let reply = exchange(server, &robot.uid, "robot", &[]).await;
+        let body = reply.json();
+        assert_eq!(body["refreshToken"], "");
+        let claims = claims_of(&token_of(&reply));
+        let now = server.clock().seconds();
+        assert_eq!((claims["iat"].as_i64(), claims["exp"].as_i64()), (Some(now), Some(now + 3600)));
+        assert_eq!((&claims["iss"], &claims["sub"]), (&json!(server.base()), &json!(robot.uid)));
+        let audience = claims["aud"].as_str().or(claims["aud"][0].as_str());
+        assert_eq!(audience, Some(server.base()));
+        assert_eq!((&claims["act"]["iss"], &claims["act"]["sub"]), (&json!(server.idp().issuer()), &json!("robot")));
+        // Groups with a binding of their own, each with its capabilities as bits: repo.list is 58, groups.list 3.
+        let caps = claims["cap"].as_object().expect("the claim");
+        assert_eq!(caps.len(), 2);
+        let words = capset::decode_bits(caps[&team].as_str().expect("bits")).expect("they decode");
+        assert_eq!(words, [(1 << 58) | (1 << 3)]);
+        let who = robot.actor.grpc::<Validate>(()).await.expect("a caller may ask who they are");
+        assert_eq!((who.subject.as_str(), who.issuer.as_str()), (robot.uid.as_str(), server.base()));
+        assert_eq!(who.audience, [server.base()]);
+        let held: Vec<(String, String)> = who
+            .capabilities
+            .iter()
+            .map(|held| {
+                let group = held.group.clone().unwrap_or_default();
+                (group.name, held.role.clone().map_or(held.capabilities.join(","), |role| role.name))
+            })
+            .collect();
+        assert_eq!(held, [("acme".to_owned(), "viewer".to_owned()), ("team".into(), "groups.list,repo.list".into())]);
+        let error = server.anonymous().grpc::<Validate>(()).await.expect_err("nobody");
+        assert_eq!(error.code, 16);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_exchange_is_reached_in_every_published_way() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let robot = machine(server, &org, "robot").await;
+        let upstream = robot.actor.with_token(&server.idp().token("robot", server.base(), Value::Null));
+        let query = format!("aud={}&identity={}", server.base(), robot.uid);
+        let form = [("content-type", "application/x-www-form-urlencoded")];
+        let replies = [
+            send(&upstream, &format!("GET /sts/exchange?{query}"), &[], "").await,
+            send(&upstream, &format!("POST /sts/exchange?{query}"), &[], "").await,
+            send(&upstream, "POST /sts/exchange", &form, &query).await,
+        ];
+        for reply in replies {
+            assert_eq!(claims_of(&token_of(&reply))["sub"], robot.uid.as_str());
+        }
+        let request = ExchangeRequest {
+            aud: vec![server.base().into(), server.server().parts().settings.registry_audience.clone()],
+            identity: robot.uid.clone(),
+            ..ExchangeRequest::default()
+        };
+        let token = upstream.grpc::<Exchange>(request).await.expect("a token").token;
+        assert_eq!(claims_of(&token)["aud"].as_array().map(Vec::len), Some(2));
+        let methods = send(&upstream, "DELETE /sts/exchange", &[], "").await;
+        assert_eq!(methods.status, 405);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn presented_tokens_are_for_us_or_for_whom_the_identity_names() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let issuer = server.idp().issuer();
+        let plain = assumable(server, &org, json!({ "claimMatch": { "issuer": issuer, "subject": "s" } })).await;
+        let exact = json!({ "claimMatch": { "issuer": issuer, "subject": "s", "audience": "mine" } });
+        let exact = assumable(server, &org, exact).await;
+        let pattern = json!({ "claimMatch": { "issuer": issuer, "subject": "s", "audiencePattern": "mine-[0-9]+" } });
+        let pattern = assumable(server, &org, pattern).await;
+        let authority = server.base().trim_start_matches("http://").to_owned();
+        let host = authority.split(':').next().unwrap_or_default().to_owned();
+        let port = format!("{authority}0");
+        for (identity, audience, status) in [
+            (&plain, server.base(), 200),
+            (&plain, &authority, 200),
+            (&plain, &host, 200),
+            (&plain, &format!("{}/", server.base()), 403),
+            (&plain, &port, 403),
+            (&plain, "mine", 403),
+            (&exact, "mine", 200),
+            (&exact, server.base(), 403),
+            (&exact, "Mine", 403),
+            (&pattern, "mine-12", 200),
+            (&pattern, "mine-12x", 403),
+            (&pattern, "x-mine-12", 403),
+        ] {
+            let reply = present(server, identity, "s", audience, Value::Null).await;
+            assert_eq!(reply.status, status, "{audience}: {}", reply.text());
+        }
+        // One audience of several is enough.
+        let several = json!({ "aud": ["other", "mine-7"] });
+        assert_eq!(present(server, &pattern, "s", "", several).await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_configured_claim_must_fit_whole() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let issuer = server.idp().issuer();
+        let identity = assumable(server, &org, json!({ "claimMatch": {
+            "issuer": issuer,
+            "subjectPattern": "repo:acme/.*:ref:main",
+            "claims": { "environment": "production", "run": "7", "protected": "true" },
+            "claimPatterns": { "actor": "[a-z]+" },
+        } }))
+        .await;
+        let subject = "repo:acme/web:ref:main";
+        let good = json!({ "environment": "production", "run": 7, "protected": true, "actor": "octocat" });
+        let reply = present(server, &identity, subject, server.base(), good.clone()).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        for (claim, value) in [
+            ("environment", json!("Production")),
+            ("environment", json!("production ")),
+            ("environment", Value::Null),
+            ("environment", json!(["production"])),
+            ("run", json!(8)),
+            ("protected", json!(false)),
+            ("actor", json!("octocat7")),
+            ("actor", json!({})),
+        ] {
+            let mut claims = good.clone();
+            claims[claim] = value.clone();
+            let reply = present(server, &identity, subject, server.base(), claims).await;
+            assert_eq!(reply.status, 403, "{claim} {value}: {}", reply.text());
+            assert_eq!(reply.json()["message"], format!("invalid \"{claim}\""), "{value}");
+        }
+        for wrong in ["repo:acme/web:ref:main2", "x repo:acme/web:ref:main", "REPO:acme/web:ref:main"] {
+            assert_eq!(present(server, &identity, wrong, server.base(), good.clone()).await.status, 403, "{wrong}");
+        }
+        // Patterns that could name a host that nobody meant, or cannot be compiled, are refused when they are written.
+        let operator = server.operator().await;
+        let path = format!("POST /iam/v2/identities/{org}");
+        for (claims, field) in [
+            (json!({ "issuerPattern": "https://.*", "subject": "s" }), "claimMatch.issuerPattern"),
+            (json!({ "issuerPattern": "https://issuer.example/x", "subject": "s" }), "claimMatch.issuerPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "(" }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "a".repeat(1025) }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "(a{1000}){1000}" }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": "http://example.com", "subject": "s" }), "claimMatch.issuer"),
+            (json!({ "issuer": issuer }), "claimMatch.subject"),
+            (json!({ "issuer": issuer, "subject": "s", "claims": { "iss": "x" } }), "claimMatch.claims.iss"),
+        ] {
+            let reply = call(&operator, &path, json!({ "name": "pattern", "claimMatch": claims })).await;
+            assert_eq!(reply.status, 400, "{claims}: {}", reply.text());
+            let fields = crate::support::Refusal(reply.json()).fields();
+            assert!(fields.iter().any(|found| found == field), "{claims}: {fields:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn static_keys_are_their_own_authority_until_they_end() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let keys = |keys: &str, subject: &str| json!({ "staticKeys": { "issuer": "robots", "subject": subject, "issuerKeys": keys } });
+        let identity = assumable(server, &org, keys(&server.idp().jwks().to_string(), "r")).await;
+        let token = |extra: Value| server.idp().token("r", server.base(), extra);
+        let show = async |identity: &str, token: &str| server.exchange(token, &[("aud", server.base()), ("identity", identity)]).await;
+        let good = token(json!({ "iss": "robots" }));
+        token_of(&show(&identity, &good).await);
+        assert_eq!(server.idp().requests(), 0, "nobody is asked for keys");
+        // Never without its name, whatever the issuer says.
+        assert_eq!(server.exchange(&good, &[("aud", server.base())]).await.status, 403);
+        for wrong in [token(json!({ "iss": "others" })), token(json!({ "iss": "robots", "sub": "x" }))] {
+            assert_eq!(show(&identity, &wrong).await.status, 403);
+        }
+        // The same issuer as a claim match has, but with the keys of that issuer: they are not this identity's.
+        let url = server.idp().issuer();
+        let claims = assumable(server, &org, json!({ "claimMatch": { "issuer": url, "subject": "r" } })).await;
+        token_of(&show(&claims, &token(Value::Null)).await);
+        let other = json!({ "keys": [] }).to_string();
+        let namesake = json!({ "staticKeys": { "issuer": url, "subject": "r", "issuerKeys": other } });
+        let namesake = assumable(server, &org, namesake).await;
+        assert_eq!(show(&namesake, &token(Value::Null)).await.status, 401);
+        // What was stored as given is judged when it is needed.
+        let broken = assumable(server, &org, keys("not keys", "r")).await;
+        let reply = show(&broken, &good).await;
+        assert_eq!(reply.status, 400, "{}", reply.text());
+        assert!(reply.text().contains("issuer_keys"), "{}", reply.text());
+
+        // A token never outlives its identity, and the identity's end stops it at once.
+        server.clock().advance(Duration::from_secs(365 * 24 * 3600 - 600));
+        let fresh = server.idp().token("r", server.base(), json!({ "iss": "robots" }));
+        let issued = token_of(&show(&identity, &fresh).await);
+        assert_eq!(claims_of(&issued)["exp"].as_i64(), Some(server.clock().seconds() + 600));
+        let actor = server.anonymous().with_token(&issued);
+        assert_eq!(call(&actor, "GET /iam/v2/groups", Value::Null).await.status, 200);
+        server.clock().advance(Duration::from_secs(600));
+        assert_eq!(call(&actor, "GET /iam/v2/groups", Value::Null).await.status, 401);
+        let late = server.idp().token("r", server.base(), json!({ "iss": "robots" }));
+        assert_eq!(show(&identity, &late).await.status, 403);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_untargeted_exchange_finds_exactly_one() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let elsewhere = server.organization("globex").await;
+        let issuer = server.idp().issuer();
+        let nobody = "no identity found; pass identity=<uid>";
+        let ask = async |subject: &str| {
+            let token = server.idp().token(subject, server.base(), Value::Null);
+            server.exchange(&token, &[("aud", server.base())]).await
+        };
+        let refusal = async |subject: &str| {
+            let reply = ask(subject).await;
+            (reply.status, reply.json()["message"].as_str().unwrap_or_default().to_owned(), reply.json()["details"].clone())
+        };
+        let pattern = json!({ "claimMatch": { "issuer": issuer, "subjectPattern": "r.*" } });
+        assumable(server, &org, pattern).await;
+        let none = refusal("r1").await;
+        assert_eq!((none.0, none.1.as_str()), (403, nobody), "patterns are never picked");
+        let one = assumable(server, &org, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
+        assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], one.as_str());
+        assumable(server, &elsewhere, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
+        assert_eq!(refusal("r1").await, none, "two are told like none");
+        assert_eq!(refusal("r2").await, none);
+        // A person with that issuer and subject comes before every claim match.
+        let person = "a".repeat(40);
+        let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
+                     relationship_type, relationship, issuer, subject, deactivated, created_at, updated_at)
+                   SELECT $1, '', '', 'person', '', '', '', '', 0, relationship, $2, $3, FALSE, 0, 0
+                   FROM identities WHERE uid = $4";
+        execute(server, sql, &[&person, issuer, "r1", &one]).await;
+        let empty = "UPDATE identities SET relationship = (SELECT capabilities FROM roles WHERE uid = 'none') WHERE uid = $1";
+        let _ = empty;
+        clear_relationship(server, &person).await;
+        assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], person.as_str());
+    })
+    .await;
+}
+
+async fn clear_relationship(server: &TestServer, uid: &str) {
+    let uid = uid.to_owned();
+    let written = server.server().parts().storage.db.write(move |tx| {
+        let uid = uid.clone();
+        Box::pin(async move {
+            let sql = "UPDATE identities SET relationship = $2 WHERE uid = $1";
+            let params = [bowline_store::Value::from(&uid), bowline_store::Value::Bytes(&[])];
+            tx.execute(sql, &params).await.map_err(Error::from)
+        })
+    });
+    written.await.expect("the row is changed");
+}
+
+#[tokio::test]
+async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let robot = machine(server, &org, "robot").await;
+        let operator_sees = async || {
+            let operator = server.operator().await;
+            done(&operator, &format!("GET /iam/v2/identities/{}", robot.uid), Value::Null).await
+        };
+        let first = operator_sees().await;
+        assert_eq!(first["lastSeenTime"], first["createTime"], "until a token is issued: when it was created");
+        server.clock().advance(Duration::from_secs(300));
+        robot.again(server).await;
+        server.server().parts().exchange.flush_last_seen().await;
+        let seen = operator_sees().await["lastSeenTime"].as_str().unwrap_or_default().to_owned();
+        assert!(seen > first["lastSeenTime"].as_str().unwrap_or_default().to_owned(), "{seen}");
+        assert!(seen.ends_with(":00Z"), "{seen}");
+        assert_eq!(operator_sees().await["updateTime"], first["updateTime"], "being seen is no change");
+        let audited = number(server, "SELECT count(*) FROM audit").await;
+        execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&robot.uid]).await;
+        let reply = exchange(server, &robot.uid, "robot", &[]).await;
+        assert_eq!(reply.status, 403, "{}", reply.text());
+        assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited);
+        let service = assumable(server, &org, json!({ "servicePrincipal": "COSIGNED" })).await;
+        assert_eq!(exchange(server, &service, "robot", &[]).await.status, 403);
+    })
+    .await;
+}

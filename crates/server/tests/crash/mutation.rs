@@ -1,6 +1,5 @@
 //! One change that a client asks for, as both transports say it.
 
-use bowline_contract::Method as _;
 use bowline_contract::v2::{iam, registry};
 use http::Method;
 use prost::Message;

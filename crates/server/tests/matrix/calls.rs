@@ -10,7 +10,8 @@ use crate::fixture::{Fixture, Place};
 use crate::table::{Aim, Row};
 
 /// HTTP statuses by gRPC code.
-const STATUSES: &[(i32, u16)] = &[(0, 200), (3, 400), (5, 404), (6, 409), (7, 403), (9, 400), (12, 501), (13, 500), (16, 401)];
+const STATUSES: &[(i32, u16)] =
+    &[(0, 200), (3, 400), (5, 404), (6, 409), (7, 403), (9, 400), (12, 501), (13, 500), (16, 401)];
 
 /// An answer, as far as both transports have it.
 #[derive(Clone, Debug)]
@@ -32,14 +33,16 @@ impl Outcome {
             }
             Err(error) => {
                 assert_eq!((error.code, &error.message), (error.status.code, &error.status.message));
-                Outcome { code: error.code, message: error.message, details: error.status.details.len(), body: String::new() }
+                let details = error.status.details.len();
+                Outcome { code: error.code, message: error.message, details, body: String::new() }
             }
         }
     }
 
     pub(crate) fn of_rest(reply: &RestReply) -> Outcome {
         // A status that does not belong to the code, or no error body, is never what a test expects.
-        let code = Some(reply.code()).filter(|code| STATUSES.contains(&(*code, reply.status))).unwrap_or(-i32::from(reply.status));
+        let belongs = |code: &i32| STATUSES.contains(&(*code, reply.status));
+        let code = Some(reply.code()).filter(belongs).unwrap_or(-i32::from(reply.status));
         let body: Json = serde_json::from_slice(&reply.body).unwrap_or_default();
         Outcome {
             code,
@@ -61,7 +64,7 @@ pub(crate) async fn over_grpc(fixture: &Fixture<'_>, actor: &Actor, row: &Row, p
     let method = method(fixture, row.full_name);
     let payload = payload(fixture, row, place).await;
     let outcome = Outcome::of_grpc(actor.grpc_raw(&method.grpc_path, payload).await);
-    settle(fixture, row, place, outcome)
+    settle(row, place, outcome)
 }
 
 pub(crate) async fn over_rest(fixture: &Fixture<'_>, actor: &Actor, row: &Row, place: &Place) -> Outcome {
@@ -69,7 +72,7 @@ pub(crate) async fn over_rest(fixture: &Fixture<'_>, actor: &Actor, row: &Row, p
     let payload = payload(fixture, row, place).await;
     let request = DynamicMessage::decode(method.input.clone(), payload.as_slice()).expect("an encoded request");
     let binding = method.bindings.first().unwrap_or_else(|| panic!("{} has no binding", row.full_name));
-    settle(fixture, row, place, Outcome::of_rest(&rest(actor, binding, &request).await))
+    settle(row, place, Outcome::of_rest(&rest(actor, binding, &request).await))
 }
 
 /// Sends a message as a binding has it.
@@ -90,9 +93,9 @@ async fn payload(fixture: &Fixture<'_>, row: &Row, place: &Place) -> Vec<u8> {
     (row.build)(&Aim { fixture, place, doomed })
 }
 
-fn settle(fixture: &Fixture<'_>, row: &Row, place: &Place, outcome: Outcome) -> Outcome {
+fn settle(row: &Row, place: &Place, outcome: Outcome) -> Outcome {
     if let Some(kind) = row.takes.filter(|_| outcome.code == 0) {
-        fixture.spend(place, kind);
+        place.spend(kind);
     }
     outcome
 }
@@ -124,7 +127,8 @@ fn rendered(binding: &HttpBinding, request: &DynamicMessage) -> (String, Option<
     let mut query = Vec::new();
     parameters("", &request, &mut query);
     if !query.is_empty() {
-        path += &format!("?{}", query.join("&"));
+        path.push('?');
+        path += &query.join("&");
     }
     (path, body)
 }

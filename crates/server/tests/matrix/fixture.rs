@@ -24,6 +24,9 @@ pub(crate) enum Kind {
 
 pub(crate) const KINDS: [Kind; 5] = [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding];
 
+/// Nobody holds a lock while panicking.
+pub(crate) const UNSHARED: &str = "no other thread";
+
 /// A group, or a UIDP where there is none.
 pub(crate) struct Place {
     pub(crate) name: &'static str,
@@ -66,6 +69,13 @@ pub(crate) struct Fixture<'s> {
     number: AtomicUsize,
 }
 
+impl Place {
+    /// Says that a delete took what was doomed.
+    pub(crate) fn spend(&self, kind: Kind) {
+        self.doomed.lock().expect(UNSHARED).remove(&kind);
+    }
+}
+
 impl<'s> Fixture<'s> {
     pub(crate) async fn new(server: &'s TestServer) -> Fixture<'s> {
         let mut fixture = Fixture {
@@ -98,7 +108,7 @@ impl<'s> Fixture<'s> {
     }
 
     fn note(&self, kind: Kind, uid: String) -> String {
-        self.all.lock().unwrap().entry(kind).or_default().insert(uid.clone());
+        self.all.lock().expect(UNSHARED).entry(kind).or_default().insert(uid.clone());
         uid
     }
 
@@ -122,7 +132,10 @@ impl<'s> Fixture<'s> {
 
     fn nowhere(&self, name: &'static str, above: &str) -> Place {
         let group = format!("{above}/{}", self.segment(16));
-        let below = |kind: Kind| if kind == Kind::Group { group.clone() } else { format!("{group}/{}", self.segment(16)) };
+        let below = |kind: Kind| match kind {
+            Kind::Group => group.clone(),
+            _ => format!("{group}/{}", self.segment(16)),
+        };
         let lasting = KINDS.map(|kind| (kind, below(kind))).into();
         Place { name, group, exists: false, lasting, doomed: Mutex::default() }
     }
@@ -149,7 +162,7 @@ impl<'s> Fixture<'s> {
 
     /// What a delete may take: the same until one took it.
     pub(crate) async fn doomed(&self, place: &Place, kind: Kind) -> String {
-        let known = place.doomed.lock().unwrap().get(&kind).cloned();
+        let known = place.doomed.lock().expect(UNSHARED).get(&kind).cloned();
         if let Some(uid) = known {
             return uid;
         }
@@ -158,13 +171,8 @@ impl<'s> Fixture<'s> {
         } else {
             format!("{}/{}", place.group, self.segment(16))
         };
-        place.doomed.lock().unwrap().insert(kind, uid.clone());
+        place.doomed.lock().expect(UNSHARED).insert(kind, uid.clone());
         uid
-    }
-
-    /// Says that a delete took it.
-    pub(crate) fn spend(&self, place: &Place, kind: Kind) {
-        place.doomed.lock().unwrap().remove(&kind);
     }
 
     /// What a built-in role allows, by name.
@@ -181,7 +189,7 @@ impl<'s> Fixture<'s> {
 
     /// Somebody with a built-in role at a group.
     pub(crate) async fn caller(&self, name: &str, role: &str, group: &str) -> Caller {
-        let (organization, subject) = (group.split('/').next().unwrap(), self.name());
+        let (organization, subject) = (group.split('/').next().expect("a split has a first part"), self.name());
         let identity = self.note(Kind::Identity, self.server.identity(organization, &subject).await);
         self.note(Kind::Binding, self.server.bind(&identity, &self.server.role(role), group).await);
         let actor = self.server.sign_in(name, &subject, &identity).await;
@@ -210,7 +218,8 @@ impl<'s> Fixture<'s> {
         let elsewhere = server.server().parts().settings.registry_audience.clone();
         let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
         let base = ("aud", server.base());
-        let few = ["groups.list", "repo.list", "identity.delete"];
+        // May bind, but not what the bound role gives.
+        let few = ["groups.list", "repo.list", "identity.delete", "role_bindings.create", "role_bindings.update"];
         let narrowed = few.map(|name| ("cap", name)).into_iter().chain([base]).collect::<Vec<_>>();
         let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;

@@ -57,8 +57,11 @@ fn head(roles: &[&str]) -> String {
         let _ = writeln!(text, "# {number:>2} {role}");
     }
     text += "\n";
-    let columns: String = (1..=roles.len()).map(|number| format!("{number:>4}")).collect();
-    let _ = writeln!(text, "{:<WIDTH$}{columns}", "method");
+    let _ = write!(text, "{:<WIDTH$}", "method");
+    for number in 1..=roles.len() {
+        let _ = write!(text, "{number:>4}");
+    }
+    text.push('\n');
     text
 }
 

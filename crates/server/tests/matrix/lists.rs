@@ -7,7 +7,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 use serde_json::Value as Json;
 
 use crate::calls::{self, method};
-use crate::fixture::{Caller, Fixture, Kind, Standing};
+use crate::fixture::{Caller, Fixture, Kind, Standing, UNSHARED};
 use crate::oracle::{holds, needed};
 use crate::table::{Row, table};
 
@@ -35,7 +35,8 @@ async fn one(fixture: &Fixture<'_>, engine: Engine, row: &Row, caller: &Caller) 
         request.set_field_by_name("page_size", Value::I32(200));
     }
     let payload = prost::Message::encode_to_vec(&request);
-    let reply = caller.actor.grpc_raw(&info.grpc_path, payload).await.unwrap_or_else(|error| panic!("{case}: {error:?}"));
+    let reply = caller.actor.grpc_raw(&info.grpc_path, payload).await;
+    let reply = reply.unwrap_or_else(|error| panic!("{case}: {error:?}"));
     let reply = DynamicMessage::decode(info.output.clone(), reply.as_slice()).expect("an encoded answer");
     assert_eq!(uids_of_message(&reply), expected, "{case}, gRPC");
     if let Some(total) = reply.get_field_by_name("total_count") {
@@ -49,12 +50,15 @@ async fn one(fixture: &Fixture<'_>, engine: Engine, row: &Row, caller: &Caller) 
 /// What is somewhere where the caller holds what the method needs; roles that everybody has; and oneself.
 fn visible(fixture: &Fixture<'_>, row: &Row, caller: &Caller) -> BTreeSet<String> {
     let needed = needed(fixture, row.full_name);
-    let all = fixture.all.lock().unwrap();
+    let all = fixture.all.lock().expect(UNSHARED);
     let kind = row.lists.expect("a list");
     let known = all.get(&kind).into_iter().flatten();
     let mut seen: BTreeSet<String> = known.filter(|uid| holds(caller, &needed, uid)).cloned().collect();
     match kind {
-        Kind::Role => seen.extend(fixture.server.server().parts().contract.built_in_roles().iter().map(|role| role.uid.clone())),
+        Kind::Role => {
+            let built_in = fixture.server.server().parts().contract.built_in_roles();
+            seen.extend(built_in.iter().map(|role| role.uid.clone()));
+        }
         Kind::Identity if matches!(caller.standing, Standing::Bound(_)) => {
             seen.insert(caller.actor.identity.clone());
         }
@@ -67,8 +71,8 @@ fn uids_of_message(reply: &DynamicMessage) -> BTreeSet<String> {
     let list = reply.fields().find_map(|(_, value)| value.as_list().map(<[Value]>::to_vec)).unwrap_or_default();
     let uid = |item: &Value| {
         let item = item.as_message().expect("a list of messages");
-        let field = ["uid", "id"].into_iter().find_map(|name| item.descriptor().get_field_by_name(name)).expect("a uid");
-        item.get_field(&field).as_str().expect("a text").to_owned()
+        let field = ["uid", "id"].into_iter().find_map(|name| item.descriptor().get_field_by_name(name));
+        item.get_field(&field.expect("a uid")).as_str().expect("a text").to_owned()
     };
     let uids: BTreeSet<String> = list.iter().map(uid).collect();
     assert_eq!(uids.len(), list.len(), "nothing is listed twice");

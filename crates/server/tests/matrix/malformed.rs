@@ -29,7 +29,9 @@ async fn malformed_scopes_are_told_to_any_authenticated_caller() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (stranger, operator) = (server.stranger().await, server.operator().await);
     let contract = &server.server().parts().contract;
-    let malformed = ["", "nope!", "ABCDEF", "/", "63921b2c44617e3f2603851537be0123af4a57d7/", "63921B2C44617E3F2603851537BE0123AF4A57D7"];
+    let with_slash = "63921b2c44617e3f2603851537be0123af4a57d7/";
+    let in_capitals = "63921B2C44617E3F2603851537BE0123AF4A57D7";
+    let malformed = ["", "nope!", "ABCDEF", "/", with_slash, in_capitals];
     let mut wrong = Vec::new();
     for index in bowline_services::implemented(contract) {
         let info = contract.method(index);
@@ -42,7 +44,8 @@ async fn malformed_scopes_are_told_to_any_authenticated_caller() {
             for (actor, expected) in [(&server.anonymous(), 16), (&stranger, 3), (&operator, 3)] {
                 let outcome = Outcome::of_grpc(actor.grpc_raw(&info.grpc_path, payload.clone()).await);
                 if outcome.code != expected {
-                    wrong.push(format!("{} at {scope:?} by {}: expected {expected}, got {outcome:?}", info.full_name, actor.name));
+                    let case = format!("{} at {scope:?} by {}", info.full_name, actor.name);
+                    wrong.push(format!("{case}: expected {expected}, got {outcome:?}"));
                 }
             }
         }

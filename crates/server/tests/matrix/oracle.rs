@@ -63,8 +63,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     let needed = needed(fixture, row.full_name);
     let held = holds(caller, &needed, &place.group);
     match row.judged {
-        Judged::Caller => OK,
-        Judged::List { refuses: false } => OK,
+        Judged::Caller | Judged::List { refuses: false } => OK,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => if held && !place.exists { NOT_FOUND } else { OK },
         Judged::Place if !held => DENIED,

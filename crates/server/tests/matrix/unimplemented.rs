@@ -28,7 +28,8 @@ async fn unimplemented_methods_still_guard_themselves() {
             let expected = expected(info, actor);
             for (transport, outcome) in both(actor, info, &request).await {
                 if !expected.contains(&outcome.code) {
-                    wrong.push(format!("{} by {}, {transport}: expected {expected:?}, got {outcome:?}", info.full_name, actor.name));
+                    let case = format!("{} by {}, {transport}", info.full_name, actor.name);
+                    wrong.push(format!("{case}: expected {expected:?}, got {outcome:?}"));
                 }
             }
         }

@@ -252,7 +252,7 @@ impl Exchange {
             aud: audiences,
             exp: ends(now, draft.exp, standing.expires_at),
             iat: seconds(now),
-            jti: hex(&call.draw()[..16]),
+            jti: bowline_core::hex(&call.draw()[..16]),
             cap: cap_claim(&standing.grants.direct(usize::MAX), &narrowing),
             narrow: narrowing::to_claim(&narrowing),
             ..draft
@@ -340,15 +340,6 @@ fn seconds(micros: Micros) -> i64 {
     micros.div_euclid(1_000_000)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,6 +381,6 @@ mod tests {
 
     #[test]
     fn hex_has_two_digits_per_byte() {
-        assert_eq!(hex(&[0, 10, 255]), "000aff");
+        assert_eq!(bowline_core::hex(&[0, 10, 255]), "000aff");
     }
 }

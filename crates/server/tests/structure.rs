@@ -1,0 +1,308 @@
+//! The shape of the workspace: which crate may know which, and what no file may hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What each crate may know of ours. A crate without a line here is a failure.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("contract", &["core"]),
+    ("store", &["core"]),
+    ("authn", &["core"]),
+    ("transcode", &["core"]),
+    ("pipeline", &["core", "contract", "store", "authn", "transcode"]),
+    ("services", &["core", "contract", "store", "authn", "pipeline"]),
+    ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
+    (
+        "server",
+        &[
+            "core",
+            "contract",
+            "store",
+            "authn",
+            "transcode",
+            "pipeline",
+            "services",
+            "rpc",
+        ],
+    ),
+    ("testkit", &["core", "contract", "server"]),
+    ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
+];
+
+/// What a crate may know besides in its tests.
+const ARROWS_IN_TESTS: &[(&str, &str)] = &[("server", "testkit")];
+
+/// Crates that no server is made of.
+const TOOLS: &[&str] = &["testkit", "bench"];
+
+const TRANSPORTS: &[&str] = &[
+    "axum",
+    "h2",
+    "http",
+    "http-body",
+    "http-body-util",
+    "hyper",
+    "hyper-util",
+    "reqwest",
+    "tonic",
+    "tower",
+    "tower-service",
+];
+
+const DRIVERS: &[&str] = &[
+    "deadpool",
+    "deadpool-postgres",
+    "diesel",
+    "libsqlite3-sys",
+    "postgres",
+    "r2d2",
+    "rusqlite",
+    "sqlx",
+    "tokio-postgres",
+    "tokio-rusqlite",
+];
+
+/// Source files of more than this many lines need a place in the golden list.
+const LONG: usize = 400;
+const LONG_FILES: &str = "crates/server/tests/golden/long_files.txt";
+
+struct Dependency {
+    krate: String,
+    name: String,
+    in_tests: bool,
+}
+
+#[test]
+fn arrows_between_crates_point_one_way() {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        seen.insert(krate.clone());
+        let Some(name) = name.strip_prefix("bowline-") else {
+            continue;
+        };
+        let may = ARROWS.iter().any(|(from, to)| *from == krate && to.contains(&name));
+        let may_in_tests = in_tests && ARROWS_IN_TESTS.contains(&(krate.as_str(), name));
+        if !may && !may_in_tests {
+            wrong.push(format!("{krate} depends on {name}"));
+        }
+    }
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(krate, _)| *krate).collect();
+    wrong.extend(
+        crates()
+            .iter()
+            .filter(|krate| !known.contains(krate.as_str()))
+            .map(|krate| format!("{krate} has no line in ARROWS")),
+    );
+    assert!(
+        seen.contains("server") && seen.contains("pipeline"),
+        "hardly any crate was read: {seen:?}"
+    );
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn services_know_no_transport_and_store_alone_a_database() {
+    let mut wrong = Vec::new();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        let name = name.as_str();
+        let is_tool = in_tests || TOOLS.contains(&krate.as_str());
+        if krate == "services" && TRANSPORTS.contains(&name) {
+            wrong.push(format!("services depends on {name}, a transport"));
+        }
+        // Tests of any crate but these two make databases of their own.
+        let never = ["services", "rpc"].contains(&krate.as_str());
+        if DRIVERS.contains(&name) && krate != "store" && (never || !is_tool) {
+            wrong.push(format!("{krate} depends on {name}, a database driver"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_server_alone_reads_the_environment() {
+    let mut wrong = Vec::new();
+    let product = |path: &&String| path.contains("/src/") && !is_test(path) && !path.starts_with("crates/server/");
+    let tools: Vec<String> = TOOLS
+        .iter()
+        .flat_map(|tool| [format!("crates/{tool}/"), format!("{tool}/")])
+        .collect();
+    let files = sources();
+    for path in files
+        .iter()
+        .filter(product)
+        .filter(|path| !tools.iter().any(|tool| path.starts_with(tool)))
+    {
+        let text = read(path);
+        if text.contains("env::var") {
+            wrong.push(format!("{path} reads a variable"));
+        }
+        for attribute in ["#[arg(", "#[clap("] {
+            let mut parts = text
+                .split(attribute)
+                .skip(1)
+                .map(|rest| rest.split(")]").next().unwrap_or(rest));
+            if parts.any(|inside| {
+                inside
+                    .split([',', ' ', '\n'])
+                    .any(|word| word == "env" || word.starts_with("env="))
+            }) {
+                wrong.push(format!("{path} has an option that reads a variable"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// An expectation that is not met any more is reported, an allowance stays for ever.
+#[test]
+fn lints_are_expected_and_not_allowed() {
+    let (outer, inner) = (concat!("#[al", "low("), concat!("#![al", "low("));
+    let mut wrong = Vec::new();
+    for path in sources() {
+        let text = read(&path);
+        // At the head of a file of tests, `expect` does not do: not each of them breaks each lint.
+        if text.contains(outer) || (text.contains(inner) && !is_test(&path)) {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "say #[expect(…, reason = …)] in {wrong:#?}");
+}
+
+#[test]
+fn no_file_names_a_place_of_one_machine_or_a_package_registry() {
+    // Lock files say where packages came from, and the check of licences says where they may come from.
+    const MAY: &[&str] = &[
+        "Cargo.lock",
+        "deny.toml",
+        "conformance/go-sdk/go.sum",
+        "conformance/walk/package-lock.json",
+    ];
+    let needles = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("crates", ".io"),
+        concat!("registry", ".npmjs"),
+        concat!("proxy", ".golang"),
+    ];
+    let mut wrong = Vec::new();
+    for path in files() {
+        let bytes = std::fs::read(root().join(&path)).expect("a file of the repository is read");
+        let text = String::from_utf8_lossy(&bytes);
+        for (number, line) in (1..).zip(text.lines()) {
+            let places = &needles[..2];
+            let is_registry = needles[2..].iter().any(|needle| line.contains(needle)) && !MAY.contains(&path.as_str());
+            if is_registry || places.iter().any(|needle| line.contains(needle)) {
+                wrong.push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The list only shrinks: it is not written by `UPDATE_GOLDEN`, and whoever splits a file takes its line out.
+#[test]
+fn long_files_become_fewer() {
+    let golden = read(LONG_FILES);
+    let listed: BTreeSet<&str> = golden
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+        .collect();
+    let files = sources();
+    let long: BTreeMap<&str, usize> = files
+        .iter()
+        .map(|path| (path.as_str(), read(path).lines().count()))
+        .filter(|(_, lines)| *lines > LONG)
+        .collect();
+    let new: Vec<_> = long.iter().filter(|(path, _)| !listed.contains(*path)).collect();
+    assert!(
+        new.is_empty(),
+        "split what has become longer than {LONG} lines: {new:?}"
+    );
+    let short: Vec<_> = listed.iter().filter(|path| !long.contains_key(**path)).collect();
+    assert!(
+        short.is_empty(),
+        "take out of {LONG_FILES} what is not longer than {LONG} lines any more: {short:?}"
+    );
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the crate is in crates/")
+        .to_path_buf()
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command
+        .current_dir(root())
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn packages() -> Vec<Value> {
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let text = output(Command::new(env!("CARGO")).args(arguments));
+    let metadata: Value = serde_json::from_str(&text).expect("JSON");
+    metadata["packages"].as_array().expect("packages").clone()
+}
+
+/// The name without the family's.
+fn short(package: &Value) -> String {
+    let name = package["name"].as_str().expect("a name");
+    name.strip_prefix("bowline-").unwrap_or(name).to_owned()
+}
+
+fn crates() -> Vec<String> {
+    packages().iter().map(short).collect()
+}
+
+/// All declared dependencies of all crates: for the build, its scripts and tests, on every platform.
+fn dependencies() -> Vec<Dependency> {
+    let mut all = Vec::new();
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            all.push(Dependency {
+                krate: short(&package),
+                name: dependency["name"].as_str().expect("a name").to_owned(),
+                in_tests: dependency["kind"] == "dev",
+            });
+        }
+    }
+    all
+}
+
+/// What is in the repository, or would be with the next commit.
+fn files() -> Vec<String> {
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let text = output(Command::new("git").args(arguments));
+    let paths: BTreeSet<&str> = text.split('\0').filter(|path| root().join(path).is_file()).collect();
+    assert!(paths.len() > 100, "hardly any file was found: {paths:?}");
+    paths.into_iter().map(String::from).collect()
+}
+
+fn sources() -> Vec<String> {
+    files()
+        .into_iter()
+        .filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("_tests.rs") || path.ends_with("/tests.rs")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
