@@ -119,6 +119,7 @@ impl Lane {
                 headers.insert(http::header::HOST, host.clone());
                 headers.insert(http::header::AUTHORIZATION, ask.token);
                 headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                sender.ready().await?;
                 let response = sender.send_request(request).await?;
                 let status = response.status();
                 let body = collect(response.into_body()).await?.0;
@@ -132,6 +133,7 @@ impl Lane {
                 headers.insert(http::header::AUTHORIZATION, ask.token);
                 headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
                 headers.insert(http::header::TE, HeaderValue::from_static("trailers"));
+                sender.ready().await?;
                 let response = sender.send_request(request).await?;
                 let early = status(response.headers());
                 let (body, trailers) = collect(response.into_body()).await?;

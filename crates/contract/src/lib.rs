@@ -10,6 +10,7 @@
 
 mod capabilities;
 mod contract;
+mod fields;
 mod method;
 mod options;
 mod print;

@@ -6,6 +6,7 @@
 //! composition root hands in.
 
 mod access_log;
+mod answer;
 mod body;
 mod error_details;
 mod front;

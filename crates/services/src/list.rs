@@ -3,11 +3,16 @@
 //! A resource says once how its table looks ([`Table`]); every list of both versions goes through
 //! [`page`] or [`everything`], and neither compiles without the caller's visible ranges.
 
-use bowline_contract::v1::common::UidpFilter;
-use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect, just_after, merge};
+mod query;
+mod select;
+
+use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, just_after};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value};
+
+use query::Query;
+pub(crate) use select::{select, select_v1};
 
 /// How a resource's table looks to lists. Every table has `uid`, `parent` and `org` columns.
 pub(crate) struct Table {
@@ -70,96 +75,6 @@ pub(crate) struct Listing<T> {
     pub(crate) next_page_token: String,
     pub(crate) total_count: i64,
     pub(crate) skipped: i32,
-}
-
-/// Narrows the visible ranges by a hierarchy filter.
-///
-/// # Errors
-/// INVALID_ARGUMENT for what is no UIDP; PERMISSION_DENIED where the caller may look neither at the
-/// named place nor above nor below it; NOT_FOUND where they may and nothing is there.
-pub(crate) async fn select<'a, T>(
-    tx: &mut ReadTx,
-    call: &Authorized<T>,
-    visible: Vec<UidRange>,
-    filter: Option<&UidpFilter>,
-) -> Result<Selection<'a>> {
-    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
-    let Some(filter) = filter else { return Ok(selection) };
-    for (field, place) in [
-        ("uidp.descendantsOf", &filter.descendants_of),
-        ("uidp.childrenOf", &filter.children_of),
-        ("uidp.ancestorsOf", &filter.ancestors_of),
-    ] {
-        if !place.is_empty() {
-            judge_place(tx, call, field, place).await?;
-        }
-    }
-    narrow(&mut selection, filter);
-    Ok(selection)
-}
-
-/// The same, in the manner of the first version: what cannot be seen, or is no UIDP, is just not there.
-pub(crate) fn select_v1<'a>(visible: Vec<UidRange>, filter: Option<&UidpFilter>, id: &str) -> Selection<'a> {
-    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
-    if let Some(filter) = filter {
-        narrow(&mut selection, filter);
-    }
-    if !id.is_empty() {
-        selection.ranges = intersect(&selection.ranges, &[UidRange::single(id)]);
-    }
-    selection
-}
-
-fn narrow(selection: &mut Selection<'_>, filter: &UidpFilter) {
-    if !filter.descendants_of.is_empty() {
-        selection.ranges = intersect(&selection.ranges, &[UidRange::below(&filter.descendants_of)]);
-    }
-    if !filter.children_of.is_empty() {
-        selection.ranges = intersect(&selection.ranges, &[UidRange::below(&filter.children_of)]);
-        selection.parent = Some(filter.children_of.clone());
-    }
-    if !filter.ancestors_of.is_empty() {
-        let above = Uidp::parse(&filter.ancestors_of).map(|uidp| {
-            uidp.self_and_ancestors().skip(1).map(UidRange::single).collect::<Vec<_>>()
-        });
-        selection.ranges = intersect(&selection.ranges, &merge(above.unwrap_or_default()));
-    }
-    if filter.in_root {
-        match &selection.parent {
-            Some(_) => selection.ranges.clear(),
-            None => selection.parent = Some(String::new()),
-        }
-    }
-    if !filter.ids.is_empty() {
-        let ids = filter.ids.iter().map(|id| UidRange::single(id)).collect();
-        selection.ranges = intersect(&selection.ranges, &merge(ids));
-    }
-}
-
-async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, place: &str) -> Result<()> {
-    if !Uidp::is_valid(place) {
-        return Err(Error::invalid_field(field, bowline_core::UidpError.to_string()));
-    }
-    let needed = call.needed();
-    if !call.grants().sees_around(place, needed) {
-        call.require_all(place, needed)?;
-        // The capability is held there, so nothing but a narrowed scope can have hidden it.
-        return Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"));
-    }
-    if call.grants().allows(place, needed) && !exists(tx, place).await? {
-        return Err(Error::not_found(crate::kinds::GROUP, place));
-    }
-    Ok(())
-}
-
-/// Whether a group or a repository of this UIDP exists.
-async fn exists(tx: &mut ReadTx, uid: &str) -> Result<bool> {
-    for sql in ["SELECT uid FROM groups WHERE uid = $1", "SELECT uid FROM repos WHERE uid = $1"] {
-        if tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// One page, in the manner of the second version.
@@ -371,58 +286,6 @@ fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
 impl Selection<'_> {
     fn is_filtered(&self) -> bool {
         self.parent.is_some() || !self.filters.is_empty()
-    }
-}
-
-/// A statement that is put together from static parts.
-struct Query<'a> {
-    text: String,
-    params: Vec<Value<'a>>,
-}
-
-impl<'a> Query<'a> {
-    fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
-        let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
-        query.conditions(selection, range, by_org);
-        query
-    }
-
-    fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
-        let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
-        query.conditions(selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
-        query
-    }
-
-    fn conditions(&mut self, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
-        let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
-        self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
-        let by_name = selection.filters.iter().any(|filter| filter.column == "name");
-        if let Some(parent) = &selection.parent {
-            let parent = self.param(Value::Text(parent));
-            self.text += &format!(" AND parent = {parent}");
-        } else if by_org || by_name {
-            match range.lower.get(..bowline_core::ROOT_LENGTH) {
-                Some(org) => {
-                    let org = self.param(Value::Text(org));
-                    self.text += &format!(" AND org IN ({org}, '')");
-                }
-                None => self.text += " AND org IN (SELECT uid FROM groups WHERE parent = '' UNION ALL SELECT '')",
-            }
-        }
-        for filter in &selection.filters {
-            let value = self.param(filter.value);
-            self.text += &format!(" AND {} = {value}", filter.column);
-        }
-    }
-
-    fn param(&mut self, value: Value<'a>) -> String {
-        self.params.push(value);
-        format!("${}", self.params.len())
-    }
-
-    fn limit(&mut self, limit: i64, offset: i64) {
-        let (limit, offset) = (self.param(Value::Int(limit)), self.param(Value::Int(offset)));
-        self.text += &format!(" LIMIT {limit} OFFSET {offset}");
     }
 }
 

@@ -212,7 +212,9 @@ async fn static_keys_are_their_own_authority_until_they_end() {
         let url = server.idp().issuer();
         let claims = assumable(server, &org, json!({ "claimMatch": { "issuer": url, "subject": "r" } })).await;
         token_of(&show(&claims, &token(Value::Null)).await);
-        let other = json!({ "keys": [] }).to_string();
+        server.idp().rotate();
+        let other = server.idp().jwks().to_string();
+        server.idp().rotate();
         let namesake = json!({ "staticKeys": { "issuer": url, "subject": "r", "issuerKeys": other } });
         let namesake = assumable(server, &org, namesake).await;
         assert_eq!(show(&namesake, &token(Value::Null)).await.status, 401);
@@ -268,8 +270,6 @@ async fn an_untargeted_exchange_finds_exactly_one() {
                    SELECT $1, '', '', 'person', '', '', '', '', 0, relationship, $2, $3, FALSE, 0, 0
                    FROM identities WHERE uid = $4";
         execute(server, sql, &[&person, issuer, "r1", &one]).await;
-        let empty = "UPDATE identities SET relationship = (SELECT capabilities FROM roles WHERE uid = 'none') WHERE uid = $1";
-        let _ = empty;
         clear_relationship(server, &person).await;
         assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], person.as_str());
     })
@@ -312,7 +312,7 @@ async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out() {
         let reply = exchange(server, &robot.uid, "robot", &[]).await;
         assert_eq!(reply.status, 403, "{}", reply.text());
         assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited);
-        let service = assumable(server, &org, json!({ "servicePrincipal": "COSIGNED" })).await;
+        let service = assumable(server, &org, json!({ "servicePrincipal": "SERVICE_PRINCIPAL_COSIGNED" })).await;
         assert_eq!(exchange(server, &service, "robot", &[]).await.status, 403);
     })
     .await;

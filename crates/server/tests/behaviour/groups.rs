@@ -181,7 +181,7 @@ async fn who_creates_an_organization_is_a_setting() {
 }
 
 /// The option's type is private to the command line, so that it is set as a configuration file sets it.
-fn with_organizations_for_anyone(options: &Options) -> Options {
+pub(crate) fn with_organizations_for_anyone(options: &Options) -> Options {
     let file = tempfile::NamedTempFile::new().expect("a scratch file");
     std::fs::write(file.path(), "organizations = \"anyone\"\n").expect("the file is written");
     let read: Result<Options, StartError> = Options { config: Some(file.path().into()), ..options.clone() }.with_file();

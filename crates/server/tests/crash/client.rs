@@ -72,6 +72,7 @@ impl Client {
         let request = self.request(request_id).method(verb).uri(path);
         let request = request.header("content-type", "application/json").body(Full::new(body.into())).ok()?;
         let Connection::Rest(sender) = &mut self.connection else { return None };
+        sender.ready().await.ok()?;
         let response = sender.send_request(request).await.ok()?;
         let status = response.status();
         let body = response.into_body().collect().await.ok()?.to_bytes();
@@ -88,6 +89,7 @@ impl Client {
         let request = self.request(request_id).method("POST").uri(uri).header("te", "trailers");
         let request = request.header("content-type", "application/grpc").body(Full::new(frame(&message))).ok()?;
         let Connection::Grpc(sender) = &mut self.connection else { return None };
+        sender.ready().await.ok()?;
         let response = sender.send_request(request).await.ok()?;
         let headers = response.headers().clone();
         let collected = response.into_body().collect().await.ok()?;

@@ -1,0 +1,180 @@
+//! Answers and errors as HTTP responses with JSON.
+
+use bowline_contract::{ApiVersion, MethodInfo};
+use bowline_core::{Code, Error, Reason};
+use bowline_transcode::{JsonOptions, push_json_string};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderMap, Response, StatusCode};
+use prost_reflect::FieldDescriptor;
+
+use crate::body::ReplyBody;
+use crate::error_details::status_of;
+use crate::front::Front;
+use crate::rest::message_id;
+
+/// Which names the members of the answer have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// JSON names; paging members in both spellings.
+    Both,
+    /// JSON names only.
+    Json,
+    /// Proto names only.
+    Proto,
+}
+
+impl Names {
+    pub(crate) fn of(query: &str, headers: &HeaderMap) -> Names {
+        let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto3")) {
+            return Names::Json;
+        }
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto")) {
+            return Names::Proto;
+        }
+        let camel = ["pageSize=", "pageToken=", "orderBy="];
+        let is_camel = query.split('&').any(|part| camel.iter().any(|name| part.starts_with(name)));
+        if is_camel { Names::Json } else { Names::Both }
+    }
+}
+
+/// A success.
+pub(crate) fn success(front: &Front, method: &MethodInfo, payload: &[u8], names: Names, request_id: &str) -> Response<ReplyBody> {
+    if method.output.full_name() == "google.protobuf.Empty" {
+        let body: &'static [u8] = if method.version == ApiVersion::V2 { b"" } else { b"{}" };
+        let mut response = Response::new(ReplyBody::from(Bytes::from_static(body)));
+        if !body.is_empty() {
+            response.headers_mut().insert(CONTENT_TYPE, JSON);
+        }
+        return response;
+    }
+    let mut json = Vec::with_capacity(payload.len() * 2 + 64);
+    let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
+    let written = message_id(front, method.output.full_name()).and_then(|id| {
+        front.tables().to_json(id, payload, &options, &mut json).map_err(|error| Error::internal(error.to_string()))
+    });
+    if let Err(error) = written {
+        return failure(front, &error, Some(method), request_id);
+    }
+    if let Some(paging) = Paging::of(method) {
+        paging.finish(&mut json, payload, names);
+    }
+    let mut response = Response::new(ReplyBody::from(json));
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// The content type of every answer.
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The paging members of a list answer of the second version.
+struct Paging {
+    token: FieldDescriptor,
+    total: FieldDescriptor,
+}
+
+impl Paging {
+    fn of(method: &MethodInfo) -> Option<Paging> {
+        if method.version != ApiVersion::V2 {
+            return None;
+        }
+        let token = method.output.get_field_by_name("next_page_token")?;
+        let total = method.output.get_field_by_name("total_count")?;
+        Some(Paging { token, total })
+    }
+
+    /// Takes the empty token of the last page out, and adds the second spelling of the paging members.
+    fn finish(&self, json: &mut Vec<u8>, payload: &[u8], names: Names) {
+        let (token, total) = self.read(payload);
+        if token.is_empty() {
+            let name = if names == Names::Proto { self.token.name() } else { self.token.json_name() };
+            remove_last(json, format!("\"{name}\":\"\",").as_bytes());
+        }
+        if names != Names::Both || json.pop() != Some(b'}') {
+            return;
+        }
+        if !token.is_empty() {
+            json.extend(b",\"next_page_token\":");
+            push_json_string(json, &token);
+        }
+        json.extend(format!(",\"total_count\":{total}}}").bytes());
+    }
+
+    /// The two members, from the wire: they are scalars of the answer itself.
+    fn read(&self, payload: &[u8]) -> (String, i64) {
+        let (mut token, mut total) = (String::new(), 0);
+        let mut rest = payload;
+        while let Ok((number, wire_type)) = prost::encoding::decode_key(&mut rest) {
+            let context = prost::encoding::DecodeContext::default();
+            let step = if number == self.token.number() {
+                prost::encoding::string::merge(wire_type, &mut token, &mut rest, context)
+            } else if number == self.total.number() {
+                prost::encoding::int64::merge(wire_type, &mut total, &mut rest, context)
+            } else {
+                prost::encoding::skip_field(wire_type, number, &mut rest, context)
+            };
+            if step.is_err() {
+                break;
+            }
+        }
+        (token, total)
+    }
+}
+
+/// Removes the last occurrence: paging members come after the items, so the last is never an item's own.
+fn remove_last(json: &mut Vec<u8>, needle: &[u8]) {
+    if let Some(at) = json.windows(needle.len()).rposition(|window| window == needle) {
+        json.drain(at..at + needle.len());
+    }
+}
+
+/// An error as JSON.
+pub(crate) fn failure(front: &Front, error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Response<ReplyBody> {
+    let status = status_of(error, method, request_id);
+    let mut json = format!("{{\"code\":{},\"message\":", status.code).into_bytes();
+    push_json_string(&mut json, &status.message);
+    json.extend(b",\"details\":[");
+    let options = JsonOptions { proto_names: false, emit_defaults: false };
+    for (i, detail) in status.details.iter().enumerate() {
+        if i > 0 {
+            json.push(b',');
+        }
+        let any = front.tables().message("google.protobuf.Any");
+        let wire = prost::Message::encode_to_vec(detail);
+        if any.is_none_or(|any| front.tables().to_json(any, &wire, &options, &mut json).is_err()) {
+            json.extend(b"{}");
+        }
+    }
+    json.extend(b"]}");
+    let mut response = Response::new(ReplyBody::from(json));
+    *response.status_mut() = http_status(error);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    if error.code() == Code::Unauthenticated {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(delay) = error.retry_after() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+    }
+    response
+}
+
+fn http_status(error: &Error) -> StatusCode {
+    if error.reason() == Reason::RequestTooLarge {
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    }
+    StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_occurrence_goes() {
+        let mut json = b"{\"a\":\"\",\"b\":1,\"a\":\"\",}".to_vec();
+        remove_last(&mut json, b"\"a\":\"\",");
+        assert_eq!(json, b"{\"a\":\"\",\"b\":1,}");
+    }
+}

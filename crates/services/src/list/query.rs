@@ -1,0 +1,58 @@
+//! Statements of lists.
+
+use bowline_core::UidRange;
+use bowline_store::Value;
+
+use super::{Selection, Table};
+
+/// A statement that is put together from static parts.
+pub(super) struct Query<'a> {
+    pub(super) text: String,
+    pub(super) params: Vec<Value<'a>>,
+}
+
+impl<'a> Query<'a> {
+    pub(super) fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
+        let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
+        query.conditions(selection, range, by_org);
+        query
+    }
+
+    pub(super) fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
+        let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
+        query.conditions(selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
+        query
+    }
+
+    fn conditions(&mut self, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
+        let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
+        self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
+        let by_name = selection.filters.iter().any(|filter| filter.column == "name");
+        if let Some(parent) = &selection.parent {
+            let parent = self.param(Value::Text(parent));
+            self.text += &format!(" AND parent = {parent}");
+        } else if by_org || by_name {
+            match range.lower.get(..bowline_core::ROOT_LENGTH) {
+                Some(org) => {
+                    let org = self.param(Value::Text(org));
+                    self.text += &format!(" AND org IN ({org}, '')");
+                }
+                None => self.text += " AND org IN (SELECT uid FROM groups WHERE parent = '' UNION ALL SELECT '')",
+            }
+        }
+        for filter in &selection.filters {
+            let value = self.param(filter.value);
+            self.text += &format!(" AND {} = {value}", filter.column);
+        }
+    }
+
+    pub(super) fn param(&mut self, value: Value<'a>) -> String {
+        self.params.push(value);
+        format!("${}", self.params.len())
+    }
+
+    pub(super) fn limit(&mut self, limit: i64, offset: i64) {
+        let (limit, offset) = (self.param(Value::Int(limit)), self.param(Value::Int(offset)));
+        self.text += &format!(" LIMIT {limit} OFFSET {offset}");
+    }
+}
