@@ -23,9 +23,16 @@ const DECISIONS: u64 = 200_000;
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let contract = Contract::load();
-    let viewer = contract.built_in_roles().iter().find(|role| role.name == "viewer").ok_or("no viewer")?;
+    let viewer = contract
+        .built_in_roles()
+        .iter()
+        .find(|role| role.name == "viewer")
+        .ok_or("no viewer")?;
     let (role, held) = (viewer.uid.clone(), viewer.capabilities);
-    let needed = contract.capabilities().by_name("repo.list").map(|facts| CapabilitySet::of_bit(facts.bit));
+    let needed = contract
+        .capabilities()
+        .by_name("repo.list")
+        .map(|facts| CapabilitySet::of_bit(facts.bit));
     let needed = needed.ok_or("no capability repo.list")?;
     let groups: Vec<Uidp> = groups();
 
@@ -34,7 +41,12 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     let sample = time(|n| {
         black_box(grants.allows(black_box(pick(&groups, n).as_str()), &needed));
     });
-    table.row("decision, 100,000 bindings of one caller, p50", Unit::Microseconds, Target::AtMost(2.0), sample.microseconds(0.5));
+    table.row(
+        "decision, 100,000 bindings of one caller, p50",
+        Unit::Microseconds,
+        Target::AtMost(2.0),
+        sample.microseconds(0.5),
+    );
     table.note(&format!("p99 {:.2} us", sample.microseconds(0.99)));
 
     std::fs::create_dir_all(&environment.cache)?;
@@ -61,8 +73,16 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
         nanoseconds.push(started.elapsed().as_nanos() as u64);
     }
     let sample = Sample::new(nanoseconds);
-    table.row("  with reading the revision on SQLite, p50", Unit::Microseconds, Target::AtMost(8.0), sample.microseconds(0.5));
-    table.note(&format!("p99 {:.2} us; 1,000 callers with 100 of the 100,000 bindings each", sample.microseconds(0.99)));
+    table.row(
+        "  with reading the revision on SQLite, p50",
+        Unit::Microseconds,
+        Target::AtMost(8.0),
+        sample.microseconds(0.5),
+    );
+    table.note(&format!(
+        "p99 {:.2} us; 1,000 callers with 100 of the 100,000 bindings each",
+        sample.microseconds(0.99)
+    ));
     db.close().await;
     Ok(())
 }

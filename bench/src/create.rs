@@ -38,7 +38,13 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     measured
 }
 
-async fn measure(environment: &Environment, table: &mut Table, server: &Server, engine: &str, least: f64) -> Outcome<()> {
+async fn measure(
+    environment: &Environment,
+    table: &mut Table,
+    server: &Server,
+    engine: &str,
+    least: f64,
+) -> Outcome<()> {
     let issuer = Issuer::start().await?;
     let mut world = World::prepare(server, &issuer, None).await?;
     let mut groups = Vec::new();
@@ -71,6 +77,10 @@ fn creations(groups: Vec<String>, token: &str) -> Outcome<Asks> {
         let body = json!({
             "name": format!("repository-{n}"), "bundles": ["base", "fips"], "activeTags": ["latest", "1.27"],
         });
-        Ask { path: format!("/registry/v2/repos/{group}"), body: body.to_string().into(), ..sample.clone() }
+        Ask {
+            path: format!("/registry/v2/repos/{group}"),
+            body: body.to_string().into(),
+            ..sample.clone()
+        }
     }))
 }

@@ -34,7 +34,12 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     }
     let rate = median(rates);
     let bare = bare_rate(environment, SHAPE, &json, asks).await?;
-    table.row("exchanges of RS256 tokens, SQLite, 32 connections", Unit::PerSecond, Target::AtLeast(4000.0), rate);
+    table.row(
+        "exchanges of RS256 tokens, SQLite, 32 connections",
+        Unit::PerSecond,
+        Target::AtLeast(4000.0),
+        rate,
+    );
     table.note(&format!("bare echo {bare:.0}/s, share {:.1} %", rate / bare * 100.0));
     let sample = load.latency(rate / 2.0, environment.measured).await?;
     table.note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));

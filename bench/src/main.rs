@@ -29,11 +29,23 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 7] = ["footprint", "transcode", "authorize", "get", "list", "exchange", "create"];
+const LINES: [&str; 7] = [
+    "footprint",
+    "transcode",
+    "authorize",
+    "get",
+    "list",
+    "exchange",
+    "create",
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return failed(&error.into()),
     };

@@ -54,7 +54,10 @@ impl Table {
              (no access log lines); {:?} measured after {:?} of warm-up\n",
             environment.measured, environment.warm_up
         ));
-        say(&format!("{:<66} {:>12} {:>14}  verdict\n", "line", "target", "measured"));
+        say(&format!(
+            "{:<66} {:>12} {:>14}  verdict\n",
+            "line", "target", "measured"
+        ));
         Ok(Table { missed: 0 })
     }
 
@@ -65,7 +68,10 @@ impl Table {
             Target::AtMost(most) => (format!("<= {}", unit.show(most)), verdict(value <= most)),
         };
         self.missed += u32::from(verdict == "MISSED");
-        say(&format!("{line:<66} {target:>12} {:>14}  {verdict}\n", unit.show(value)));
+        say(&format!(
+            "{line:<66} {target:>12} {:>14}  {verdict}\n",
+            unit.show(value)
+        ));
     }
 
     pub(crate) fn note(&mut self, text: &str) {

@@ -59,10 +59,7 @@ pub fn decode_bits(text: &str) -> Result<Vec<u64>, CapsetError> {
 
 /// The words behind a JSON claim: the text form, or the legacy array of enum numbers, whose bits `number_to_bit`
 /// knows. Unknown numbers are ignored.
-pub fn decode_claim(
-    claim: &Value,
-    number_to_bit: impl Fn(u32) -> Option<u32>,
-) -> Result<Vec<u64>, CapsetError> {
+pub fn decode_claim(claim: &Value, number_to_bit: impl Fn(u32) -> Option<u32>) -> Result<Vec<u64>, CapsetError> {
     let numbers = match claim {
         Value::String(text) => return decode_bits(text),
         Value::Array(numbers) => numbers,
@@ -135,23 +132,11 @@ mod tests {
         let bit = |n: u32| (n < 1000).then_some(n / 10);
         assert_eq!(decode_claim(&json!([10, 700, 4000]), bit).unwrap(), [2, 64]);
         assert_eq!(decode_claim(&json!([]), bit).unwrap(), Vec::<u64>::new());
-        assert_eq!(
-            decode_claim(&json!("AAAAAAAAAAEAAAAAAAAAAQ=="), bit).unwrap(),
-            [1]
-        );
-        for bad in [
-            json!({}),
-            json!(null),
-            json!(["1"]),
-            json!([-1]),
-            json!([1.5]),
-        ] {
+        assert_eq!(decode_claim(&json!("AAAAAAAAAAEAAAAAAAAAAQ=="), bit).unwrap(), [1]);
+        for bad in [json!({}), json!(null), json!(["1"]), json!([-1]), json!([1.5])] {
             assert!(decode_claim(&bad, bit).is_err(), "{bad}");
         }
-        assert_eq!(
-            decode_claim(&json!([u64::MAX]), bit).unwrap(),
-            Vec::<u64>::new()
-        );
+        assert_eq!(decode_claim(&json!([u64::MAX]), bit).unwrap(), Vec::<u64>::new());
     }
 
     proptest! {

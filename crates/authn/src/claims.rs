@@ -152,19 +152,15 @@ pub fn verify_own(
     if presented.issuer != issuer {
         return Err(TokenError::Issuer);
     }
-    if !presented
-        .audiences
-        .iter()
-        .any(|a| audiences.contains(&a.as_str()))
-    {
+    if !presented.audiences.iter().any(|a| audiences.contains(&a.as_str())) {
         return Err(TokenError::Audience);
     }
     if now >= presented.expiry {
         return Err(TokenError::Expired);
     }
     check_times(&presented, now, LEEWAY)?;
-    let claims: AccessClaims = serde_json::from_value(Value::Object(presented.claims))
-        .map_err(|_| TokenError::Malformed)?;
+    let claims: AccessClaims =
+        serde_json::from_value(Value::Object(presented.claims)).map_err(|_| TokenError::Malformed)?;
     if class == TokenClass::Access && claims.exp.saturating_sub(claims.iat) > MAX_ACCESS_LIFETIME {
         return Err(TokenError::Lifetime);
     }

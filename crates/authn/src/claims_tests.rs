@@ -15,11 +15,7 @@ fn claims() -> AccessClaims {
         exp: 5600,
         iat: 2000,
         jti: "one".into(),
-        cap: [(
-            "group".to_owned(),
-            "AAAAAAAAAHxEQgBAgIBESAiIGDBAiqlk".to_owned(),
-        )]
-        .into(),
+        cap: [("group".to_owned(), "AAAAAAAAAHxEQgBAgIBESAiIGDBAiqlk".to_owned())].into(),
         ..Default::default()
     }
 }
@@ -68,12 +64,8 @@ fn minted_tokens_come_back_and_others_can_verify_them() {
             rules.validate_exp = false;
             rules.set_audience(&["https://api.example.test"]);
             rules.set_issuer(&[ISSUER]);
-            let other = jsonwebtoken::decode::<AccessClaims>(
-                &token,
-                &DecodingKey::from_jwk(&jwk).unwrap(),
-                &rules,
-            )
-            .unwrap();
+            let other =
+                jsonwebtoken::decode::<AccessClaims>(&token, &DecodingKey::from_jwk(&jwk).unwrap(), &rules).unwrap();
             assert_eq!(other.claims, claims);
             assert_eq!(
                 (other.header.typ.as_deref(), other.header.kid.as_deref()),
@@ -87,22 +79,14 @@ fn minted_tokens_come_back_and_others_can_verify_them() {
 fn one_audience_is_a_string_and_empty_members_are_left_out() {
     let one = json!(claims());
     assert_eq!(one["aud"], "https://api.example.test");
-    let names: Vec<&str> = one
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
+    let names: Vec<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["aud", "cap", "exp", "iat", "iss", "jti", "sub"]);
     let many = json!(AccessClaims {
         aud: vec!["a".into(), "b".into()],
         ..claims()
     });
     assert_eq!(many["aud"], json!(["a", "b"]));
-    assert_eq!(
-        serde_json::from_value::<AccessClaims>(many).unwrap().aud,
-        ["a", "b"]
-    );
+    assert_eq!(serde_json::from_value::<AccessClaims>(many).unwrap().aud, ["a", "b"]);
 }
 
 #[test]
@@ -123,10 +107,7 @@ fn a_door_requires_class_issuer_audience_and_time() {
     for (minted, asked) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
         let classes = [TokenClass::Access, TokenClass::Id, TokenClass::Webhook];
         let token = mint(classes[minted], &claims(), key);
-        assert_eq!(
-            judge(&token, classes[asked], ISSUER, api, 2000),
-            Err("class")
-        );
+        assert_eq!(judge(&token, classes[asked], ISSUER, api, 2000), Err("class"));
         assert_eq!(judge(&token, classes[minted], ISSUER, api, 2000), Ok(()));
     }
     for issuer in [
@@ -135,11 +116,7 @@ fn a_door_requires_class_issuer_audience_and_time() {
         "http://auth.example.test",
         "",
     ] {
-        assert_eq!(
-            judge(&good, access, issuer, api, 2000),
-            Err("issuer"),
-            "{issuer}"
-        );
+        assert_eq!(judge(&good, access, issuer, api, 2000), Err("issuer"), "{issuer}");
     }
     for audience in [
         "https://api.example.test/",
@@ -168,15 +145,9 @@ fn a_door_requires_class_issuer_audience_and_time() {
     assert_eq!(judge(&good, access, ISSUER, api, 5599), Ok(()));
     assert_eq!(judge(&good, access, ISSUER, api, 5600), Err("expired"));
     assert_eq!(judge(&good, access, ISSUER, api, 1940), Ok(()));
-    assert_eq!(
-        judge(&good, access, ISSUER, api, 1939),
-        Err("not_yet_valid")
-    );
+    assert_eq!(judge(&good, access, ISSUER, api, 1939), Err("not_yet_valid"));
 
-    let long = AccessClaims {
-        exp: 5601,
-        ..claims()
-    };
+    let long = AccessClaims { exp: 5601, ..claims() };
     assert_eq!(
         judge(&mint(access, &long, key), access, ISSUER, api, 2000),
         Err("lifetime")
@@ -217,10 +188,7 @@ fn keys_of_others_and_of_earlier_times_do_not_count() {
         B64.encode(header.to_string()),
         B64.encode(json!(claims()).to_string())
     );
-    let forged = format!(
-        "{message}.{}",
-        B64.encode(stranger.sign(message.as_bytes()))
-    );
+    let forged = format!("{message}.{}", B64.encode(stranger.sign(message.as_bytes())));
     let refused = verify_own(
         &forged,
         TokenClass::Access,
@@ -264,15 +232,7 @@ fn keys_of_others_and_of_earlier_times_do_not_count() {
     ours.rotate(stranger, 2000);
     for now in [2600, 6198] {
         assert!(
-            verify_own(
-                &old,
-                TokenClass::Access,
-                &ours.verification_keys(now),
-                ISSUER,
-                api,
-                now
-            )
-            .is_ok(),
+            verify_own(&old, TokenClass::Access, &ours.verification_keys(now), ISSUER, api, now).is_ok(),
             "{now}"
         );
     }

@@ -174,12 +174,7 @@ impl IssuerKeys {
 
     /// The issuer's keys, among them one with that id when one is named. Fetches at most once at a time per issuer;
     /// an id that is not in the kept keys leads to one refresh at most every 30 seconds.
-    pub async fn keys_for(
-        &self,
-        issuer: &str,
-        kid: Option<&str>,
-        now: i64,
-    ) -> Result<Arc<Jwks>, KeysError> {
+    pub async fn keys_for(&self, issuer: &str, kid: Option<&str>, now: i64) -> Result<Arc<Jwks>, KeysError> {
         let url = discovery_url(issuer)?;
         let entry = self.entry(issuer);
         for may_fetch in [false, true] {
@@ -240,9 +235,7 @@ impl IssuerKeys {
             cache.issuers.remove(&oldest);
         }
         let entry = Arc::<Issuer>::default();
-        cache
-            .issuers
-            .insert(issuer.to_owned(), (Arc::clone(&entry), clock));
+        cache.issuers.insert(issuer.to_owned(), (Arc::clone(&entry), clock));
         entry
     }
 

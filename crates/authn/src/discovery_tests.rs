@@ -37,11 +37,7 @@ async fn issuer(more: Arc<AtomicBool>) -> (TestServer, Vec<String>) {
     let kids = keys.iter().map(|k| k.kid().to_owned()).collect();
     let server = TestServer::start(move |own, path| match path {
         DOCUMENT => document(own),
-        "/keys" => Reply::Json(keys_of(if more.load(Ordering::SeqCst) {
-            &keys
-        } else {
-            &keys[..1]
-        })),
+        "/keys" => Reply::Json(keys_of(if more.load(Ordering::SeqCst) { &keys } else { &keys[..1] })),
         _ => Reply::status(404, ""),
     })
     .await;
@@ -53,10 +49,7 @@ async fn keys_are_kept_for_ten_minutes() {
     let (server, kids) = issuer(Arc::default()).await;
     let cache = cache();
     for now in [1000, 1001, 1599] {
-        let keys = cache
-            .keys_for(&server.url, Some(&kids[0]), now)
-            .await
-            .unwrap();
+        let keys = cache.keys_for(&server.url, Some(&kids[0]), now).await.unwrap();
         assert!(keys.has_kid(&kids[0]));
         assert!(cache.keys_for(&server.url, None, now).await.is_ok());
     }
@@ -74,17 +67,8 @@ async fn an_unknown_key_id_refreshes_once_in_thirty_seconds() {
     let (server, kids) = issuer(Arc::clone(&more)).await;
     let cache = cache();
     let unknown = Err(KeysError::Token(TokenError::UnknownKid));
-    let ask = async |kid: &str, now| {
-        cache
-            .keys_for(&server.url, Some(kid), now)
-            .await
-            .map(|_| ())
-    };
-    assert_eq!(
-        ask("nobody", 1000).await,
-        unknown,
-        "fetched for this very question"
-    );
+    let ask = async |kid: &str, now| cache.keys_for(&server.url, Some(kid), now).await.map(|_| ());
+    assert_eq!(ask("nobody", 1000).await, unknown, "fetched for this very question");
     assert_eq!(server.hits().len(), 2);
     assert_eq!(ask("nobody", 1001).await, unknown);
     assert_eq!(server.hits().len(), 4, "the one refresh");
@@ -92,18 +76,10 @@ async fn an_unknown_key_id_refreshes_once_in_thirty_seconds() {
         assert_eq!(ask(&format!("nobody{now}"), now).await, unknown);
     }
     assert_eq!(server.hits().len(), 4);
-    assert_eq!(
-        ask(&kids[0], 1010).await,
-        Ok(()),
-        "known ones are not concerned"
-    );
+    assert_eq!(ask(&kids[0], 1010).await, Ok(()), "known ones are not concerned");
     more.store(true, Ordering::SeqCst);
     assert_eq!(ask(&kids[1], 1030).await, unknown, "not yet");
-    assert_eq!(
-        ask(&kids[1], 1031).await,
-        Ok(()),
-        "the rotated key is found"
-    );
+    assert_eq!(ask(&kids[1], 1031).await, Ok(()), "the rotated key is found");
     assert_eq!(server.hits().len(), 6);
 }
 
@@ -112,15 +88,9 @@ async fn a_rotated_key_is_found_at_once() {
     let more = Arc::new(AtomicBool::new(false));
     let (server, kids) = issuer(Arc::clone(&more)).await;
     let cache = cache();
-    cache
-        .keys_for(&server.url, Some(&kids[0]), 1000)
-        .await
-        .unwrap();
+    cache.keys_for(&server.url, Some(&kids[0]), 1000).await.unwrap();
     more.store(true, Ordering::SeqCst);
-    cache
-        .keys_for(&server.url, Some(&kids[1]), 1001)
-        .await
-        .unwrap();
+    cache.keys_for(&server.url, Some(&kids[1]), 1001).await.unwrap();
 }
 
 #[tokio::test]
@@ -128,11 +98,7 @@ async fn many_questions_at_once_are_one_fetch() {
     let (server, kids) = issuer(Arc::default()).await;
     let cache = cache();
     let all = (0..50).map(|n| {
-        let kid = if n % 2 == 0 {
-            Some(kids[0].as_str())
-        } else {
-            None
-        };
+        let kid = if n % 2 == 0 { Some(kids[0].as_str()) } else { None };
         cache.keys_for(&server.url, kid, 1000)
     });
     for got in futures_util::future::join_all(all).await {
@@ -168,10 +134,7 @@ async fn a_failure_is_kept_for_ten_seconds() {
     for got in futures_util::future::join_all(all).await {
         assert_eq!(got.unwrap_err(), failed);
     }
-    assert_eq!(
-        cache.keys_for(&server.url, None, 1009).await.unwrap_err(),
-        failed
-    );
+    assert_eq!(cache.keys_for(&server.url, None, 1009).await.unwrap_err(), failed);
     assert!(failed.is_temporary());
     assert_eq!(server.hits().len(), 1);
     assert!(cache.keys_for(&server.url, None, 1010).await.is_ok());
@@ -193,10 +156,7 @@ async fn kept_keys_survive_a_failed_refresh() {
     cache.keys_for(&server.url, None, 1000).await.unwrap();
     down.store(true, Ordering::SeqCst);
     assert_eq!(
-        cache
-            .keys_for(&server.url, Some("new"), 1001)
-            .await
-            .unwrap_err(),
+        cache.keys_for(&server.url, Some("new"), 1001).await.unwrap_err(),
         KeysError::Fetch(FetchError::Status(500))
     );
     assert!(cache.keys_for(&server.url, Some(&kid), 1002).await.is_ok());
@@ -220,12 +180,8 @@ async fn bad_issuers_are_refused() {
             ("slow", ".wel") => Reply::CutOff,
             ("large", ".wel") => Reply::Endless,
             ("html", ".wel") => Reply::text("<html>"),
-            ("inside", ".wel") => {
-                Reply::Json(json!({"issuer": issuer, "jwks_uri": "http://169.254.169.254/latest"}))
-            }
-            ("file", ".wel") => {
-                Reply::Json(json!({"issuer": issuer, "jwks_uri": "file:///etc/passwd"}))
-            }
+            ("inside", ".wel") => Reply::Json(json!({"issuer": issuer, "jwks_uri": "http://169.254.169.254/latest"})),
+            ("file", ".wel") => Reply::Json(json!({"issuer": issuer, "jwks_uri": "file:///etc/passwd"})),
             (_, ".wel") => document(&issuer),
             ("many", _) => Reply::Json(json!({"keys": vec![json!({"kty": "EC"}); 101]})),
             ("large-keys", _) => Reply::Endless,
@@ -251,9 +207,7 @@ async fn bad_issuers_are_refused() {
         ("moved-keys", KeysError::Fetch(FetchError::Status(307))),
         ("text", KeysError::Token(TokenError::Keys)),
     ] {
-        let got = cache
-            .keys_for(&format!("{}/{case}", server.url), None, 1000)
-            .await;
+        let got = cache.keys_for(&format!("{}/{case}", server.url), None, 1000).await;
         assert_eq!(got.unwrap_err(), error, "{case}");
         assert!(!error.public_message().contains("169.254"));
     }
@@ -305,9 +259,7 @@ async fn the_issuer_unused_for_longest_is_forgotten() {
     let server = TestServer::start(|own, path| {
         let issuer = format!(
             "{own}{}",
-            path.strip_suffix(DOCUMENT)
-                .or(path.strip_suffix("/keys"))
-                .unwrap()
+            path.strip_suffix(DOCUMENT).or(path.strip_suffix("/keys")).unwrap()
         );
         if path.ends_with("/keys") {
             Reply::Json(keys_of(&new_keys(1)))
@@ -329,9 +281,6 @@ async fn the_issuer_unused_for_longest_is_forgotten() {
     }
     assert_eq!(cache.len(), 2);
     assert_eq!(server.hits().len(), 6, "a stayed");
-    cache
-        .keys_for(&format!("{}/b", server.url), None, 1000)
-        .await
-        .unwrap();
+    cache.keys_for(&format!("{}/b", server.url), None, 1000).await.unwrap();
     assert_eq!(server.hits().len(), 8);
 }

@@ -193,8 +193,7 @@ impl GuardedClient {
                 .http2_max_header_list_size(64 * 1024)
                 .user_agent(concat!("bowline/", env!("CARGO_PKG_VERSION")));
             if !options.extra_roots.is_empty() {
-                let roots =
-                    reqwest::Certificate::from_pem_bundle(&options.extra_roots).map_err(failed)?;
+                let roots = reqwest::Certificate::from_pem_bundle(&options.extra_roots).map_err(failed)?;
                 builder = builder.tls_certs_merge(roots);
             }
             builder.build().map_err(failed)
@@ -291,10 +290,9 @@ impl GuardedClient {
     /// The same under other limits.
     pub async fn get_json_within(&self, url: &str, limits: Limits) -> Result<Value, FetchError> {
         let mut request = Request::get(url);
-        request.headers.insert(
-            http::header::ACCEPT,
-            http::HeaderValue::from_static("application/json"),
-        );
+        request
+            .headers
+            .insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
         let response = self.fetch(request, limits).await?;
         if !response.status.is_success() {
             return Err(FetchError::Status(response.status.as_u16()));

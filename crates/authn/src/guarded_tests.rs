@@ -19,12 +19,9 @@ impl Resolver for Fake {
 }
 
 fn client(policy: AddressPolicy, names: &[(&str, &[&str])]) -> GuardedClient {
-    let names = names.iter().map(|(name, ips)| {
-        (
-            (*name).to_owned(),
-            ips.iter().map(|ip| ip.parse().unwrap()).collect(),
-        )
-    });
+    let names = names
+        .iter()
+        .map(|(name, ips)| ((*name).to_owned(), ips.iter().map(|ip| ip.parse().unwrap()).collect()));
     let resolver: Arc<dyn Resolver> = Arc::new(Fake(names.collect()));
     GuardedClient::with(Options {
         resolver,
@@ -59,10 +56,7 @@ async fn no_spelling_of_a_private_address_is_connected_to() {
             let started = Instant::now();
             let got = client.get_json(&url).await;
             assert_eq!(got.unwrap_err(), FetchError::RefusedAddress, "{host}");
-            assert!(
-                started.elapsed() < Duration::from_secs(2),
-                "{host} was tried"
-            );
+            assert!(started.elapsed() < Duration::from_secs(2), "{host} was tried");
             let plain = client.get_json(&url.replace("https:", "http:")).await;
             assert_eq!(plain.unwrap_err(), FetchError::NotHttps, "{host}");
         }
@@ -94,9 +88,7 @@ async fn the_loopback_policy_allows_loopback_and_nothing_else() {
         "[::]",
         "0.0.0.0",
     ] {
-        let got = client
-            .get_json(&format!("http://{host}:{}/", server.port))
-            .await;
+        let got = client.get_json(&format!("http://{host}:{}/", server.port)).await;
         assert_eq!(got.unwrap_err(), FetchError::RefusedAddress, "{host}");
     }
     assert_eq!(server.hits().len(), 3);
@@ -125,9 +117,7 @@ async fn an_allowed_network_is_reached_by_https_only() {
     }
     // The network stands for itself, not for other spellings of it in IPv6, nor for its neighbours.
     for host in ["mapped.test", "[::ffff:127.0.0.1]", "[::1]", "10.0.0.1"] {
-        let got = client
-            .get_json(&format!("https://{host}:{}/", server.port))
-            .await;
+        let got = client.get_json(&format!("https://{host}:{}/", server.port)).await;
         assert_eq!(got.unwrap_err(), FetchError::RefusedAddress, "{host}");
     }
 }
@@ -174,10 +164,7 @@ async fn what_is_no_https_url_is_refused() {
         assert_eq!(client.get_json(url).await.unwrap_err(), error, "{url}");
     }
     assert!(client.check_url("https://example.com/x").is_ok());
-    assert_eq!(
-        client.check_url("https://10.0.0.1/"),
-        Err(FetchError::RefusedAddress)
-    );
+    assert_eq!(client.check_url("https://10.0.0.1/"), Err(FetchError::RefusedAddress));
 }
 
 #[tokio::test]
@@ -199,11 +186,7 @@ async fn answers_have_limits() {
         total: Duration::from_secs(2),
         body: 1024 * 1024,
     };
-    let get = async |path: &str| {
-        client
-            .get_json_within(&format!("{}{path}", server.url), limits)
-            .await
-    };
+    let get = async |path: &str| client.get_json_within(&format!("{}{path}", server.url), limits).await;
     assert_eq!(get("/fine").await.unwrap()["fine"], 1);
     assert_eq!(get("/endless").await, Err(FetchError::TooLarge));
     assert_eq!(get("/stated").await, Err(FetchError::TooLarge));
@@ -230,9 +213,7 @@ async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
         fn resolve(&self, _: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
             let first = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
             // Nobody listens at 127.0.0.2.
-            let ip: IpAddr = if first { "127.0.0.2" } else { "127.0.0.1" }
-                .parse()
-                .unwrap();
+            let ip: IpAddr = if first { "127.0.0.2" } else { "127.0.0.1" }.parse().unwrap();
             Box::pin(async move { Ok(vec![ip]) })
         }
     }
@@ -246,15 +227,9 @@ async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
     let client = GuardedClient::with(options).unwrap();
     let url = format!("https://rebind.test:{}/", server.port);
     let first = client.get_json(&url).await.unwrap_err();
-    assert!(
-        matches!(first, FetchError::Timeout | FetchError::Connect),
-        "{first:?}"
-    );
+    assert!(matches!(first, FetchError::Timeout | FetchError::Connect), "{first:?}");
     assert_eq!(resolver.0.load(std::sync::atomic::Ordering::SeqCst), 1);
-    assert_eq!(
-        client.get_json(&url).await.unwrap_err(),
-        FetchError::RefusedAddress
-    );
+    assert_eq!(client.get_json(&url).await.unwrap_err(), FetchError::RefusedAddress);
     assert!(server.hits().is_empty());
 }
 

@@ -15,20 +15,14 @@ struct Fake(HashMap<&'static str, IpAddr>);
 impl Resolver for Fake {
     fn resolve(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let answer = self.0.get(host.as_str()).copied();
-        Box::pin(async move {
-            answer
-                .map(|ip| vec![ip])
-                .ok_or_else(|| io::ErrorKind::NotFound.into())
-        })
+        Box::pin(async move { answer.map(|ip| vec![ip]).ok_or_else(|| io::ErrorKind::NotFound.into()) })
     }
 }
 
 /// A TLS server for `tls.test`; returns its port.
 async fn server() -> u16 {
     let certificate = CertificateDer::from(&include_bytes!("testdata/leaf.der")[..]);
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(
-        &include_bytes!("testdata/leaf-key.der")[..],
-    ));
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(&include_bytes!("testdata/leaf-key.der")[..]));
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -75,28 +69,19 @@ async fn https_needs_a_certificate_of_a_known_authority_for_the_name() {
     let port = server().await;
     let trusting = client(include_bytes!("testdata/ca.pem"));
     assert_eq!(
-        trusting
-            .get_json(&format!("https://tls.test:{port}/"))
-            .await
-            .unwrap()["fine"],
+        trusting.get_json(&format!("https://tls.test:{port}/")).await.unwrap()["fine"],
         1
     );
     assert_eq!(
-        trusting
-            .get_json(&format!("https://other.test:{port}/"))
-            .await,
+        trusting.get_json(&format!("https://other.test:{port}/")).await,
         Err(FetchError::Connect)
     );
     assert_eq!(
-        trusting
-            .get_json(&format!("https://127.0.0.1:{port}/"))
-            .await,
+        trusting.get_json(&format!("https://127.0.0.1:{port}/")).await,
         Err(FetchError::Connect)
     );
     assert_eq!(
-        client(b"")
-            .get_json(&format!("https://tls.test:{port}/"))
-            .await,
+        client(b"").get_json(&format!("https://tls.test:{port}/")).await,
         Err(FetchError::Connect)
     );
 }

@@ -155,9 +155,7 @@ impl PublicKey {
 
     fn verify(&self, alg: Alg, message: &[u8], signature: &[u8]) -> bool {
         let with = |how: &'static dyn sig::VerificationAlgorithm, key: &[u8]| {
-            sig::UnparsedPublicKey::new(how, key)
-                .verify(message, signature)
-                .is_ok()
+            sig::UnparsedPublicKey::new(how, key).verify(message, signature).is_ok()
         };
         match &self.material {
             Material::Rsa { n, e } => alg.rsa().is_some_and(|how| {
@@ -181,10 +179,7 @@ pub struct Jwks {
 impl Jwks {
     /// Reads a JWKS document: an object with an array `keys` of at most 100 members.
     pub fn parse(document: &Value) -> Result<Self, TokenError> {
-        let keys = document
-            .get("keys")
-            .and_then(Value::as_array)
-            .ok_or(TokenError::Keys)?;
+        let keys = document.get("keys").and_then(Value::as_array).ok_or(TokenError::Keys)?;
         if keys.len() > MAX_KEYS {
             return Err(TokenError::Keys);
         }

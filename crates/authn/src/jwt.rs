@@ -151,12 +151,7 @@ pub fn parse_unverified(token: &str) -> Result<Presented, TokenError> {
 pub fn verify_signature(token: &str, keys: &Jwks) -> Result<(), TokenError> {
     let parts = split(token)?;
     let signature = decode(parts.signature)?;
-    keys.verify(
-        parts.header.alg,
-        parts.header.kid.as_deref(),
-        parts.message,
-        &signature,
-    )
+    keys.verify(parts.header.alg, parts.header.kid.as_deref(), parts.message, &signature)
 }
 
 /// Judges `exp`, `nbf` and `iat` at the time `now`, each with `leeway` seconds of tolerance.

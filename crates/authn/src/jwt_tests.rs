@@ -28,11 +28,7 @@ fn claims() -> Value {
 }
 
 fn token(header: &Value, claims: &Value, key: &SigningKey) -> String {
-    let message = format!(
-        "{}.{}",
-        B64.encode(header.to_string()),
-        B64.encode(claims.to_string())
-    );
+    let message = format!("{}.{}", B64.encode(header.to_string()), B64.encode(claims.to_string()));
     let signature = B64.encode(key.sign(message.as_bytes()));
     format!("{message}.{signature}")
 }
@@ -63,10 +59,7 @@ fn reads_what_a_token_says() {
         (read.issuer.as_str(), read.subject.as_str()),
         ("https://issuer.test", "me")
     );
-    assert_eq!(
-        (read.expiry, read.issued_at, read.not_before),
-        (2000, Some(1000), None)
-    );
+    assert_eq!((read.expiry, read.issued_at, read.not_before), (2000, Some(1000), None));
     assert_eq!(read.audiences, ["you"]);
     assert_eq!(read.claims["aud"], "you");
     let many = parse_unverified(&with(|c| c["aud"] = json!(["a", "b"]))).unwrap();
@@ -74,15 +67,11 @@ fn reads_what_a_token_says() {
     let none = parse_unverified(&with(|c| _ = c.as_object_mut().unwrap().remove("aud"))).unwrap();
     assert!(none.audiences.is_empty());
     assert_eq!(
-        parse_unverified(&with(|c| c["exp"] = json!(2000.9)))
-            .unwrap()
-            .expiry,
+        parse_unverified(&with(|c| c["exp"] = json!(2000.9))).unwrap().expiry,
         2000
     );
     assert_eq!(
-        parse_unverified(&with(|c| c["exp"] = json!(1e300)))
-            .unwrap()
-            .expiry,
+        parse_unverified(&with(|c| c["exp"] = json!(1e300))).unwrap().expiry,
         i64::MAX
     );
 }
@@ -91,14 +80,9 @@ fn reads_what_a_token_says() {
 fn refuses_what_could_never_be_accepted() {
     let of = |header: Value| token(&header, &claims(), es256());
     for alg in [
-        "none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "es256", "ES512", "ES256K",
-        "RSA-OAEP", "dir",
+        "none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "es256", "ES512", "ES256K", "RSA-OAEP", "dir",
     ] {
-        assert_eq!(
-            error(&of(json!({ "alg": alg }))),
-            "algorithm_refused",
-            "{alg}"
-        );
+        assert_eq!(error(&of(json!({ "alg": alg }))), "algorithm_refused", "{alg}");
     }
     for name in ["jwk", "jku", "x5u", "x5c", "crit"] {
         for value in [
@@ -132,11 +116,7 @@ fn refuses_what_could_never_be_accepted() {
             "{name}"
         );
         assert_eq!(error(&with(|c| c[name] = json!({}))), "malformed", "{name}");
-        assert_eq!(
-            error(&with(|c| c[name] = json!(null))),
-            "malformed",
-            "{name}"
-        );
+        assert_eq!(error(&with(|c| c[name] = json!(null))), "malformed", "{name}");
     }
     assert_eq!(error(&with(|c| c["iss"] = json!(""))), "missing_claim");
     assert_eq!(error(&with(|c| c["exp"] = json!("2000"))), "malformed");
@@ -176,10 +156,7 @@ fn refuses_damaged_forms() {
     assert_eq!(error(&"a".repeat(MAX_TOKEN + 1)), "too_large");
     let large = with(|c| c["pad"] = json!("x".repeat(MAX_TOKEN)));
     assert_eq!(error(&large), "too_large");
-    assert_eq!(
-        verify_signature(&large, &Jwks::default()),
-        Err(TokenError::TooLarge)
-    );
+    assert_eq!(verify_signature(&large, &Jwks::default()), Err(TokenError::TooLarge));
 }
 
 #[test]
@@ -195,10 +172,7 @@ fn the_public_key_is_not_a_shared_secret() {
         key["x"].to_string().into_bytes(),
         B64.decode(key["x"].as_str().unwrap()).unwrap(),
     ] {
-        let forged = format!(
-            "{message}.{}",
-            B64.encode(hmac_sha256(&secret, message.as_bytes()))
-        );
+        let forged = format!("{message}.{}", B64.encode(hmac_sha256(&secret, message.as_bytes())));
         assert_eq!(
             verify_signature(&forged, &set(std::slice::from_ref(&key))),
             Err(TokenError::AlgorithmRefused)
@@ -235,10 +209,7 @@ fn keys_are_chosen_by_id() {
         verify_signature(&of(json!({"alg": "ES256"}), a), &both),
         Err(TokenError::UnknownKid)
     );
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "RS256"}), rs256()), &both),
-        Ok(())
-    );
+    assert_eq!(verify_signature(&of(json!({"alg": "RS256"}), rs256()), &both), Ok(()));
     assert_eq!(
         verify_signature(&of(json!({"alg": "ES256"}), a), &set(&[a.public_jwk()])),
         Ok(())
@@ -253,10 +224,7 @@ fn keys_are_chosen_by_id() {
         Err(TokenError::AlgorithmRefused)
     );
     assert_eq!(
-        verify_signature(
-            &of(json!({"alg": "PS256", "kid": rs256().kid()}), rs256()),
-            &both
-        ),
+        verify_signature(&of(json!({"alg": "PS256", "kid": rs256().kid()}), rs256()), &both),
         Err(TokenError::AlgorithmRefused)
     );
     assert_eq!(
@@ -360,8 +328,7 @@ fn every_algorithm_verifies_what_another_implementation_signed() {
 #[test]
 fn times_have_a_leeway() {
     let at = |change: &dyn Fn(&mut Value), now, leeway| {
-        check_times(&parse_unverified(&with(change)).unwrap(), now, leeway)
-            .map_err(TokenError::reason)
+        check_times(&parse_unverified(&with(change)).unwrap(), now, leeway).map_err(TokenError::reason)
     };
     let same = |_: &mut Value| ();
     assert_eq!(at(&same, 1999, 0), Ok(()));
@@ -369,11 +336,7 @@ fn times_have_a_leeway() {
     assert_eq!(at(&same, 2059, LEEWAY), Ok(()));
     assert_eq!(at(&same, 2060, LEEWAY), Err("expired"));
     assert_eq!(at(&same, 940, LEEWAY), Ok(()));
-    assert_eq!(
-        at(&same, 939, LEEWAY),
-        Err("not_yet_valid"),
-        "issued in the future"
-    );
+    assert_eq!(at(&same, 939, LEEWAY), Err("not_yet_valid"), "issued in the future");
     let later = |c: &mut Value| c["nbf"] = json!(1500);
     assert_eq!(at(&later, 1440, LEEWAY), Ok(()));
     assert_eq!(at(&later, 1439, LEEWAY), Err("not_yet_valid"));

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
@@ -42,9 +40,7 @@ impl Algorithm {
 
     /// The algorithm of that name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Es256, Self::Rs256]
-            .into_iter()
-            .find(|a| a.as_str() == name)
+        [Self::Es256, Self::Rs256].into_iter().find(|a| a.as_str() == name)
     }
 }
 
@@ -78,9 +74,7 @@ impl SigningKey {
     /// A new key from the system's random source. RSA takes a noticeable part of a second: not inside a request.
     pub fn generate(alg: Algorithm) -> Result<Self, KeyError> {
         let pair = match alg {
-            Algorithm::Es256 => {
-                EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map(Pair::Ec)
-            }
+            Algorithm::Es256 => EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).map(Pair::Ec),
             Algorithm::Rs256 => RsaKeyPair::generate(KeySize::Rsa2048).map(Pair::Rsa),
         };
         Ok(Self::of(pair.map_err(|_| KeyError(alg))?))
@@ -89,9 +83,7 @@ impl SigningKey {
     /// Reads what [`Self::to_pkcs8`] wrote.
     pub fn from_pkcs8(alg: Algorithm, bytes: &[u8]) -> Result<Self, KeyError> {
         let pair = match alg {
-            Algorithm::Es256 => {
-                EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).map(Pair::Ec)
-            }
+            Algorithm::Es256 => EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, bytes).map(Pair::Ec),
             Algorithm::Rs256 => RsaKeyPair::from_pkcs8(bytes).map(Pair::Rsa),
         };
         Ok(Self::of(pair.map_err(|_| KeyError(alg))?))
@@ -123,11 +115,7 @@ impl SigningKey {
             }
             Pair::Rsa(key) => {
                 let n = B64.encode(key.public_key().modulus().big_endian_without_leading_zero());
-                let e = B64.encode(
-                    key.public_key()
-                        .exponent()
-                        .big_endian_without_leading_zero(),
-                );
+                let e = B64.encode(key.public_key().exponent().big_endian_without_leading_zero());
                 (
                     format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#),
                     json!({"kty": "RSA", "n": n, "e": e}),
@@ -240,9 +228,7 @@ impl KeyRing {
 
     fn published(&self, now: i64) -> impl Iterator<Item = &RingKey> {
         self.keys.iter().filter(move |k| {
-            k.published_at <= now
-                && k.retired_at
-                    .is_none_or(|at| now <= at.saturating_add(KEEP_AFTER))
+            k.published_at <= now && k.retired_at.is_none_or(|at| now <= at.saturating_add(KEEP_AFTER))
         })
     }
 
@@ -258,10 +244,9 @@ impl KeyRing {
 
     /// Drops the keys that are no longer published and returns their ids.
     pub fn prune(&mut self, now: i64) -> Vec<String> {
-        let (keep, gone) = std::mem::take(&mut self.keys).into_iter().partition(|k| {
-            k.retired_at
-                .is_none_or(|at| now <= at.saturating_add(KEEP_AFTER))
-        });
+        let (keep, gone) = std::mem::take(&mut self.keys)
+            .into_iter()
+            .partition(|k| k.retired_at.is_none_or(|at| now <= at.saturating_add(KEEP_AFTER)));
         self.keys = keep;
         let gone: Vec<RingKey> = gone;
         gone.into_iter().map(|k| k.key.kid().to_owned()).collect()
@@ -283,10 +268,7 @@ mod tests {
             assert_eq!(Algorithm::parse(alg.as_str()), Some(alg));
             assert!(!format!("{key:?}").contains("Pair"));
         }
-        let key = SigningKey::generate(Algorithm::Es256)
-            .unwrap()
-            .to_pkcs8()
-            .unwrap();
+        let key = SigningKey::generate(Algorithm::Es256).unwrap().to_pkcs8().unwrap();
         assert_eq!(
             SigningKey::from_pkcs8(Algorithm::Rs256, &key).unwrap_err(),
             KeyError(Algorithm::Rs256)
@@ -300,8 +282,7 @@ mod tests {
             let key = SigningKey::generate(alg).unwrap();
             let jwk: jsonwebtoken::jwk::Jwk = serde_json::from_value(key.public_jwk()).unwrap();
             assert_eq!(
-                jwk.thumbprint(jsonwebtoken::jwk::ThumbprintHash::SHA256)
-                    .unwrap(),
+                jwk.thumbprint(jsonwebtoken::jwk::ThumbprintHash::SHA256).unwrap(),
                 key.kid()
             );
         }
@@ -309,14 +290,10 @@ mod tests {
 
     #[test]
     fn a_new_key_is_published_before_it_signs() {
-        let kids =
-            |ring: &KeyRing, now| -> usize { ring.jwks(now)["keys"].as_array().unwrap().len() };
+        let kids = |ring: &KeyRing, now| -> usize { ring.jwks(now)["keys"].as_array().unwrap().len() };
         let mut ring = KeyRing::default();
         assert!(ring.signing_key(0).is_none());
-        assert_eq!(
-            ring.rotate(SigningKey::generate(Algorithm::Es256).unwrap(), 1000),
-            1000
-        );
+        assert_eq!(ring.rotate(SigningKey::generate(Algorithm::Es256).unwrap(), 1000), 1000);
         let first = ring.signing_key(1000).unwrap().kid().to_owned();
 
         let second = SigningKey::generate(Algorithm::Es256).unwrap();
@@ -344,9 +321,6 @@ mod tests {
         for now in 0..3000 {
             assert!(ring.signing_key(now).is_some(), "{now}");
         }
-        assert_eq!(
-            ring.signing_key(3000).unwrap().kid(),
-            ring.keys()[3].key.kid()
-        );
+        assert_eq!(ring.signing_key(3000).unwrap().kid(), ring.keys()[3].key.kid());
     }
 }

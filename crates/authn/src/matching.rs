@@ -77,9 +77,7 @@ fn whole(pattern: &str) -> Result<Regex, String> {
             .nest_limit(50)
             .build()
             .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => {
-                    "the pattern is too large when compiled".to_owned()
-                }
+                regex::Error::CompiledTooBig(_) => "the pattern is too large when compiled".to_owned(),
                 other => format!("not a valid pattern: {other}"),
             })
     };
@@ -109,10 +107,7 @@ impl ClaimMatch {
             claims.push((name.clone(), Test::Exact(value.clone())));
         }
         for (name, pattern) in &self.claim_patterns {
-            claims.push((
-                name.clone(),
-                Test::Whole(whole(pattern).map_err(|e| named(name, e))?),
-            ));
+            claims.push((name.clone(), Test::Whole(whole(pattern).map_err(|e| named(name, e))?)));
         }
         Ok(Compiled {
             issuer: Test::compile(&self.issuer).map_err(|e| named("issuer", e))?,
@@ -167,9 +162,7 @@ impl Compiled {
                 Some(Value::String(text)) => test.fits(text),
                 Some(Value::Bool(flag)) => test.fits(if *flag { "true" } else { "false" }),
                 Some(Value::Number(number)) => test.fits(&number.to_string()),
-                Some(Value::Array(_)) if name == "aud" => {
-                    token.audiences.iter().any(|a| test.fits(a))
-                }
+                Some(Value::Array(_)) if name == "aud" => token.audiences.iter().any(|a| test.fits(a)),
                 _ => false,
             };
             check(name, good)?;
@@ -224,11 +217,7 @@ fn literal_prefix(pattern: &str) -> Option<Prefix> {
         }
         true
     };
-    let scheme = if rest.starts_with("https") {
-        "https"
-    } else {
-        "http"
-    };
+    let scheme = if rest.starts_with("https") { "https" } else { "http" };
     if !take(&[scheme, "://"], &mut rest) {
         return None;
     }

@@ -7,10 +7,7 @@ use crate::jwt::{Alg, Header};
 fn presented(claims: Value) -> Presented {
     let audiences = match &claims["aud"] {
         Value::String(one) => vec![one.clone()],
-        Value::Array(many) => many
-            .iter()
-            .map(|a| a.as_str().unwrap().to_owned())
-            .collect(),
+        Value::Array(many) => many.iter().map(|a| a.as_str().unwrap().to_owned()).collect(),
         _ => vec![],
     };
     let Value::Object(map) = claims else {
@@ -59,10 +56,7 @@ fn base() -> ClaimMatch {
 
 fn judge(rule: &ClaimMatch, token: &Presented) -> Result<(), String> {
     let defaults = ["https://auth.test", "auth.test", "auth.test:8443"].map(str::to_owned);
-    rule.compile()
-        .unwrap()
-        .matches(token, &defaults)
-        .map_err(|m| m.claim)
+    rule.compile().unwrap().matches(token, &defaults).map_err(|m| m.claim)
 }
 
 #[test]
@@ -145,16 +139,7 @@ fn patterns_match_whole_and_case_sensitively() {
         );
     }
     // Nobody can step out of the anchors.
-    for text in [
-        "a)|(.*",
-        "a)|(?:.*",
-        "(?x)a #",
-        "[",
-        "(",
-        "a{9999999}",
-        "(?<n",
-        "\\",
-    ] {
+    for text in ["a)|(.*", "a)|(?:.*", "(?x)a #", "[", "(", "a{9999999}", "(?<n", "\\"] {
         assert!(
             ClaimMatch {
                 subject: pattern(text),
@@ -177,11 +162,7 @@ fn patterns_have_limits() {
     // Back references and look-around are not in the engine; the classic exponential one is linear.
     assert!(whole(r"(a)\1").is_err() && whole(r"(?=a)").is_err());
     let started = std::time::Instant::now();
-    assert!(
-        !whole("(a+)+$")
-            .unwrap()
-            .is_match(&format!("{}b", "a".repeat(50_000)))
-    );
+    assert!(!whole("(a+)+$").unwrap().is_match(&format!("{}b", "a".repeat(50_000))));
     assert!(started.elapsed() < std::time::Duration::from_secs(2));
     let named = ClaimMatch {
         claim_patterns: [("env".to_owned(), "(".to_owned())].into(),
@@ -210,11 +191,7 @@ fn audiences() {
         "xauth.test",
         "",
     ] {
-        assert_eq!(
-            judge(&base(), &with(json!([bad]))),
-            Err("aud".into()),
-            "{bad}"
-        );
+        assert_eq!(judge(&base(), &with(json!([bad]))), Err("aud".into()), "{bad}");
     }
     assert_eq!(judge(&base(), &with(json!([]))), Err("aud".into()));
     assert_eq!(judge(&base(), &with(json!(["x", "auth.test"]))), Ok(()));
@@ -237,10 +214,7 @@ fn audiences() {
         ..base()
     };
     assert_eq!(judge(&custom, &with(json!(["x", "auth.test"]))), Ok(()));
-    assert_eq!(
-        judge(&custom, &with(json!(["auth.test"]))),
-        Err("aud".into())
-    );
+    assert_eq!(judge(&custom, &with(json!(["auth.test"]))), Err("aud".into()));
 }
 
 #[test]
@@ -293,13 +267,7 @@ fn custom_claims_match_as_json_text() {
         ..base()
     };
     assert_eq!(judge(&all, &token()), Err("run".into()));
-    assert_eq!(
-        Mismatch {
-            claim: "run".into()
-        }
-        .to_string(),
-        "invalid \"run\""
-    );
+    assert_eq!(Mismatch { claim: "run".into() }.to_string(), "invalid \"run\"");
 }
 
 #[test]
@@ -353,11 +321,7 @@ fn issuer_patterns_are_literal_up_to_the_end_of_the_host() {
         "https://host:1:2/",
     ] {
         // "https://host\." ends in a literal dot: a host of its own, so literal.
-        assert_eq!(
-            issuer_host_is_literal(bad),
-            bad == r"https://host\.",
-            "{bad}"
-        );
+        assert_eq!(issuer_host_is_literal(bad), bad == r"https://host\.", "{bad}");
     }
 }
 
@@ -376,10 +340,7 @@ fn an_issuer_pattern_trusts_no_other_host() {
     assert!(trusts(r"https://host\.test", "https://host.test"));
     assert!(!trusts(r"https://host\.test/.*", "https://host.test"));
     assert!(!trusts(r"https://host\.test/.*", "https://hostxtest/a"));
-    assert!(!trusts(
-        r"https://host\.test/.*",
-        "https://host.test.evil/a"
-    ));
+    assert!(!trusts(r"https://host\.test/.*", "https://host.test.evil/a"));
     // Compiles, is stored, and matches nothing.
     assert!(!trusts(".*", "https://host.test/a"));
     assert!(!trusts("https://.*", "https://host.test/a"));

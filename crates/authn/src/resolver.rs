@@ -21,12 +21,7 @@ pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
     fn resolve(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        Box::pin(async move {
-            Ok(tokio::net::lookup_host((host, 0))
-                .await?
-                .map(|a| a.ip())
-                .collect())
-        })
+        Box::pin(async move { Ok(tokio::net::lookup_host((host, 0)).await?.map(|a| a.ip()).collect()) })
     }
 }
 

@@ -44,9 +44,7 @@ pub(crate) struct TestServer {
 
 impl TestServer {
     /// The handler gets the server's own URL and the request's path.
-    pub(crate) async fn start(
-        handler: impl Fn(&str, &str) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) async fn start(handler: impl Fn(&str, &str) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");
@@ -94,15 +92,11 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>, hits: Arc<Mutex<Vec
             let _ = stream.write_all(text.as_bytes()).await;
         }
         Reply::Slow => {
-            let _ = stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{")
-                .await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{").await;
             tokio::time::sleep(Duration::from_mins(1)).await;
         }
         Reply::Endless => {
-            let _ = stream
-                .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
-                .await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").await;
             let zeros = vec![b'0'; 1 << 20];
             for _ in 0..100 {
                 if stream.write_all(&zeros).await.is_err() {

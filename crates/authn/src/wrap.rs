@@ -41,9 +41,7 @@ impl KeyEncryptionKey {
 
     /// A key read from its file; exactly 32 bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, WrapError> {
-        Ok(Self::of(
-            bytes.try_into().map_err(|_| WrapError::KeyLength)?,
-        ))
+        Ok(Self::of(bytes.try_into().map_err(|_| WrapError::KeyLength)?))
     }
 
     /// The raw key, for writing its file.
@@ -140,17 +138,10 @@ mod tests {
         assert_eq!(kek.open("signing-key/1", &sealed).unwrap(), b"secret");
         assert_eq!(kek.open("signing-key/2", &sealed), Err(WrapError::Refused));
         let other = KeyEncryptionKey::generate();
-        assert_eq!(
-            other.open("signing-key/1", &sealed),
-            Err(WrapError::Refused)
-        );
+        assert_eq!(other.open("signing-key/1", &sealed), Err(WrapError::Refused));
         let again = KeyEncryptionKey::from_bytes(kek.as_bytes()).unwrap();
         assert_eq!(again.open("signing-key/1", &sealed).unwrap(), b"secret");
-        assert_ne!(
-            sealed,
-            kek.seal("signing-key/1", b"secret"),
-            "nonces differ"
-        );
+        assert_ne!(sealed, kek.seal("signing-key/1", b"secret"), "nonces differ");
         assert!(KeyEncryptionKey::from_bytes(&[0; 31]).is_err());
         assert_eq!(format!("{kek:?}"), "KeyEncryptionKey(..)");
     }
@@ -175,11 +166,7 @@ mod tests {
         assert_eq!(tag[..4], [0x5b, 0xdc, 0xc1, 0x46]);
         assert!(verify_hmac(b"Jefe", b"what do ya want for nothing?", &tag));
         assert!(!verify_hmac(b"Jefe", b"what do ya want for nothing!", &tag));
-        assert!(!verify_hmac(
-            b"Jefe",
-            b"what do ya want for nothing?",
-            &tag[..16]
-        ));
+        assert!(!verify_hmac(b"Jefe", b"what do ya want for nothing?", &tag[..16]));
         assert_eq!(sha256(b"abc")[..4], [0xba, 0x78, 0x16, 0xbf]);
         assert!(constant_time_eq(b"a", b"a") && !constant_time_eq(b"a", b"ab"));
         assert_ne!(random_bytes::<16>(), random_bytes::<16>());

@@ -43,6 +43,7 @@ impl Contract {
             methods.push(method_options.method(methods.len(), &method, &capabilities));
         }
         apply_method_rules(&pool, &mut methods);
+        methods.iter().for_each(require_scope);
         Contract {
             by_full_name: methods.iter().map(|m| (m.full_name.clone(), m.index)).collect(),
             by_grpc_path: methods.iter().map(|m| (m.grpc_path.clone(), m.index)).collect(),
@@ -116,15 +117,38 @@ impl Contract {
             if method.is_mutation() && method.event.is_none() {
                 gap("no event");
             }
+            let unscoped = matches!(&method.auth, Auth::Capabilities { unscoped: true, needed } if !needed.is_empty());
+            if method.is_mutation() && unscoped {
+                gap("unscoped mutation, whose handler judges the place");
+            }
         }
         gaps
+    }
+}
+
+/// # Panics
+/// A method needs capabilities at a place and does not say which: nobody could be judged.
+fn require_scope(method: &MethodInfo) {
+    if let Auth::Capabilities {
+        needed,
+        unscoped: false,
+    } = &method.auth
+    {
+        let has_scope = needed.is_empty() || method.scope_field.is_some();
+        assert!(
+            has_scope,
+            "{} needs capabilities and has no scope field",
+            method.full_name
+        );
     }
 }
 
 fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
     let extension = options::extension(pool, "bowline.contract.v1.method_rules");
     for file in pool.files() {
-        let Some(Value::List(rules)) = options::get(&file.options(), &extension) else { continue };
+        let Some(Value::List(rules)) = options::get(&file.options(), &extension) else {
+            continue;
+        };
         for rule in &rules {
             let Value::Message(rule) = rule else { continue };
             for name in options::texts(rule, "methods") {
@@ -133,7 +157,9 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                     .find(|method| method.full_name == name)
                     .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
                 let own = options::text(rule, "own_subject_field");
-                let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
+                let bytes = options::field(rule, "max_request_bytes")
+                    .and_then(|v| v.as_u64())
+                    .unwrap_or(0);
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());

@@ -18,6 +18,7 @@ mod roles;
 mod route;
 mod rules;
 mod template;
+mod text_rule;
 
 /// Types generated from `proto/`.
 #[expect(
@@ -54,8 +55,10 @@ pub trait Method: Send + Sync + 'static {
 
 /// Short names of the packages that handlers use.
 pub mod v1 {
-    pub use crate::chainguard::platform::{advisory, auth, common, events, iam, libraries, oidc, ping, registry, tenant};
     pub use crate::chainguard::platform::vulnerabilities::v1 as vulnerabilities;
+    pub use crate::chainguard::platform::{
+        advisory, auth, common, events, iam, libraries, oidc, ping, registry, tenant,
+    };
 }
 
 /// Short names of the packages that handlers use.

@@ -1,5 +1,7 @@
 use bowline_core::CapabilitySet;
-use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage, Value};
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, ReflectMessage, Value,
+};
 
 use crate::capabilities::Capabilities;
 use crate::options;
@@ -198,7 +200,9 @@ impl MethodOptions {
     }
 
     fn bindings(&self, method_options: &DynamicMessage) -> Vec<HttpBinding> {
-        let Some(Value::Message(rule)) = options::get(method_options, &self.http) else { return Vec::new() };
+        let Some(Value::Message(rule)) = options::get(method_options, &self.http) else {
+            return Vec::new();
+        };
         let mut bindings = vec![binding(&rule)];
         let further = options::field(&rule, "additional_bindings");
         for rule in further.as_ref().and_then(Value::as_list).unwrap_or(&[]) {
@@ -210,14 +214,26 @@ impl MethodOptions {
     }
 
     fn auth(&self, method_options: &DynamicMessage, capabilities: &Capabilities) -> Auth {
-        let Some(Value::Message(iam)) = options::get(method_options, &self.iam) else { return Auth::Own };
+        let Some(Value::Message(iam)) = options::get(method_options, &self.iam) else {
+            return Auth::Own;
+        };
         if options::field(&iam, "disabled").is_some() {
             return Auth::Public;
         }
-        let Some(Value::Message(rules)) = options::field(&iam, "enabled") else { return Auth::Own };
+        let Some(Value::Message(rules)) = options::field(&iam, "enabled") else {
+            return Auth::Own;
+        };
         let numbers = options::enum_numbers(&rules, "capabilities");
         Auth::Capabilities {
-            needed: numbers.into_iter().filter_map(|n| capabilities.by_number(n)).map(|facts| facts.bit).collect(),
+            needed: numbers
+                .into_iter()
+                .map(|n| {
+                    capabilities
+                        .by_number(n)
+                        .unwrap_or_else(|| panic!("capability {n} is unknown"))
+                        .bit
+                })
+                .collect(),
             unscoped: options::flag(&rules, "unscoped"),
         }
     }
@@ -225,7 +241,9 @@ impl MethodOptions {
     /// The path to the first field marked `iam_scope`; a marked message field leads to the marked field inside it.
     fn scope_field(&self, message: &MessageDescriptor) -> Option<String> {
         let marked = |field: &FieldDescriptor| {
-            options::get(&field.options(), &self.iam_scope).and_then(|flag| flag.as_bool()).unwrap_or(false)
+            options::get(&field.options(), &self.iam_scope)
+                .and_then(|flag| flag.as_bool())
+                .unwrap_or(false)
         };
         let field = message.fields().find(marked)?;
         match field.kind() {
@@ -235,7 +253,9 @@ impl MethodOptions {
     }
 
     fn event(&self, method_options: &DynamicMessage) -> Option<EventRule> {
-        let Some(Value::Message(event)) = options::get(method_options, &self.events) else { return None };
+        let Some(Value::Message(event)) = options::get(method_options, &self.events) else {
+            return None;
+        };
         Some(EventRule {
             event_type: options::text(&event, "type"),
             extensions: options::texts(&event, "extensions"),
@@ -244,7 +264,9 @@ impl MethodOptions {
     }
 
     fn tool(&self, method_options: &DynamicMessage) -> Option<ToolHints> {
-        let Some(Value::Message(hints)) = options::get(method_options, &self.mcp) else { return None };
+        let Some(Value::Message(hints)) = options::get(method_options, &self.mcp) else {
+            return None;
+        };
         Some(ToolHints {
             description: options::text(&hints, "description"),
             hidden: options::flag(&hints, "hidden"),
@@ -257,7 +279,13 @@ impl MethodOptions {
 }
 
 fn binding(rule: &DynamicMessage) -> HttpBinding {
-    let verbs = [("get", Verb::Get), ("put", Verb::Put), ("post", Verb::Post), ("delete", Verb::Delete), ("patch", Verb::Patch)];
+    let verbs = [
+        ("get", Verb::Get),
+        ("put", Verb::Put),
+        ("post", Verb::Post),
+        ("delete", Verb::Delete),
+        ("patch", Verb::Patch),
+    ];
     let (verb, path) = verbs
         .into_iter()
         .find_map(|(name, verb)| {
@@ -283,5 +311,9 @@ fn version(package: &str) -> ApiVersion {
 /// `chainguard.platform.iam.v2` and `chainguard.platform.iam` both are `iam`.
 fn domain(package: &str) -> &str {
     let mut parts = package.split('.');
-    if package.starts_with("chainguard.platform.") { parts.nth(2).unwrap_or(package) } else { parts.nth(1).unwrap_or(package) }
+    if package.starts_with("chainguard.platform.") {
+        parts.nth(2).unwrap_or(package)
+    } else {
+        parts.nth(1).unwrap_or(package)
+    }
 }

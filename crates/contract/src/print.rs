@@ -19,7 +19,10 @@ pub fn print_packages(contract: &Contract) -> BTreeMap<String, String> {
             packages.entry(name).or_default().push(file);
         }
     }
-    let printer = Printer { contract, options: MethodOptions::load(contract.pool()) };
+    let printer = Printer {
+        contract,
+        options: MethodOptions::load(contract.pool()),
+    };
     packages
         .into_iter()
         .map(|(name, mut files)| {
@@ -54,9 +57,16 @@ fn file_name(package: &str) -> Option<String> {
         return None;
     }
     let Some(platform) = package.strip_prefix("chainguard.platform.") else {
-        return Some(format!("{}.txt", package.strip_prefix("chainguard.").unwrap_or(package)));
+        return Some(format!(
+            "{}.txt",
+            package.strip_prefix("chainguard.").unwrap_or(package)
+        ));
     };
-    Some(if platform == "common" || platform.contains('.') { format!("{platform}.txt") } else { format!("{platform}.v1.txt") })
+    Some(if platform == "common" || platform.contains('.') {
+        format!("{platform}.txt")
+    } else {
+        format!("{platform}.v1.txt")
+    })
 }
 
 fn base_name(file: &FileDescriptor) -> &str {
@@ -88,14 +98,21 @@ impl Printer<'_> {
 
     fn method(&self, method: &MethodDescriptor, text: &mut String) {
         let package = method.parent_service().package_name().to_owned();
-        let info = self.contract.by_full_name(method.full_name()).expect("every method is in the table");
+        let info = self
+            .contract
+            .by_full_name(method.full_name())
+            .expect("every method is in the table");
         let _ = writeln!(
             text,
             "  rpc {}({}) -> {}{}",
             method.name(),
             own(method.input().full_name(), &package),
             own(method.output().full_name(), &package),
-            if method.is_server_streaming() { " (server streaming)" } else { "" }
+            if method.is_server_streaming() {
+                " (server streaming)"
+            } else {
+                ""
+            }
         );
         for binding in &info.bindings {
             let body = match &binding.body {
@@ -108,7 +125,12 @@ impl Printer<'_> {
         self.auth(method, info, text);
         if let Some(event) = &info.event {
             let audience = if event.customer { "CUSTOMER" } else { "INTERNAL" };
-            let _ = writeln!(text, "    event  {}  ext={}  audience={audience}", event.event_type, event.extensions.join(","));
+            let _ = writeln!(
+                text,
+                "    event  {}  ext={}  audience={audience}",
+                event.event_type,
+                event.extensions.join(",")
+            );
         }
         if let Some(hints) = tool_words(info) {
             let _ = writeln!(text, "    mcp    {hints}");
@@ -124,26 +146,52 @@ impl Printer<'_> {
         };
         let mut names = Vec::new();
         if let Some(Value::Message(iam)) = options::get(&method.options(), &self.options.iam)
-            && let Some(Value::Message(rules)) = options::field(&iam, "enabled") {
-                for number in options::enum_numbers(&rules, "capabilities") {
-                    names.extend(self.contract.capabilities().by_number(number).map(|facts| facts.name.clone()));
-                }
+            && let Some(Value::Message(rules)) = options::field(&iam, "enabled")
+        {
+            for number in options::enum_numbers(&rules, "capabilities") {
+                names.extend(
+                    self.contract
+                        .capabilities()
+                        .by_number(number)
+                        .map(|facts| facts.name.clone()),
+                );
             }
-        let list = if names.is_empty() { "(authenticated)".into() } else { names.join("+") };
-        let _ = writeln!(text, "    auth   {list}  {}", if unscoped { "unscoped" } else { "scoped" });
+        }
+        let list = if names.is_empty() {
+            "(authenticated)".into()
+        } else {
+            names.join("+")
+        };
+        let _ = writeln!(
+            text,
+            "    auth   {list}  {}",
+            if unscoped { "unscoped" } else { "scoped" }
+        );
     }
 
     fn message(&self, message: &MessageDescriptor, text: &mut String) {
         let package = message.package_name();
         let reserved: Vec<String> = message
             .reserved_ranges()
-            .map(|range| if range.end - range.start == 1 { range.start.to_string() } else { format!("{}-{}", range.start, range.end - 1) })
+            .map(|range| {
+                if range.end - range.start == 1 {
+                    range.start.to_string()
+                } else {
+                    format!("{}-{}", range.start, range.end - 1)
+                }
+            })
             .collect();
-        let suffix = if reserved.is_empty() { String::new() } else { format!("   reserved {}", reserved.join(",")) };
+        let suffix = if reserved.is_empty() {
+            String::new()
+        } else {
+            format!("   reserved {}", reserved.join(","))
+        };
         let _ = writeln!(text, "message {}{suffix}", own(message.full_name(), package));
         let declared = &message.descriptor_proto().field;
         for proto in declared {
-            let field = message.get_field_by_name(proto.name()).expect("a declared field has a descriptor");
+            let field = message
+                .get_field_by_name(proto.name())
+                .expect("a declared field has a descriptor");
             self.field(&field, package, text);
         }
         for descriptor in message.child_enums() {
@@ -164,17 +212,34 @@ impl Printer<'_> {
             ""
         };
         let flags = self.flags(field, optional);
-        let suffix = if flags.is_empty() { String::new() } else { format!("   [{}]", flags.join(", ")) };
-        let _ = writeln!(text, "  {:<4}{:<32}{label}{}{suffix}", field.number(), field.name(), type_name(field, package));
+        let suffix = if flags.is_empty() {
+            String::new()
+        } else {
+            format!("   [{}]", flags.join(", "))
+        };
+        let _ = writeln!(
+            text,
+            "  {:<4}{:<32}{label}{}{suffix}",
+            field.number(),
+            field.name(),
+            type_name(field, package)
+        );
     }
 
     fn flags(&self, field: &FieldDescriptor, optional: bool) -> Vec<String> {
         let behavior = options::extension(self.contract.pool(), "google.api.field_behavior");
         let mut flags = Vec::new();
         if let Some(Value::List(list)) = options::get(&field.options(), &behavior) {
-            let descriptor = self.contract.pool().get_enum_by_name("google.api.FieldBehavior").expect("the enum is in the set");
+            let descriptor = self
+                .contract
+                .pool()
+                .get_enum_by_name("google.api.FieldBehavior")
+                .expect("the enum is in the set");
             for number in list.iter().filter_map(Value::as_enum_number) {
-                let name = descriptor.get_value(number).map(|value| value.name().to_lowercase()).unwrap_or_default();
+                let name = descriptor
+                    .get_value(number)
+                    .map(|value| value.name().to_lowercase())
+                    .unwrap_or_default();
                 if name != "optional" {
                     flags.push(name);
                 }
@@ -183,7 +248,12 @@ impl Printer<'_> {
         if options::get(&field.options(), &self.options.iam_scope).and_then(|flag| flag.as_bool()) == Some(true) {
             flags.push("iam_scope".into());
         }
-        if field.field_descriptor_proto().options.as_ref().is_some_and(prost_types::FieldOptions::deprecated) {
+        if field
+            .field_descriptor_proto()
+            .options
+            .as_ref()
+            .is_some_and(prost_types::FieldOptions::deprecated)
+        {
             flags.push("deprecated".into());
         }
         if let Some(oneof) = field.containing_oneof().filter(|_| !optional) {
@@ -205,18 +275,34 @@ fn tool_words(info: &MethodInfo) -> Option<String> {
     if hints.read_only {
         words.push("read_only");
     }
-    words.extend(hints.destructive.map(|yes| if yes { "destructive" } else { "non_destructive" }));
+    words.extend(
+        hints
+            .destructive
+            .map(|yes| if yes { "destructive" } else { "non_destructive" }),
+    );
     if hints.idempotent {
         words.push("idempotent");
     }
-    words.extend(hints.open_world.map(|yes| if yes { "open_world" } else { "closed_world" }));
+    words.extend(
+        hints
+            .open_world
+            .map(|yes| if yes { "open_world" } else { "closed_world" }),
+    );
     Some(words.join(" "))
 }
 
 fn enumeration(descriptor: &EnumDescriptor, text: &mut String) {
     let _ = writeln!(text, "enum {}", own(descriptor.full_name(), descriptor.package_name()));
     for proto in &descriptor.enum_descriptor_proto().value {
-        let deprecated = if proto.options.as_ref().is_some_and(prost_types::EnumValueOptions::deprecated) { "   [deprecated]" } else { "" };
+        let deprecated = if proto
+            .options
+            .as_ref()
+            .is_some_and(prost_types::EnumValueOptions::deprecated)
+        {
+            "   [deprecated]"
+        } else {
+            ""
+        };
         let _ = writeln!(text, "  {:<4}{}{deprecated}", proto.number(), proto.name());
     }
 }
@@ -225,7 +311,11 @@ fn type_name(field: &FieldDescriptor, package: &str) -> String {
     match field.kind() {
         Kind::Message(entry) if field.is_map() => {
             let part = |field: FieldDescriptor| type_name(&field, package);
-            format!("map<{},{}>", part(entry.map_entry_key_field()), part(entry.map_entry_value_field()))
+            format!(
+                "map<{},{}>",
+                part(entry.map_entry_key_field()),
+                part(entry.map_entry_value_field())
+            )
         }
         Kind::Message(message) => own(message.full_name(), package).into(),
         Kind::Enum(descriptor) => own(descriptor.full_name(), package).into(),
@@ -235,7 +325,10 @@ fn type_name(field: &FieldDescriptor, package: &str) -> String {
 
 /// The name without its own package.
 fn own<'n>(full_name: &'n str, package: &str) -> &'n str {
-    full_name.strip_prefix(package).and_then(|rest| rest.strip_prefix('.')).unwrap_or(full_name)
+    full_name
+        .strip_prefix(package)
+        .and_then(|rest| rest.strip_prefix('.'))
+        .unwrap_or(full_name)
 }
 
 fn lower_camel(name: &str) -> String {

@@ -24,7 +24,9 @@ pub(crate) fn load(pool: &DescriptorPool, capabilities: &Capabilities) -> Vec<Bu
         .expect("the descriptor set has the built-in roles");
     let mut roles = Vec::new();
     for value in descriptor.values() {
-        let Some(Value::Message(facts)) = options::get(&value.options(), &option) else { continue };
+        let Some(Value::Message(facts)) = options::get(&value.options(), &option) else {
+            continue;
+        };
         roles.push(BuiltInRole {
             uid: options::text(&facts, "uid"),
             name: options::text(&facts, "name"),

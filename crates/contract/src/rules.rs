@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
-use regex::Regex;
 
 use crate::fields::{Fields, Payload, packed_varints};
 use crate::options;
+use crate::text_rule::{TextRule, text_rules};
 
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,18 +47,6 @@ enum Check {
     Message(usize),
 }
 
-#[derive(Clone)]
-struct TextRule {
-    pattern: Option<Regex>,
-    shown_pattern: String,
-    min_characters: usize,
-    max_characters: usize,
-    not_empty: bool,
-    resource_name: bool,
-    uidp: bool,
-    max_elements: usize,
-}
-
 /// The occurrences of one field. A message that comes in several is the one that they merge to; of a
 /// scalar the last one counts.
 #[derive(Default)]
@@ -88,13 +76,21 @@ impl<'a> Found<'a> {
     }
 
     fn payload(&self) -> Option<Payload<'_>> {
-        if self.merged.is_empty() { self.last } else { Some(Payload::Bytes(&self.merged)) }
+        if self.merged.is_empty() {
+            self.last
+        } else {
+            Some(Payload::Bytes(&self.merged))
+        }
     }
 }
 
 impl FieldPlan {
     fn path(&self, prefix: &str) -> String {
-        if prefix.is_empty() { self.json_name.clone() } else { format!("{prefix}.{}", self.json_name) }
+        if prefix.is_empty() {
+            self.json_name.clone()
+        } else {
+            format!("{prefix}.{}", self.json_name)
+        }
     }
 
     fn judge_count(&self, count: usize, prefix: &str, scope: &Scope<'_>) -> Option<Violation> {
@@ -102,8 +98,14 @@ impl FieldPlan {
             Check::Text(rule) => rule.as_ref(),
             _ => None,
         };
-        if let Some(most) = rule.map(|rule| rule.max_elements).filter(|most| self.repeated && *most > 0 && count > *most) {
-            return Some(Violation { field: self.path(prefix), description: format!("at most {most} elements") });
+        if let Some(most) = rule
+            .map(|rule| rule.max_elements)
+            .filter(|most| self.repeated && *most > 0 && count > *most)
+        {
+            return Some(Violation {
+                field: self.path(prefix),
+                description: format!("at most {most} elements"),
+            });
         }
         let is_needed = self.required || rule.is_some_and(|rule| rule.not_empty);
         (count == 0 && is_needed && scope.judges_absence(&self.proto_name)).then(|| required(self.path(prefix)))
@@ -115,8 +117,11 @@ impl FieldRules {
         let mut texts = text_rules(pool);
         let behavior = options::extension(pool, "google.api.field_behavior");
         let messages: Vec<MessageDescriptor> = pool.all_messages().collect();
-        let by_message: HashMap<String, usize> =
-            messages.iter().enumerate().map(|(i, message)| (message.full_name().to_owned(), i)).collect();
+        let by_message: HashMap<String, usize> = messages
+            .iter()
+            .enumerate()
+            .map(|(i, message)| (message.full_name().to_owned(), i))
+            .collect();
         let mut plans = Vec::with_capacity(messages.len());
         for message in &messages {
             let mut plan = Plan::default();
@@ -151,7 +156,12 @@ impl FieldRules {
     pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<Violation> {
         let mut violations = Vec::new();
         if let Some(plan) = self.by_message.get(message) {
-            let scope = Scope { resource, mask, partial: false, depth: 0 };
+            let scope = Scope {
+                resource,
+                mask,
+                partial: false,
+                depth: 0,
+            };
             self.walk(*plan, wire, "", &scope, &mut violations);
         }
         violations
@@ -164,10 +174,17 @@ impl FieldRules {
             // What the walk cannot read, nothing behind it may: a decoder might read on.
             let Ok((number, payload)) = item else {
                 let field = if prefix.is_empty() { "request" } else { prefix };
-                violations.push(Violation { field: field.into(), description: "is not well-formed".into() });
+                violations.push(Violation {
+                    field: field.into(),
+                    description: "is not well-formed".into(),
+                });
                 return;
             };
-            let Some(field) = plan.fields.get(&number).filter(|field| !scope.is_masked_out(&field.proto_name)) else {
+            let Some(field) = plan
+                .fields
+                .get(&number)
+                .filter(|field| !scope.is_masked_out(&field.proto_name))
+            else {
                 continue;
             };
             let found = found.entry(number).or_default();
@@ -192,32 +209,61 @@ impl FieldRules {
         violations.sort_by(|a, b| a.field.cmp(&b.field));
     }
 
-    fn judge_value(&self, field: &FieldPlan, payload: &Payload<'_>, path: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
+    fn judge_value(
+        &self,
+        field: &FieldPlan,
+        payload: &Payload<'_>,
+        path: &str,
+        scope: &Scope<'_>,
+        violations: &mut Vec<Violation>,
+    ) {
         match (&field.check, payload) {
             (Check::Text(Some(rule)), Payload::Bytes(bytes)) => {
                 let text = String::from_utf8_lossy(bytes);
                 let name = path.rsplit('.').next().unwrap_or(path);
                 if let Some(description) = rule.judge(name, &text) {
-                    violations.push(Violation { field: path.into(), description });
+                    violations.push(Violation {
+                        field: path.into(),
+                        description,
+                    });
                 }
             }
             (Check::Text(None), Payload::Bytes(bytes)) if bytes.contains(&0) => {
-                violations.push(Violation { field: path.into(), description: "must not contain the character U+0000".into() });
+                violations.push(Violation {
+                    field: path.into(),
+                    description: "must not contain the character U+0000".into(),
+                });
             }
             (Check::Enum(known), Payload::Varint(value)) if !known.contains(&(*value as i32)) => {
-                violations.push(Violation { field: path.into(), description: format!("unknown enum value {}", *value as i32) });
+                violations.push(Violation {
+                    field: path.into(),
+                    description: format!("unknown enum value {}", *value as i32),
+                });
             }
             (Check::Enum(known), Payload::Bytes(packed)) if field.repeated => {
                 for value in packed_varints(packed).filter(|value| !known.contains(&(*value as i32))) {
-                    violations.push(Violation { field: path.into(), description: format!("unknown enum value {}", value as i32) });
+                    violations.push(Violation {
+                        field: path.into(),
+                        description: format!("unknown enum value {}", value as i32),
+                    });
                 }
             }
             (Check::Message(inner), Payload::Bytes(_) | Payload::Empty) => {
-                let bytes = if let Payload::Bytes(bytes) = payload { *bytes } else { &[] };
+                let bytes = if let Payload::Bytes(bytes) = payload {
+                    *bytes
+                } else {
+                    &[]
+                };
                 if scope.depth < MAX_DEPTH {
                     let is_resource = scope.resource == Some(field.proto_name.as_str()) && scope.depth == 0;
                     let prefix = if is_resource { "" } else { path };
-                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource, &field.proto_name), violations);
+                    self.walk(
+                        *inner,
+                        bytes,
+                        prefix,
+                        &scope.inside(is_resource, &field.proto_name),
+                        violations,
+                    );
                 }
             }
             _ => {}
@@ -240,10 +286,19 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn inside(&self, is_resource: bool, field: &str) -> Scope<'_> {
-        let mask = if self.depth == 0 && is_resource { self.mask } else { None };
+        let mask = if self.depth == 0 && is_resource {
+            self.mask
+        } else {
+            None
+        };
         let whole = |path: &String| path == "*" || path == field;
         let partial = self.partial || (self.is_in_resource() && !self.mask.unwrap_or(&[]).iter().any(whole));
-        Scope { resource: None, mask, partial, depth: self.depth + 1 }
+        Scope {
+            resource: None,
+            mask,
+            partial,
+            depth: self.depth + 1,
+        }
     }
 
     fn is_in_resource(&self) -> bool {
@@ -259,78 +314,18 @@ impl Scope<'_> {
     }
 
     fn names(&self, field: &str) -> bool {
-        self.mask.unwrap_or(&[]).iter().any(|path| path == "*" || path.split('.').next() == Some(field))
+        self.mask
+            .unwrap_or(&[])
+            .iter()
+            .any(|path| path == "*" || path.split('.').next() == Some(field))
     }
 }
 
 fn required(field: String) -> Violation {
     let name = field.rsplit('.').next().unwrap_or(&field).to_owned();
-    Violation { description: format!("{name} is required"), field }
-}
-
-impl TextRule {
-    fn judge(&self, name: &str, text: &str) -> Option<String> {
-        if text.is_empty() {
-            return self.not_empty.then(|| format!("{name} is required"));
-        }
-        if text.contains('\0') {
-            return Some("must not contain the character U+0000".into());
-        }
-        if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
-            return Some(format!("{name} must match \"{}\"", self.shown_pattern));
-        }
-        let characters = text.chars().count();
-        if characters < self.min_characters || (self.max_characters > 0 && characters > self.max_characters) {
-            return Some(match self.min_characters {
-                0 => format!("{name} must have at most {} characters", self.max_characters),
-                min => format!("{name} must have {min} to {} characters", self.max_characters),
-            });
-        }
-        if self.resource_name && is_reserved_name(text) {
-            return Some(format!(
-                "{name} must not be \".\" or \"..\", begin or end with a space, or look like part of a UIDP (16 or 40 hexadecimal characters)"
-            ));
-        }
-        if self.uidp && !bowline_core::Uidp::is_valid(text) {
-            return Some(format!("{name} {}", bowline_core::UidpError));
-        }
-        None
-    }
-}
-
-fn is_reserved_name(text: &str) -> bool {
-    let is_segment = matches!(text.len(), bowline_core::SEGMENT_LENGTH | bowline_core::ROOT_LENGTH)
-        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    is_segment || text == "." || text == ".." || text.starts_with(' ') || text.ends_with(' ')
-}
-
-fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
-    let extension = options::extension(pool, "bowline.contract.v1.field_rules");
-    let mut rules = HashMap::new();
-    for file in pool.files() {
-        let Some(Value::List(list)) = options::get(&file.options(), &extension) else { continue };
-        for rule in &list {
-            let Value::Message(rule) = rule else { continue };
-            for field in options::texts(rule, "fields") {
-                assert!(rules.insert(field.clone(), text_rule(rule)).is_none(), "{field} has two rules");
-            }
-        }
-    }
-    rules
-}
-
-fn text_rule(rule: &DynamicMessage) -> TextRule {
-    let pattern = options::text(rule, "pattern");
-    let shown = options::text(rule, "shown_pattern");
-    TextRule {
-        pattern: (!pattern.is_empty()).then(|| Regex::new(&pattern).unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))),
-        shown_pattern: if shown.is_empty() { pattern } else { shown },
-        min_characters: options::number(rule, "min_characters") as usize,
-        max_characters: options::number(rule, "max_characters") as usize,
-        not_empty: options::flag(rule, "not_empty"),
-        resource_name: options::flag(rule, "resource_name"),
-        uidp: options::flag(rule, "uidp"),
-        max_elements: options::number(rule, "max_elements") as usize,
+    Violation {
+        description: format!("{name} is required"),
+        field,
     }
 }
 
@@ -345,7 +340,9 @@ fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<S
     match field.kind() {
         Kind::String => Check::Text(rule),
         Kind::Enum(descriptor) => Check::Enum(descriptor.values().map(|value| value.number()).collect()),
-        Kind::Message(inner) if !inner.full_name().starts_with("google.protobuf.") => Check::Message(by_message[inner.full_name()]),
+        Kind::Message(inner) if !inner.full_name().starts_with("google.protobuf.") => {
+            Check::Message(by_message[inner.full_name()])
+        }
         _ => Check::Nothing,
     }
 }
@@ -362,19 +359,32 @@ mod tests {
 
     fn judge(message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<String> {
         let violations = CONTRACT.field_rules().judge(message, wire, resource, mask);
-        violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
+        violations
+            .into_iter()
+            .map(|v| format!("{}: {}", v.field, v.description))
+            .collect()
     }
 
     fn update(group: Group) -> Vec<u8> {
-        UpdateGroupRequest { group: Some(group), update_mask: None }.encode_to_vec()
+        UpdateGroupRequest {
+            group: Some(group),
+            update_mask: None,
+        }
+        .encode_to_vec()
     }
 
     const UPDATE: &str = "chainguard.platform.iam.v2.UpdateGroupRequest";
 
     #[test]
     fn a_resource_in_two_pieces_is_one() {
-        let body = update(Group { name: "fine name".into(), ..Group::default() });
-        let path = update(Group { uid: "0".repeat(40), ..Group::default() });
+        let body = update(Group {
+            name: "fine name".into(),
+            ..Group::default()
+        });
+        let path = update(Group {
+            uid: "0".repeat(40),
+            ..Group::default()
+        });
         for wire in [[body.clone(), path.clone()].concat(), [path, body].concat()] {
             assert_eq!(judge(UPDATE, &wire, Some("group"), None), [""; 0]);
         }
@@ -382,7 +392,11 @@ mod tests {
 
     #[test]
     fn only_what_the_mask_names_is_judged() {
-        let wire = update(Group { name: "BAD".into(), description: "a\tb".into(), ..Group::default() });
+        let wire = update(Group {
+            name: "BAD".into(),
+            description: "a\tb".into(),
+            ..Group::default()
+        });
         let mask = |path: &str| vec![path.to_owned()];
         let name = "name: name must match \"^[a-z0-9 ._-]{1,}$\"";
         assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("verified"))), [""; 0]);
@@ -392,22 +406,43 @@ mod tests {
 
     #[test]
     fn nothing_hides_behind_an_unknown_group() {
-        let mut group = Group { name: "good name".into(), ..Group::default() }.encode_to_vec();
+        let mut group = Group {
+            name: "good name".into(),
+            ..Group::default()
+        }
+        .encode_to_vec();
         group.extend([0xc3, 0x3e, 0xc4, 0x3e]); // an empty group of field 1000
-        group.extend(Group { name: "BAD/../name".into(), ..Group::default() }.encode_to_vec());
+        group.extend(
+            Group {
+                name: "BAD/../name".into(),
+                ..Group::default()
+            }
+            .encode_to_vec(),
+        );
         let mut wire = vec![0x0a];
         prost::encoding::encode_varint(group.len() as u64, &mut wire);
         wire.extend(group);
         assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 1);
-        assert!(!judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(), "damage is a violation");
+        assert!(
+            !judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(),
+            "damage is a violation"
+        );
     }
 
     #[test]
     fn an_empty_resource_is_there_and_lacks_its_fields() {
-        let request = CreateRoleBindingRequest { parent: "0".repeat(40), role_binding: Some(Default::default()) };
+        let request = CreateRoleBindingRequest {
+            parent: "0".repeat(40),
+            role_binding: Some(Default::default()),
+        };
         let name = "chainguard.platform.iam.v2.CreateRoleBindingRequest";
         let violations = judge(name, &request.encode_to_vec(), Some("role_binding"), None);
-        assert!(violations.iter().all(|violation| !violation.contains("roleBinding is required")), "{violations:?}");
+        assert!(
+            violations
+                .iter()
+                .all(|violation| !violation.contains("roleBinding is required")),
+            "{violations:?}"
+        );
     }
 
     proptest::proptest! {

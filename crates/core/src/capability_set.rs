@@ -26,7 +26,9 @@ impl CapabilitySet {
 
     /// Whether the bit is in the set.
     pub fn has(&self, bit: u32) -> bool {
-        self.0.get(bit as usize / 64).is_some_and(|word| word & (1 << (bit % 64)) != 0)
+        self.0
+            .get(bit as usize / 64)
+            .is_some_and(|word| word & (1 << (bit % 64)) != 0)
     }
 
     /// Whether every capability of the other set is in this one.

@@ -17,9 +17,7 @@ pub struct UidpError;
 
 impl fmt::Display for UidpError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(
-            "must be a UIDP: 40 lower-case hexadecimal characters, then / and 16 more per level",
-        )
+        formatter.write_str("must be a UIDP: 40 lower-case hexadecimal characters, then / and 16 more per level")
     }
 }
 

@@ -34,7 +34,12 @@ pub struct Authenticator {
 impl Authenticator {
     /// Verifies tokens of `issuer`.
     pub fn new(contract: Arc<Contract>, issuer: String, keys: OwnKeys) -> Authenticator {
-        Authenticator { contract, issuer, keys: RwLock::new(Arc::new(keys)), verified: Mutex::default() }
+        Authenticator {
+            contract,
+            issuer,
+            keys: RwLock::new(Arc::new(keys)),
+            verified: Mutex::default(),
+        }
     }
 
     /// The keys now.
@@ -61,9 +66,11 @@ impl Authenticator {
         };
         let digest = bowline_authn::wrap::sha256(token.as_bytes());
         if let Some(facts) = self.remembered(&digest)
-            && now < facts.expires_at && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str())) {
-                return Ok(Principal::Token(facts));
-            }
+            && now < facts.expires_at
+            && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str()))
+        {
+            return Ok(Principal::Token(facts));
+        }
         let keys = self.keys();
         let claims = verify_own(
             token,
@@ -80,7 +87,11 @@ impl Authenticator {
     }
 
     fn remembered(&self, digest: &[u8; 32]) -> Option<Arc<TokenFacts>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
+        self.verified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(digest)
+            .cloned()
     }
 
     /// Remembers, unless the keys changed meanwhile: what a withdrawn key signed must not stay.
@@ -96,7 +107,11 @@ impl Authenticator {
     }
 
     fn refused(&self, reason: TokenError, audiences: &[&str]) -> Error {
-        let code = if reason == TokenError::Expired { Reason::TokenExpired } else { Reason::TokenInvalid };
+        let code = if reason == TokenError::Expired {
+            Reason::TokenExpired
+        } else {
+            Reason::TokenInvalid
+        };
         let advice = match reason {
             TokenError::Expired => "get a new one".into(),
             TokenError::Audience => format!("ask for a token with the audience {}", audiences.join(" or ")),
@@ -111,7 +126,12 @@ impl Authenticator {
     /// # Errors
     /// UNAUTHENTICATED if a claim that we minted has no sense any more.
     pub fn facts(&self, claims: AccessClaims) -> Result<TokenFacts> {
-        let broken = |what| Error::new(Reason::TokenInvalid, format!("Unauthenticated: the token's {what} is not valid"));
+        let broken = |what| {
+            Error::new(
+                Reason::TokenInvalid,
+                format!("Unauthenticated: the token's {what} is not valid"),
+            )
+        };
         let narrow = claims.narrow.unwrap_or_default();
         let capabilities = match narrow.cap {
             None => None,
@@ -128,7 +148,10 @@ impl Authenticator {
             issued_at: claims.iat * 1_000_000,
             expires_at: claims.exp * 1_000_000,
             email: claims.email,
-            narrowing: Narrowing { capabilities, scopes: scopes.map_err(|_| broken("narrowing"))? },
+            narrowing: Narrowing {
+                capabilities,
+                scopes: scopes.map_err(|_| broken("narrowing"))?,
+            },
             actor: claims.act,
         })
     }

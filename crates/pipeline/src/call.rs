@@ -95,7 +95,14 @@ impl<T> Authorized<T> {
         scope: Option<Uidp>,
         needed: CapabilitySet,
     ) -> Authorized<T> {
-        Authorized { request, context, grants, scope, needed, mask: None }
+        Authorized {
+            request,
+            context,
+            grants,
+            scope,
+            needed,
+            mask: None,
+        }
     }
 
     /// The request.
@@ -116,7 +123,7 @@ impl<T> Authorized<T> {
         }
     }
 
-    /// The place that was judged. Absent for unscoped methods and at the root of the hierarchy.
+    /// The place that was judged. Absent for unscoped methods and where the caller itself is meant.
     pub fn scope(&self) -> Option<&Uidp> {
         self.scope.as_ref()
     }
@@ -126,7 +133,9 @@ impl<T> Authorized<T> {
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
     pub fn place(&self) -> Result<&Uidp> {
-        self.scope.as_ref().ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
+        self.scope
+            .as_ref()
+            .ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
     }
 
     /// Who calls.
@@ -228,7 +237,10 @@ impl<T> Open<T> {
     }
 
     pub(crate) fn with<U>(self, request: U) -> Open<U> {
-        Open { request, context: self.context }
+        Open {
+            request,
+            context: self.context,
+        }
     }
 
     /// The request.

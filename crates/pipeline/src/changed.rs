@@ -13,7 +13,10 @@ pub struct Image {
 impl Image {
     /// The image of a message.
     pub fn of<M: Message + Name>(message: &M) -> Image {
-        Image { type_name: M::full_name(), bytes: message.encode_to_vec() }
+        Image {
+            type_name: M::full_name(),
+            bytes: message.encode_to_vec(),
+        }
     }
 }
 
@@ -58,7 +61,11 @@ pub struct Changed<T> {
 impl<T> Changed<T> {
     /// Nothing had to change.
     pub fn nothing(response: T) -> Changed<T> {
-        Changed { response, changes: Vec::new(), event: None }
+        Changed {
+            response,
+            changes: Vec::new(),
+            event: None,
+        }
     }
 
     /// One resource changed; `before` and `after` say how.
@@ -75,7 +82,11 @@ impl<T> Changed<T> {
             before: before.map(Image::of),
             after: after.map(Image::of),
         };
-        Changed { response, changes: vec![change], event: None }
+        Changed {
+            response,
+            changes: vec![change],
+            event: None,
+        }
     }
 
     /// Adds changes that came along with the main one.
@@ -86,7 +97,11 @@ impl<T> Changed<T> {
 
     /// Several resources changed.
     pub fn many(changes: Vec<Change>, response: T) -> Changed<T> {
-        Changed { response, changes, event: None }
+        Changed {
+            response,
+            changes,
+            event: None,
+        }
     }
 
     /// Adds the event, whose body is the request in the shape of the first version.
@@ -102,6 +117,10 @@ impl<T> Changed<T> {
 
     /// Turns the answer into another.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Changed<U> {
-        Changed { response: convert(self.response), changes: self.changes, event: self.event }
+        Changed {
+            response: convert(self.response),
+            changes: self.changes,
+            event: self.event,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What a caller may do where, read from the store in the same snapshot as the decision.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
@@ -19,15 +20,39 @@ pub struct Grants {
 #[derive(Debug, Default)]
 struct Direct {
     operator: bool,
-    by_group: HashMap<Box<str>, CapabilitySet>,
+    by_group: HashMap<Box<str>, CapabilitySet, BuildHasherDefault<LastSegment>>,
     /// When the identity ends, if it does.
     expires_at: Option<Micros>,
+}
+
+/// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks at every
+/// place above the one asked for, and reading all of each would cost more than finding it.
+#[derive(Default)]
+struct LastSegment(u64);
+
+impl Hasher for LastSegment {
+    fn write(&mut self, text: &[u8]) {
+        // Hexadecimal characters carry half of their bits: both halves of the segment count.
+        if let Some(end) = text.last_chunk::<16>() {
+            let [low, high] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|i| end[at + i])));
+            self.0 ^= low.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ high;
+        }
+        self.0 = (self.0 ^ text.len() as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.0 ^= self.0 >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Grants {
     /// Nobody's: no capability anywhere.
     pub fn none() -> Grants {
-        Grants { direct: Arc::default(), narrowing: Narrowing::default() }
+        Grants {
+            direct: Arc::default(),
+            narrowing: Narrowing::default(),
+        }
     }
 
     /// Grants from bindings; what tests and benchmarks build.
@@ -36,7 +61,10 @@ impl Grants {
         for (group, capabilities) in bindings {
             direct.add(&group, &capabilities);
         }
-        Grants { direct: Arc::new(direct), narrowing }
+        Grants {
+            direct: Arc::new(direct),
+            narrowing,
+        }
     }
 
     /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
@@ -69,16 +97,26 @@ impl Grants {
     }
 
     fn narrow(&self, held: CapabilitySet) -> CapabilitySet {
-        self.narrowing.capabilities.map_or(held, |left| held.intersection(&left))
+        self.narrowing
+            .capabilities
+            .map_or(held, |left| held.intersection(&left))
     }
 
     /// The parts of the hierarchy where the caller holds all of these; sorted and disjoint.
     pub fn visible(&self, needed: &CapabilitySet) -> Vec<UidRange> {
         let everywhere = if self.direct.operator {
             let held = self.narrow(CapabilitySet::ALL);
-            if held.contains(needed) { vec![UidRange::all()] } else { Vec::new() }
+            if held.contains(needed) {
+                vec![UidRange::all()]
+            } else {
+                Vec::new()
+            }
         } else {
-            let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
+            let groups = self
+                .direct
+                .by_group
+                .keys()
+                .filter(|group| self.narrow(self.held_at(group)).contains(needed));
             merge(groups.map(|group| UidRange::subtree(group)).collect())
         };
         if self.narrowing.scopes.is_empty() {
@@ -96,8 +134,12 @@ impl Grants {
 
     /// Groups with a binding of the caller's own, with what the binding gives; at most `limit`, in order.
     pub fn direct(&self, limit: usize) -> Vec<(&str, CapabilitySet)> {
-        let mut groups: Vec<_> =
-            self.direct.by_group.iter().map(|(group, set)| (&**group, self.narrow(*set))).collect();
+        let mut groups: Vec<_> = self
+            .direct
+            .by_group
+            .iter()
+            .map(|(group, set)| (&**group, self.narrow(*set)))
+            .collect();
         groups.sort_by_key(|(group, _)| *group);
         groups.truncate(limit);
         groups
@@ -141,10 +183,18 @@ impl GrantsCache {
     /// # Errors
     /// UNAUTHENTICATED if the identity is gone, deactivated or past its end.
     pub async fn load(&self, tx: &mut ReadTx, principal: &Principal, now: Micros) -> Result<Grants> {
-        let Some(token) = principal.token() else { return Ok(Grants::none()) };
+        let Some(token) = principal.token() else {
+            return Ok(Grants::none());
+        };
         let narrowing = token.narrowing.clone();
         if principal.is_operator() {
-            return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
+            return Ok(Grants {
+                direct: Arc::new(Direct {
+                    operator: true,
+                    ..Direct::default()
+                }),
+                narrowing,
+            });
         }
         let direct = match tx.engine() {
             Engine::Sqlite => self.validated(tx, principal.subject()).await?,
@@ -162,12 +212,18 @@ impl GrantsCache {
     }
 
     async fn validated(&self, tx: &mut ReadTx, subject: &str) -> Result<Option<Arc<Direct>>> {
-        let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
+        let revision = tx
+            .query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from))
+            .await?
+            .unwrap_or(0);
         if let Some((known, direct)) = self.lock().get(subject)
-            && *known == revision {
-                return Ok(Some(direct.clone()));
-            }
-        let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else { return Ok(None) };
+            && *known == revision
+        {
+            return Ok(Some(direct.clone()));
+        }
+        let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else {
+            return Ok(None);
+        };
         // The state of a write may never be committed, and its revision may come again with another state.
         if tx.is_writable() {
             return Ok(Some(direct));
@@ -205,7 +261,10 @@ async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
     if first.deactivated {
         return Ok(None);
     }
-    let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
+    let mut direct = Direct {
+        expires_at: first.expires_at,
+        ..Direct::default()
+    };
     for line in &lines {
         if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
             let set = CapabilitySet::from_bytes(bytes)
@@ -219,18 +278,28 @@ async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
 /// The grants of an identity as the store has them, without a token's narrowing; absent if it is gone or deactivated.
 pub async fn load_grants(tx: &mut ReadTx, subject: &str) -> Result<Option<Grants>> {
     if subject == OPERATOR {
-        let direct = Direct { operator: true, ..Direct::default() };
-        return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
+        let direct = Direct {
+            operator: true,
+            ..Direct::default()
+        };
+        return Ok(Some(Grants {
+            direct: Arc::new(direct),
+            narrowing: Narrowing::default(),
+        }));
     }
     let direct = read_direct(tx, subject).await?;
-    Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
+    Ok(direct.map(|direct| Grants {
+        direct: Arc::new(direct),
+        narrowing: Narrowing::default(),
+    }))
 }
 
 /// Says that a permission changed: every write to bindings, roles or identities calls it.
 pub async fn iam_changed(tx: &mut WriteTx) -> Result<()> {
     // PostgreSQL reads the bindings at every call; a shared row would make writers collide there.
     if tx.engine() == Engine::Sqlite {
-        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[]).await?;
+        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[])
+            .await?;
     }
     Ok(())
 }

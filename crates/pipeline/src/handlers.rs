@@ -9,7 +9,8 @@ use prost::Message;
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
 
-pub(crate) type ReadFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
+pub(crate) type ReadFn =
+    dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
 pub(crate) type WriteFn =
     dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
 pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
@@ -34,7 +35,11 @@ impl Handlers {
     pub fn new(contract: Arc<Contract>) -> Handlers {
         let table = vec![None; contract.methods().len()];
         let judges = vec![None; contract.methods().len()];
-        Handlers { contract, table, judges }
+        Handlers {
+            contract,
+            table,
+            judges,
+        }
     }
 
     /// Registers a handler that only reads.
@@ -74,7 +79,9 @@ impl Handlers {
                 let handler = handler.clone();
                 Box::pin(async move {
                     let typed = call.with_request(decode::<M::Request>(call.request())?);
-                    Ok(handler(tx, &typed).await?.map(|response| response.encode_to_vec().into()))
+                    Ok(handler(tx, &typed)
+                        .await?
+                        .map(|response| response.encode_to_vec().into()))
                 })
             })),
         );
@@ -98,10 +105,17 @@ impl Handlers {
 
     /// Registers what is judged of a request besides the contract's rules, where the request alone decides it:
     /// the caller hears of everything at once.
-    pub fn judge<M: Method>(mut self, judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static) -> Self {
+    pub fn judge<M: Method>(
+        mut self,
+        judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
+    ) -> Self {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
-        let judge = move |payload: &Bytes| decode::<M::Request>(payload).map(|request| judge(&request)).unwrap_or_default();
+        let judge = move |payload: &Bytes| {
+            decode::<M::Request>(payload)
+                .map(|request| judge(&request))
+                .unwrap_or_default()
+        };
         self.judges[method.index] = Some(Arc::new(judge));
         self
     }
@@ -116,7 +130,12 @@ impl Handlers {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });
-        assert_eq!(has_permission, needs_permission, "{} is registered as the wrong kind of handler", M::FULL_NAME);
+        assert_eq!(
+            has_permission,
+            needs_permission,
+            "{} is registered as the wrong kind of handler",
+            M::FULL_NAME
+        );
         let place = &mut self.table[method.index];
         assert!(place.is_none(), "{} has two handlers", M::FULL_NAME);
         *place = Some(handler);
@@ -134,7 +153,10 @@ impl Handlers {
 
 pub(crate) fn decode<T: Message + Default>(payload: &Bytes) -> Result<T> {
     T::decode(payload.clone()).map_err(|error| {
-        Error::new(bowline_core::Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}"))
+        Error::new(
+            bowline_core::Reason::InvalidArgument,
+            format!("Invalid argument: the request does not decode: {error}"),
+        )
     })
 }
 

@@ -23,7 +23,9 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         Some(Code::PermissionDenied) => "denied",
         _ => "allowed",
     };
-    front.telemetry.count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);
+    front
+        .telemetry
+        .count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);
     tracing::info!(
         target: "access",
         method = %entry.method.full_name,
@@ -36,14 +38,15 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         request_id = %entry.request_id,
     );
     if let Err(error) = result
-        && matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
-            tracing::error!(
-                request_id = %entry.request_id,
-                method = %entry.method.full_name,
-                cause = %causes(error),
-                "call failed"
-            );
-        }
+        && matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown)
+    {
+        tracing::error!(
+            request_id = %entry.request_id,
+            method = %entry.method.full_name,
+            cause = %causes(error),
+            "call failed"
+        );
+    }
 }
 
 fn causes(error: &Error) -> String {

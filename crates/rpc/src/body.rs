@@ -25,10 +25,7 @@ impl Body for ReplyBody {
     type Data = Bytes;
     type Error = Box<dyn std::error::Error + Send + Sync>;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.get_mut() {
             ReplyBody::Full(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             ReplyBody::Grpc(body) => Pin::new(body).poll_frame(context).map_err(Into::into),

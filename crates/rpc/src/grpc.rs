@@ -30,11 +30,16 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
     let path = rewrite(request.uri().path());
     let Some(method) = front.contract().by_grpc_path(&path) else {
         let message = format!("there is no method {path}");
-        return Status::unimplemented(message).into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
+        return Status::unimplemented(message)
+            .into_http::<tonic::body::Body>()
+            .map(ReplyBody::Grpc);
     };
     let request_id = front::request_id(request.headers());
     let peer = front.peer(connected, request.headers());
-    let caller = match front.pipeline.admit(method.index, front::bearer(request.headers()), Some(peer)) {
+    let caller = match front
+        .pipeline
+        .admit(method.index, front::bearer(request.headers()), Some(peer))
+    {
         Ok(caller) => caller,
         Err(error) => {
             let error = front.refused(method.index, error, "grpc", &request_id);
@@ -56,7 +61,9 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         .max_encoding_message_size(front.grpc_message_bytes);
     // The body arrives inside, so a client that stalls in its middle is covered too.
     let limit = front.request_time * 2;
-    let mut response = if let Ok(response) = tokio::time::timeout(limit, grpc.unary(service, request)).await { response.map(ReplyBody::Grpc) } else {
+    let mut response = if let Ok(response) = tokio::time::timeout(limit, grpc.unary(service, request)).await {
+        response.map(ReplyBody::Grpc)
+    } else {
         let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
         late.into_http::<tonic::body::Body>().map(ReplyBody::Grpc)
     };
@@ -68,7 +75,11 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
 
 /// The pre-release packages are the second version under another name.
 fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
-    if path.contains(".v2beta1.") { path.replacen(".v2beta1.", ".v2.", 1).into() } else { path.into() }
+    if path.contains(".v2beta1.") {
+        path.replacen(".v2beta1.", ".v2.", 1).into()
+    } else {
+        path.into()
+    }
 }
 
 /// `grpc-timeout`: up to eight digits and a unit. What cannot be read is no limit.
@@ -119,7 +130,9 @@ impl UnaryService<Bytes> for Unary {
         };
         Box::pin(async move {
             let result = front.call(call, "grpc", timeout).await;
-            result.map(tonic::Response::new).map_err(|error| status(&front, method, &error, &request_id))
+            result
+                .map(tonic::Response::new)
+                .map_err(|error| status(&front, method, &error, &request_id))
         })
     }
 }
@@ -129,9 +142,10 @@ fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Stat
     let details = full.encode_to_vec().into();
     let mut status = Status::with_details(Code::from_i32(full.code), full.message, details);
     if let Some(delay) = error.retry_after()
-        && let Ok(value) = delay.as_secs().to_string().parse() {
-            status.metadata_mut().insert("retry-after", value);
-        }
+        && let Ok(value) = delay.as_secs().to_string().parse()
+    {
+        status.metadata_mut().insert("retry-after", value);
+    }
     status
 }
 
@@ -193,7 +207,13 @@ mod tests {
 
     #[test]
     fn the_pre_release_packages_are_the_second_version() {
-        assert_eq!(rewrite("/chainguard.platform.iam.v2beta1.Groups/X"), "/chainguard.platform.iam.v2.Groups/X");
-        assert_eq!(rewrite("/chainguard.platform.iam.Groups/X"), "/chainguard.platform.iam.Groups/X");
+        assert_eq!(
+            rewrite("/chainguard.platform.iam.v2beta1.Groups/X"),
+            "/chainguard.platform.iam.v2.Groups/X"
+        );
+        assert_eq!(
+            rewrite("/chainguard.platform.iam.Groups/X"),
+            "/chainguard.platform.iam.Groups/X"
+        );
     }
 }

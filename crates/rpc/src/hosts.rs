@@ -67,7 +67,15 @@ impl Hosts {
 }
 
 fn role_of(path: &str) -> Role {
-    const AUTH: &[&str] = &["/sts/", "/auth/", "/oauth", "/orgcheck", "/.well-known/", "/chainguard.platform.oidc.", "/chainguard.platform.auth."];
+    const AUTH: &[&str] = &[
+        "/sts/",
+        "/auth/",
+        "/oauth",
+        "/orgcheck",
+        "/.well-known/",
+        "/chainguard.platform.oidc.",
+        "/chainguard.platform.auth.",
+    ];
     const OTHER: &[&str] = &["/v2/", "/token", "/libraries/simple/"];
     if AUTH.iter().any(|prefix| path.starts_with(prefix)) {
         Role::Auth

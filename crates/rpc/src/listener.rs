@@ -64,7 +64,12 @@ impl Listener {
     ) -> std::io::Result<Listener> {
         let socket = TcpListener::bind(address).await?;
         let services = Services::new().map_err(std::io::Error::other)?;
-        Ok(Listener { socket, tls: tls.map(TlsAcceptor::from), services, options })
+        Ok(Listener {
+            socket,
+            tls: tls.map(TlsAcceptor::from),
+            services,
+            options,
+        })
     }
 
     /// The bound address.
@@ -77,7 +82,11 @@ impl Listener {
 
     /// Serves until `stop` resolves, then lets running calls end.
     pub async fn serve(self, front: Arc<Front>, stop: impl Future<Output = ()> + Send) {
-        let shared = Arc::new(Shared { services: self.services, front, options: self.options });
+        let shared = Arc::new(Shared {
+            services: self.services,
+            front,
+            options: self.options,
+        });
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -86,7 +95,9 @@ impl Listener {
                 () = &mut stop => break,
             };
             match accepted {
-                Ok((stream, peer)) => connection(shared.clone(), self.tls.clone(), stream, peer.ip(), graceful.watcher()),
+                Ok((stream, peer)) => {
+                    connection(shared.clone(), self.tls.clone(), stream, peer.ip(), graceful.watcher())
+                }
                 // Out of file descriptors, mostly: the next one may succeed.
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -95,7 +106,10 @@ impl Listener {
             }
         }
         drop(self.socket);
-        if tokio::time::timeout(self.options.drain, graceful.shutdown()).await.is_err() {
+        if tokio::time::timeout(self.options.drain, graceful.shutdown())
+            .await
+            .is_err()
+        {
             tracing::warn!("calls still ran when the time to drain was over");
         }
     }
@@ -169,12 +183,23 @@ impl Shared {
             .uri()
             .authority()
             .map(http::uri::Authority::as_str)
-            .or_else(|| request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok()))
+            .or_else(|| {
+                request
+                    .headers()
+                    .get(http::header::HOST)
+                    .and_then(|host| host.to_str().ok())
+            })
             .unwrap_or("");
         match self.front.hosts.admit(host, request.uri().path()) {
             Admission::Served => {}
             Admission::OtherRole => return plain(StatusCode::NOT_FOUND, 5, "Not Found"),
-            Admission::UnknownHost => return plain(StatusCode::MISDIRECTED_REQUEST, 5, "this server does not serve that host"),
+            Admission::UnknownHost => {
+                return plain(
+                    StatusCode::MISDIRECTED_REQUEST,
+                    5,
+                    "this server does not serve that host",
+                );
+            }
         }
         if !grpc::is_grpc(request.headers()) {
             return rest::serve(&self.front, request, peer).await;
@@ -211,12 +236,18 @@ impl Services {
         Ok(Services(vec![
             ("/grpc.health.v1.Health/", boxed(health)),
             ("/grpc.reflection.v1.ServerReflection/", boxed(builder().build_v1()?)),
-            ("/grpc.reflection.v1alpha.ServerReflection/", boxed(builder().build_v1alpha()?)),
+            (
+                "/grpc.reflection.v1alpha.ServerReflection/",
+                boxed(builder().build_v1alpha()?),
+            ),
         ]))
     }
 
     fn of(&self, path: &str) -> Option<&Service> {
-        self.0.iter().find(|(prefix, _)| path.starts_with(prefix)).map(|(_, service)| &**service)
+        self.0
+            .iter()
+            .find(|(prefix, _)| path.starts_with(prefix))
+            .map(|(_, service)| &**service)
     }
 }
 

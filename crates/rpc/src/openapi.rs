@@ -8,7 +8,11 @@ use serde_json::{Map, Value, json};
 
 /// The document of one version.
 pub fn openapi(contract: &Contract, version: ApiVersion, base_url: &str) -> Value {
-    let mut builder = Builder { docs: Docs::load(contract.pool()), wanted: BTreeSet::new(), schemas: BTreeMap::new() };
+    let mut builder = Builder {
+        docs: Docs::load(contract.pool()),
+        wanted: BTreeSet::new(),
+        schemas: BTreeMap::new(),
+    };
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for method in contract.methods().iter().filter(|method| method.version == version) {
         for binding in &method.bindings {
@@ -63,7 +67,8 @@ impl Builder {
             },
         });
         if let Some(schema) = self.body_schema(method, binding) {
-            operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+            operation["requestBody"] =
+                json!({ "required": true, "content": { "application/json": { "schema": schema } } });
         }
         match &method.auth {
             Auth::Public => operation["security"] = json!([]),
@@ -130,12 +135,18 @@ impl Builder {
 
     fn field(&mut self, field: &FieldDescriptor) -> Value {
         if field.is_map() {
-            let Kind::Message(entry) = field.kind() else { return json!({}) };
+            let Kind::Message(entry) = field.kind() else {
+                return json!({});
+            };
             let value = self.kind(&entry.map_entry_value_field());
             return json!({ "type": "object", "additionalProperties": value });
         }
         let value = self.kind(field);
-        if field.is_list() { json!({ "type": "array", "items": value }) } else { value }
+        if field.is_list() {
+            json!({ "type": "array", "items": value })
+        } else {
+            value
+        }
     }
 
     fn kind(&mut self, field: &FieldDescriptor) -> Value {
@@ -159,7 +170,9 @@ impl Builder {
                 continue;
             }
             self.schemas.insert(name.clone(), Value::Null);
-            let Some(message) = pool.get_message_by_name(&name) else { continue };
+            let Some(message) = pool.get_message_by_name(&name) else {
+                continue;
+            };
             let mut properties = Map::new();
             for field in message.fields() {
                 let mut schema = self.field(&field);
@@ -221,7 +234,11 @@ fn path_of(template: &str) -> String {
 fn operation_id(method: &MethodInfo, binding: &HttpBinding) -> String {
     let name = method.short_name().replace('.', "_");
     let is_first = method.bindings.first().is_some_and(|first| first.verb == binding.verb);
-    if is_first { format!("{}_{name}", method.domain) } else { format!("{}_{name}_{}", method.domain, binding.verb.name()) }
+    if is_first {
+        format!("{}_{name}", method.domain)
+    } else {
+        format!("{}_{name}_{}", method.domain, binding.verb.name())
+    }
 }
 
 /// Leading comments by full name.

@@ -126,24 +126,21 @@ impl StoreError {
             .as_deref()
             .and_then(|source| source.downcast_ref::<tokio_postgres::Error>())
             .and_then(tokio_postgres::Error::code);
-        self.sqlite == Some(rusqlite::ErrorCode::ReadOnly)
-            || postgres == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+        self.sqlite == Some(rusqlite::ErrorCode::ReadOnly) || postgres == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
     }
 }
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let failure = match &error {
-            rusqlite::Error::SqliteFailure(failure, _)
-            | rusqlite::Error::SqlInputError { error: failure, .. } => Some(*failure),
+            rusqlite::Error::SqliteFailure(failure, _) | rusqlite::Error::SqlInputError { error: failure, .. } => {
+                Some(*failure)
+            }
             _ => None,
         };
         Self {
             sqlite: failure.map(|failure| failure.code),
-            ..Self::new(
-                failure.map_or(ErrorKind::Bug, sqlite_kind),
-                error.to_string(),
-            )
+            ..Self::new(failure.map_or(ErrorKind::Bug, sqlite_kind), error.to_string())
         }
         .with_source(error)
     }
@@ -153,9 +150,9 @@ fn sqlite_kind(failure: ffi::Error) -> ErrorKind {
     use rusqlite::ErrorCode as C;
     match failure.code {
         C::ConstraintViolation => match failure.extended_code {
-            ffi::SQLITE_CONSTRAINT_UNIQUE
-            | ffi::SQLITE_CONSTRAINT_PRIMARYKEY
-            | ffi::SQLITE_CONSTRAINT_ROWID => ErrorKind::UniqueViolation,
+            ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
+                ErrorKind::UniqueViolation
+            }
             ffi::SQLITE_CONSTRAINT_FOREIGNKEY => ErrorKind::ForeignKeyViolation,
             // A STRICT table refused the type: PostgreSQL refuses it as a wrong parameter.
             ffi::SQLITE_CONSTRAINT_DATATYPE => ErrorKind::Bug,
@@ -186,9 +183,7 @@ impl From<tokio_postgres::Error> for StoreError {
                 // Not the detail: it quotes values.
                 format!("{} (SQLSTATE {})", db.message(), db.code().code()),
             ),
-            None if error.is_closed() || has_io_source(&error) => {
-                (ErrorKind::Unavailable, chain(&error))
-            }
+            None if error.is_closed() || has_io_source(&error) => (ErrorKind::Unavailable, chain(&error)),
             None => (ErrorKind::Bug, chain(&error)),
         };
         Self::new(kind, message).with_source(error)

@@ -77,11 +77,9 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
     let on_sqlite = matches!(tx.inner, Inner::Sqlite(_));
     tx.execute_batch(TABLE).await?;
     let applied: Vec<i64> = tx
-        .query(
-            "SELECT version FROM schema_migrations ORDER BY version",
-            &[],
-            |row| row.int(0),
-        )
+        .query("SELECT version FROM schema_migrations ORDER BY version", &[], |row| {
+            row.int(0)
+        })
         .await?;
     let known = migrations.last().map_or(0, |last| last.version);
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
@@ -97,9 +95,7 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
     if !prefix.take(applied.len()).eq(applied.iter().copied()) {
         return Err(StoreError::new(
             ErrorKind::Unavailable,
-            format!(
-                "the database has schema versions {applied:?}, which this program does not know in that order"
-            ),
+            format!("the database has schema versions {applied:?}, which this program does not know in that order"),
         ));
     }
     let missing = &migrations[applied.len()..];
@@ -112,11 +108,7 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
         tx.execute_batch(text).await?;
         tx.execute(record, &[migration.version.into(), migration.name.into()])
             .await?;
-        tracing::info!(
-            version = migration.version,
-            name = migration.name,
-            "schema migrated"
-        );
+        tracing::info!(version = migration.version, name = migration.name, "schema migrated");
     }
     Ok(missing.len() as u32)
 }

@@ -20,9 +20,7 @@ pub fn rewrite_placeholders(sql: &str) -> String {
                 i = find(bytes, i + 2, b"*/").map_or(bytes.len(), |end| end + 2);
             }
             b'$' if bytes.get(i + 1).is_some_and(u8::is_ascii_digit)
-                && !i
-                    .checked_sub(1)
-                    .is_some_and(|before| is_word(bytes[before])) =>
+                && !i.checked_sub(1).is_some_and(|before| is_word(bytes[before])) =>
             {
                 out.push_str(&sql[copied..i]);
                 out.push('?');

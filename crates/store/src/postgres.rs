@@ -99,15 +99,11 @@ impl Postgres {
     /// A connection that is not in a transaction yet, but guarded like one.
     pub(crate) async fn connect(&self) -> Result<PgTx, StoreError> {
         match self.pool.get().await {
-            Ok(client) => Ok(PgTx {
-                client: Some(client),
-            }),
+            Ok(client) => Ok(PgTx { client: Some(client) }),
             Err(error) => {
                 let kind = match &error {
                     // Wrong password, no such database: time may cure it, a retry does not hurt.
-                    PoolError::Backend(_) | PoolError::Timeout(_) | PoolError::Closed => {
-                        ErrorKind::Unavailable
-                    }
+                    PoolError::Backend(_) | PoolError::Timeout(_) | PoolError::Closed => ErrorKind::Unavailable,
                     _ => ErrorKind::Bug,
                 };
                 let message = format!("no PostgreSQL connection: {}", chain(&error));
@@ -165,9 +161,7 @@ impl Postgres {
         };
         match tokio::spawn(task.in_current_span()).await {
             Ok(outcome) => outcome,
-            Err(error) if error.is_panic() => {
-                Err(StoreError::bug("a transaction closure panicked").into())
-            }
+            Err(error) if error.is_panic() => Err(StoreError::bug("a transaction closure panicked").into()),
             Err(_) => Err(StoreError::unavailable("the runtime is shutting down").into()),
         }
     }
@@ -239,11 +233,7 @@ impl PgTx {
             .ok_or_else(|| StoreError::bug("the transaction has ended"))
     }
 
-    pub(crate) async fn query(
-        &self,
-        sql: &str,
-        params: &[Value<'_>],
-    ) -> Result<Vec<tokio_postgres::Row>, StoreError> {
+    pub(crate) async fn query(&self, sql: &str, params: &[Value<'_>]) -> Result<Vec<tokio_postgres::Row>, StoreError> {
         let client = self.client()?;
         let statement = client.prepare_cached(sql).await?;
         Ok(client.query(&statement, &borrowed(params)).await?)

@@ -95,15 +95,11 @@ fn sqlite_column<'r>(row: &'r rusqlite::Row<'_>, i: usize) -> Result<ValueRef<'r
     row.get_ref(i).map_err(|_| no_column(i))
 }
 
-fn postgres_column<'r, T: FromSql<'r>>(
-    row: &'r tokio_postgres::Row,
-    i: usize,
-) -> Result<Option<T>, StoreError> {
+fn postgres_column<'r, T: FromSql<'r>>(row: &'r tokio_postgres::Row, i: usize) -> Result<Option<T>, StoreError> {
     if i >= row.len() {
         return Err(no_column(i));
     }
-    row.try_get(i)
-        .map_err(|error| mismatch(i, "another type", &error))
+    row.try_get(i).map_err(|error| mismatch(i, "another type", &error))
 }
 
 /// Literals and `length()` are `int4` on PostgreSQL; the reader asked for an
@@ -111,10 +107,7 @@ fn postgres_column<'r, T: FromSql<'r>>(
 struct PgInt(i64);
 
 impl<'a> FromSql<'a> for PgInt {
-    fn from_sql(
-        ty: &Type,
-        raw: &'a [u8],
-    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+    fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         Ok(PgInt(match *ty {
             Type::INT2 => i64::from(i16::from_sql(ty, raw)?),
             Type::INT4 => i64::from(i32::from_sql(ty, raw)?),

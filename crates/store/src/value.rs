@@ -66,11 +66,7 @@ impl rusqlite::ToSql for Value<'_> {
 }
 
 impl ToSql for Value<'_> {
-    fn to_sql(
-        &self,
-        ty: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match *self {
             Value::Text(text) => text.to_sql_checked(ty, out),
             Value::OptText(text) => text.to_sql_checked(ty, out),
@@ -92,11 +88,7 @@ impl ToSql for Value<'_> {
 
 /// Narrow integer parameters (an `int4` inferred from a literal beside it) are
 /// accepted as long as the value fits.
-fn integer(
-    int: i64,
-    ty: &Type,
-    out: &mut BytesMut,
-) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+fn integer(int: i64, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
     match *ty {
         Type::INT2 => i16::try_from(int)?.to_sql(ty, out),
         Type::INT4 => i32::try_from(int)?.to_sql(ty, out),

@@ -72,10 +72,7 @@ async fn reads_its_own_writes(_: &Fixture, db: Db) {
                 let sql = "INSERT INTO things (id, n) VALUES ('a', 1), ('b', 2) RETURNING id";
                 let mut seen = tx.query(sql, &[], |row| row.text(0)).await?;
                 let sql = "SELECT id FROM things WHERE n = $1";
-                seen.extend(
-                    tx.query_opt(sql, &[2_i64.into()], |row| row.text(0))
-                        .await?,
-                );
+                seen.extend(tx.query_opt(sql, &[2_i64.into()], |row| row.text(0)).await?);
                 Ok::<_, StoreError>(seen)
             })
         })
@@ -83,10 +80,7 @@ async fn reads_its_own_writes(_: &Fixture, db: Db) {
         .unwrap();
     assert_eq!(inside, ["a", "b", "b"]);
     assert_eq!(ids(&db).await, ["a", "b"]);
-    assert_eq!(
-        execute(&db, "UPDATE things SET n = n + 1").await.unwrap(),
-        2
-    );
+    assert_eq!(execute(&db, "UPDATE things SET n = n + 1").await.unwrap(), 2);
 }
 
 async fn a_read_sees_one_snapshot(_: &Fixture, db: Db) {
@@ -158,8 +152,7 @@ async fn a_failed_job_leaves_no_trace_and_no_harm(_: &Fixture, db: Db) {
 async fn a_panic_is_a_bug_of_that_caller(_: &Fixture, db: Db) {
     let panic = db.write(|tx| {
         Box::pin(async move {
-            tx.execute("INSERT INTO things (id, n) VALUES ('p', 1)", &[])
-                .await?;
+            tx.execute("INSERT INTO things (id, n) VALUES ('p', 1)", &[]).await?;
             let engines = [Engine::Sqlite, Engine::Postgres];
             assert!(!engines.contains(&tx.engine()), "on purpose");
             Ok::<(), StoreError>(())
@@ -210,12 +203,9 @@ async fn constraints_by_kind(_: &Fixture, db: Db) {
     ] {
         assert_eq!(kind(&db, sql).await, wanted, "{sql}");
     }
-    execute(
-        &db,
-        "INSERT INTO things (id, n, parent) VALUES ('b', 1, 'a')",
-    )
-    .await
-    .unwrap();
+    execute(&db, "INSERT INTO things (id, n, parent) VALUES ('b', 1, 'a')")
+        .await
+        .unwrap();
     let delete = "DELETE FROM things WHERE id = 'a'";
     assert_eq!(kind(&db, delete).await, ErrorKind::ForeignKeyViolation);
 }
@@ -225,12 +215,10 @@ async fn a_failed_statement_loses_the_transaction(_: &Fixture, db: Db) {
     let swallowed = db
         .write(|tx| {
             Box::pin(async move {
-                tx.execute("INSERT INTO things (id, n) VALUES ('b', 1)", &[])
-                    .await?;
+                tx.execute("INSERT INTO things (id, n) VALUES ('b', 1)", &[]).await?;
                 let twice = "INSERT INTO things (id, n) VALUES ('a', 1)";
                 assert!(tx.execute(twice, &[]).await.is_err());
-                let next: Result<_, StoreError> =
-                    tx.query_opt("SELECT 1", &[], |row| row.int(0)).await;
+                let next: Result<_, StoreError> = tx.query_opt("SELECT 1", &[], |row| row.int(0)).await;
                 assert_eq!(next.unwrap_err().kind(), ErrorKind::Bug);
                 Ok::<(), StoreError>(())
             })
@@ -244,8 +232,7 @@ async fn parameters_are_numbered(_: &Fixture, db: Db) {
     let text: Option<String> = db
         .read(|tx| {
             Box::pin(async move {
-                let sql =
-                    "SELECT CAST($2 AS TEXT) || '-$1-' || CAST($1 AS TEXT) || CAST($2 AS TEXT)";
+                let sql = "SELECT CAST($2 AS TEXT) || '-$1-' || CAST($1 AS TEXT) || CAST($2 AS TEXT)";
                 tx.query_opt(sql, &["one".into(), "two".into()], |row| row.text(0))
                     .await
             })
@@ -282,12 +269,7 @@ async fn null_of_every_kind(_: &Fixture, db: Db) {
             Box::pin(async move {
                 let sql = "SELECT t, i, b, y FROM kinds ORDER BY i NULLS LAST";
                 tx.query(sql, &[], |row| {
-                    let row = (
-                        row.opt_text(0)?,
-                        row.opt_int(1)?,
-                        row.bool(2)?,
-                        row.opt_bytes(3)?,
-                    );
+                    let row = (row.opt_text(0)?, row.opt_int(1)?, row.bool(2)?, row.opt_bytes(3)?);
                     Ok::<_, StoreError>(row)
                 })
                 .await
@@ -295,10 +277,7 @@ async fn null_of_every_kind(_: &Fixture, db: Db) {
         })
         .await
         .unwrap();
-    assert_eq!(
-        rows[0],
-        (Some("t".into()), Some(7), false, Some(b"\0\xff".to_vec()))
-    );
+    assert_eq!(rows[0], (Some("t".into()), Some(7), false, Some(b"\0\xff".to_vec())));
     assert_eq!(rows[1], (None, None, true, None));
 }
 
@@ -330,11 +309,7 @@ async fn columns_are_read_by_wanted_type(_: &Fixture, db: Db) {
 
 async fn like_is_case_sensitive(_: &Fixture, db: Db) {
     insert(&db, "Ab", 1).await.unwrap();
-    let found = execute(
-        &db,
-        "UPDATE things SET n = 2 WHERE id LIKE 'a%' ESCAPE '\\'",
-    )
-    .await;
+    let found = execute(&db, "UPDATE things SET n = 2 WHERE id LIKE 'a%' ESCAPE '\\'").await;
     assert_eq!(found.unwrap(), 0);
     let found = db
         .read(|tx| {
@@ -393,10 +368,7 @@ async fn migrations(fixture: &Fixture, db: Db) {
     let other = fixture.open().await;
     assert_eq!(other.migrate(&more).await.unwrap(), 1);
     let newer = db.migrate(MIGRATIONS).await.unwrap_err();
-    assert!(
-        newer.to_string().contains("newer than this program"),
-        "{newer}"
-    );
+    assert!(newer.to_string().contains("newer than this program"), "{newer}");
     let unordered = db.migrate(&[add, MIGRATIONS[0]]).await.unwrap_err();
     assert_eq!(unordered.kind(), ErrorKind::Bug);
     let unknown = db.migrate(&more[1..]).await.unwrap_err();

@@ -89,35 +89,24 @@ async fn check(db: &Db, steps: &[Step]) {
             }
             Step::Count(uid) => {
                 let below = format!("{uid}/");
-                let below = model
-                    .iter()
-                    .filter(|other| other.starts_with(&below))
-                    .count() as i64;
+                let below = model.iter().filter(|other| other.starts_with(&below)).count() as i64;
                 let itself = i64::from(model.contains(&uid));
                 // Leaked: a test's closures want 'static.
                 let uid: &'static str = uid.leak();
                 assert_eq!(count(db, Scope::Below(uid)).await, below, "{uid}");
-                assert_eq!(
-                    count(db, Scope::Subtree(uid)).await,
-                    below + itself,
-                    "{uid}"
-                );
+                assert_eq!(count(db, Scope::Subtree(uid)).await, below + itself, "{uid}");
                 assert_eq!(count(db, Scope::All).await, model.len() as i64);
             }
             Step::Seek(lower, upper, skip, enough) => {
                 let (from, to) = (lower.clone(), upper.clone());
                 let found = db
                     .read(move |tx| {
-                        Box::pin(async move {
-                            seek_within(tx, COLLECTION, &from, &to, skip, enough).await
-                        })
+                        Box::pin(async move { seek_within(tx, COLLECTION, &from, &to, skip, enough).await })
                     })
                     .await
                     .unwrap();
                 let rest = |from: &str, skip: i64| -> Vec<&String> {
-                    let inside = model
-                        .iter()
-                        .filter(|uid| uid.as_str() >= from && **uid < upper);
+                    let inside = model.iter().filter(|uid| uid.as_str() >= from && **uid < upper);
                     inside.skip(skip as usize).collect()
                 };
                 assert_eq!(
@@ -126,10 +115,7 @@ async fn check(db: &Db, steps: &[Step]) {
                     "{lower:?} {upper:?} {skip} {found:?}"
                 );
                 assert!(found.start_uid_prefix >= lower && found.remaining <= skip);
-                assert!(
-                    found.remaining <= enough,
-                    "{lower:?} {upper:?} {skip} {found:?}"
-                );
+                assert!(found.remaining <= enough, "{lower:?} {upper:?} {skip} {found:?}");
             }
         }
     }
@@ -218,11 +204,7 @@ async fn a_skip_over_a_million_is_fast() {
         recording += start.elapsed();
         let start = std::time::Instant::now();
         // The last thousands stay pending.
-        let limit = if chunk + 1 == N / 10_000 {
-            5_000
-        } else {
-            10_000
-        };
+        let limit = if chunk + 1 == N / 10_000 { 5_000 } else { 10_000 };
         db.write(move |tx| Box::pin(fold(tx, limit))).await.unwrap();
         folding += start.elapsed();
     }
@@ -235,16 +217,10 @@ async fn a_skip_over_a_million_is_fast() {
             let (lower, upper) = (format!("{root}/"), format!("{root}0"));
             let start = std::time::Instant::now();
             let found = db
-                .read(move |tx| {
-                    Box::pin(async move { seek(tx, COLLECTION, &lower, &upper, skip).await })
-                })
+                .read(move |tx| Box::pin(async move { seek(tx, COLLECTION, &lower, &upper, skip).await }))
                 .await
                 .unwrap();
-            println!(
-                "skip {skip}: {:?}, remaining {}",
-                start.elapsed(),
-                found.remaining
-            );
+            println!("skip {skip}: {:?}, remaining {}", start.elapsed(), found.remaining);
             let at = uids.partition_point(|uid| *uid < found.start_uid_prefix) as i64;
             assert_eq!(at + found.remaining, skip);
             assert!(found.remaining <= 4_400);

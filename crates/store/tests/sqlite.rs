@@ -13,9 +13,7 @@ use common::MIGRATIONS;
 
 async fn open(dir: &Path) -> Db {
     let path = dir.join("test.db");
-    let db = Db::open_sqlite(&path, SqliteOptions::default())
-        .await
-        .unwrap();
+    let db = Db::open_sqlite(&path, SqliteOptions::default()).await.unwrap();
     db.migrate(MIGRATIONS).await.unwrap();
     db
 }
@@ -161,12 +159,8 @@ async fn a_pending_or_nested_transaction_is_a_bug() {
     let panicking = tokio::spawn({
         let db = db.clone();
         async move {
-            db.read(
-                |_| -> bowline_store::BoxFuture<'_, Result<(), StoreError>> {
-                    panic!("on purpose")
-                },
-            )
-            .await
+            db.read(|_| -> bowline_store::BoxFuture<'_, Result<(), StoreError>> { panic!("on purpose") })
+                .await
         }
     });
     assert!(panicking.await.is_err());
@@ -198,10 +192,7 @@ async fn the_file_is_private_and_checkpointed_on_close() {
     write(&db, "a", 0).await.unwrap();
     assert_eq!(ids(&db).await, ["a"]);
     for name in ["test.db", "test.db-wal", "test.db-shm"] {
-        let mode = std::fs::metadata(dir.path().join(name))
-            .unwrap()
-            .permissions()
-            .mode();
+        let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     db.close().await;

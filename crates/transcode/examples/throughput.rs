@@ -40,9 +40,7 @@ fn main() {
         let message = DynamicMessage::decode(desc.clone(), &*wire).unwrap();
         let mut serializer = serde_json::Serializer::new(Vec::with_capacity(json.len()));
         let options = SerializeOptions::new().skip_default_fields(false);
-        message
-            .serialize_with_options(&mut serializer, &options)
-            .unwrap();
+        message.serialize_with_options(&mut serializer, &options).unwrap();
         black_box(serializer.into_inner());
     });
     report("wire -> JSON", ours, theirs);
@@ -54,8 +52,7 @@ fn main() {
     let theirs = measure(|| {
         let mut text = serde_json::Deserializer::from_slice(&json);
         let options = DeserializeOptions::new();
-        let message =
-            DynamicMessage::deserialize_with_options(desc.clone(), &mut text, &options).unwrap();
+        let message = DynamicMessage::deserialize_with_options(desc.clone(), &mut text, &options).unwrap();
         black_box(message.encode_to_vec());
     });
     report("JSON -> wire", ours, theirs);

@@ -44,11 +44,7 @@ impl EnumTable {
                 }
             }
         }
-        let mut listing: Vec<&str> = values
-            .iter()
-            .take(LISTED)
-            .map(EnumValueDescriptorProto::name)
-            .collect();
+        let mut listing: Vec<&str> = values.iter().take(LISTED).map(EnumValueDescriptorProto::name).collect();
         if values.len() > LISTED {
             listing.push("...");
         }
@@ -64,9 +60,7 @@ impl EnumTable {
     /// The quoted name of a number.
     #[inline]
     pub(crate) fn name(&self, number: i32) -> Option<&[u8]> {
-        let dense = usize::try_from(number)
-            .ok()
-            .and_then(|at| self.dense.get(at));
+        let dense = usize::try_from(number).ok().and_then(|at| self.dense.get(at));
         match dense {
             Some(name) => name.as_deref(),
             None => self.sparse.get(&number).map(AsRef::as_ref),

@@ -16,10 +16,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<TranscodeError>>;
 
 /// A fault that does not know its field yet; see [`Within::within`].
 #[cold]
-#[expect(
-    clippy::unnecessary_box_returns,
-    reason = "the error side of `Outcome`"
-)]
+#[expect(clippy::unnecessary_box_returns, reason = "the error side of `Outcome`")]
 pub(crate) fn fault(message: impl Into<String>) -> Box<TranscodeError> {
     Box::new(TranscodeError {
         field: String::new(),

@@ -52,12 +52,7 @@ impl Tables {
     /// Values that do not fit their field are all reported at once (up to 50);
     /// a syntax error ends the collection. On errors `out` is left as it was.
     /// Unknown members are checked for syntax and ignored, `null` means absent.
-    pub fn from_json(
-        &self,
-        id: MessageId,
-        json: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<Presence, Vec<TranscodeError>> {
+    pub fn from_json(&self, id: MessageId, json: &[u8], out: &mut Vec<u8>) -> Result<Presence, Vec<TranscodeError>> {
         let text = match std::str::from_utf8(json) {
             Ok(text) => text,
             Err(error) => {
@@ -77,9 +72,7 @@ impl Tables {
             tracking: self.table(id.0).special == Special::None,
         };
         parser.document(id.0, json);
-        let Parser {
-            errors, presence, ..
-        } = parser;
+        let Parser { errors, presence, .. } = parser;
         if errors.is_empty() {
             return Ok(Presence(presence));
         }
@@ -93,12 +86,7 @@ impl Tables {
 fn malformed(json: &[u8], at: usize, what: &str) -> TranscodeError {
     let before = json.get(..at).unwrap_or(json);
     let line = before.split(|&byte| byte == b'\n').count();
-    let column = before
-        .iter()
-        .rev()
-        .take_while(|&&byte| byte != b'\n')
-        .count()
-        + 1;
+    let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
     TranscodeError {
         field: String::new(),
         message: format!("malformed JSON at line {line} column {column}: {what}"),
@@ -138,15 +126,11 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
     }
 
     fn report(&mut self, message: String) -> Parse {
-        let field = self
-            .path
-            .iter()
-            .rev()
-            .fold(String::new(), |rest, part| match part {
-                Part::Field(field) => join(&field.json_name, &rest),
-                Part::Index(index) => join(&format!("[{index}]"), &rest),
-                Part::Key(key) => join(key, &rest),
-            });
+        let field = self.path.iter().rev().fold(String::new(), |rest, part| match part {
+            Part::Field(field) => join(&field.json_name, &rest),
+            Part::Index(index) => join(&format!("[{index}]"), &rest),
+            Part::Key(key) => join(key, &rest),
+        });
         self.errors.push(TranscodeError { field, message });
         if self.errors.len() < MAX_ERRORS {
             Ok(())
@@ -157,9 +141,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
 
     pub(crate) fn check_depth(&self, depth: u32) -> Parse {
         if depth > MAX_DEPTH {
-            return self
-                .reader
-                .syntax(format!("nested more than {MAX_DEPTH} levels deep"));
+            return self.reader.syntax(format!("nested more than {MAX_DEPTH} levels deep"));
         }
         Ok(())
     }
@@ -178,8 +160,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
     pub(crate) fn object(&mut self, table: &'t MessageTable, depth: u32, any: bool) -> Parse {
         self.reader.open(b'{')?;
         let seen = self.seen.len();
-        self.seen
-            .resize(seen + table.fields.len() + table.oneofs.len(), false);
+        self.seen.resize(seen + table.fields.len() + table.oneofs.len(), false);
         let pieces = self.pieces.len();
         let (mut hint, mut first) = (0, true);
         while self.reader.next(b'}', &mut first)? {
@@ -235,9 +216,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
 
     /// Sets a mark; true if it was set before.
     fn mark(&mut self, at: usize) -> bool {
-        self.seen
-            .get_mut(at)
-            .is_some_and(|mark| std::mem::replace(mark, true))
+        self.seen.get_mut(at).is_some_and(|mark| std::mem::replace(mark, true))
     }
 
     /// `null` is a value only where the type says so.
@@ -373,10 +352,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
         if !entries.is_sorted_by(|a, b| a.0 < b.0) {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             if let Some([_, twice]) = entries.array_windows().find(|[a, b]| a.0 == b.0) {
-                return Err(Fault::Bad(format!(
-                    "the key {} appears twice",
-                    twice.0.path_part()
-                )));
+                return Err(Fault::Bad(format!("the key {} appears twice", twice.0.path_part())));
             }
             let pieces: Vec<Piece> = entries.into_iter().map(|(_, piece)| piece).collect();
             rearrange(self.out, &pieces);
@@ -425,9 +401,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
                 let name = self.reader.string()?;
                 Scalar::enum_name(self.tables.enumeration(id), &name).map_err(Fault::Bad)
             }
-            (_, Some(b'-' | b'0'..=b'9')) => {
-                Scalar::number(kind, self.reader.number()?).map_err(Fault::Bad)
-            }
+            (_, Some(b'-' | b'0'..=b'9')) => Scalar::number(kind, self.reader.number()?).map_err(Fault::Bad),
             (Kind::Enum(_), _) => self.reader.unexpected("an enum value's name"),
             (_, Some(b'"')) => Scalar::number(kind, &self.reader.string()?).map_err(Fault::Bad),
             _ => self.reader.unexpected("a number"),
@@ -446,11 +420,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
 
 /// Rewrites the tail of `out` that `pieces` cover, in their order.
 fn rearrange(out: &mut Vec<u8>, pieces: &[Piece]) {
-    let start = pieces
-        .iter()
-        .map(|piece| piece.start)
-        .min()
-        .unwrap_or(out.len());
+    let start = pieces.iter().map(|piece| piece.start).min().unwrap_or(out.len());
     let mut sorted = Vec::with_capacity(out.len().saturating_sub(start));
     for piece in pieces {
         sorted.extend_from_slice(out.get(piece.start..piece.end).unwrap_or_default());

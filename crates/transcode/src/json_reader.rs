@@ -86,11 +86,7 @@ impl<'a> Reader<'a> {
         if self.take(bracket) {
             return Ok(());
         }
-        self.unexpected(if bracket == b'{' {
-            "an object"
-        } else {
-            "a list"
-        })
+        self.unexpected(if bracket == b'{' { "an object" } else { "a list" })
     }
 
     /// Moves to the next item of an open object or list; false at its end.

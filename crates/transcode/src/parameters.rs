@@ -154,21 +154,14 @@ impl Tables {
                 _ => Err(format!("expected true or false, got {}", quote(text))),
             },
             // An enum value's name never starts like a number.
-            Kind::Enum(id)
-                if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) =>
-            {
+            Kind::Enum(id) if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) => {
                 Scalar::enum_name(self.enumeration(id), text)
             }
             _ => Scalar::number(kind, text),
         }
     }
 
-    fn find_string<'a>(
-        &self,
-        id: MessageId,
-        fields: &[&Field],
-        wire: &'a [u8],
-    ) -> Outcome<Option<Cow<'a, str>>> {
+    fn find_string<'a>(&self, id: MessageId, fields: &[&Field], wire: &'a [u8]) -> Outcome<Option<Cow<'a, str>>> {
         let mut table = self.table(id.0);
         let mut current = Cow::Borrowed(wire);
         for field in fields {
@@ -195,11 +188,7 @@ impl Tables {
 }
 
 /// What a field holds after merging: the last string, or all of a message.
-fn occurrences<'a>(
-    table: &MessageTable,
-    field: &Field,
-    buf: &'a [u8],
-) -> Outcome<Option<Cow<'a, [u8]>>> {
+fn occurrences<'a>(table: &MessageTable, field: &Field, buf: &'a [u8]) -> Outcome<Option<Cow<'a, [u8]>>> {
     let mut found: Option<Cow<'a, [u8]>> = None;
     let mut pos = 0;
     while pos < buf.len() {

@@ -108,8 +108,7 @@ impl<'a> Scalar<'a> {
             Kind::Double => float64(text).map(Scalar::Double),
             _ => {
                 let value = integer(text)?;
-                Scalar::integer(kind, value)
-                    .ok_or_else(|| format!("{} is out of range", quote(text)))
+                Scalar::integer(kind, value).ok_or_else(|| format!("{} is out of range", quote(text)))
             }
         }
     }
@@ -137,10 +136,7 @@ impl<'a> Scalar<'a> {
             return Ok(Scalar::Varint(i64::from(number) as u64));
         }
         let listing = table.map_or("", |table| &table.listing);
-        Err(format!(
-            "unknown enum value {}; one of {listing}",
-            quote(name)
-        ))
+        Err(format!("unknown enum value {}; one of {listing}", quote(name)))
     }
 
     pub(crate) fn base64(text: &str) -> Result<Scalar<'a>, String> {
@@ -164,8 +160,8 @@ pub(crate) fn map_key(kind: Kind, text: Cow<'_, str>) -> Result<(Key<'_>, Scalar
         },
         _ => {
             let value = integer(&text)?;
-            let scalar = Scalar::integer(kind, value)
-                .ok_or_else(|| format!("the key {} is out of range", quote(&text)))?;
+            let scalar =
+                Scalar::integer(kind, value).ok_or_else(|| format!("the key {} is out of range", quote(&text)))?;
             Ok((Key::Integer(value), scalar))
         }
     }
@@ -204,17 +200,13 @@ pub(crate) fn integer(text: &str) -> Result<i128, String> {
         return Ok(0);
     }
     // A saturated exponent is far beyond any range either way.
-    let exponent = exponent
-        .parse::<i64>()
-        .unwrap_or(if exponent.starts_with('-') {
-            i64::from(i32::MIN)
-        } else {
-            i64::from(i32::MAX)
-        });
+    let exponent = exponent.parse::<i64>().unwrap_or(if exponent.starts_with('-') {
+        i64::from(i32::MIN)
+    } else {
+        i64::from(i32::MAX)
+    });
     let zeros = (digits.len() - significant.len()) as i64;
-    let scale = exponent
-        .saturating_sub(fraction.len() as i64)
-        .saturating_add(zeros);
+    let scale = exponent.saturating_sub(fraction.len() as i64).saturating_add(zeros);
     if scale < 0 {
         return Err(not_an_integer(text));
     }
@@ -223,11 +215,7 @@ pub(crate) fn integer(text: &str) -> Result<i128, String> {
         .filter(|&scale| significant.len() + scale as usize <= 20)
         .and_then(|scale| Some(significant.parse::<i128>().ok()? * 10i128.pow(scale)))
         .ok_or_else(|| format!("{} is out of range", quote(text)))?;
-    Ok(if text.starts_with('-') {
-        -magnitude
-    } else {
-        magnitude
-    })
+    Ok(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
 #[cold]
@@ -308,11 +296,7 @@ mod tests {
     #[test]
     fn base64_in_both_alphabets() {
         for text in ["+/8=", "+/8", "-_8", "-_8="] {
-            assert_eq!(
-                Scalar::base64(text),
-                Ok(Scalar::Bytes(vec![0xfb, 0xff])),
-                "{text}"
-            );
+            assert_eq!(Scalar::base64(text), Ok(Scalar::Bytes(vec![0xfb, 0xff])), "{text}");
         }
         assert!(Scalar::base64("*").is_err());
     }

@@ -67,9 +67,7 @@ pub(crate) fn key(buf: &[u8], pos: &mut usize) -> Outcome<(u32, u8)> {
 #[inline]
 pub(crate) fn delimited<'a>(buf: &'a [u8], pos: &mut usize) -> Outcome<&'a [u8]> {
     let length = varint(buf, pos)?;
-    let end = usize::try_from(length)
-        .ok()
-        .and_then(|length| pos.checked_add(length));
+    let end = usize::try_from(length).ok().and_then(|length| pos.checked_add(length));
     match end.and_then(|end| buf.get(*pos..end)) {
         Some(payload) => {
             *pos += payload.len();
@@ -131,10 +129,7 @@ fn skip_group(buf: &[u8], pos: &mut usize, number: u32, wire_type: u8) -> Outcom
 }
 
 #[cold]
-#[expect(
-    clippy::unnecessary_box_returns,
-    reason = "the error side of `Outcome`"
-)]
+#[expect(clippy::unnecessary_box_returns, reason = "the error side of `Outcome`")]
 pub(crate) fn too_deep() -> Box<crate::TranscodeError> {
     fault(format!("nested more than {MAX_DEPTH} levels deep"))
 }

@@ -120,10 +120,7 @@ impl Tables {
             enum_ids: &enum_ids,
             enums: &enums,
         };
-        let messages = pool
-            .all_messages()
-            .map(|item| MessageTable::new(&item, &ids))
-            .collect();
+        let messages = pool.all_messages().map(|item| MessageTable::new(&item, &ids)).collect();
         let mut tables = Tables {
             messages,
             enums,
@@ -141,8 +138,7 @@ impl Tables {
     /// An id of another `Tables` may be out of range; it then acts as a message
     /// without fields rather than as a panic.
     pub(crate) fn table(&self, id: u32) -> &MessageTable {
-        static NOTHING: std::sync::LazyLock<MessageTable> =
-            std::sync::LazyLock::new(MessageTable::nothing);
+        static NOTHING: std::sync::LazyLock<MessageTable> = std::sync::LazyLock::new(MessageTable::nothing);
         self.messages.get(id as usize).unwrap_or(&NOTHING)
     }
 
@@ -170,9 +166,7 @@ impl Tables {
         match table.special {
             Special::None | Special::Empty => true,
             Special::Any => has(1, Kind::String, false) && has(2, Kind::Bytes, false),
-            Special::Timestamp | Special::Duration => {
-                has(1, Kind::Int64, false) && has(2, Kind::Int32, false)
-            }
+            Special::Timestamp | Special::Duration => has(1, Kind::Int64, false) && has(2, Kind::Int32, false),
             Special::FieldMask => has(1, Kind::String, true),
             Special::Only => table.fields.len() == 1,
             Special::Value => table.fields.len() == 6 && has(2, Kind::Double, false),
@@ -200,10 +194,7 @@ impl MessageTable {
     fn new(message: &MessageDescriptor, ids: &Ids<'_>) -> MessageTable {
         // Numbers below this are looked up by index, the rest by search.
         const DENSE: u32 = 512;
-        let oneofs: Vec<_> = message
-            .oneofs()
-            .filter(|item| !item.is_synthetic())
-            .collect();
+        let oneofs: Vec<_> = message.oneofs().filter(|item| !item.is_synthetic()).collect();
         let mut descriptors: Vec<_> = message.fields().filter(|field| !field.is_group()).collect();
         descriptors.sort_by_key(FieldDescriptor::number);
         let fields: Box<[Field]> = descriptors
@@ -220,11 +211,7 @@ impl MessageTable {
             all.map(|(index, _)| index as u32).collect()
         };
         let oneofs = (0..oneofs.len() as u32).map(members).collect();
-        let last = fields
-            .iter()
-            .map(|field| field.number)
-            .filter(|&n| n < DENSE)
-            .max();
+        let last = fields.iter().map(|field| field.number).filter(|&n| n < DENSE).max();
         let mut dense = vec![0; last.map_or(0, |last| last as usize + 1)];
         let mut names = HashMap::new();
         for (index, field) in fields.iter().enumerate() {
@@ -251,10 +238,7 @@ impl MessageTable {
     pub(crate) fn field(&self, number: u32) -> Option<(usize, &Field)> {
         let index = match self.dense.get(number as usize) {
             Some(&slot) => (slot as usize).checked_sub(1)?,
-            None => self
-                .fields
-                .binary_search_by_key(&number, |field| field.number)
-                .ok()?,
+            None => self.fields.binary_search_by_key(&number, |field| field.number).ok()?,
         };
         self.fields.get(index).map(|field| (index, field))
     }
@@ -285,10 +269,8 @@ impl Special {
             "FieldMask" => Special::FieldMask,
             "Value" => Special::Value,
             "Empty" => Special::Empty,
-            "Struct" | "ListValue" | "FloatValue" | "DoubleValue" | "Int32Value" | "Int64Value"
-            | "UInt32Value" | "UInt64Value" | "BoolValue" | "StringValue" | "BytesValue" => {
-                Special::Only
-            }
+            "Struct" | "ListValue" | "FloatValue" | "DoubleValue" | "Int32Value" | "Int64Value" | "UInt32Value"
+            | "UInt64Value" | "BoolValue" | "StringValue" | "BytesValue" => Special::Only,
             _ => Special::None,
         }
     }
@@ -306,10 +288,7 @@ impl Field {
         let (kind, shape) = match field.kind() {
             prost_reflect::Kind::Message(entry) if field.is_map() => {
                 let key = kind_of(entry.map_entry_key_field().kind());
-                (
-                    kind_of(entry.map_entry_value_field().kind()),
-                    Shape::Map { key },
-                )
+                (kind_of(entry.map_entry_value_field().kind()), Shape::Map { key })
             }
             kind if field.is_list() => {
                 let packed = field.is_packed();
@@ -359,9 +338,7 @@ impl Kind {
             Of::String => Kind::String,
             Of::Bytes => Kind::Bytes,
             Of::Enum(item) => Kind::Enum(find(ids.enum_ids, item.full_name()).unwrap_or(u32::MAX)),
-            Of::Message(item) => {
-                Kind::Message(find(ids.messages, item.full_name()).unwrap_or(u32::MAX))
-            }
+            Of::Message(item) => Kind::Message(find(ids.messages, item.full_name()).unwrap_or(u32::MAX)),
         }
     }
 
@@ -379,9 +356,7 @@ impl Kind {
         let text: &[u8] = match (self, kind) {
             (Kind::Bool, _) => b"false",
             (Kind::String | Kind::Bytes, _) => b"\"\"",
-            (Kind::Int64 | Kind::Uint64 | Kind::Sint64 | Kind::Fixed64 | Kind::Sfixed64, _) => {
-                b"\"0\""
-            }
+            (Kind::Int64 | Kind::Uint64 | Kind::Sint64 | Kind::Fixed64 | Kind::Sfixed64, _) => b"\"0\"",
             (Kind::Enum(id), prost_reflect::Kind::Enum(item)) => {
                 let first = item.default_value().number();
                 match enums.get(id as usize) {

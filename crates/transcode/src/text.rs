@@ -200,12 +200,7 @@ mod tests {
 
     #[test]
     fn floats_stay_short() {
-        for (value, text) in [
-            (1.0, "1"),
-            (1e21, "1e21"),
-            (1.5e-7, "1.5e-7"),
-            (f64::NAN, "\"NaN\""),
-        ] {
+        for (value, text) in [(1.0, "1"), (1e21, "1e21"), (1.5e-7, "1.5e-7"), (f64::NAN, "\"NaN\"")] {
             let mut out = Vec::new();
             push_f64(&mut out, value);
             assert_eq!(String::from_utf8(out).unwrap(), text);

@@ -10,9 +10,7 @@ const DAY: i64 = 86_400;
 
 /// Appends the quoted RFC 3339 text, in UTC.
 pub(crate) fn push_timestamp(out: &mut Vec<u8>, seconds: i64, nanos: i32) -> Result<(), String> {
-    let nanos = u32::try_from(nanos)
-        .ok()
-        .filter(|&nanos| nanos < 1_000_000_000);
+    let nanos = u32::try_from(nanos).ok().filter(|&nanos| nanos < 1_000_000_000);
     let (true, Some(nanos)) = (TIMESTAMPS.contains(&seconds), nanos) else {
         return Err("the timestamp is out of range".to_owned());
     };
@@ -115,9 +113,7 @@ impl<'a> Parts<'a> {
             return Some(0);
         }
         let digits = self.digits();
-        let places = (1..=9)
-            .contains(&digits.len())
-            .then_some(digits.len() as u32)?;
+        let places = (1..=9).contains(&digits.len()).then_some(digits.len() as u32)?;
         Some(digits.parse::<i32>().ok()? * 10i32.pow(9 - places))
     }
 }
@@ -162,10 +158,7 @@ fn timestamp(parts: &mut Parts<'_>) -> Option<(i64, i32)> {
         parts.sign(':')?;
         offset += parts.number(2, 59)? * 60;
     }
-    Some((
-        date * DAY + hour * 3600 + minute * 60 + second - east * offset,
-        nanos,
-    ))
+    Some((date * DAY + hour * 3600 + minute * 60 + second - east * offset, nanos))
 }
 
 /// Seconds and nanoseconds of `1.5s`, both with the sign.
@@ -245,14 +238,8 @@ mod tests {
     fn timestamps() {
         assert_eq!(timestamp_text(0, 1_000_000), "1970-01-01T00:00:00.001Z");
         assert_eq!(timestamp_text(951_782_400, 0), "2000-02-29T00:00:00Z");
-        assert_eq!(
-            timestamp_text(*TIMESTAMPS.start(), 1),
-            "0001-01-01T00:00:00.000000001Z"
-        );
-        assert_eq!(
-            parse_timestamp("1970-01-01T01:00:00.5+01:00"),
-            Ok((0, 500_000_000))
-        );
+        assert_eq!(timestamp_text(*TIMESTAMPS.start(), 1), "0001-01-01T00:00:00.000000001Z");
+        assert_eq!(parse_timestamp("1970-01-01T01:00:00.5+01:00"), Ok((0, 500_000_000)));
         for bad in [
             "",
             "1970-01-01",

@@ -83,13 +83,7 @@ impl<'t> Emitter<'t, '_> {
     }
 
     /// The members of an object, without its braces.
-    pub(crate) fn fields(
-        &mut self,
-        table: &'t MessageTable,
-        buf: &[u8],
-        depth: u32,
-        mut first: bool,
-    ) -> Outcome {
+    pub(crate) fn fields(&mut self, table: &'t MessageTable, buf: &[u8], depth: u32, mut first: bool) -> Outcome {
         let base = self.index(table, buf)?;
         for (at, field) in table.fields.iter().enumerate() {
             let slot = self.slots.get(base + at).copied().unwrap_or_default();
@@ -109,8 +103,7 @@ impl<'t> Emitter<'t, '_> {
                 self.out.extend_from_slice(&field.default_json);
                 true
             } else {
-                self.present(field, slot, buf, depth)
-                    .within(&field.json_name)?
+                self.present(field, slot, buf, depth).within(&field.json_name)?
             };
             if written {
                 first = false;
@@ -125,8 +118,7 @@ impl<'t> Emitter<'t, '_> {
     /// Fills one slot per field and returns where they start.
     pub(crate) fn index(&mut self, table: &MessageTable, buf: &[u8]) -> Outcome<usize> {
         let base = self.slots.len();
-        self.slots
-            .resize(base + table.fields.len(), Slot::default());
+        self.slots.resize(base + table.fields.len(), Slot::default());
         let slots = self.slots.get_mut(base..).unwrap_or_default();
         let mut pos = 0;
         while pos < buf.len() {
@@ -163,13 +155,7 @@ impl<'t> Emitter<'t, '_> {
     }
 
     /// The value of a field that occurs; false if it is a default to leave out.
-    pub(crate) fn present(
-        &mut self,
-        field: &'t Field,
-        slot: Slot,
-        buf: &[u8],
-        depth: u32,
-    ) -> Outcome<bool> {
+    pub(crate) fn present(&mut self, field: &'t Field, slot: Slot, buf: &[u8], depth: u32) -> Outcome<bool> {
         match field.shape {
             Shape::Map { key } => self.map(field, key, slot, buf, depth).map(|()| true),
             Shape::Repeated { .. } => {
@@ -221,14 +207,7 @@ impl<'t> Emitter<'t, '_> {
         Ok(count > 0)
     }
 
-    fn element(
-        &mut self,
-        kind: Kind,
-        buf: &[u8],
-        pos: &mut usize,
-        depth: u32,
-        count: &mut usize,
-    ) -> Outcome {
+    fn element(&mut self, kind: Kind, buf: &[u8], pos: &mut usize, depth: u32, count: &mut usize) -> Outcome {
         if *count > 0 {
             self.out.push(b',');
         }
@@ -332,10 +311,7 @@ impl<'t> Emitter<'t, '_> {
 }
 
 #[cold]
-#[expect(
-    clippy::unnecessary_box_returns,
-    reason = "the error side of `Outcome`"
-)]
+#[expect(clippy::unnecessary_box_returns, reason = "the error side of `Outcome`")]
 pub(crate) fn wrong_wire_type() -> Box<TranscodeError> {
     fault("encoded with a wire type that is not this field's")
 }
@@ -394,9 +370,7 @@ impl Integer {
             Kind::Uint32 => i64::from(scan::varint(buf, pos)? as u32),
             Kind::Fixed32 => i64::from(u32::from_le_bytes(scan::fixed(buf, pos)?)),
             Kind::Fixed64 => {
-                return Ok(Integer::unsigned(u64::from_le_bytes(scan::fixed(
-                    buf, pos,
-                )?)));
+                return Ok(Integer::unsigned(u64::from_le_bytes(scan::fixed(buf, pos)?)));
             }
             _ => return Ok(Integer::unsigned(scan::varint(buf, pos)?)),
         };

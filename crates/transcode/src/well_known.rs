@@ -8,9 +8,7 @@ use crate::scalar::quote;
 use crate::scan::{self, DELIMITED, FIXED64, VARINT};
 use crate::tables::{Kind, MessageTable, Special};
 use crate::text::push_json_string;
-use crate::time_text::{
-    parse_duration, parse_mask, parse_timestamp, push_duration, push_mask_path, push_timestamp,
-};
+use crate::time_text::{parse_duration, parse_mask, parse_timestamp, push_duration, push_mask_path, push_timestamp};
 use crate::to_json::{Emitter, wrong_wire_type};
 
 impl<'t> Emitter<'t, '_> {
@@ -152,12 +150,7 @@ fn seconds_and_nanos(buf: &[u8]) -> Outcome<(i64, i32)> {
 
 /// The content of a message written as a string. With `explicit`, zeros are
 /// written too, so that they replace earlier values when merged.
-pub(crate) fn encode_text(
-    special: Special,
-    text: &str,
-    explicit: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), String> {
+pub(crate) fn encode_text(special: Special, text: &str, explicit: bool, out: &mut Vec<u8>) -> Result<(), String> {
     let (seconds, nanos) = match special {
         Special::Timestamp => parse_timestamp(text)?,
         Special::Duration => parse_duration(text)?,

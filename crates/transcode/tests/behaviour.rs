@@ -1,8 +1,5 @@
 //! What the properties do not show: error wording, presence, parameters, caps.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside the test functions"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 
 use bowline_transcode::{JsonOptions, MessageId, Tables, TranscodeError};
 use prost_reflect::DescriptorPool;
@@ -15,18 +12,14 @@ fn tables() -> Tables {
 
 fn json(tables: &Tables, id: MessageId, wire: &[u8]) -> String {
     let mut out = Vec::new();
-    tables
-        .to_json(id, wire, &JsonOptions::default(), &mut out)
-        .unwrap();
+    tables.to_json(id, wire, &JsonOptions::default(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn errors(name: &str, text: &str) -> Vec<String> {
     let tables = tables();
     let id = tables.message(name).unwrap();
-    let errors = tables
-        .from_json(id, text.as_bytes(), &mut Vec::new())
-        .unwrap_err();
+    let errors = tables.from_json(id, text.as_bytes(), &mut Vec::new()).unwrap_err();
     errors.iter().map(TranscodeError::to_string).collect()
 }
 
@@ -55,22 +48,10 @@ fn all_bad_fields_are_reported_at_once() {
 fn syntax_errors_name_their_place() {
     for (text, message) in [
         ("", "malformed JSON at line 1 column 1: expected a value"),
-        (
-            "{\n \"a\" 1}",
-            "malformed JSON at line 2 column 6: expected ':'",
-        ),
-        (
-            "{\"x\":01}",
-            "malformed JSON at line 1 column 7: expected ',' or '}'",
-        ),
-        (
-            "{} x",
-            "malformed JSON at line 1 column 4: text after the value",
-        ),
-        (
-            "{\"x\":1,}",
-            "malformed JSON at line 1 column 8: trailing comma",
-        ),
+        ("{\n \"a\" 1}", "malformed JSON at line 2 column 6: expected ':'"),
+        ("{\"x\":01}", "malformed JSON at line 1 column 7: expected ',' or '}'"),
+        ("{} x", "malformed JSON at line 1 column 4: text after the value"),
+        ("{\"x\":1,}", "malformed JSON at line 1 column 8: trailing comma"),
         ("[]", "expected an object, got a list"),
     ] {
         assert_eq!(errors("test.Scalars", text), [message], "{text}");
@@ -105,9 +86,7 @@ fn presence_is_a_mask() {
     let id = tables.message("test.Everything").unwrap();
     let text = r#"{"color":0,"scalars":{"kept_name":"","a_bool":null},"choice":{},"nested":{"nested":{"color":1}},
         "wellKnown":{"time":null,"value":null,"object":{"a":{}}},"children":[{"color":1}],"other":1,"maps":null}"#;
-    let presence = tables
-        .from_json(id, text.as_bytes(), &mut Vec::new())
-        .unwrap();
+    let presence = tables.from_json(id, text.as_bytes(), &mut Vec::new()).unwrap();
     let expected = [
         "color",
         "scalars.renamed",
@@ -142,11 +121,7 @@ fn parameters_merge() {
         ("well_known.mask", "display_name,fooBar"),
         ("well_known.w_bool", "false"),
     ] {
-        assert_eq!(
-            tables.set_parameter(id, path, value, &mut wire),
-            Ok(true),
-            "{path}"
-        );
+        assert_eq!(tables.set_parameter(id, path, value, &mut wire), Ok(true), "{path}");
     }
     assert_eq!(
         json(&tables, id, &wire),
@@ -160,11 +135,7 @@ fn parameters_merge() {
         "lists.messages.aString",
         "scalars.",
     ] {
-        assert_eq!(
-            tables.set_parameter(id, path, "1", &mut wire),
-            Ok(false),
-            "{path}"
-        );
+        assert_eq!(tables.set_parameter(id, path, "1", &mut wire), Ok(false), "{path}");
     }
     for (path, value) in [
         ("scalars.aBool", "yes"),
@@ -172,9 +143,7 @@ fn parameters_merge() {
         ("scalars", "a"),
         ("well_known.any", "a"),
     ] {
-        let error = tables
-            .set_parameter(id, path, value, &mut wire)
-            .unwrap_err();
+        let error = tables.set_parameter(id, path, value, &mut wire).unwrap_err();
         assert!(!error.field.is_empty());
     }
 }
@@ -184,51 +153,26 @@ fn strings_are_embedded_and_read() {
     let tables = tables();
     let id = tables.message("test.Everything").unwrap();
     let mut wire = Vec::new();
-    tables
-        .embed(id, "scalars.a_string", b"first", &mut wire)
-        .unwrap();
+    tables.embed(id, "scalars.a_string", b"first", &mut wire).unwrap();
     assert_eq!(
-        tables
-            .read_string(id, &wire, "scalars.a_string")
-            .unwrap()
-            .as_deref(),
+        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
         Some("first")
     );
     tables.embed(id, "scalars", b"\x08\x01", &mut wire).unwrap();
     assert_eq!(
-        tables
-            .read_string(id, &wire, "scalars.a_string")
-            .unwrap()
-            .as_deref(),
+        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
         Some("first")
     );
-    tables
-        .embed(id, "scalars.a_string", b"", &mut wire)
-        .unwrap();
+    tables.embed(id, "scalars.a_string", b"", &mut wire).unwrap();
     assert_eq!(
-        tables
-            .read_string(id, &wire, "scalars.a_string")
-            .unwrap()
-            .as_deref(),
+        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
         Some("")
     );
-    assert_eq!(
-        tables
-            .read_string(id, &wire, "nested.scalars.a_string")
-            .unwrap(),
-        None
-    );
+    assert_eq!(tables.read_string(id, &wire, "nested.scalars.a_string").unwrap(), None);
     assert!(tables.read_string(id, &wire, "scalars.a_bool").is_err());
-    assert!(
-        tables
-            .embed(id, "scalars.a_string", b"\xff", &mut wire)
-            .is_none()
-    );
+    assert!(tables.embed(id, "scalars.a_string", b"\xff", &mut wire).is_none());
     assert!(tables.embed(id, "scalars.a_bool", b"", &mut wire).is_none());
-    assert_eq!(
-        tables.message_at(id, "nested.scalars"),
-        tables.message("test.Scalars")
-    );
+    assert_eq!(tables.message_at(id, "nested.scalars"), tables.message("test.Scalars"));
 
     let mut oneof = Vec::new();
     let id = tables.message("test.Choice").unwrap();
@@ -242,23 +186,11 @@ fn strings_are_embedded_and_read() {
 fn depth_is_capped_both_ways() {
     let tables = tables();
     let id = tables.message("test.Everything").unwrap();
-    let nest = |levels: usize| {
-        format!(
-            "{}{{}}{}",
-            "{\"nested\":".repeat(levels),
-            "}".repeat(levels)
-        )
-    };
+    let nest = |levels: usize| format!("{}{{}}{}", "{\"nested\":".repeat(levels), "}".repeat(levels));
     let mut wire = Vec::new();
-    tables
-        .from_json(id, nest(100).as_bytes(), &mut wire)
-        .unwrap();
+    tables.from_json(id, nest(100).as_bytes(), &mut wire).unwrap();
     assert_eq!(json(&tables, id, &wire), nest(100));
-    assert!(
-        tables
-            .from_json(id, nest(101).as_bytes(), &mut Vec::new())
-            .is_err()
-    );
+    assert!(tables.from_json(id, nest(101).as_bytes(), &mut Vec::new()).is_err());
     let mut deeper = Vec::new();
     tables.embed(id, "nested", &wire, &mut deeper).unwrap();
     assert!(
@@ -269,19 +201,11 @@ fn depth_is_capped_both_ways() {
 
     let id = tables.message("google.protobuf.Value").unwrap();
     for bomb in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
-        assert!(
-            tables
-                .from_json(id, bomb.as_bytes(), &mut Vec::new())
-                .is_err()
-        );
+        assert!(tables.from_json(id, bomb.as_bytes(), &mut Vec::new()).is_err());
     }
     let id = tables.message("google.protobuf.Any").unwrap();
     let any = "{\"@type\":\"x/google.protobuf.Any\",\"value\":".repeat(10_000);
-    assert!(
-        tables
-            .from_json(id, any.as_bytes(), &mut Vec::new())
-            .is_err()
-    );
+    assert!(tables.from_json(id, any.as_bytes(), &mut Vec::new()).is_err());
 }
 
 #[test]
@@ -289,24 +213,16 @@ fn bad_wire_is_refused() {
     let tables = tables();
     let id = tables.message("test.Scalars").unwrap();
     for (wire, text) in [
-        (
-            &b"\x72\x01\xff"[..],
-            "aString: the string is not valid UTF-8",
-        ),
+        (&b"\x72\x01\xff"[..], "aString: the string is not valid UTF-8"),
         (
             b"\x70\x01",
             "aString: encoded with a wire type that is not this field's",
         ),
         (b"\x72\x05a", "the encoded message ends too early"),
-        (
-            b"\x00\x01",
-            "the encoded message holds an invalid field key",
-        ),
+        (b"\x00\x01", "the encoded message holds an invalid field key"),
     ] {
         let mut out = Vec::new();
-        let error = tables
-            .to_json(id, wire, &JsonOptions::default(), &mut out)
-            .unwrap_err();
+        let error = tables.to_json(id, wire, &JsonOptions::default(), &mut out).unwrap_err();
         assert_eq!(error.to_string(), text);
         assert!(out.is_empty());
     }
@@ -316,8 +232,7 @@ fn bad_wire_is_refused() {
 fn odd_numbers_and_special_cases() {
     let tables = tables();
     let id = tables.message("test.Scalars").unwrap();
-    let text =
-        r#"{"aFloat":"NaN","aDouble":"-Infinity","someBytes":"-_8","anInt64":1e3,"aColor":55}"#;
+    let text = r#"{"aFloat":"NaN","aDouble":"-Infinity","someBytes":"-_8","anInt64":1e3,"aColor":55}"#;
     let mut wire = Vec::new();
     tables.from_json(id, text.as_bytes(), &mut wire).unwrap();
     assert_eq!(

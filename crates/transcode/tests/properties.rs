@@ -1,8 +1,5 @@
 //! Properties against prost-reflect as the oracle, and against panics.
-#![expect(
-    clippy::unwrap_used,
-    reason = "helpers of tests, outside the test functions"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests, outside the test functions")]
 
 mod oracle;
 
@@ -16,21 +13,11 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(oracle::pool);
 static TABLES: LazyLock<Tables> = LazyLock::new(|| Tables::new(&POOL));
-const TYPES: [&str; 6] = [
-    "Everything",
-    "Scalars",
-    "Lists",
-    "Maps",
-    "Choice",
-    "WellKnown",
-];
+const TYPES: [&str; 6] = ["Everything", "Scalars", "Lists", "Maps", "Choice", "WellKnown"];
 
 fn pick(rng: &mut Random) -> (MessageDescriptor, MessageId) {
     let name = format!("test.{}", TYPES[rng.below(TYPES.len())]);
-    (
-        POOL.get_message_by_name(&name).unwrap(),
-        TABLES.message(&name).unwrap(),
-    )
+    (POOL.get_message_by_name(&name).unwrap(), TABLES.message(&name).unwrap())
 }
 
 fn ours(id: MessageId, wire: &[u8], options: JsonOptions) -> Vec<u8> {
@@ -54,10 +41,7 @@ fn same_as_oracle(desc: &MessageDescriptor, id: MessageId, wire: &[u8]) {
             proto_names,
             emit_defaults,
         };
-        assert_eq!(
-            oracle::value(&ours(id, wire, options)),
-            oracle::value(&theirs)
-        );
+        assert_eq!(oracle::value(&ours(id, wire, options)), oracle::value(&theirs));
     }
 }
 

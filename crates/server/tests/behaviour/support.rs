@@ -21,7 +21,10 @@ pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
 /// Lets `RUST_LOG` show what the servers say.
 pub(crate) fn log() {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_test_writer()
+        .try_init();
 }
 
 /// A UIDP below `parent` at which nothing is.
@@ -64,7 +67,10 @@ impl Refusal {
     pub(crate) fn detail(&self, name: &str) -> Value {
         let wanted = format!("type.googleapis.com/google.rpc.{name}");
         let details = self.0["details"].as_array().cloned().unwrap_or_default();
-        details.into_iter().find(|detail| detail["@type"] == wanted.as_str()).unwrap_or(Value::Null)
+        details
+            .into_iter()
+            .find(|detail| detail["@type"] == wanted.as_str())
+            .unwrap_or(Value::Null)
     }
 
     pub(crate) fn reason(&self) -> String {
@@ -74,8 +80,14 @@ impl Refusal {
     /// The wrong fields, each with what is wrong.
     pub(crate) fn violations(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let violations = self.detail("BadRequest")["fieldViolations"].as_array().cloned().unwrap_or_default();
-        violations.iter().map(|one| (text(&one["field"]), text(&one["description"]))).collect()
+        let violations = self.detail("BadRequest")["fieldViolations"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        violations
+            .iter()
+            .map(|one| (text(&one["field"]), text(&one["description"])))
+            .collect()
     }
 
     pub(crate) fn fields(&self) -> Vec<String> {
@@ -124,18 +136,31 @@ pub(crate) fn claims_of(token: &str) -> Value {
 }
 
 pub(crate) fn uid_of(resource: &Value) -> String {
-    resource["uid"].as_str().unwrap_or_else(|| panic!("no uid in {resource}")).into()
+    resource["uid"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no uid in {resource}"))
+        .into()
 }
 
 /// A machine that lives in `home`, with nothing bound to it.
 pub(crate) async fn machine(server: &TestServer, home: &str, subject: &str) -> Machine {
     let uid = server.identity(home, subject).await;
     let actor = server.sign_in(subject, subject, &uid).await;
-    Machine { uid, subject: subject.into(), actor }
+    Machine {
+        uid,
+        subject: subject.into(),
+        actor,
+    }
 }
 
 /// A machine that holds exactly these capabilities (`CAP_...`) at `place`.
-pub(crate) async fn holder(server: &TestServer, home: &str, subject: &str, place: &str, capabilities: &[&str]) -> Machine {
+pub(crate) async fn holder(
+    server: &TestServer,
+    home: &str,
+    subject: &str,
+    place: &str,
+    capabilities: &[&str],
+) -> Machine {
     let machine = machine(server, home, subject).await;
     let role = role(server, home, &format!("of {subject}"), capabilities).await;
     server.bind(&machine.uid, &role, place).await;
@@ -151,9 +176,8 @@ pub(crate) async fn role(server: &TestServer, group: &str, name: &str, capabilit
 /// One number out of the database.
 pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
     let db = &server.server().parts().storage.db;
-    let read = db.read(|tx| {
-        Box::pin(async move { tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await })
-    });
+    let read =
+        db.read(|tx| Box::pin(async move { tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await }));
     read.await.expect("the database answers").expect("a row")
 }
 
@@ -199,12 +223,11 @@ pub(crate) async fn send(actor: &Actor, what: &str, headers: &[(&'static str, &s
     actor.rest_with(verb, path, map, body.as_bytes().to_vec()).await
 }
 
-/// A header of an answer, empty where it is absent.
-pub(crate) fn header<'a>(reply: &'a RestReply, name: &str) -> &'a str {
-    reply.header(name).unwrap_or_default()
-}
-
 /// The values of one member of each element.
 pub(crate) fn each<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
-    list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter().map(|one| one[member].as_str().unwrap_or_default()).collect()
+    list.as_array()
+        .unwrap_or_else(|| panic!("no list: {list}"))
+        .iter()
+        .map(|one| one[member].as_str().unwrap_or_default())
+        .collect()
 }

@@ -31,8 +31,11 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
         Standing::Operator => return true,
         Standing::Bound(bound) => bound,
     };
-    let held: BTreeSet<&String> =
-        bound.iter().filter(|(group, _)| within(uid, group)).flat_map(|(_, capabilities)| capabilities).collect();
+    let held: BTreeSet<&String> = bound
+        .iter()
+        .filter(|(group, _)| within(uid, group))
+        .flat_map(|(_, capabilities)| capabilities)
+        .collect();
     needed.iter().all(|capability| held.contains(capability))
 }
 
@@ -42,7 +45,10 @@ fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
         Standing::Bound(bound) => bound.iter().map(|(group, _)| group.clone()).collect(),
         Standing::Nobody | Standing::Operator => Vec::new(),
     };
-    let below = bound.into_iter().chain(caller.inside.clone()).filter(|group| within(group, uid));
+    let below = bound
+        .into_iter()
+        .chain(caller.inside.clone())
+        .filter(|group| within(group, uid));
     below.chain([uid.to_owned()]).any(|group| holds(caller, needed, &group))
 }
 
@@ -65,9 +71,21 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     match row.judged {
         Judged::Caller | Judged::List { refuses: false } => OK,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
-        Judged::List { refuses: true } => if held && !place.exists { NOT_FOUND } else { OK },
+        Judged::List { refuses: true } => {
+            if held && !place.exists {
+                NOT_FOUND
+            } else {
+                OK
+            }
+        }
         Judged::Place if !held => DENIED,
-        Judged::Place if !place.exists => if row.absent_is_fine { OK } else { NOT_FOUND },
+        Judged::Place if !place.exists => {
+            if row.absent_is_fine {
+                OK
+            } else {
+                NOT_FOUND
+            }
+        }
         Judged::Place => match row.grants {
             Some(role) if !holds(caller, &fixture.capabilities(role), &place.group) => DENIED,
             _ => OK,

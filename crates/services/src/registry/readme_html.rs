@@ -13,7 +13,9 @@ use pulldown_cmark::{Alignment, Event, Options, Parser, Tag as MarkdownTag, html
 
 /// Whether a sanitizer leaves the read-me as it is.
 pub(super) fn is_safe(markdown: &str) -> bool {
-    let judge = Judge { is_safe: Cell::new(true) };
+    let judge = Judge {
+        is_safe: Cell::new(true),
+    };
     let tokenizer = Tokenizer::new(judge, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(to_html(markdown)));
@@ -57,18 +59,90 @@ impl TokenSink for Judge {
 }
 
 const ELEMENTS: &[&str] = &[
-    "a", "abbr", "acronym", "area", "article", "aside", "b", "bdi", "bdo", "blockquote", "br", "caption", "center",
-    "cite", "code", "col", "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure",
-    "footer", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "i", "img", "ins", "kbd", "li", "map",
-    "mark", "nav", "ol", "p", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small", "span", "strike",
-    "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul",
-    "var", "wbr",
+    "a",
+    "abbr",
+    "acronym",
+    "area",
+    "article",
+    "aside",
+    "b",
+    "bdi",
+    "bdo",
+    "blockquote",
+    "br",
+    "caption",
+    "center",
+    "cite",
+    "code",
+    "col",
+    "colgroup",
+    "dd",
+    "del",
+    "details",
+    "dfn",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figcaption",
+    "figure",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hgroup",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "map",
+    "mark",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "rp",
+    "rt",
+    "ruby",
+    "s",
+    "samp",
+    "section",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "time",
+    "tr",
+    "tt",
+    "u",
+    "ul",
+    "var",
+    "wbr",
 ];
 
 fn is_allowed(tag: &Tag) -> bool {
     let element = &*tag.name;
     ELEMENTS.contains(&element)
-        && tag.attrs.iter().all(|attribute| is_allowed_attribute(element, &attribute.name.local, &attribute.value))
+        && tag
+            .attrs
+            .iter()
+            .all(|attribute| is_allowed_attribute(element, &attribute.name.local, &attribute.value))
 }
 
 fn is_allowed_attribute(element: &str, attribute: &str, value: &str) -> bool {
@@ -76,7 +150,9 @@ fn is_allowed_attribute(element: &str, attribute: &str, value: &str) -> bool {
         ("a" | "area", "href") | ("img", "src") | ("blockquote" | "q" | "del" | "ins", "cite") => is_allowed_url(value),
         // What the Markdown renderer makes of fenced code.
         ("code", "class") => value.starts_with("language-") && !value.contains(char::is_whitespace),
-        (_, "id") => value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)),
+        (_, "id") => value
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)),
         (_, "align" | "dir" | "lang" | "title")
         | ("a", "rel")
         | ("img", "alt" | "height" | "width" | "usemap")

@@ -73,12 +73,7 @@ pub enum Scope<'a> {
 
 /// Notes that the resource `uid` came (`1`) or went (`-1`). Call it in the
 /// transaction that inserts or deletes the row.
-pub async fn record(
-    tx: &mut WriteTx,
-    collection: &str,
-    uid: &str,
-    delta: i64,
-) -> Result<(), StoreError> {
+pub async fn record(tx: &mut WriteTx, collection: &str, uid: &str, delta: i64) -> Result<(), StoreError> {
     check(uid)?;
     tx.execute(
         "INSERT INTO count_deltas (collection, uid, delta) VALUES ($1, $2, $3)",
@@ -150,15 +145,9 @@ async fn add(tx: &mut WriteTx, rows: &[((&str, String), i64)]) -> Result<(), Sto
 }
 
 /// How many resources the scope holds, in this transaction's snapshot.
-pub async fn total(
-    tx: &mut ReadTx,
-    collection: &str,
-    scope: &Scope<'_>,
-) -> Result<i64, StoreError> {
+pub async fn total(tx: &mut ReadTx, collection: &str, scope: &Scope<'_>) -> Result<i64, StoreError> {
     let (node, lower, upper) = match *scope {
-        Scope::All | Scope::Subtree("") | Scope::Below("") => {
-            (below_node(""), String::new(), AFTER_ALL.to_owned())
-        }
+        Scope::All | Scope::Subtree("") | Scope::Below("") => (below_node(""), String::new(), AFTER_ALL.to_owned()),
         Scope::Subtree(uid) => {
             let (parent, segment) = split(uid);
             (child_node(parent, segment), uid.to_owned(), after(uid))
@@ -191,12 +180,7 @@ async fn folded(tx: &mut ReadTx, collection: &str, node: &str) -> Result<i64, St
     Ok(n.unwrap_or(0))
 }
 
-async fn pending(
-    tx: &mut ReadTx,
-    collection: &str,
-    lower: &str,
-    upper: &str,
-) -> Result<i64, StoreError> {
+async fn pending(tx: &mut ReadTx, collection: &str, lower: &str, upper: &str) -> Result<i64, StoreError> {
     let sum = tx
         .query_opt(
             "SELECT CAST(coalesce(sum(delta), 0) AS BIGINT) FROM count_deltas
@@ -254,13 +238,9 @@ fn child_node(parent: &str, segment: &str) -> String {
 }
 
 fn check(uid: &str) -> Result<(), StoreError> {
-    let valid = |segment: &str| {
-        segment.len() >= BUCKET && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
+    let valid = |segment: &str| segment.len() >= BUCKET && segment.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if uid.split('/').all(valid) {
         return Ok(());
     }
-    Err(StoreError::bug(format!(
-        "{uid:?} is not a path of letters and digits"
-    )))
+    Err(StoreError::bug(format!("{uid:?} is not a path of letters and digits")))
 }

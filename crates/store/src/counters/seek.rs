@@ -21,13 +21,7 @@ const ENOUGH: i64 = 4096;
 
 /// Skips `skip` resources in uid order within `lower <= uid < upper`.
 /// A skip past the end answers `upper` or leaves a remainder that reaches past it.
-pub async fn seek(
-    tx: &mut ReadTx,
-    collection: &str,
-    lower: &str,
-    upper: &str,
-    skip: i64,
-) -> Result<Seek, StoreError> {
+pub async fn seek(tx: &mut ReadTx, collection: &str, lower: &str, upper: &str, skip: i64) -> Result<Seek, StoreError> {
     seek_within(tx, collection, lower, upper, skip, ENOUGH).await
 }
 
@@ -52,16 +46,9 @@ pub async fn seek_within(
         remaining: skip,
     };
     if skip <= 0 || lower >= upper {
-        return Ok(Seek {
-            remaining: 0,
-            ..here
-        });
+        return Ok(Seek { remaining: 0, ..here });
     }
-    let mut walk = Walk {
-        tx,
-        collection,
-        enough,
-    };
+    let mut walk = Walk { tx, collection, enough };
     let base = base(lower, upper);
     let found = {
         let rest = lower.strip_prefix(base).unwrap_or(lower);
@@ -115,10 +102,7 @@ impl Walk<'_, '_> {
             };
             // Whole buckets, then the children in the bound's own bucket.
             let own = segment.get(..BUCKET);
-            let (from, to) = (
-                bucket_node(&parent, ""),
-                bucket_node(&parent, own.unwrap_or(segment)),
-            );
+            let (from, to) = (bucket_node(&parent, ""), bucket_node(&parent, own.unwrap_or(segment)));
             count += self.folded_range(&from, &to).await?;
             if let Some(own) = own {
                 let (from, to) = (child_node(&parent, own), child_node(&parent, segment));
@@ -203,11 +187,7 @@ impl Walk<'_, '_> {
     }
 
     /// The children in one bucket, each with what is below it and what is pending.
-    async fn children(
-        &mut self,
-        path: &str,
-        bucket: &str,
-    ) -> Result<BTreeMap<String, i64>, StoreError> {
+    async fn children(&mut self, path: &str, bucket: &str) -> Result<BTreeMap<String, i64>, StoreError> {
         let from = child_node(path, bucket);
         let mut found = self.folded_rows(&from, &format!("{from}~")).await?;
         let lower = join(path, bucket);
@@ -217,11 +197,7 @@ impl Walk<'_, '_> {
             .query(
                 "SELECT uid, delta FROM count_deltas
                  WHERE collection = $1 AND uid >= $2 AND uid < $3",
-                &[
-                    self.collection.into(),
-                    (&lower).into(),
-                    (&format!("{lower}~")).into(),
-                ],
+                &[self.collection.into(), (&lower).into(), (&format!("{lower}~")).into()],
                 |row| {
                     let child = row.with_text(0, |uid| {
                         let rest = uid.get(skipped..).unwrap_or_default();
@@ -251,11 +227,7 @@ impl Walk<'_, '_> {
     }
 
     /// The nodes in a range, by what follows the space in them.
-    async fn folded_rows(
-        &mut self,
-        from: &str,
-        to: &str,
-    ) -> Result<BTreeMap<String, i64>, StoreError> {
+    async fn folded_rows(&mut self, from: &str, to: &str) -> Result<BTreeMap<String, i64>, StoreError> {
         let rows = self
             .tx
             .query(
@@ -263,9 +235,7 @@ impl Walk<'_, '_> {
                  WHERE collection = $1 AND node >= $2 AND node < $3 ORDER BY node",
                 &[self.collection.into(), from.into(), to.into()],
                 |row| {
-                    let name = row.with_text(0, |node| {
-                        node.rsplit(' ').next().unwrap_or_default().to_owned()
-                    })?;
+                    let name = row.with_text(0, |node| node.rsplit(' ').next().unwrap_or_default().to_owned())?;
                     Ok::<_, StoreError>((name, row.int(1)?))
                 },
             )

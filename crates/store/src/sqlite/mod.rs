@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::{ErrorKind, StoreError};
@@ -117,9 +118,7 @@ impl File {
              PRAGMA cache_size = -65536;
              PRAGMA journal_size_limit = 67108864;",
         )?;
-        let mode: String = tx
-            .conn
-            .query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+        let mode: String = tx.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(StoreError::unavailable(format!(
                 "{} cannot use a write-ahead log (journal mode {mode})",
@@ -135,11 +134,11 @@ impl File {
 
     fn open(&self, mode: OpenFlags) -> Result<SqliteTx, StoreError> {
         let conn = Connection::open_with_flags(&self.path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
-            .map_err(|error| {
-                StoreError::from(error).in_statement(&self.path.display().to_string())
-            })?;
+            .map_err(|error| StoreError::from(error).in_statement(&self.path.display().to_string()))?;
         conn.busy_timeout(self.options.busy_timeout)?;
         conn.set_prepared_statement_cache_capacity(self.options.statement_cache);
+        // Plans do not depend on parameters: otherwise every new value of a LIMIT compiles its statement anew.
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // LIKE is case-sensitive on PostgreSQL.
         conn.execute_batch(&format!(
             "PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {};",
@@ -242,10 +241,7 @@ impl Drop for Inside {
 fn poll_once<T, E: From<StoreError>>(
     mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send + '_>>,
 ) -> Result<T, E> {
-    match future
-        .as_mut()
-        .poll(&mut Context::from_waker(Waker::noop()))
-    {
+    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => {
             let message = "a transaction closure awaited something other than its transaction";

@@ -55,8 +55,7 @@ impl Writer {
                 }
             })
             .map_err(|error| {
-                StoreError::unavailable(format!("cannot start the writer thread: {error}"))
-                    .with_source(error)
+                StoreError::unavailable(format!("cannot start the writer thread: {error}")).with_source(error)
             })?;
         open.await
             .unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
@@ -178,9 +177,7 @@ impl Thread {
                         closing.push(done);
                     }
                 }
-                next = (group.len() < MAX_GROUP)
-                    .then(|| messages.try_recv().ok())
-                    .flatten();
+                next = (group.len() < MAX_GROUP).then(|| messages.try_recv().ok()).flatten();
             }
             self.run_group(&mut group);
             for job in &mut group {
@@ -248,11 +245,7 @@ impl Thread {
             Err(error) => {
                 let retry = !needs_reopen(&error);
                 self.put_back(tx, Some(&error));
-                Err(if retry {
-                    Lost::Retry
-                } else {
-                    Lost::Broken(error)
-                })
+                Err(if retry { Lost::Retry } else { Lost::Broken(error) })
             }
         }
     }

@@ -41,12 +41,8 @@ impl Fixture {
     /// Another handle to the same database, as another process would have.
     pub(crate) async fn open(&self) -> Db {
         match self {
-            Self::Sqlite(dir) => {
-                Db::open_sqlite(&dir.path().join("test.db"), SqliteOptions::default()).await
-            }
-            Self::Postgres { .. } => {
-                Db::open_postgres(&self.url(), PostgresOptions::default()).await
-            }
+            Self::Sqlite(dir) => Db::open_sqlite(&dir.path().join("test.db"), SqliteOptions::default()).await,
+            Self::Postgres { .. } => Db::open_postgres(&self.url(), PostgresOptions::default()).await,
         }
         .unwrap()
     }
@@ -68,18 +64,13 @@ impl Fixture {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tests are told where PostgreSQL is"
-)]
+#[expect(clippy::disallowed_methods, reason = "tests are told where PostgreSQL is")]
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 pub(crate) async fn run(url: &str, sql: &str) {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-        .await
-        .unwrap();
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     client.batch_execute(sql).await.unwrap();
     drop(client);

@@ -3,8 +3,8 @@
 use prost_reflect::prost::Message as _;
 use prost_reflect::prost::encoding::{decode_varint, encode_varint};
 use prost_reflect::{
-    DescriptorPool, DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MapKey,
-    MessageDescriptor, SerializeOptions, Value,
+    DescriptorPool, DeserializeOptions, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor,
+    SerializeOptions, Value,
 };
 use serde_json::Value as Json;
 
@@ -65,9 +65,7 @@ impl Random {
             "plain text ",
             "\u{7f}",
         ];
-        (0..self.below(12))
-            .map(|_| pieces[self.below(pieces.len())])
-            .collect()
+        (0..self.below(12)).map(|_| pieces[self.below(pieces.len())]).collect()
     }
 }
 
@@ -100,20 +98,14 @@ pub(crate) fn message(desc: &MessageDescriptor, rng: &mut Random, depth: usize) 
             let name = names[rng.below(names.len())];
             let inner = desc.parent_pool().get_message_by_name(name).unwrap();
             let inner = self::message(&inner, rng, depth + 1);
-            message.set_field_by_name(
-                "type_url",
-                Value::String(format!("type.googleapis.com/{name}")),
-            );
+            message.set_field_by_name("type_url", Value::String(format!("type.googleapis.com/{name}")));
             message.set_field_by_name("value", Value::Bytes(inner.encode_to_vec().into()));
         }
         _ => {
             let wrapper = desc.full_name().starts_with("google.protobuf.");
             for field in desc.fields() {
                 let nests = matches!(field.kind(), Kind::Message(_));
-                if (!nests || depth < 6)
-                    && (wrapper || rng.below(3) > 0)
-                    && rng.below(2 + depth) < 2
-                {
+                if (!nests || depth < 6) && (wrapper || rng.below(3) > 0) && rng.below(2 + depth) < 2 {
                     let value = field_value(&field, rng, depth);
                     message.set_field(&field, value);
                 }
@@ -147,11 +139,7 @@ fn field_value(field: &FieldDescriptor, rng: &mut Random, depth: usize) -> Value
         return Value::Map(entries.collect());
     }
     if field.is_list() {
-        return Value::List(
-            (0..rng.below(4))
-                .map(|_| value_of(&field.kind(), rng, depth))
-                .collect(),
-        );
+        return Value::List((0..rng.below(4)).map(|_| value_of(&field.kind(), rng, depth)).collect());
     }
     value_of(&field.kind(), rng, depth)
 }
@@ -252,9 +240,7 @@ pub(crate) fn to_json(message: &DynamicMessage, proto_names: bool, skip: bool) -
         .use_proto_field_name(proto_names)
         .skip_default_fields(skip);
     let mut serializer = serde_json::Serializer::new(Vec::new());
-    message
-        .serialize_with_options(&mut serializer, &options)
-        .ok()?;
+    message.serialize_with_options(&mut serializer, &options).ok()?;
     Some(serializer.into_inner())
 }
 

@@ -16,17 +16,18 @@ pub(super) fn is_built_in(contract: &Contract, uid: &str) -> bool {
 
 /// Every built-in role as a range of its own; sorted.
 pub(crate) fn built_in_ranges(contract: &Contract) -> Vec<UidRange> {
-    merge(contract.built_in_roles().iter().map(|role| UidRange::single(&role.uid)).collect())
+    merge(
+        contract
+            .built_in_roles()
+            .iter()
+            .map(|role| UidRange::single(&role.uid))
+            .collect(),
+    )
 }
 
 /// Adds the built-in roles, which everybody sees, to what a list looks at. They stand in no place of the
 /// hierarchy, so that a filter by place leaves them out, from the operator's ranges too.
-pub(crate) fn add_built_in(
-    selection: &mut Selection<'_>,
-    contract: &Contract,
-    filter: Option<&UidpFilter>,
-    id: &str,
-) {
+pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, filter: Option<&UidpFilter>, id: &str) {
     let mut built_in = built_in_ranges(contract);
     if filter.is_some_and(names_place) {
         selection.ranges.retain(|range| !built_in.contains(range));
@@ -36,9 +37,7 @@ pub(crate) fn add_built_in(
         return;
     }
     let ids = filter.map_or(&[][..], |filter| &filter.ids);
-    built_in.retain(|range| {
-        (ids.is_empty() || ids.contains(&range.lower)) && (id.is_empty() || id == range.lower)
-    });
+    built_in.retain(|range| (ids.is_empty() || ids.contains(&range.lower)) && (id.is_empty() || id == range.lower));
     built_in.append(&mut selection.ranges);
     selection.ranges = merge(built_in);
 }

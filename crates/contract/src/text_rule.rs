@@ -1,0 +1,95 @@
+//! Rules of strings: patterns, lengths, names.
+
+use std::collections::HashMap;
+
+use prost_reflect::{DescriptorPool, DynamicMessage, Value};
+use regex::Regex;
+
+use crate::options;
+
+/// What a string may hold.
+#[derive(Clone)]
+pub(crate) struct TextRule {
+    pattern: Option<Regex>,
+    shown_pattern: String,
+    min_characters: usize,
+    max_characters: usize,
+    pub(crate) not_empty: bool,
+    resource_name: bool,
+    uidp: bool,
+    pub(crate) max_elements: usize,
+}
+
+impl TextRule {
+    /// What is wrong with the text, if anything.
+    pub(crate) fn judge(&self, name: &str, text: &str) -> Option<String> {
+        if text.is_empty() {
+            return self.not_empty.then(|| format!("{name} is required"));
+        }
+        if text.contains('\0') {
+            return Some("must not contain the character U+0000".into());
+        }
+        if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+            return Some(format!("{name} must match \"{}\"", self.shown_pattern));
+        }
+        let characters = text.chars().count();
+        if characters < self.min_characters || (self.max_characters > 0 && characters > self.max_characters) {
+            return Some(match self.min_characters {
+                0 => format!("{name} must have at most {} characters", self.max_characters),
+                min => format!("{name} must have {min} to {} characters", self.max_characters),
+            });
+        }
+        if self.resource_name && is_reserved_name(text) {
+            return Some(format!(
+                "{name} must not be \".\" or \"..\", begin or end with a space, or look like part of a UIDP (16 or 40 hexadecimal characters)"
+            ));
+        }
+        if self.uidp && !bowline_core::Uidp::is_valid(text) {
+            return Some(format!("{name} {}", bowline_core::UidpError));
+        }
+        None
+    }
+}
+
+fn is_reserved_name(text: &str) -> bool {
+    let is_segment = matches!(text.len(), bowline_core::SEGMENT_LENGTH | bowline_core::ROOT_LENGTH)
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_segment || text == "." || text == ".." || text.starts_with(' ') || text.ends_with(' ')
+}
+
+/// The rules of the contract, by the full name of the field.
+pub(crate) fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
+    let extension = options::extension(pool, "bowline.contract.v1.field_rules");
+    let mut rules = HashMap::new();
+    for file in pool.files() {
+        let Some(Value::List(list)) = options::get(&file.options(), &extension) else {
+            continue;
+        };
+        for rule in &list {
+            let Value::Message(rule) = rule else { continue };
+            for field in options::texts(rule, "fields") {
+                assert!(
+                    rules.insert(field.clone(), text_rule(rule)).is_none(),
+                    "{field} has two rules"
+                );
+            }
+        }
+    }
+    rules
+}
+
+fn text_rule(rule: &DynamicMessage) -> TextRule {
+    let pattern = options::text(rule, "pattern");
+    let shown = options::text(rule, "shown_pattern");
+    TextRule {
+        pattern: (!pattern.is_empty())
+            .then(|| Regex::new(&pattern).unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))),
+        shown_pattern: if shown.is_empty() { pattern } else { shown },
+        min_characters: options::number(rule, "min_characters") as usize,
+        max_characters: options::number(rule, "max_characters") as usize,
+        not_empty: options::flag(rule, "not_empty"),
+        resource_name: options::flag(rule, "resource_name"),
+        uidp: options::flag(rule, "uidp"),
+        max_elements: options::number(rule, "max_elements") as usize,
+    }
+}
