@@ -96,7 +96,7 @@ impl Listener {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    connection(shared.clone(), self.tls.clone(), stream, peer.ip(), graceful.watcher())
+                    connection(shared.clone(), self.tls.clone(), stream, peer.ip(), graceful.watcher());
                 }
                 // Out of file descriptors, mostly: the next one may succeed.
                 Err(error) => {

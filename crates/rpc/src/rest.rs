@@ -34,19 +34,24 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
     let path = rewrite(request.uri().path()).into_owned();
     let form = is_form(request.headers());
     let verb = verb_of(request.method());
-    let mut found = front.contract().routes().find(verb, &path);
-    // Published scripts read with forms. A route whose body is JSON cannot mean one, though its template fits.
-    if verb == Some(Verb::Post) && form && !found.as_ref().is_ok_and(|route| route.binding.body == Body::None) {
-        if let Ok(read) = front.contract().routes().find(Some(Verb::Get), &path) {
-            found = Ok(read);
-        }
-    }
-    match found {
+    let routes = front.contract().routes();
+    // Published scripts read with forms: any GET route takes one.
+    let read_by_form = if form && verb == Some(Verb::Post) {
+        routes.find(Some(Verb::Get), &path).ok()
+    } else {
+        None
+    };
+    let (route, read_by_form) = match (routes.find(verb, &path), read_by_form) {
+        (Ok(route), read_by_form) => (Ok(route), read_by_form),
+        (Err(_), Some(read)) => (Ok(read), None),
+        (Err(miss), None) => (Err(miss), None),
+    };
+    match route {
         Ok(route) => {
             let request_id = front::request_id(request.headers());
-            let method = front.contract().method(route.method);
             let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
-            let result = answer(front, request, route, method, connected, &request_id, form).await;
+            let mut method = front.contract().method(route.method);
+            let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
                 Ok(payload) => success(front, method, &payload, names, &request_id),
                 Err(error) => failure(front, &error, Some(method), &request_id),
@@ -61,25 +66,33 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
     }
 }
 
-async fn answer(
-    front: &Arc<Front>,
+/// Answers on the first route, or on the second if there is one and the body is a form after all.
+async fn answer<'f>(
+    front: &'f Arc<Front>,
     request: Request<Incoming>,
-    route: Match<'_>,
-    method: &MethodInfo,
+    route: Match<'f>,
+    read_by_form: Option<Match<'f>>,
+    method: &mut &'f MethodInfo,
     connected: IpAddr,
     request_id: &str,
-    form: bool,
 ) -> Result<Bytes> {
     let (head, body) = request.into_parts();
-    let refused = |error| front.refused(method.index, error, "rest", request_id);
+    let first = method.index;
+    let refused = |error| front.refused(first, error, "rest", request_id);
     let peer = front.peer(connected, &head.headers);
-    let caller = front
-        .pipeline
-        .admit(method.index, front::bearer(&head.headers), Some(peer))
-        .map_err(refused)?;
+    let bearer = front::bearer(&head.headers);
+    let caller = front.pipeline.admit(first, bearer, Some(peer)).map_err(refused)?;
     let body = read_body(front, method, body).await.map_err(refused)?;
+    // Command-line clients call JSON a form when nobody tells them what it is.
+    let is_json = body
+        .trim_ascii_start()
+        .first()
+        .is_none_or(|first| matches!(first, b'{' | b'['));
+    let route = if is_json { route } else { read_by_form.unwrap_or(route) };
+    *method = front.contract().method(route.method);
+    let method = *method;
     let mut parameters = query::pairs(head.uri.query().unwrap_or("")).map_err(|text| refused(malformed(text)))?;
-    if form && route.binding.body == Body::None {
+    if is_form(&head.headers) && route.binding.body == Body::None {
         let text = std::str::from_utf8(&body).map_err(|_| refused(malformed("the form is not UTF-8".into())))?;
         parameters.extend(query::pairs(text).map_err(|text| refused(malformed(text)))?);
     }

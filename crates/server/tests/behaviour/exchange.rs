@@ -403,10 +403,8 @@ async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out() {
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        assert!(
-            seen > first["lastSeenTime"].as_str().unwrap_or_default().to_owned(),
-            "{seen}"
-        );
+        let created = first["lastSeenTime"].as_str().unwrap_or_default();
+        assert!(seen.as_str() > created, "{seen} after {created}");
         assert!(seen.ends_with(":00Z"), "{seen}");
         assert_eq!(
             operator_sees().await["updateTime"],
