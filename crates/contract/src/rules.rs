@@ -36,6 +36,8 @@ struct FieldPlan {
     json_name: String,
     proto_name: String,
     required: bool,
+    /// Names the place that is judged: inside a batch, the batch's own stands for it.
+    scope: bool,
     repeated: bool,
     check: Check,
 }
@@ -107,7 +109,7 @@ impl FieldPlan {
                 description: format!("at most {most} elements"),
             });
         }
-        let is_needed = self.required || rule.is_some_and(|rule| rule.not_empty);
+        let is_needed = (self.required && !(self.scope && scope.depth > 0)) || rule.is_some_and(|rule| rule.not_empty);
         (count == 0 && is_needed && scope.judges_absence(&self.proto_name)).then(|| required(self.path(prefix)))
     }
 }
@@ -116,6 +118,7 @@ impl FieldRules {
     pub(crate) fn load(pool: &DescriptorPool) -> FieldRules {
         let mut texts = text_rules(pool);
         let behavior = options::extension(pool, "google.api.field_behavior");
+        let iam_scope = options::extension(pool, "chainguard.annotations.iam_scope");
         let messages: Vec<MessageDescriptor> = pool.all_messages().collect();
         let by_message: HashMap<String, usize> = messages
             .iter()
@@ -138,6 +141,7 @@ impl FieldRules {
                         json_name: field.json_name().into(),
                         proto_name: field.name().into(),
                         required: behaviors.contains(&REQUIRED),
+                        scope: options::get(&field.options(), &iam_scope).is_some(),
                         repeated: field.is_list() || field.is_map(),
                         check,
                     },

@@ -84,10 +84,11 @@ async fn answer<'f>(
     let caller = front.pipeline.admit(first, bearer, Some(peer)).map_err(refused)?;
     let body = read_body(front, method, body).await.map_err(refused)?;
     // Command-line clients call JSON a form when nobody tells them what it is.
-    let is_json = body
-        .trim_ascii_start()
-        .first()
-        .is_none_or(|first| matches!(first, b'{' | b'['));
+    // An empty form is one where the other route would need a resource.
+    let is_json = match body.trim_ascii_start().first() {
+        Some(first) => matches!(first, b'{' | b'['),
+        None => !matches!(route.binding.body, Body::Field(_)),
+    };
     let route = if is_json { route } else { read_by_form.unwrap_or(route) };
     *method = front.contract().method(route.method);
     let method = *method;
