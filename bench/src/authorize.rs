@@ -13,7 +13,7 @@ use crate::Outcome;
 use crate::environment::Environment;
 use crate::sample::Sample;
 use crate::seed::spread;
-use crate::table::{Table, Target, Unit};
+use crate::table::{Table, Target, Unit, note};
 
 const CHAINS: u64 = 10_000;
 const DEPTH: u64 = 10;
@@ -23,16 +23,9 @@ const DECISIONS: u64 = 200_000;
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let contract = Contract::load();
-    let viewer = contract
-        .built_in_roles()
-        .iter()
-        .find(|role| role.name == "viewer")
-        .ok_or("no viewer")?;
+    let viewer = contract.built_in_roles().iter().find(|role| role.name == "viewer").ok_or("no viewer")?;
     let (role, held) = (viewer.uid.clone(), viewer.capabilities);
-    let needed = contract
-        .capabilities()
-        .by_name("repo.list")
-        .map(|facts| CapabilitySet::of_bit(facts.bit));
+    let needed = contract.capabilities().by_name("repo.list").map(|facts| CapabilitySet::of_bit(facts.bit));
     let needed = needed.ok_or("no capability repo.list")?;
     let groups: Vec<Uidp> = groups();
 
@@ -47,7 +40,7 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
         Target::AtMost(2.0),
         sample.microseconds(0.5),
     );
-    table.note(&format!("p99 {:.2} us", sample.microseconds(0.99)));
+    note(&format!("p99 {:.2} us", sample.microseconds(0.99)));
 
     std::fs::create_dir_all(&environment.cache)?;
     let directory = tempfile::tempdir_in(&environment.cache)?;
@@ -79,10 +72,7 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
         Target::AtMost(8.0),
         sample.microseconds(0.5),
     );
-    table.note(&format!(
-        "p99 {:.2} us; 1,000 callers with 100 of the 100,000 bindings each",
-        sample.microseconds(0.99)
-    ));
+    note(&format!("p99 {:.2} us; 1,000 callers with 100 of the 100,000 bindings each", sample.microseconds(0.99)));
     db.close().await;
     Ok(())
 }

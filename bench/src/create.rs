@@ -14,7 +14,7 @@ use crate::load::{Ask, Asks, Lane, Load, Shape};
 use crate::postgres::Database;
 use crate::sample::median;
 use crate::server::Server;
-use crate::table::{Table, Target, Unit};
+use crate::table::{Table, Target, Unit, note};
 use crate::world::World;
 
 const GROUPS: u64 = 32;
@@ -27,7 +27,7 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     measure(environment, table, &server, "SQLite", 8000.0).await?;
     drop(server);
     let Some(admin) = &environment.postgres else {
-        table.note("PostgreSQL is not measured: BOWLINE_TEST_POSTGRES is not set");
+        note("PostgreSQL is not measured: BOWLINE_TEST_POSTGRES is not set");
         return Ok(());
     };
     let database = Database::create(admin).await?;
@@ -63,9 +63,9 @@ async fn measure(
     let bare = bare_rate(environment, SHAPE, &json, asks).await?;
     let line = format!("durable creations of repositories, {engine}, 32 connections");
     table.row(&line, Unit::PerSecond, Target::AtLeast(least), rate);
-    table.note(&format!("bare echo {bare:.0}/s, share {:.1} %", rate / bare * 100.0));
+    note(&format!("bare echo {bare:.0}/s, share {:.1} %", rate / bare * 100.0));
     let sample = load.latency(rate / 2.0, environment.measured).await?;
-    table.note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
+    note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
     Ok(())
 }
 
@@ -77,10 +77,6 @@ fn creations(groups: Vec<String>, token: &str) -> Outcome<Asks> {
         let body = json!({
             "name": format!("repository-{n}"), "bundles": ["base", "fips"], "activeTags": ["latest", "1.27"],
         });
-        Ask {
-            path: format!("/registry/v2/repos/{group}"),
-            body: body.to_string().into(),
-            ..sample.clone()
-        }
+        Ask { path: format!("/registry/v2/repos/{group}"), body: body.to_string().into(), ..sample.clone() }
     }))
 }

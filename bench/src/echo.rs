@@ -46,11 +46,7 @@ impl Echo {
         let mut lines = BufReader::new(output).lines();
         let mut address = async || Outcome::Ok(lines.next_line().await?.ok_or("the echo ended")?.parse()?);
         let (rest, grpc) = (address().await?, address().await?);
-        Ok(Echo {
-            _process: process,
-            rest,
-            grpc,
-        })
+        Ok(Echo { _process: process, rest, grpc })
     }
 }
 
@@ -72,10 +68,8 @@ pub(crate) async fn run() -> Outcome<()> {
             ([(CONTENT_TYPE, "application/json")], json)
         }
     });
-    let (rest, grpc) = tokio::join!(
-        async move { axum::serve(NoDelay(rest), router).await },
-        serve_grpc(grpc, Answer(repo))
-    );
+    let (rest, grpc) =
+        tokio::join!(async move { axum::serve(NoDelay(rest), router).await }, serve_grpc(grpc, Answer(repo)));
     rest?;
     grpc
 }
@@ -174,8 +168,7 @@ impl Encoder for Messages {
 
     fn encode(&mut self, item: v2::Repo, buffer: &mut EncodeBuf<'_>) -> Result<(), tonic::Status> {
         buffer.reserve(item.encoded_len());
-        item.encode(buffer)
-            .map_err(|error| tonic::Status::internal(error.to_string()))
+        item.encode(buffer).map_err(|error| tonic::Status::internal(error.to_string()))
     }
 }
 
@@ -185,8 +178,6 @@ impl Decoder for Messages {
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<v2::GetRepoRequest>, tonic::Status> {
         let message = v2::GetRepoRequest::decode(buffer.copy_to_bytes(buffer.remaining()));
-        message
-            .map(Some)
-            .map_err(|error| tonic::Status::invalid_argument(error.to_string()))
+        message.map(Some).map_err(|error| tonic::Status::invalid_argument(error.to_string()))
     }
 }

@@ -7,7 +7,7 @@ use crate::issuer::Issuer;
 use crate::load::{Ask, Lane, Load, Shape};
 use crate::sample::median;
 use crate::server::Server;
-use crate::table::{Table, Target, Unit};
+use crate::table::{Table, Target, Unit, note};
 use crate::world::World;
 
 const TOKENS: u64 = 1000;
@@ -34,15 +34,10 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     }
     let rate = median(rates);
     let bare = bare_rate(environment, SHAPE, &json, asks).await?;
-    table.row(
-        "exchanges of RS256 tokens, SQLite, 32 connections",
-        Unit::PerSecond,
-        Target::AtLeast(4000.0),
-        rate,
-    );
-    table.note(&format!("bare echo {bare:.0}/s, share {:.1} %", rate / bare * 100.0));
+    table.row("exchanges of RS256 tokens, SQLite, 32 connections", Unit::PerSecond, Target::AtLeast(4000.0), rate);
+    note(&format!("bare echo {bare:.0}/s, share {:.1} %", rate / bare * 100.0));
     let sample = load.latency(rate / 2.0, environment.measured).await?;
-    table.note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
+    note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
     Ok(())
 }
 

@@ -14,16 +14,13 @@ use crate::load::{Ask, Asks, Lane, Load, Shape};
 use crate::sample::median;
 use crate::seed::sample_repo;
 use crate::server::Server;
-use crate::table::{Table, Target, Unit};
+use crate::table::{Table, Target, Unit, note};
 use crate::world::World;
 
 const REPOS: usize = 256;
 const ROUNDS: usize = 3;
 const REST: Shape = Shape::Rest { connections: 32 };
-const GRPC: Shape = Shape::Grpc {
-    connections: 4,
-    streams: 16,
-};
+const GRPC: Shape = Shape::Grpc { connections: 4, streams: 16 };
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let directory = tempfile::tempdir()?;
@@ -37,31 +34,11 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     let echo = Echo::start(&json, &first).await?;
 
     let token = world.token.clone();
-    let asks = cycle(
-        repos
-            .iter()
-            .map(|repo| Ask::get(format!("/registry/v2/repos/{}", repo.uid), &token)),
-    )?;
-    compare(
-        environment,
-        table,
-        "GET a repository, REST",
-        REST,
-        asks,
-        (server.api, echo.rest),
-    )
-    .await?;
+    let asks = cycle(repos.iter().map(|repo| Ask::get(format!("/registry/v2/repos/{}", repo.uid), &token)))?;
+    compare(environment, table, "GET a repository, REST", REST, asks, (server.api, echo.rest)).await?;
     let request = |repo: &v2::Repo| v2::GetRepoRequest { uid: repo.uid.clone() };
     let asks = cycle(repos.iter().map(|repo| Ask::grpc::<GetRepo>(&request(repo), &token)))?;
-    compare(
-        environment,
-        table,
-        "GET a repository, gRPC",
-        GRPC,
-        asks,
-        (server.api, echo.grpc),
-    )
-    .await
+    compare(environment, table, "GET a repository, gRPC", GRPC, asks, (server.api, echo.grpc)).await
 }
 
 async fn create_repos(world: &mut World) -> Outcome<Vec<v2::Repo>> {
@@ -69,14 +46,7 @@ async fn create_repos(world: &mut World) -> Outcome<Vec<v2::Repo>> {
     let mut repos = Vec::with_capacity(REPOS);
     for n in 0..REPOS {
         let repo = Some(sample_repo(format!("repository-{n}")));
-        repos.push(
-            world
-                .call::<CreateRepo>(&v2::CreateRepoRequest {
-                    parent: parent.clone(),
-                    repo,
-                })
-                .await?,
-        );
+        repos.push(world.call::<CreateRepo>(&v2::CreateRepoRequest { parent: parent.clone(), repo }).await?);
     }
     Ok(repos)
 }
@@ -106,25 +76,11 @@ async fn compare(
     }
     let (peak, bare_peak) = (median(peaks), median(bare_peaks));
     table.row(line, Unit::PerSecond, Target::None, peak);
-    table.note(&format!("bare echo {bare_peak:.0}/s"));
-    table.row(
-        "  share of the bare echo",
-        Unit::Percent,
-        Target::AtLeast(40.0),
-        peak / bare_peak * 100.0,
-    );
+    note(&format!("bare echo {bare_peak:.0}/s"));
+    table.row("  share of the bare echo", Unit::Percent, Target::AtLeast(40.0), peak / bare_peak * 100.0);
     let sample = ours.latency(peak / 2.0, environment.measured * 2).await?;
-    table.row(
-        "  p99 at half of peak",
-        Unit::Milliseconds,
-        Target::AtMost(5.0),
-        sample.milliseconds(0.99),
-    );
-    table.note(&format!(
-        "p50 {:.2} ms, p99.9 {:.2} ms",
-        sample.milliseconds(0.5),
-        sample.milliseconds(0.999)
-    ));
+    table.row("  p99 at half of peak", Unit::Milliseconds, Target::AtMost(5.0), sample.milliseconds(0.99));
+    note(&format!("p50 {:.2} ms, p99.9 {:.2} ms", sample.milliseconds(0.5), sample.milliseconds(0.999)));
     Ok(())
 }
 

@@ -66,9 +66,7 @@ impl Issuer {
         let signed = format!("{}.{}", part(header), part(claims));
         let mut signature = vec![0; self.key.public_modulus_len()];
         let random = SystemRandom::new();
-        let done = self
-            .key
-            .sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature);
+        let done = self.key.sign(&RSA_PKCS1_SHA256, &random, signed.as_bytes(), &mut signature);
         done.map_err(|_| "a token could not be signed")?;
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }

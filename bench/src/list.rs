@@ -13,7 +13,7 @@ use crate::load::{Ask, Asks, Lane, Load, Shape, always};
 use crate::sample::{Sample, median};
 use crate::seed::{self, Repositories};
 use crate::server::Server;
-use crate::table::{Table, Target, Unit};
+use crate::table::{Table, Target, Unit, note};
 use crate::world::World;
 
 const REPOS: usize = 1_000_000;
@@ -23,15 +23,9 @@ const ROUNDS: usize = 3;
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let spread = seed::repositories(environment, 1000, REPOS).await?;
-    Lists::open(environment, &spread, &spread.org)
-        .await?
-        .measure(environment, table, "in 1,000 groups")
-        .await?;
+    Lists::open(environment, &spread, &spread.org).await?.measure(environment, table, "in 1,000 groups").await?;
     let single = seed::repositories(environment, 1, REPOS).await?;
-    Lists::open(environment, &single, &single.group)
-        .await?
-        .measure(environment, table, "in one group")
-        .await
+    Lists::open(environment, &single, &single.group).await?.measure(environment, table, "in one group").await
 }
 
 struct Lists {
@@ -45,18 +39,11 @@ impl Lists {
         let server = Server::start(environment, &repos.directory).await?;
         let issuer = Issuer::start().await?;
         let world = World::prepare(&server, &issuer, Some(repos.org.clone())).await?;
-        Ok(Lists {
-            server,
-            token: world.token,
-            scope: scope.into(),
-        })
+        Ok(Lists { server, token: world.token, scope: scope.into() })
     }
 
     fn ask(&self, rest: &str) -> Outcome<Ask> {
-        let path = format!(
-            "/registry/v2/repos?uidp.descendantsOf={}&page_size={PAGE}{rest}",
-            self.scope
-        );
+        let path = format!("/registry/v2/repos?uidp.descendantsOf={}&page_size={PAGE}{rest}", self.scope);
         Ask::get(path, &self.token)
     }
 
@@ -82,29 +69,17 @@ impl Lists {
         let mut skips = self.load(always(self.ask("&skip=900000")?), 1).await?;
         skips.one_by_one(20).await?;
         let skips = skips.one_by_one(100).await?;
-        table.row(
-            "  skip=900000, p99",
-            Unit::Milliseconds,
-            Target::AtMost(20.0),
-            skips.milliseconds(0.99),
-        );
+        table.row("  skip=900000, p99", Unit::Milliseconds, Target::AtMost(20.0), skips.milliseconds(0.99));
         Ok(())
     }
 
     /// The token of page 20,000, the last one.
     async fn last_page(&self) -> Outcome<String> {
         let before = self.page(&format!("&skip={}", REPOS - 2 * PAGE)).await?.1;
-        let token = before["nextPageToken"]
-            .as_str()
-            .ok_or("no token of the last page")?
-            .to_owned();
+        let token = before["nextPageToken"].as_str().ok_or("no token of the last page")?.to_owned();
         let last = self.page(&format!("&page_token={token}")).await?.1;
         let count = last["repos"].as_array().map_or(0, Vec::len);
-        if count == PAGE {
-            Ok(token)
-        } else {
-            Err(format!("the last page has {count} repositories").into())
-        }
+        if count == PAGE { Ok(token) } else { Err(format!("the last page has {count} repositories").into()) }
     }
 
     /// Pages per second: half of the requests for the first page, half for the last one.
@@ -128,13 +103,9 @@ impl Lists {
         let bare = bare_rate(environment, SHAPE, first, asks).await?;
         let line = format!("pages of 50 of a million {which}, with the total, REST");
         table.row(&line, Unit::PerSecond, Target::AtLeast(8000.0), rate);
-        table.note(&format!(
-            "{} bytes a page; bare echo {bare:.0}/s, share {:.1} %",
-            first.len(),
-            rate / bare * 100.0
-        ));
+        note(&format!("{} bytes a page; bare echo {bare:.0}/s, share {:.1} %", first.len(), rate / bare * 100.0));
         let sample = load.latency(rate / 2.0, environment.measured).await?;
-        table.note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
+        note(&format!("p99 at half of peak {:.2} ms", sample.milliseconds(0.99)));
         Ok(())
     }
 
@@ -150,15 +121,8 @@ impl Lists {
             deeps.push(middle(deep.one_by_one(200).await?));
         }
         let (first, deep) = (median(firsts), median(deeps));
-        table.row(
-            "  page 20,000 by token against page 1",
-            Unit::Times,
-            Target::AtMost(1.3),
-            deep / first,
-        );
-        table.note(&format!(
-            "one at a time: page 1 {first:.0} us, page 20,000 {deep:.0} us"
-        ));
+        table.row("  page 20,000 by token against page 1", Unit::Times, Target::AtMost(1.3), deep / first);
+        note(&format!("one at a time: page 1 {first:.0} us, page 20,000 {deep:.0} us"));
         Ok(())
     }
 }

@@ -33,12 +33,7 @@ impl Ask {
     }
 
     pub(crate) fn new(method: Method, path: impl Into<String>, token: &str, body: Bytes) -> Outcome<Ask> {
-        Ok(Ask {
-            method,
-            path: path.into(),
-            token: HeaderValue::from_str(&format!("Bearer {token}"))?,
-            body,
-        })
+        Ok(Ask { method, path: path.into(), token: HeaderValue::from_str(&format!("Bearer {token}"))?, body })
     }
 
     /// A gRPC request of this method.
@@ -128,11 +123,7 @@ impl Lane {
                 let response = sender.send_request(request).await?;
                 let status = response.status();
                 let body = collect(response.into_body()).await?.0;
-                if status.is_success() {
-                    Ok(body)
-                } else {
-                    Err(refusal(status.as_str(), &body))
-                }
+                if status.is_success() { Ok(body) } else { Err(refusal(status.as_str(), &body)) }
             }
             Lane::Grpc(sender, origin) => {
                 let mut request = Request::new(Full::new(ask.body));
@@ -160,9 +151,7 @@ fn refusal(status: &str, body: &[u8]) -> Box<dyn std::error::Error + Send + Sync
 }
 
 fn status(headers: &HeaderMap) -> Option<String> {
-    headers
-        .get("grpc-status")
-        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    headers.get("grpc-status").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
 async fn collect(body: Incoming) -> Outcome<(Bytes, Option<HeaderMap>)> {
@@ -201,11 +190,7 @@ impl Load {
                 }
             }
         }
-        Ok(Load {
-            lanes,
-            asks,
-            next: Arc::default(),
-        })
+        Ok(Load { lanes, asks, next: Arc::default() })
     }
 
     /// Every lane sends its next request as soon as it has its answer: requests per second.

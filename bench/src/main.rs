@@ -29,25 +29,13 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 7] = [
-    "footprint",
-    "transcode",
-    "authorize",
-    "get",
-    "list",
-    "exchange",
-    "create",
-];
+const LINES: [&str; 7] = ["footprint", "transcode", "authorize", "get", "list", "exchange", "create"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()),
+        Err(error) => return failed(&error),
     };
     let work = async {
         match arguments.first().map(String::as_str) {
@@ -58,11 +46,11 @@ fn main() -> ExitCode {
     };
     match runtime.block_on(work) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+        Err(error) => failed(error.as_ref()),
     }
 }
 
-fn failed(error: &Box<dyn Error + Send + Sync>) -> ExitCode {
+fn failed(error: &(dyn Error + Send + Sync)) -> ExitCode {
     table::complain(&format!("bowline-bench: {error}"));
     ExitCode::FAILURE
 }
@@ -93,5 +81,6 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             _ => create::run(&environment, &mut table).await?,
         }
     }
-    table.finish()
+    table.finish();
+    Ok(())
 }

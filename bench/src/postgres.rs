@@ -12,19 +12,14 @@ impl Database {
         let name = format!("bowline_bench_{}", std::process::id());
         administrate(admin, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
         administrate(admin, &format!("CREATE DATABASE {name}")).await?;
-        Ok(Database {
-            admin: admin.into(),
-            name,
-        })
+        Ok(Database { admin: admin.into(), name })
     }
 
     /// The admin's URL with this database instead.
     pub(crate) fn url(&self) -> String {
         let (base, options) = self.admin.split_once('?').unwrap_or((&self.admin, ""));
         let server = base.rsplit_once('/').map_or(base, |(server, _)| server);
-        format!("{server}/{}?{options}", self.name)
-            .trim_end_matches('?')
-            .to_owned()
+        format!("{server}/{}?{options}", self.name).trim_end_matches('?').to_owned()
     }
 
     pub(crate) async fn drop_database(self) -> Outcome<()> {

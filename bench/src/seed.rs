@@ -31,27 +31,15 @@ pub(crate) async fn repositories(environment: &Environment, groups: usize, repos
     let directory = environment.cache.join(name);
     let org = Uidp::root_from([0x0b; 20]);
     let group = |n: usize| org.child_from(spread(n as u64));
-    let found = Repositories {
-        directory,
-        org: org.as_str().into(),
-        group: group(0).as_str().into(),
-    };
+    let found = Repositories { directory, org: org.as_str().into(), group: group(0).as_str().into() };
     if found.directory.exists() {
         return Ok(found);
     }
     complain(&format!("preparing {repos} repositories in {groups} groups, once"));
     let draft = found.directory.with_extension("draft");
     let db = create(&draft).await?;
-    let group_rows = (0..groups).map(|n| Row {
-        uid: group(n),
-        name: format!("group-{n}"),
-        place: Place::Group,
-    });
-    let org_row = Row {
-        uid: org.clone(),
-        name: "million".into(),
-        place: Place::Group,
-    };
+    let group_rows = (0..groups).map(|n| Row { uid: group(n), name: format!("group-{n}"), place: Place::Group });
+    let org_row = Row { uid: org.clone(), name: "million".into(), place: Place::Group };
     let mut rows: Vec<Row> = std::iter::once(org_row).chain(group_rows).collect();
     rows.extend((0..repos).map(|n| Row {
         uid: group(n % groups).child_from(spread(n as u64 + 1_000_000_000)),
@@ -72,10 +60,7 @@ async fn create(directory: &Path) -> Outcome<Db> {
     if directory.exists() {
         std::fs::remove_dir_all(directory)?;
     }
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)?;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let db = Db::open_sqlite(&directory.join("bowline.db"), SqliteOptions::default()).await?;
     db.migrate(MIGRATIONS).await?;
     Ok(db)
@@ -128,13 +113,8 @@ async fn insert(tx: &mut WriteTx, row: &Row) -> Result<(), StoreError> {
         ),
     };
     let spec = sample_repo(String::new()).encode_to_vec();
-    let mut params = vec![
-        Value::from(uid),
-        Value::from(parent),
-        Value::from(org),
-        Value::from(&row.name),
-        Value::Int(CREATED_AT),
-    ];
+    let mut params =
+        vec![Value::from(uid), Value::from(parent), Value::from(org), Value::from(&row.name), Value::Int(CREATED_AT)];
     if row.place == Place::Repo {
         params.push(Value::from(&spec));
     }

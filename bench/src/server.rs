@@ -29,11 +29,7 @@ pub(crate) struct Server {
 impl Server {
     /// On the embedded engine.
     pub(crate) async fn start(environment: &Environment, data: &Path) -> Outcome<Server> {
-        Server::with(
-            environment,
-            vec!["--data-dir".into(), data.to_string_lossy().into_owned()],
-        )
-        .await
+        Server::with(environment, vec!["--data-dir".into(), data.to_string_lossy().into_owned()]).await
     }
 
     /// On PostgreSQL.
@@ -46,10 +42,7 @@ impl Server {
     }
 
     async fn with(environment: &Environment, storage: Vec<String>) -> Outcome<Server> {
-        let sockets = [
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
-        ];
+        let sockets = [TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?];
         let (api, admin) = (sockets[0].local_addr()?, sockets[1].local_addr()?);
         drop(sockets);
         let started = Instant::now();
@@ -62,14 +55,7 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()?;
         let binary = environment.server.clone();
-        let mut server = Server {
-            process,
-            storage,
-            binary,
-            api,
-            admin,
-            ready_after: Duration::ZERO,
-        };
+        let mut server = Server { process, storage, binary, api, admin, ready_after: Duration::ZERO };
         while !server.is_ready().await.unwrap_or(false) {
             if started.elapsed() > START_TIME || server.process.try_wait()?.is_some() {
                 return Err("the server does not start".into());
@@ -82,9 +68,7 @@ impl Server {
 
     async fn is_ready(&self) -> std::io::Result<bool> {
         let mut stream = TcpStream::connect(self.admin).await?;
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n")
-            .await?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         Ok(answer.starts_with(b"HTTP/1.1 200"))
@@ -96,10 +80,7 @@ impl Server {
     }
 
     pub(crate) fn operator_token(&self) -> Outcome<String> {
-        let output = Command::new(&self.binary)
-            .args(["operator", "token"])
-            .args(&self.storage)
-            .output()?;
+        let output = Command::new(&self.binary).args(["operator", "token"]).args(&self.storage).output()?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
@@ -109,10 +90,7 @@ impl Server {
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .ok_or("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
         Ok(kilobytes * 1024)
     }

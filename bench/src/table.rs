@@ -54,10 +54,7 @@ impl Table {
              (no access log lines); {:?} measured after {:?} of warm-up\n",
             environment.measured, environment.warm_up
         ));
-        say(&format!(
-            "{:<66} {:>12} {:>14}  verdict\n",
-            "line", "target", "measured"
-        ));
+        say(&format!("{:<66} {:>12} {:>14}  verdict\n", "line", "target", "measured"));
         Ok(Table { missed: 0 })
     }
 
@@ -68,20 +65,17 @@ impl Table {
             Target::AtMost(most) => (format!("<= {}", unit.show(most)), verdict(value <= most)),
         };
         self.missed += u32::from(verdict == "MISSED");
-        say(&format!(
-            "{line:<66} {target:>12} {:>14}  {verdict}\n",
-            unit.show(value)
-        ));
+        say(&format!("{line:<66} {target:>12} {:>14}  {verdict}\n", unit.show(value)));
     }
 
-    pub(crate) fn note(&mut self, text: &str) {
-        say(&format!("  {text}\n"));
-    }
-
-    pub(crate) fn finish(self) -> Outcome<()> {
+    pub(crate) fn finish(self) {
         say(&format!("\n{} targets missed\n", self.missed));
-        Ok(())
     }
+}
+
+/// A line that explains the one above it.
+pub(crate) fn note(text: &str) {
+    say(&format!("  {text}\n"));
 }
 
 fn verdict(is_met: bool) -> &'static str {

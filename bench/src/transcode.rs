@@ -22,15 +22,9 @@ pub(crate) fn run(table: &mut Table) -> Outcome<()> {
     let contract = Contract::load();
     let tables = Tables::new(contract.pool());
     let id = tables.message(MESSAGE).ok_or("the message has no table")?;
-    let descriptor = contract
-        .pool()
-        .get_message_by_name(MESSAGE)
-        .ok_or("the message has no descriptor")?;
+    let descriptor = contract.pool().get_message_by_name(MESSAGE).ok_or("the message has no descriptor")?;
     let wire = fifty().encode_to_vec();
-    let options = JsonOptions {
-        proto_names: false,
-        emit_defaults: true,
-    };
+    let options = JsonOptions { proto_names: false, emit_defaults: true };
     let mut json = Vec::new();
     let ours = measure(|| {
         json.clear();
@@ -45,18 +39,8 @@ pub(crate) fn run(table: &mut Table) -> Outcome<()> {
         black_box(serializer.into_inner());
         Ok(())
     })?;
-    table.row(
-        "transcode 50 repositories to JSON",
-        Unit::Microseconds,
-        Target::None,
-        ours,
-    );
-    table.row(
-        "  against prost-reflect",
-        Unit::Times,
-        Target::AtLeast(5.0),
-        theirs / ours,
-    );
+    table.row("transcode 50 repositories to JSON", Unit::Microseconds, Target::None, ours);
+    table.row("  against prost-reflect", Unit::Times, Target::AtLeast(5.0), theirs / ours);
     Ok(())
 }
 
@@ -64,21 +48,11 @@ fn fifty() -> v2::ListReposResponse {
     let repo = |n: u64| v2::Repo {
         uid: format!("{}/{:016x}/{:016x}", "0b".repeat(20), 7, u64::from_be_bytes(spread(n))),
         description: "An image for measurements".into(),
-        create_time: Some(prost_reflect::prost_types::Timestamp {
-            seconds: 1_735_689_600,
-            nanos: 120_000,
-        }),
-        update_time: Some(prost_reflect::prost_types::Timestamp {
-            seconds: 1_735_689_700,
-            nanos: 0,
-        }),
+        create_time: Some(prost_reflect::prost_types::Timestamp { seconds: 1_735_689_600, nanos: 120_000 }),
+        update_time: Some(prost_reflect::prost_types::Timestamp { seconds: 1_735_689_700, nanos: 0 }),
         ..sample_repo(format!("repository-{n}"))
     };
-    v2::ListReposResponse {
-        repos: (0..50).map(repo).collect(),
-        total_count: Some(50),
-        ..Default::default()
-    }
+    v2::ListReposResponse { repos: (0..50).map(repo).collect(), total_count: Some(50), ..Default::default() }
 }
 
 /// Microseconds per call.

@@ -38,15 +38,8 @@ impl World {
             identity: identity.clone(),
             ..oidc::ExchangeRequest::default()
         };
-        let token = call::<oidc::rpc::security_token_service::Exchange>(&mut lane, &presented, &request)
-            .await?
-            .token;
-        Ok(World {
-            org,
-            identity,
-            token,
-            lane,
-        })
+        let token = call::<oidc::rpc::security_token_service::Exchange>(&mut lane, &presented, &request).await?.token;
+        Ok(World { org, identity, token, lane })
     }
 
     pub(crate) async fn group(&mut self, name: &str) -> Outcome<String> {
@@ -70,17 +63,9 @@ pub(crate) async fn call<M: Method>(lane: &mut Lane, token: &str, request: &M::R
 }
 
 async fn create_group(lane: &mut Lane, token: &str, parent: &str, name: &str) -> Outcome<String> {
-    let group = Some(iam::Group {
-        name: name.into(),
-        ..iam::Group::default()
-    });
-    let request = iam::CreateGroupRequest {
-        parent: parent.into(),
-        group,
-    };
-    Ok(call::<iam::rpc::groups_service::CreateGroup>(lane, token, &request)
-        .await?
-        .uid)
+    let group = Some(iam::Group { name: name.into(), ..iam::Group::default() });
+    let request = iam::CreateGroupRequest { parent: parent.into(), group };
+    Ok(call::<iam::rpc::groups_service::CreateGroup>(lane, token, &request).await?.uid)
 }
 
 async fn create_identity(lane: &mut Lane, token: &str, org: &str, issuer: &str) -> Outcome<String> {
@@ -95,33 +80,16 @@ async fn create_identity(lane: &mut Lane, token: &str, org: &str, issuer: &str) 
         relationship: Some(iam::identity::Relationship::ClaimMatch(claim_match)),
         ..iam::Identity::default()
     };
-    let request = iam::CreateIdentityRequest {
-        parent: org.into(),
-        identity: Some(identity),
-    };
-    Ok(
-        call::<iam::rpc::identities_service::CreateIdentity>(lane, token, &request)
-            .await?
-            .uid,
-    )
+    let request = iam::CreateIdentityRequest { parent: org.into(), identity: Some(identity) };
+    Ok(call::<iam::rpc::identities_service::CreateIdentity>(lane, token, &request).await?.uid)
 }
 
 async fn bind_owner(lane: &mut Lane, token: &str, org: &str, identity: &str) -> Outcome<()> {
     let contract = bowline_contract::Contract::load();
-    let owner = contract
-        .built_in_roles()
-        .iter()
-        .find(|role| role.name == "owner")
-        .ok_or("no role is called owner")?;
-    let binding = iam::RoleBinding {
-        identity_uid: identity.into(),
-        role_uid: owner.uid.clone(),
-        ..iam::RoleBinding::default()
-    };
-    let request = iam::CreateRoleBindingRequest {
-        parent: org.into(),
-        role_binding: Some(binding),
-    };
+    let owner = contract.built_in_roles().iter().find(|role| role.name == "owner").ok_or("no role is called owner")?;
+    let binding =
+        iam::RoleBinding { identity_uid: identity.into(), role_uid: owner.uid.clone(), ..iam::RoleBinding::default() };
+    let request = iam::CreateRoleBindingRequest { parent: org.into(), role_binding: Some(binding) };
     call::<iam::rpc::role_bindings_service::CreateRoleBinding>(lane, token, &request).await?;
     Ok(())
 }

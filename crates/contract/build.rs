@@ -14,20 +14,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     collect(&root, &mut files)?;
     files.sort();
     let mut compiler = protox::Compiler::new([&root])?;
-    compiler
-        .include_imports(true)
-        .include_source_info(true)
-        .open_files(&files)?;
+    compiler.include_imports(true).include_source_info(true).open_files(&files)?;
 
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     std::fs::write(out.join("contract.binpb"), compiler.encode_file_descriptor_set())?;
 
     // What reflection serves: the same without comments.
     let mut served = protox::Compiler::new([&root])?;
-    served
-        .include_imports(true)
-        .include_source_info(false)
-        .open_files(&files)?;
+    served.include_imports(true).include_source_info(false).open_files(&files)?;
     std::fs::write(out.join("served.binpb"), served.encode_file_descriptor_set())?;
 
     let mut config = prost_build::Config::new();
@@ -75,10 +69,7 @@ impl prost_build::ServiceGenerator for MethodTypes {
                 output = nested(&method.output_type),
             );
         }
-        self.packages
-            .entry(service.package.clone())
-            .or_default()
-            .insert(snake_case(&service.proto_name), text);
+        self.packages.entry(service.package.clone()).or_default().insert(snake_case(&service.proto_name), text);
     }
 
     fn finalize_package(&mut self, package: &str, buffer: &mut String) {
@@ -95,11 +86,7 @@ impl prost_build::ServiceGenerator for MethodTypes {
 
 /// A type path of the package module, as seen from two modules further in.
 fn nested(path: &str) -> String {
-    if path.starts_with("()") || path.starts_with("::") {
-        path.into()
-    } else {
-        format!("super::super::{path}")
-    }
+    if path.starts_with("()") || path.starts_with("::") { path.into() } else { format!("super::super::{path}") }
 }
 
 fn snake_case(name: &str) -> String {

@@ -59,16 +59,10 @@ static REFUSED_V4: LazyLock<Vec<Ipv4Net>> = LazyLock::new(|| {
 
 /// Inside 2000::/3, the rest of which is global unicast: IETF assignments with Teredo and ORCHID, documentation, 6to4.
 static REFUSED_V6: LazyLock<Vec<Ipv6Net>> = LazyLock::new(|| {
-    [
-        "2001::/23",
-        "2001:db8::/32",
-        "2002::/16",
-        "2620:4f:8000::/48",
-        "3fff::/20",
-    ]
-    .iter()
-    .map(|net| net.parse().expect("a constant network"))
-    .collect()
+    ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"]
+        .iter()
+        .map(|net| net.parse().expect("a constant network"))
+        .collect()
 });
 
 /// Whether the address is on the public internet. NAT64 (64:ff9b::/96) is judged by the IPv4 address in it; other

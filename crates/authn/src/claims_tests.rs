@@ -36,10 +36,7 @@ fn minted_tokens_come_back_and_others_can_verify_them() {
             email: Some("me@example.test".into()),
             email_verified: Some(true),
             act: Some(json!({"iss": "x"})),
-            narrow: Some(Narrowing {
-                cap: Some("AAAAAAAAAAA=".into()),
-                scopes: vec!["g".into()],
-            }),
+            narrow: Some(Narrowing { cap: Some("AAAAAAAAAAA=".into()), scopes: vec!["g".into()] }),
             idp: Some("idp".into()),
             internal: Some(json!({"debug": true})),
             upstream: Some(json!({"name": "Me"})),
@@ -48,14 +45,7 @@ fn minted_tokens_come_back_and_others_can_verify_them() {
         for claims in [claims(), full] {
             let token = mint(TokenClass::Access, &claims, key);
             let keys = ring.verification_keys(2000);
-            let back = verify_own(
-                &token,
-                TokenClass::Access,
-                &keys,
-                ISSUER,
-                &["https://api.example.test", "x"],
-                2000,
-            );
+            let back = verify_own(&token, TokenClass::Access, &keys, ISSUER, &["https://api.example.test", "x"], 2000);
             assert_eq!(back.unwrap(), claims);
 
             let jwk: Jwk = serde_json::from_value(ring.jwks(2000)["keys"][0].clone()).unwrap();
@@ -67,10 +57,7 @@ fn minted_tokens_come_back_and_others_can_verify_them() {
             let other =
                 jsonwebtoken::decode::<AccessClaims>(&token, &DecodingKey::from_jwk(&jwk).unwrap(), &rules).unwrap();
             assert_eq!(other.claims, claims);
-            assert_eq!(
-                (other.header.typ.as_deref(), other.header.kid.as_deref()),
-                (Some("at+jwt"), Some(key.kid()))
-            );
+            assert_eq!((other.header.typ.as_deref(), other.header.kid.as_deref()), (Some("at+jwt"), Some(key.kid())));
         }
     }
 }
@@ -81,10 +68,7 @@ fn one_audience_is_a_string_and_empty_members_are_left_out() {
     assert_eq!(one["aud"], "https://api.example.test");
     let names: Vec<&str> = one.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(names, ["aud", "cap", "exp", "iat", "iss", "jti", "sub"]);
-    let many = json!(AccessClaims {
-        aud: vec!["a".into(), "b".into()],
-        ..claims()
-    });
+    let many = json!(AccessClaims { aud: vec!["a".into(), "b".into()], ..claims() });
     assert_eq!(many["aud"], json!(["a", "b"]));
     assert_eq!(serde_json::from_value::<AccessClaims>(many).unwrap().aud, ["a", "b"]);
 }
@@ -96,9 +80,7 @@ fn a_door_requires_class_issuer_audience_and_time() {
     let keys = ring.verification_keys(2000);
     let api: &[&str] = &["https://api.example.test"];
     let judge = |token: &str, class, issuer: &str, audiences: &[&str], now| {
-        verify_own(token, class, &keys, issuer, audiences, now)
-            .map(|_| ())
-            .map_err(TokenError::reason)
+        verify_own(token, class, &keys, issuer, audiences, now).map(|_| ()).map_err(TokenError::reason)
     };
     let good = mint(TokenClass::Access, &claims(), key);
     let access = TokenClass::Access;
@@ -110,12 +92,7 @@ fn a_door_requires_class_issuer_audience_and_time() {
         assert_eq!(judge(&token, classes[asked], ISSUER, api, 2000), Err("class"));
         assert_eq!(judge(&token, classes[minted], ISSUER, api, 2000), Ok(()));
     }
-    for issuer in [
-        "https://auth.example.test/",
-        "https://AUTH.example.test",
-        "http://auth.example.test",
-        "",
-    ] {
+    for issuer in ["https://auth.example.test/", "https://AUTH.example.test", "http://auth.example.test", ""] {
         assert_eq!(judge(&good, access, issuer, api, 2000), Err("issuer"), "{issuer}");
     }
     for audience in [
@@ -125,21 +102,10 @@ fn a_door_requires_class_issuer_audience_and_time() {
         "https://api.example.test.evil",
         "",
     ] {
-        assert_eq!(
-            judge(&good, access, ISSUER, &[audience], 2000),
-            Err("audience"),
-            "{audience}"
-        );
+        assert_eq!(judge(&good, access, ISSUER, &[audience], 2000), Err("audience"), "{audience}");
     }
     assert_eq!(judge(&good, access, ISSUER, &[], 2000), Err("audience"));
-    let nobody = mint(
-        access,
-        &AccessClaims {
-            aud: vec![],
-            ..claims()
-        },
-        key,
-    );
+    let nobody = mint(access, &AccessClaims { aud: vec![], ..claims() }, key);
     assert_eq!(judge(&nobody, access, ISSUER, api, 2000), Err("audience"));
 
     assert_eq!(judge(&good, access, ISSUER, api, 5599), Ok(()));
@@ -148,20 +114,8 @@ fn a_door_requires_class_issuer_audience_and_time() {
     assert_eq!(judge(&good, access, ISSUER, api, 1939), Err("not_yet_valid"));
 
     let long = AccessClaims { exp: 5601, ..claims() };
-    assert_eq!(
-        judge(&mint(access, &long, key), access, ISSUER, api, 2000),
-        Err("lifetime")
-    );
-    assert_eq!(
-        judge(
-            &mint(TokenClass::Webhook, &long, key),
-            TokenClass::Webhook,
-            ISSUER,
-            api,
-            2000
-        ),
-        Ok(())
-    );
+    assert_eq!(judge(&mint(access, &long, key), access, ISSUER, api, 2000), Err("lifetime"));
+    assert_eq!(judge(&mint(TokenClass::Webhook, &long, key), TokenClass::Webhook, ISSUER, api, 2000), Ok(()));
 }
 
 #[test]
@@ -170,81 +124,33 @@ fn keys_of_others_and_of_earlier_times_do_not_count() {
     let stranger = SigningKey::generate(Algorithm::Es256).unwrap();
     let api: &[&str] = &["https://api.example.test"];
     let forged = mint(TokenClass::Access, &claims(), &stranger);
-    let refused = verify_own(
-        &forged,
-        TokenClass::Access,
-        &ours.verification_keys(2000),
-        ISSUER,
-        api,
-        2000,
-    );
+    let refused = verify_own(&forged, TokenClass::Access, &ours.verification_keys(2000), ISSUER, api, 2000);
     assert_eq!(refused, Err(TokenError::UnknownKid));
 
     // The other's signature under our key's id.
     let kid = ours.signing_key(2000).unwrap().kid().to_owned();
     let header = json!({"alg": "ES256", "kid": kid, "typ": "at+jwt"});
-    let message = format!(
-        "{}.{}",
-        B64.encode(header.to_string()),
-        B64.encode(json!(claims()).to_string())
-    );
+    let message = format!("{}.{}", B64.encode(header.to_string()), B64.encode(json!(claims()).to_string()));
     let forged = format!("{message}.{}", B64.encode(stranger.sign(message.as_bytes())));
-    let refused = verify_own(
-        &forged,
-        TokenClass::Access,
-        &ours.verification_keys(2000),
-        ISSUER,
-        api,
-        2000,
-    );
+    let refused = verify_own(&forged, TokenClass::Access, &ours.verification_keys(2000), ISSUER, api, 2000);
     assert_eq!(refused, Err(TokenError::BadSignature));
 
     // Ours, without an id.
-    let message = format!(
-        "{}.{}",
-        B64.encode(r#"{"alg":"ES256","typ":"at+jwt"}"#),
-        B64.encode(json!(claims()).to_string())
-    );
-    let own = format!(
-        "{message}.{}",
-        B64.encode(ours.signing_key(2000).unwrap().sign(message.as_bytes()))
-    );
-    let refused = verify_own(
-        &own,
-        TokenClass::Access,
-        &ours.verification_keys(2000),
-        ISSUER,
-        api,
-        2000,
-    );
+    let message =
+        format!("{}.{}", B64.encode(r#"{"alg":"ES256","typ":"at+jwt"}"#), B64.encode(json!(claims()).to_string()));
+    let own = format!("{message}.{}", B64.encode(ours.signing_key(2000).unwrap().sign(message.as_bytes())));
+    let refused = verify_own(&own, TokenClass::Access, &ours.verification_keys(2000), ISSUER, api, 2000);
     assert_eq!(refused, Err(TokenError::UnknownKid));
 
     // A token signed just before its key retired is good until it expires.
-    let old = mint(
-        TokenClass::Access,
-        &AccessClaims {
-            iat: 2599,
-            exp: 6199,
-            ..claims()
-        },
-        ours.signing_key(2599).unwrap(),
-    );
+    let old =
+        mint(TokenClass::Access, &AccessClaims { iat: 2599, exp: 6199, ..claims() }, ours.signing_key(2599).unwrap());
     ours.rotate(stranger, 2000);
     for now in [2600, 6198] {
-        assert!(
-            verify_own(&old, TokenClass::Access, &ours.verification_keys(now), ISSUER, api, now).is_ok(),
-            "{now}"
-        );
+        assert!(verify_own(&old, TokenClass::Access, &ours.verification_keys(now), ISSUER, api, now).is_ok(), "{now}");
     }
     assert_eq!(
-        verify_own(
-            &old,
-            TokenClass::Access,
-            &ours.verification_keys(6201),
-            ISSUER,
-            api,
-            6201
-        ),
+        verify_own(&old, TokenClass::Access, &ours.verification_keys(6201), ISSUER, api, 6201),
         Err(TokenError::UnknownKid)
     );
 }

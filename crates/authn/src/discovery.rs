@@ -54,10 +54,8 @@ impl KeysError {
 
     /// Whether trying again later may help (the issuer could not be reached, rather than: the token is wrong).
     pub fn is_temporary(self) -> bool {
-        matches!(
-            self,
-            Self::Fetch(FetchError::Connect | FetchError::Timeout | FetchError::Broken)
-        ) || matches!(self, Self::Fetch(FetchError::Status(status)) if status >= 500 || status == 429)
+        matches!(self, Self::Fetch(FetchError::Connect | FetchError::Timeout | FetchError::Broken))
+            || matches!(self, Self::Fetch(FetchError::Status(status)) if status >= 500 || status == 429)
     }
 }
 
@@ -96,9 +94,7 @@ pub struct IssuerKeys {
 
 impl std::fmt::Debug for IssuerKeys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IssuerKeys")
-            .field("issuers", &self.len())
-            .finish_non_exhaustive()
+        f.debug_struct("IssuerKeys").field("issuers", &self.len()).finish_non_exhaustive()
     }
 }
 
@@ -121,9 +117,7 @@ impl State {
                 return Cached::Keys(Arc::clone(keys));
             }
             // Fetched for this very question, or refreshed lately.
-            let lately = self
-                .refreshed_at
-                .is_some_and(|at| now < at.saturating_add(REFRESH_EVERY));
+            let lately = self.refreshed_at.is_some_and(|at| now < at.saturating_add(REFRESH_EVERY));
             return if now <= *at || lately {
                 Cached::Refused(KeysError::Token(TokenError::UnknownKid))
             } else {
@@ -150,11 +144,7 @@ impl IssuerKeys {
 
     /// An empty cache for so many issuers.
     pub fn with_capacity(client: GuardedClient, capacity: usize) -> Self {
-        Self {
-            client,
-            capacity: capacity.max(1),
-            cache: Mutex::default(),
-        }
+        Self { client, capacity: capacity.max(1), cache: Mutex::default() }
     }
 
     /// How many issuers are remembered.
@@ -178,11 +168,7 @@ impl IssuerKeys {
         let url = discovery_url(issuer)?;
         let entry = self.entry(issuer);
         for may_fetch in [false, true] {
-            let _flight = if may_fetch {
-                Some(entry.flight.lock().await)
-            } else {
-                None
-            };
+            let _flight = if may_fetch { Some(entry.flight.lock().await) } else { None };
             let stale = match lock(&entry.state).judge(kid, now) {
                 Cached::Keys(keys) => return Ok(keys),
                 Cached::Refused(error) => return Err(error),
@@ -226,11 +212,7 @@ impl IssuerKeys {
             return Arc::clone(entry);
         }
         if cache.issuers.len() >= self.capacity
-            && let Some(oldest) = cache
-                .issuers
-                .iter()
-                .min_by_key(|(_, (_, used))| *used)
-                .map(|(name, _)| name.clone())
+            && let Some(oldest) = cache.issuers.iter().min_by_key(|(_, (_, used))| *used).map(|(name, _)| name.clone())
         {
             cache.issuers.remove(&oldest);
         }
@@ -244,10 +226,7 @@ impl IssuerKeys {
         if document.get("issuer").and_then(Value::as_str) != Some(issuer) {
             return Err(KeysError::Document);
         }
-        let keys = document
-            .get("jwks_uri")
-            .and_then(Value::as_str)
-            .ok_or(KeysError::Document)?;
+        let keys = document.get("jwks_uri").and_then(Value::as_str).ok_or(KeysError::Document)?;
         let keys = self.client.get_json(keys).await?;
         Jwks::parse(&keys).map_err(KeysError::Token)
     }
@@ -261,10 +240,7 @@ fn discovery_url(issuer: &str) -> Result<String, KeysError> {
     if sloppy || !url.has_host() || !url.username().is_empty() || url.password().is_some() {
         return Err(KeysError::Issuer);
     }
-    Ok(format!(
-        "{}/.well-known/openid-configuration",
-        issuer.strip_suffix('/').unwrap_or(issuer)
-    ))
+    Ok(format!("{}/.well-known/openid-configuration", issuer.strip_suffix('/').unwrap_or(issuer)))
 }
 
 #[cfg(test)]

@@ -10,10 +10,7 @@ use crate::test_server::{Reply, TestServer};
 const DOCUMENT: &str = "/.well-known/openid-configuration";
 
 fn cache() -> IssuerKeys {
-    let policy = AddressPolicy {
-        allow: Vec::new(),
-        allow_loopback_and_http: true,
-    };
+    let policy = AddressPolicy { allow: Vec::new(), allow_loopback_and_http: true };
     IssuerKeys::new(GuardedClient::new(policy).unwrap())
 }
 
@@ -26,9 +23,7 @@ fn keys_of(keys: &[SigningKey]) -> Value {
 }
 
 fn new_keys(n: usize) -> Vec<SigningKey> {
-    (0..n)
-        .map(|_| SigningKey::generate(Algorithm::Es256).unwrap())
-        .collect()
+    (0..n).map(|_| SigningKey::generate(Algorithm::Es256).unwrap()).collect()
 }
 
 /// An issuer with one key at first and two once `more` is set.
@@ -173,10 +168,9 @@ async fn bad_issuers_are_refused() {
             ("wrong", ".wel") => document(&format!("{issuer}/")),
             ("absent", ".wel") => Reply::Json(json!({"jwks_uri": format!("{issuer}/keys")})),
             ("nokeys", ".wel") => Reply::Json(json!({"issuer": issuer})),
-            ("redirect", ".wel") => Reply::status(
-                302,
-                &format!("location: {own}/good/.well-known/openid-configuration\r\n"),
-            ),
+            ("redirect", ".wel") => {
+                Reply::status(302, &format!("location: {own}/good/.well-known/openid-configuration\r\n"))
+            }
             ("slow", ".wel") => Reply::CutOff,
             ("large", ".wel") => Reply::Endless,
             ("html", ".wel") => Reply::text("<html>"),
@@ -211,12 +205,7 @@ async fn bad_issuers_are_refused() {
         assert_eq!(got.unwrap_err(), error, "{case}");
         assert!(!error.public_message().contains("169.254"));
     }
-    assert!(
-        cache
-            .keys_for(&format!("{}/good", server.url), None, 1000)
-            .await
-            .is_ok()
-    );
+    assert!(cache.keys_for(&format!("{}/good", server.url), None, 1000).await.is_ok());
     let before = server.hits().len();
     let own = &server.url;
     for issuer in [
@@ -231,11 +220,7 @@ async fn bad_issuers_are_refused() {
         &format!("{own}\\x"),
         &format!("{own}/\n"),
     ] {
-        assert_eq!(
-            cache.keys_for(issuer, None, 1000).await.unwrap_err(),
-            KeysError::Issuer,
-            "{issuer}"
-        );
+        assert_eq!(cache.keys_for(issuer, None, 1000).await.unwrap_err(), KeysError::Issuer, "{issuer}");
     }
     assert_eq!(server.hits().len(), before);
 }
@@ -257,27 +242,14 @@ async fn a_slow_issuer_delays_no_other() {
 #[tokio::test]
 async fn the_issuer_unused_for_longest_is_forgotten() {
     let server = TestServer::start(|own, path| {
-        let issuer = format!(
-            "{own}{}",
-            path.strip_suffix(DOCUMENT).or(path.strip_suffix("/keys")).unwrap()
-        );
-        if path.ends_with("/keys") {
-            Reply::Json(keys_of(&new_keys(1)))
-        } else {
-            document(&issuer)
-        }
+        let issuer = format!("{own}{}", path.strip_suffix(DOCUMENT).or(path.strip_suffix("/keys")).unwrap());
+        if path.ends_with("/keys") { Reply::Json(keys_of(&new_keys(1))) } else { document(&issuer) }
     })
     .await;
-    let policy = AddressPolicy {
-        allow: Vec::new(),
-        allow_loopback_and_http: true,
-    };
+    let policy = AddressPolicy { allow: Vec::new(), allow_loopback_and_http: true };
     let cache = IssuerKeys::with_capacity(GuardedClient::new(policy).unwrap(), 2);
     for name in ["a", "b", "a", "c", "a"] {
-        cache
-            .keys_for(&format!("{}/{name}", server.url), None, 1000)
-            .await
-            .unwrap();
+        cache.keys_for(&format!("{}/{name}", server.url), None, 1000).await.unwrap();
     }
     assert_eq!(cache.len(), 2);
     assert_eq!(server.hits().len(), 6, "a stayed");

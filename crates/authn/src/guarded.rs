@@ -85,10 +85,7 @@ pub struct Limits {
 impl Default for Limits {
     /// 10 seconds, 1 MiB.
     fn default() -> Self {
-        Self {
-            total: Duration::from_secs(10),
-            body: 1024 * 1024,
-        }
+        Self { total: Duration::from_secs(10), body: 1024 * 1024 }
     }
 }
 
@@ -108,12 +105,7 @@ pub struct Request {
 impl Request {
     /// A GET without headers.
     pub fn get(url: &str) -> Self {
-        Self {
-            method: Method::GET,
-            url: url.to_owned(),
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-        }
+        Self { method: Method::GET, url: url.to_owned(), headers: HeaderMap::new(), body: Bytes::new() }
     }
 }
 
@@ -144,12 +136,7 @@ pub struct Options {
 impl Options {
     /// The system's resolver, 5 seconds to connect, the system's roots.
     pub fn new(policy: AddressPolicy) -> Self {
-        Self {
-            policy,
-            resolver: Arc::new(SystemResolver),
-            connect: Duration::from_secs(5),
-            extra_roots: Vec::new(),
-        }
+        Self { policy, resolver: Arc::new(SystemResolver), connect: Duration::from_secs(5), extra_roots: Vec::new() }
     }
 }
 
@@ -174,11 +161,7 @@ impl GuardedClient {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let policy = Arc::new(options.policy.clone());
         let build = |http: bool| {
-            let resolver = Judged {
-                inner: Arc::clone(&options.resolver),
-                policy: Arc::clone(&policy),
-                http,
-            };
+            let resolver = Judged { inner: Arc::clone(&options.resolver), policy: Arc::clone(&policy), http };
             let failed = |error: reqwest::Error| BuildError(error.to_string());
             let mut builder = reqwest::Client::builder()
                 .dns_resolver(Arc::new(resolver))
@@ -200,11 +183,7 @@ impl GuardedClient {
         };
         Ok(Self {
             https: build(false)?,
-            http: if policy.allow_loopback_and_http {
-                Some(build(true)?)
-            } else {
-                None
-            },
+            http: if policy.allow_loopback_and_http { Some(build(true)?) } else { None },
             policy,
         })
     }
@@ -232,11 +211,7 @@ impl GuardedClient {
         // A literal never reaches the resolver, so it is judged here.
         let http = url.scheme() == "http";
         if let Some(ip) = literal
-            && !(if http {
-                self.policy.allows_http(ip)
-            } else {
-                self.policy.allows(ip)
-            })
+            && !(if http { self.policy.allows_http(ip) } else { self.policy.allows(ip) })
         {
             return Err(FetchError::RefusedAddress);
         }
@@ -254,32 +229,19 @@ impl GuardedClient {
                 .send()
                 .await
                 .map_err(|error| classify(&error, FetchError::Connect))?;
-            if response
-                .content_length()
-                .is_some_and(|length| length > limits.body as u64)
-            {
+            if response.content_length().is_some_and(|length| length > limits.body as u64) {
                 return Err(FetchError::TooLarge);
             }
             let mut body = BytesMut::new();
-            while let Some(chunk) = response
-                .chunk()
-                .await
-                .map_err(|error| classify(&error, FetchError::Broken))?
-            {
+            while let Some(chunk) = response.chunk().await.map_err(|error| classify(&error, FetchError::Broken))? {
                 if body.len() + chunk.len() > limits.body {
                     return Err(FetchError::TooLarge);
                 }
                 body.extend_from_slice(&chunk);
             }
-            Ok(Response {
-                status: response.status(),
-                headers: response.headers().clone(),
-                body: body.freeze(),
-            })
+            Ok(Response { status: response.status(), headers: response.headers().clone(), body: body.freeze() })
         };
-        tokio::time::timeout(limits.total, send)
-            .await
-            .map_err(|_| FetchError::Timeout)?
+        tokio::time::timeout(limits.total, send).await.map_err(|_| FetchError::Timeout)?
     }
 
     /// GETs a JSON document of at most 1 MiB within 10 seconds; any status but 2xx is an error.
@@ -290,9 +252,7 @@ impl GuardedClient {
     /// The same under other limits.
     pub async fn get_json_within(&self, url: &str, limits: Limits) -> Result<Value, FetchError> {
         let mut request = Request::get(url);
-        request
-            .headers
-            .insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
+        request.headers.insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
         let response = self.fetch(request, limits).await?;
         if !response.status.is_success() {
             return Err(FetchError::Status(response.status.as_u16()));
@@ -311,11 +271,7 @@ fn classify(error: &reqwest::Error, otherwise: FetchError) -> FetchError {
             None => cause = inner.source(),
         }
     }
-    if error.is_timeout() {
-        FetchError::Timeout
-    } else {
-        otherwise
-    }
+    if error.is_timeout() { FetchError::Timeout } else { otherwise }
 }
 
 #[cfg(test)]

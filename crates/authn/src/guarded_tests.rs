@@ -19,29 +19,18 @@ impl Resolver for Fake {
 }
 
 fn client(policy: AddressPolicy, names: &[(&str, &[&str])]) -> GuardedClient {
-    let names = names
-        .iter()
-        .map(|(name, ips)| ((*name).to_owned(), ips.iter().map(|ip| ip.parse().unwrap()).collect()));
+    let names =
+        names.iter().map(|(name, ips)| ((*name).to_owned(), ips.iter().map(|ip| ip.parse().unwrap()).collect()));
     let resolver: Arc<dyn Resolver> = Arc::new(Fake(names.collect()));
-    GuardedClient::with(Options {
-        resolver,
-        ..Options::new(policy)
-    })
-    .unwrap()
+    GuardedClient::with(Options { resolver, ..Options::new(policy) }).unwrap()
 }
 
 fn loopback() -> AddressPolicy {
-    AddressPolicy {
-        allow: Vec::new(),
-        allow_loopback_and_http: true,
-    }
+    AddressPolicy { allow: Vec::new(), allow_loopback_and_http: true }
 }
 
 fn allow(net: &str) -> AddressPolicy {
-    AddressPolicy {
-        allow: vec![net.parse().unwrap()],
-        allow_loopback_and_http: false,
-    }
+    AddressPolicy { allow: vec![net.parse().unwrap()], allow_loopback_and_http: false }
 }
 
 #[tokio::test]
@@ -69,13 +58,7 @@ async fn the_loopback_policy_allows_loopback_and_nothing_else() {
     let server = TestServer::start(|_, _| Reply::Json(serde_json::json!({"ok": true}))).await;
     let client = client(loopback(), NAMES);
     for host in ["127.0.0.1", "loop.test", "2130706433"] {
-        assert!(
-            client
-                .get_json(&format!("http://{host}:{}/", server.port))
-                .await
-                .is_ok(),
-            "{host}"
-        );
+        assert!(client.get_json(&format!("http://{host}:{}/", server.port)).await.is_ok(), "{host}");
     }
     for host in [
         "10.0.0.1",
@@ -101,17 +84,11 @@ async fn an_allowed_network_is_reached_by_https_only() {
     // The server speaks no TLS: the connection is made and fails.
     for host in ["127.0.0.1", "loop.test"] {
         assert_eq!(
-            client
-                .get_json(&format!("https://{host}:{}/", server.port))
-                .await
-                .unwrap_err(),
+            client.get_json(&format!("https://{host}:{}/", server.port)).await.unwrap_err(),
             FetchError::Connect
         );
         assert_eq!(
-            client
-                .get_json(&format!("http://{host}:{}/", server.port))
-                .await
-                .unwrap_err(),
+            client.get_json(&format!("http://{host}:{}/", server.port)).await.unwrap_err(),
             FetchError::NotHttps
         );
     }
@@ -182,10 +159,7 @@ async fn answers_have_limits() {
     })
     .await;
     let client = client(loopback(), &[]);
-    let limits = Limits {
-        total: Duration::from_secs(2),
-        body: 1024 * 1024,
-    };
+    let limits = Limits { total: Duration::from_secs(2), body: 1024 * 1024 };
     let get = async |path: &str| client.get_json_within(&format!("{}{path}", server.url), limits).await;
     assert_eq!(get("/fine").await.unwrap()["fine"], 1);
     assert_eq!(get("/endless").await, Err(FetchError::TooLarge));
@@ -195,11 +169,7 @@ async fn answers_have_limits() {
     assert_eq!(get("/redirect").await, Err(FetchError::Status(302)));
     assert_eq!(get("/500").await, Err(FetchError::Status(500)));
     assert_eq!(get("/garbage").await, Err(FetchError::Connect));
-    assert_eq!(
-        server.hits().iter().filter(|p| *p == "/fine").count(),
-        1,
-        "no redirect was followed"
-    );
+    assert_eq!(server.hits().iter().filter(|p| *p == "/fine").count(), 1, "no redirect was followed");
     let started = Instant::now();
     assert_eq!(get("/slow").await, Err(FetchError::Timeout));
     assert!(started.elapsed() < Duration::from_secs(5));

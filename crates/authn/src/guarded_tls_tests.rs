@@ -40,9 +40,7 @@ async fn server() -> u16 {
             };
             let mut head = [0; 4096];
             let _ = stream.read(&mut head).await;
-            let _ = stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"fine\": 1}")
-                .await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"fine\": 1}").await;
             let _ = stream.shutdown().await;
         }
     });
@@ -51,37 +49,17 @@ async fn server() -> u16 {
 
 fn client(extra_roots: &[u8]) -> GuardedClient {
     let here: IpAddr = "127.0.0.1".parse().unwrap();
-    let policy = AddressPolicy {
-        allow: vec!["127.0.0.1/32".parse().unwrap()],
-        allow_loopback_and_http: false,
-    };
+    let policy = AddressPolicy { allow: vec!["127.0.0.1/32".parse().unwrap()], allow_loopback_and_http: false };
     let resolver = Arc::new(Fake([("tls.test", here), ("other.test", here)].into()));
-    GuardedClient::with(Options {
-        resolver,
-        extra_roots: extra_roots.to_vec(),
-        ..Options::new(policy)
-    })
-    .unwrap()
+    GuardedClient::with(Options { resolver, extra_roots: extra_roots.to_vec(), ..Options::new(policy) }).unwrap()
 }
 
 #[tokio::test]
 async fn https_needs_a_certificate_of_a_known_authority_for_the_name() {
     let port = server().await;
     let trusting = client(include_bytes!("testdata/ca.pem"));
-    assert_eq!(
-        trusting.get_json(&format!("https://tls.test:{port}/")).await.unwrap()["fine"],
-        1
-    );
-    assert_eq!(
-        trusting.get_json(&format!("https://other.test:{port}/")).await,
-        Err(FetchError::Connect)
-    );
-    assert_eq!(
-        trusting.get_json(&format!("https://127.0.0.1:{port}/")).await,
-        Err(FetchError::Connect)
-    );
-    assert_eq!(
-        client(b"").get_json(&format!("https://tls.test:{port}/")).await,
-        Err(FetchError::Connect)
-    );
+    assert_eq!(trusting.get_json(&format!("https://tls.test:{port}/")).await.unwrap()["fine"], 1);
+    assert_eq!(trusting.get_json(&format!("https://other.test:{port}/")).await, Err(FetchError::Connect));
+    assert_eq!(trusting.get_json(&format!("https://127.0.0.1:{port}/")).await, Err(FetchError::Connect));
+    assert_eq!(client(b"").get_json(&format!("https://tls.test:{port}/")).await, Err(FetchError::Connect));
 }

@@ -48,10 +48,7 @@ const ALGS: [(Alg, &str); 9] = [
 impl Alg {
     /// The algorithm of a header's `alg`; none, symmetric and unknown ones are refused.
     pub fn parse(name: &str) -> Result<Self, TokenError> {
-        ALGS.iter()
-            .find(|(_, n)| *n == name)
-            .map(|(a, _)| *a)
-            .ok_or(TokenError::AlgorithmRefused)
+        ALGS.iter().find(|(_, n)| *n == name).map(|(a, _)| *a).ok_or(TokenError::AlgorithmRefused)
     }
 
     /// The JOSE name.
@@ -90,10 +87,7 @@ pub struct PublicKey {
 
 impl std::fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PublicKey")
-            .field("kid", &self.kid)
-            .field("alg", &self.alg)
-            .finish_non_exhaustive()
+        f.debug_struct("PublicKey").field("kid", &self.kid).field("alg", &self.alg).finish_non_exhaustive()
     }
 }
 
@@ -117,10 +111,7 @@ impl PublicKey {
         let material = match (text("kty")?, text("crv")) {
             ("RSA", _) => {
                 let strip = |v: Vec<u8>| v.iter().position(|b| *b != 0).map(|at| v[at..].to_vec());
-                Material::Rsa {
-                    n: strip(bytes("n")?)?,
-                    e: strip(bytes("e")?)?,
-                }
+                Material::Rsa { n: strip(bytes("n")?)?, e: strip(bytes("e")?)? }
             }
             ("EC", Some("P-256")) => Material::P256(point(32)?),
             ("EC", Some("P-384")) => Material::P384(point(48)?),
@@ -131,11 +122,7 @@ impl PublicKey {
             Some(name) => Some(Alg::parse(name).ok()?),
             None => None,
         };
-        Some(Self {
-            kid: text("kid").map(str::to_owned),
-            alg,
-            material,
-        })
+        Some(Self { kid: text("kid").map(str::to_owned), alg, material })
     }
 
     /// The key id, when the set names one.
@@ -158,11 +145,9 @@ impl PublicKey {
             sig::UnparsedPublicKey::new(how, key).verify(message, signature).is_ok()
         };
         match &self.material {
-            Material::Rsa { n, e } => alg.rsa().is_some_and(|how| {
-                sig::RsaPublicKeyComponents { n, e }
-                    .verify(how, message, signature)
-                    .is_ok()
-            }),
+            Material::Rsa { n, e } => alg
+                .rsa()
+                .is_some_and(|how| sig::RsaPublicKeyComponents { n, e }.verify(how, message, signature).is_ok()),
             Material::P256(point) => with(&sig::ECDSA_P256_SHA256_FIXED, point),
             Material::P384(point) => with(&sig::ECDSA_P384_SHA384_FIXED, point),
             Material::Ed25519(key) => with(&sig::ED25519, key),
@@ -183,19 +168,13 @@ impl Jwks {
         if keys.len() > MAX_KEYS {
             return Err(TokenError::Keys);
         }
-        Ok(Self {
-            keys: keys.iter().filter_map(PublicKey::parse).collect(),
-        })
+        Ok(Self { keys: keys.iter().filter_map(PublicKey::parse).collect() })
     }
 
     /// Reads a stored JWKS text (`issuer_keys` of a static identity). A text without a single usable key is an error.
     pub fn parse_str(text: &str) -> Result<Self, TokenError> {
         let set = Self::parse(&serde_json::from_str(text).map_err(|_| TokenError::Keys)?)?;
-        if set.keys.is_empty() {
-            Err(TokenError::Keys)
-        } else {
-            Ok(set)
-        }
+        if set.keys.is_empty() { Err(TokenError::Keys) } else { Ok(set) }
     }
 
     /// The usable keys.

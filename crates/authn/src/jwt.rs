@@ -65,10 +65,7 @@ fn split(token: &str) -> Result<Parts<'_>, TokenError> {
     if token.len() > MAX_TOKEN {
         return Err(TokenError::TooLarge);
     }
-    if !token
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-    {
+    if !token.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')) {
         return Err(TokenError::Malformed);
     }
     let (message, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
@@ -76,19 +73,11 @@ fn split(token: &str) -> Result<Parts<'_>, TokenError> {
     if payload.contains('.') {
         return Err(TokenError::Malformed);
     }
-    Ok(Parts {
-        header: read_header(&object(header)?)?,
-        message: message.as_bytes(),
-        payload,
-        signature,
-    })
+    Ok(Parts { header: read_header(&object(header)?)?, message: message.as_bytes(), payload, signature })
 }
 
 fn read_header(header: &Map<String, Value>) -> Result<Header, TokenError> {
-    if ["jwk", "jku", "x5u", "x5c", "crit"]
-        .iter()
-        .any(|name| header.contains_key(*name))
-    {
+    if ["jwk", "jku", "x5u", "x5c", "crit"].iter().any(|name| header.contains_key(*name)) {
         return Err(TokenError::HeaderRefused);
     }
     let text = |name: &str| match header.get(name) {
@@ -97,11 +86,7 @@ fn read_header(header: &Map<String, Value>) -> Result<Header, TokenError> {
         Some(_) => Err(TokenError::Malformed),
     };
     let alg = Alg::parse(&text("alg")?.ok_or(TokenError::Malformed)?)?;
-    Ok(Header {
-        alg,
-        kid: text("kid")?,
-        typ: text("typ")?,
-    })
+    Ok(Header { alg, kid: text("kid")?, typ: text("typ")? })
 }
 
 /// Reads a token without verifying it, to pick the candidate whose keys then have to verify it. Refuses what could
@@ -118,20 +103,17 @@ pub fn parse_unverified(token: &str) -> Result<Presented, TokenError> {
     let seconds = |name: &str| match claims.get(name) {
         None => Ok(None),
         // Fractions are allowed (RFC 7519); the cast saturates.
-        Some(Value::Number(n)) => n
-            .as_i64()
-            .or_else(|| n.as_f64().map(|f| f.floor() as i64))
-            .map(Some)
-            .ok_or(TokenError::Malformed),
+        Some(Value::Number(n)) => {
+            n.as_i64().or_else(|| n.as_f64().map(|f| f.floor() as i64)).map(Some).ok_or(TokenError::Malformed)
+        }
         Some(_) => Err(TokenError::Malformed),
     };
     let audiences = match claims.get("aud") {
         None => Vec::new(),
         Some(Value::String(one)) => vec![one.clone()],
-        Some(Value::Array(many)) => many
-            .iter()
-            .map(|a| a.as_str().map(str::to_owned).ok_or(TokenError::Malformed))
-            .collect::<Result<_, _>>()?,
+        Some(Value::Array(many)) => {
+            many.iter().map(|a| a.as_str().map(str::to_owned).ok_or(TokenError::Malformed)).collect::<Result<_, _>>()?
+        }
         Some(_) => return Err(TokenError::Malformed),
     };
     Ok(Presented {

@@ -47,18 +47,8 @@ fn error(token: &str) -> &'static str {
 fn reads_what_a_token_says() {
     let header = json!({"alg": "ES256", "kid": "k", "typ": "JWT", "x5t": "thumb"});
     let read = parse_unverified(&token(&header, &claims(), es256())).unwrap();
-    assert_eq!(
-        read.header,
-        Header {
-            alg: Alg::Es256,
-            kid: Some("k".into()),
-            typ: Some("JWT".into())
-        }
-    );
-    assert_eq!(
-        (read.issuer.as_str(), read.subject.as_str()),
-        ("https://issuer.test", "me")
-    );
+    assert_eq!(read.header, Header { alg: Alg::Es256, kid: Some("k".into()), typ: Some("JWT".into()) });
+    assert_eq!((read.issuer.as_str(), read.subject.as_str()), ("https://issuer.test", "me"));
     assert_eq!((read.expiry, read.issued_at, read.not_before), (2000, Some(1000), None));
     assert_eq!(read.audiences, ["you"]);
     assert_eq!(read.claims["aud"], "you");
@@ -66,37 +56,21 @@ fn reads_what_a_token_says() {
     assert_eq!(many.audiences, ["a", "b"]);
     let none = parse_unverified(&with(|c| _ = c.as_object_mut().unwrap().remove("aud"))).unwrap();
     assert!(none.audiences.is_empty());
-    assert_eq!(
-        parse_unverified(&with(|c| c["exp"] = json!(2000.9))).unwrap().expiry,
-        2000
-    );
-    assert_eq!(
-        parse_unverified(&with(|c| c["exp"] = json!(1e300))).unwrap().expiry,
-        i64::MAX
-    );
+    assert_eq!(parse_unverified(&with(|c| c["exp"] = json!(2000.9))).unwrap().expiry, 2000);
+    assert_eq!(parse_unverified(&with(|c| c["exp"] = json!(1e300))).unwrap().expiry, i64::MAX);
 }
 
 #[test]
 fn refuses_what_could_never_be_accepted() {
     let of = |header: Value| token(&header, &claims(), es256());
-    for alg in [
-        "none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "es256", "ES512", "ES256K", "RSA-OAEP", "dir",
-    ] {
+    for alg in
+        ["none", "None", "NONE", "nOnE", "", "HS256", "HS384", "HS512", "es256", "ES512", "ES256K", "RSA-OAEP", "dir"]
+    {
         assert_eq!(error(&of(json!({ "alg": alg }))), "algorithm_refused", "{alg}");
     }
     for name in ["jwk", "jku", "x5u", "x5c", "crit"] {
-        for value in [
-            json!({}),
-            json!([]),
-            json!(["exp"]),
-            json!(null),
-            json!("https://evil.test/keys"),
-        ] {
-            assert_eq!(
-                error(&of(json!({"alg": "ES256", name: value}))),
-                "header_refused",
-                "{name}"
-            );
+        for value in [json!({}), json!([]), json!(["exp"]), json!(null), json!("https://evil.test/keys")] {
+            assert_eq!(error(&of(json!({"alg": "ES256", name: value}))), "header_refused", "{name}");
         }
     }
     for header in [
@@ -110,11 +84,7 @@ fn refuses_what_could_never_be_accepted() {
         assert_eq!(error(&of(header.clone())), "malformed", "{header}");
     }
     for name in ["iss", "sub", "exp"] {
-        assert_eq!(
-            error(&with(|c| _ = c.as_object_mut().unwrap().remove(name))),
-            "missing_claim",
-            "{name}"
-        );
+        assert_eq!(error(&with(|c| _ = c.as_object_mut().unwrap().remove(name))), "missing_claim", "{name}");
         assert_eq!(error(&with(|c| c[name] = json!({}))), "malformed", "{name}");
         assert_eq!(error(&with(|c| c[name] = json!(null))), "malformed", "{name}");
     }
@@ -173,18 +143,11 @@ fn the_public_key_is_not_a_shared_secret() {
         B64.decode(key["x"].as_str().unwrap()).unwrap(),
     ] {
         let forged = format!("{message}.{}", B64.encode(hmac_sha256(&secret, message.as_bytes())));
-        assert_eq!(
-            verify_signature(&forged, &set(std::slice::from_ref(&key))),
-            Err(TokenError::AlgorithmRefused)
-        );
+        assert_eq!(verify_signature(&forged, &set(std::slice::from_ref(&key))), Err(TokenError::AlgorithmRefused));
         assert_eq!(error(&forged), "algorithm_refused");
     }
     // A symmetric key in a set is no key.
-    assert!(
-        set(&[json!({"kty": "oct", "k": "c2VjcmV0", "kid": "s"})])
-            .keys()
-            .is_empty()
-    );
+    assert!(set(&[json!({"kty": "oct", "k": "c2VjcmV0", "kid": "s"})]).keys().is_empty());
 }
 
 #[test]
@@ -192,32 +155,14 @@ fn keys_are_chosen_by_id() {
     let (a, b) = (es256(), SigningKey::generate(Algorithm::Es256).unwrap());
     let both = set(&[a.public_jwk(), b.public_jwk(), rs256().public_jwk()]);
     let of = |header: Value, key| token(&header, &claims(), key);
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256", "kid": a.kid()}), a), &both),
-        Ok(())
-    );
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256", "kid": b.kid()}), a), &both),
-        Err(TokenError::BadSignature)
-    );
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256", "kid": "other"}), a), &both),
-        Err(TokenError::UnknownKid)
-    );
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256", "kid": a.kid()}), a), &both), Ok(()));
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256", "kid": b.kid()}), a), &both), Err(TokenError::BadSignature));
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256", "kid": "other"}), a), &both), Err(TokenError::UnknownKid));
     // Without an id only one fitting key will do.
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256"}), a), &both),
-        Err(TokenError::UnknownKid)
-    );
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256"}), a), &both), Err(TokenError::UnknownKid));
     assert_eq!(verify_signature(&of(json!({"alg": "RS256"}), rs256()), &both), Ok(()));
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256"}), a), &set(&[a.public_jwk()])),
-        Ok(())
-    );
-    assert_eq!(
-        verify_signature(&of(json!({"alg": "ES256"}), a), &Jwks::default()),
-        Err(TokenError::UnknownKid)
-    );
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256"}), a), &set(&[a.public_jwk()])), Ok(()));
+    assert_eq!(verify_signature(&of(json!({"alg": "ES256"}), a), &Jwks::default()), Err(TokenError::UnknownKid));
     // The key's type and its own alg have to fit.
     assert_eq!(
         verify_signature(&of(json!({"alg": "RS256", "kid": a.kid()}), a), &both),
@@ -257,30 +202,18 @@ fn unusable_keys_are_left_out() {
         assert!(set(std::slice::from_ref(&bad)).keys().is_empty(), "{bad}");
     }
     assert_eq!(set(&[change("key_ops", json!(["verify"]))]).keys().len(), 1);
-    for bad in [
-        json!({}),
-        json!([]),
-        json!({"keys": {}}),
-        json!({"keys": vec![es256().public_jwk(); 101]}),
-    ] {
+    for bad in [json!({}), json!([]), json!({"keys": {}}), json!({"keys": vec![es256().public_jwk(); 101]})] {
         assert_eq!(Jwks::parse(&bad), Err(TokenError::Keys));
     }
     assert_eq!(set(&vec![es256().public_jwk(); 100]).keys().len(), 100);
     for text in ["", "placeholder", "{}", "{\"keys\":[]}", "null"] {
         assert_eq!(Jwks::parse_str(text), Err(TokenError::Keys), "{text}");
     }
-    assert!(
-        Jwks::parse_str(&json!({"keys": [es256().public_jwk()]}).to_string())
-            .unwrap()
-            .has_kid(es256().kid())
-    );
+    assert!(Jwks::parse_str(&json!({"keys": [es256().public_jwk()]}).to_string()).unwrap().has_kid(es256().kid()));
     // A point off the curve and a short RSA key parse and verify nothing.
     let header = json!({"alg": "ES256"});
     let off = set(&[change("x", es256().public_jwk()["y"].clone())]);
-    assert_eq!(
-        verify_signature(&token(&header, &claims(), es256()), &off),
-        Err(TokenError::BadSignature)
-    );
+    assert_eq!(verify_signature(&token(&header, &claims(), es256()), &off), Err(TokenError::BadSignature));
 }
 
 #[test]

@@ -63,10 +63,7 @@ pub struct SigningKey {
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey")
-            .field("alg", &self.algorithm())
-            .field("kid", &self.kid)
-            .finish_non_exhaustive()
+        f.debug_struct("SigningKey").field("alg", &self.algorithm()).field("kid", &self.kid).finish_non_exhaustive()
     }
 }
 
@@ -152,15 +149,10 @@ impl SigningKey {
     pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
         match &self.pair {
-            Pair::Ec(pair) => pair
-                .sign(&random, message)
-                .expect("a checked key signs")
-                .as_ref()
-                .to_vec(),
+            Pair::Ec(pair) => pair.sign(&random, message).expect("a checked key signs").as_ref().to_vec(),
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
-                pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature)
-                    .expect("a checked key signs");
+                pair.sign(&RSA_PKCS1_SHA256, &random, message, &mut signature).expect("a checked key signs");
                 signature
             }
         }
@@ -200,20 +192,11 @@ impl KeyRing {
     /// Adds a new key and plans the end of the others: published now, signing ten minutes later. When no other key
     /// signs now, this one signs at once. Returns the time from which the new key signs.
     pub fn rotate(&mut self, key: SigningKey, now: i64) -> i64 {
-        let signs_from = if self.signing_key(now).is_some() {
-            now + PUBLISH_AHEAD
-        } else {
-            now
-        };
+        let signs_from = if self.signing_key(now).is_some() { now + PUBLISH_AHEAD } else { now };
         for other in &mut self.keys {
             other.retired_at = Some(other.retired_at.map_or(signs_from, |at| at.min(signs_from)));
         }
-        self.keys.push(RingKey {
-            key: Arc::new(key),
-            published_at: now,
-            signs_from,
-            retired_at: None,
-        });
+        self.keys.push(RingKey { key: Arc::new(key), published_at: now, signs_from, retired_at: None });
         signs_from
     }
 
@@ -269,10 +252,7 @@ mod tests {
             assert!(!format!("{key:?}").contains("Pair"));
         }
         let key = SigningKey::generate(Algorithm::Es256).unwrap().to_pkcs8().unwrap();
-        assert_eq!(
-            SigningKey::from_pkcs8(Algorithm::Rs256, &key).unwrap_err(),
-            KeyError(Algorithm::Rs256)
-        );
+        assert_eq!(SigningKey::from_pkcs8(Algorithm::Rs256, &key).unwrap_err(), KeyError(Algorithm::Rs256));
         assert!(SigningKey::from_pkcs8(Algorithm::Es256, b"").is_err());
     }
 
@@ -281,10 +261,7 @@ mod tests {
         for alg in [Algorithm::Es256, Algorithm::Rs256] {
             let key = SigningKey::generate(alg).unwrap();
             let jwk: jsonwebtoken::jwk::Jwk = serde_json::from_value(key.public_jwk()).unwrap();
-            assert_eq!(
-                jwk.thumbprint(jsonwebtoken::jwk::ThumbprintHash::SHA256).unwrap(),
-                key.kid()
-            );
+            assert_eq!(jwk.thumbprint(jsonwebtoken::jwk::ThumbprintHash::SHA256).unwrap(), key.kid());
         }
     }
 

@@ -71,15 +71,12 @@ fn whole(pattern: &str) -> Result<Regex, String> {
         return Err(format!("a pattern has at most {MAX_PATTERN} bytes"));
     }
     let build = |text: &str| {
-        RegexBuilder::new(text)
-            .size_limit(SIZE_LIMIT)
-            .dfa_size_limit(SIZE_LIMIT)
-            .nest_limit(50)
-            .build()
-            .map_err(|error| match error {
+        RegexBuilder::new(text).size_limit(SIZE_LIMIT).dfa_size_limit(SIZE_LIMIT).nest_limit(50).build().map_err(
+            |error| match error {
                 regex::Error::CompiledTooBig(_) => "the pattern is too large when compiled".to_owned(),
                 other => format!("not a valid pattern: {other}"),
-            })
+            },
+        )
     };
     // On its own first, so that the pattern cannot close the group that anchors it.
     build(pattern)?;
@@ -116,12 +113,7 @@ impl ClaimMatch {
                 Expect::Pattern(pattern) => literal_prefix(pattern),
             },
             subject: Test::compile(&self.subject).map_err(|e| named("subject", e))?,
-            audience: self
-                .audience
-                .as_ref()
-                .map(Test::compile)
-                .transpose()
-                .map_err(|e| named("audience", e))?,
+            audience: self.audience.as_ref().map(Test::compile).transpose().map_err(|e| named("audience", e))?,
             claims,
         })
     }
@@ -142,13 +134,7 @@ impl Compiled {
     /// no audience. Strings, booleans and numbers match as JSON text; arrays match only for `aud`, by any element.
     pub fn matches(&self, token: &Presented, default_audiences: &[String]) -> Result<(), Mismatch> {
         let check = |claim: &str, good: bool| {
-            if good {
-                Ok(())
-            } else {
-                Err(Mismatch {
-                    claim: claim.to_owned(),
-                })
-            }
+            if good { Ok(()) } else { Err(Mismatch { claim: claim.to_owned() }) }
         };
         check("iss", self.trusts_issuer(&token.issuer))?;
         check("sub", self.subject.fits(&token.subject))?;
@@ -196,18 +182,14 @@ pub fn issuer_host_is_literal(pattern: &str) -> bool {
 }
 
 fn literal_prefix(pattern: &str) -> Option<Prefix> {
-    let mut rest = pattern
-        .strip_prefix('^')
-        .or_else(|| pattern.strip_prefix(r"\A"))
-        .unwrap_or(pattern);
+    let mut rest = pattern.strip_prefix('^').or_else(|| pattern.strip_prefix(r"\A")).unwrap_or(pattern);
     let mut origin = String::new();
     let mut take = |literals: &[&str], rest: &mut &str| -> bool {
         for literal in literals {
             // A slash may be escaped.
             for c in literal.chars() {
-                let Some(after) = rest
-                    .strip_prefix(c)
-                    .or_else(|| (c == '/').then(|| rest.strip_prefix(r"\/")).flatten())
+                let Some(after) =
+                    rest.strip_prefix(c).or_else(|| (c == '/').then(|| rest.strip_prefix(r"\/")).flatten())
                 else {
                     return false;
                 };

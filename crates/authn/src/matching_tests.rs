@@ -10,15 +10,9 @@ fn presented(claims: Value) -> Presented {
         Value::Array(many) => many.iter().map(|a| a.as_str().unwrap().to_owned()).collect(),
         _ => vec![],
     };
-    let Value::Object(map) = claims else {
-        panic!("an object")
-    };
+    let Value::Object(map) = claims else { panic!("an object") };
     Presented {
-        header: Header {
-            alg: Alg::Es256,
-            kid: None,
-            typ: None,
-        },
+        header: Header { alg: Alg::Es256, kid: None, typ: None },
         issuer: map["iss"].as_str().unwrap().to_owned(),
         subject: map["sub"].as_str().unwrap().to_owned(),
         audiences,
@@ -62,43 +56,12 @@ fn judge(rule: &ClaimMatch, token: &Presented) -> Result<(), String> {
 #[test]
 fn exact_values_match_exactly() {
     assert_eq!(judge(&base(), &token()), Ok(()));
-    for issuer in [
-        "https://token.actions.githubusercontent.com/",
-        "https://TOKEN.actions.githubusercontent.com",
-        "",
-    ] {
-        assert_eq!(
-            judge(
-                &ClaimMatch {
-                    issuer: exact(issuer),
-                    ..base()
-                },
-                &token()
-            ),
-            Err("iss".into())
-        );
+    for issuer in ["https://token.actions.githubusercontent.com/", "https://TOKEN.actions.githubusercontent.com", ""] {
+        assert_eq!(judge(&ClaimMatch { issuer: exact(issuer), ..base() }, &token()), Err("iss".into()));
     }
-    assert_eq!(
-        judge(
-            &ClaimMatch {
-                subject: exact("repo:org/app"),
-                ..base()
-            },
-            &token()
-        ),
-        Err("sub".into())
-    );
+    assert_eq!(judge(&ClaimMatch { subject: exact("repo:org/app"), ..base() }, &token()), Err("sub".into()));
     // An exact value is no pattern.
-    assert_eq!(
-        judge(
-            &ClaimMatch {
-                subject: exact(".*"),
-                ..base()
-            },
-            &token()
-        ),
-        Err("sub".into())
-    );
+    assert_eq!(judge(&ClaimMatch { subject: exact(".*"), ..base() }, &token()), Err("sub".into()));
 }
 
 #[test]
@@ -114,41 +77,17 @@ fn patterns_match_whole_and_case_sensitively() {
         ("x|repo", false),
         ("(?m)^repo:org/app:ref:refs/heads/main$", true),
     ] {
-        let got = judge(
-            &ClaimMatch {
-                subject: pattern(text),
-                ..base()
-            },
-            &token(),
-        );
+        let got = judge(&ClaimMatch { subject: pattern(text), ..base() }, &token());
         assert_eq!(got.is_ok(), good, "{text}");
     }
     let mut lines = token();
     lines.subject = "repo:x\nrepo:org/app:ref:refs/heads/main".into();
     for text in ["(?m)^repo:org/app.*$", "repo:.*", ".*main"] {
-        assert!(
-            judge(
-                &ClaimMatch {
-                    subject: pattern(text),
-                    ..base()
-                },
-                &lines
-            )
-            .is_err(),
-            "{text}"
-        );
+        assert!(judge(&ClaimMatch { subject: pattern(text), ..base() }, &lines).is_err(), "{text}");
     }
     // Nobody can step out of the anchors.
     for text in ["a)|(.*", "a)|(?:.*", "(?x)a #", "[", "(", "a{9999999}", "(?<n", "\\"] {
-        assert!(
-            ClaimMatch {
-                subject: pattern(text),
-                ..base()
-            }
-            .compile()
-            .is_err(),
-            "{text}"
-        );
+        assert!(ClaimMatch { subject: pattern(text), ..base() }.compile().is_err(), "{text}");
     }
 }
 
@@ -164,10 +103,7 @@ fn patterns_have_limits() {
     let started = std::time::Instant::now();
     assert!(!whole("(a+)+$").unwrap().is_match(&format!("{}b", "a".repeat(50_000))));
     assert!(started.elapsed() < std::time::Duration::from_secs(2));
-    let named = ClaimMatch {
-        claim_patterns: [("env".to_owned(), "(".to_owned())].into(),
-        ..base()
-    };
+    let named = ClaimMatch { claim_patterns: [("env".to_owned(), "(".to_owned())].into(), ..base() };
     assert!(named.compile().unwrap_err().starts_with("env: "));
 }
 
@@ -183,36 +119,20 @@ fn audiences() {
     for good in ["https://auth.test", "auth.test", "auth.test:8443"] {
         assert_eq!(judge(&base(), &with(json!([good]))), Ok(()), "{good}");
     }
-    for bad in [
-        "https://auth.test/",
-        "AUTH.test",
-        "http://auth.test",
-        "auth.test:443",
-        "xauth.test",
-        "",
-    ] {
+    for bad in ["https://auth.test/", "AUTH.test", "http://auth.test", "auth.test:443", "xauth.test", ""] {
         assert_eq!(judge(&base(), &with(json!([bad]))), Err("aud".into()), "{bad}");
     }
     assert_eq!(judge(&base(), &with(json!([]))), Err("aud".into()));
     assert_eq!(judge(&base(), &with(json!(["x", "auth.test"]))), Ok(()));
     // An own audience replaces them.
-    let own = ClaimMatch {
-        audience: Some(exact("mine")),
-        ..base()
-    };
+    let own = ClaimMatch { audience: Some(exact("mine")), ..base() };
     assert_eq!(judge(&own, &with(json!(["mine"]))), Ok(()));
     assert_eq!(judge(&own, &with(json!(["auth.test"]))), Err("aud".into()));
-    let own = ClaimMatch {
-        audience: Some(pattern("m[i]ne")),
-        ..base()
-    };
+    let own = ClaimMatch { audience: Some(pattern("m[i]ne")), ..base() };
     assert_eq!(judge(&own, &with(json!(["x", "mine"]))), Ok(()));
     assert_eq!(judge(&own, &with(json!(["mine2"]))), Err("aud".into()));
     // As a custom claim: any element of the array.
-    let custom = ClaimMatch {
-        claims: [("aud".to_owned(), "x".to_owned())].into(),
-        ..base()
-    };
+    let custom = ClaimMatch { claims: [("aud".to_owned(), "x".to_owned())].into(), ..base() };
     assert_eq!(judge(&custom, &with(json!(["x", "auth.test"]))), Ok(()));
     assert_eq!(judge(&custom, &with(json!(["auth.test"]))), Err("aud".into()));
 }
@@ -236,29 +156,9 @@ fn custom_claims_match_as_json_text() {
     ] {
         let wanted = if good { Ok(()) } else { Err(name.to_owned()) };
         let one = || [(name.to_owned(), value.to_owned())].into();
-        assert_eq!(
-            judge(
-                &ClaimMatch {
-                    claims: one(),
-                    ..base()
-                },
-                &token()
-            ),
-            wanted,
-            "{name}={value}"
-        );
+        assert_eq!(judge(&ClaimMatch { claims: one(), ..base() }, &token()), wanted, "{name}={value}");
         let escaped = [(name.to_owned(), regex::escape(value))].into();
-        assert_eq!(
-            judge(
-                &ClaimMatch {
-                    claim_patterns: escaped,
-                    ..base()
-                },
-                &token()
-            ),
-            wanted,
-            "{name}~{value}"
-        );
+        assert_eq!(judge(&ClaimMatch { claim_patterns: escaped, ..base() }, &token()), wanted, "{name}~{value}");
     }
     // Every one of them counts.
     let all = ClaimMatch {
@@ -328,13 +228,7 @@ fn issuer_patterns_are_literal_up_to_the_end_of_the_host() {
 #[test]
 fn an_issuer_pattern_trusts_no_other_host() {
     let trusts = |text: &str, issuer: &str| {
-        ClaimMatch {
-            issuer: pattern(text),
-            ..base()
-        }
-        .compile()
-        .unwrap()
-        .trusts_issuer(issuer)
+        ClaimMatch { issuer: pattern(text), ..base() }.compile().unwrap().trusts_issuer(issuer)
     };
     assert!(trusts(r"https://host\.test/.*", "https://host.test/a"));
     assert!(trusts(r"https://host\.test", "https://host.test"));
@@ -353,13 +247,7 @@ fn an_issuer_pattern_trusts_no_other_host() {
     ] {
         assert!(!trusts(text, "https://evil/a"), "{text}");
     }
-    let mismatch = judge(
-        &ClaimMatch {
-            issuer: pattern("https://.*"),
-            ..base()
-        },
-        &token(),
-    );
+    let mismatch = judge(&ClaimMatch { issuer: pattern("https://.*"), ..base() }, &token());
     assert_eq!(mismatch, Err("iss".into()));
 }
 

@@ -43,11 +43,7 @@ pub(crate) struct Judged {
 
 impl Judged {
     fn allows(policy: &AddressPolicy, http: bool, address: IpAddr) -> bool {
-        if http {
-            policy.allows_http(address)
-        } else {
-            policy.allows(address)
-        }
+        if http { policy.allows_http(address) } else { policy.allows(address) }
     }
 }
 

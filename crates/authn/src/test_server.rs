@@ -21,16 +21,11 @@ pub(crate) enum Reply {
 
 impl Reply {
     pub(crate) fn status(status: u16, headers: &str) -> Self {
-        Self::Raw(format!(
-            "HTTP/1.1 {status} X\r\n{headers}content-length: 2\r\nconnection: close\r\n\r\n{{}}"
-        ))
+        Self::Raw(format!("HTTP/1.1 {status} X\r\n{headers}content-length: 2\r\nconnection: close\r\n\r\n{{}}"))
     }
 
     pub(crate) fn text(body: &str) -> Self {
-        Self::Raw(format!(
-            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-            body.len()
-        ))
+        Self::Raw(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()))
     }
 }
 
@@ -105,9 +100,7 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>, hits: Arc<Mutex<Vec
             }
         }
         Reply::CutOff => {
-            let _ = stream
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}")
-                .await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{}").await;
         }
     }
 }

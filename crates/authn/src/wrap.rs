@@ -51,10 +51,7 @@ impl KeyEncryptionKey {
 
     fn of(bytes: [u8; 32]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, &bytes).expect("AES-256 takes 32 bytes");
-        Self {
-            bytes,
-            key: LessSafeKey::new(key),
-        }
+        Self { bytes, key: LessSafeKey::new(key) }
     }
 
     /// Encrypts `plain`; only the same `context` opens it. Version byte, nonce, ciphertext, tag.
@@ -80,11 +77,7 @@ impl KeyEncryptionKey {
         let (nonce, text) = rest.split_at(NONCE_LEN);
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| WrapError::Format)?;
         let mut text = text.to_vec();
-        let plain = self
-            .key
-            .open_in_place(nonce, aad(context), &mut text)
-            .map_err(|_| WrapError::Refused)?
-            .len();
+        let plain = self.key.open_in_place(nonce, aad(context), &mut text).map_err(|_| WrapError::Refused)?.len();
         text.truncate(plain);
         Ok(text)
     }
@@ -109,10 +102,7 @@ pub fn verify_hmac(key: &[u8], data: &[u8], tag: &[u8]) -> bool {
 
 /// SHA-256.
 pub fn sha256(data: &[u8]) -> [u8; 32] {
-    digest::digest(&digest::SHA256, data)
-        .as_ref()
-        .try_into()
-        .expect("SHA-256 has 32 bytes")
+    digest::digest(&digest::SHA256, data).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 /// Whether two byte strings are equal, in time that depends on their lengths alone.

@@ -43,9 +43,7 @@ impl Capabilities {
         let mut facts = Vec::new();
         // Declaration order, which is that of the published table; the descriptor sorts by number.
         for declared in &descriptor.enum_descriptor_proto().value {
-            let value = descriptor
-                .get_value(declared.number())
-                .expect("a declared value has a descriptor");
+            let value = descriptor.get_value(declared.number()).expect("a declared value has a descriptor");
             let value_options = value.options();
             let Some(name) = options::get(&value_options, &name_option) else {
                 continue;
@@ -54,27 +52,18 @@ impl Capabilities {
                 number: value.number(),
                 enum_name: value.name().into(),
                 name: name.as_str().unwrap_or_default().into(),
-                bit: options::get(&value_options, &bit_option)
-                    .and_then(|bit| bit.as_u32())
-                    .unwrap_or(0),
+                bit: options::get(&value_options, &bit_option).and_then(|bit| bit.as_u32()).unwrap_or(0),
                 internal_only: options::get(&value_options, &internal_option)
                     .and_then(|flag| flag.as_bool())
                     .unwrap_or(false),
-                deprecated: declared
-                    .options
-                    .as_ref()
-                    .is_some_and(prost_types::EnumValueOptions::deprecated),
+                deprecated: declared.options.as_ref().is_some_and(prost_types::EnumValueOptions::deprecated),
             });
         }
         Capabilities {
             by_number: facts.iter().enumerate().map(|(i, f)| (f.number, i)).collect(),
             by_name: facts.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect(),
             by_bit: facts.iter().enumerate().map(|(i, f)| (f.bit, i)).collect(),
-            internal: facts
-                .iter()
-                .filter(|f| f.internal_only || f.name == "internal")
-                .map(|f| f.bit)
-                .collect(),
+            internal: facts.iter().filter(|f| f.internal_only || f.name == "internal").map(|f| f.bit).collect(),
             facts,
         }
     }
@@ -106,19 +95,12 @@ impl Capabilities {
 
     /// The names of a set, in bit order; bits without a capability have none.
     pub fn names(&self, set: &CapabilitySet) -> Vec<&str> {
-        set.bits()
-            .filter_map(|bit| self.by_bit(bit))
-            .map(|facts| facts.name.as_str())
-            .collect()
+        set.bits().filter_map(|bit| self.by_bit(bit)).map(|facts| facts.name.as_str()).collect()
     }
 
     /// The enum numbers of a set, ascending.
     pub fn numbers(&self, set: &CapabilitySet) -> Vec<i32> {
-        let mut numbers: Vec<i32> = set
-            .bits()
-            .filter_map(|bit| self.by_bit(bit))
-            .map(|facts| facts.number)
-            .collect();
+        let mut numbers: Vec<i32> = set.bits().filter_map(|bit| self.by_bit(bit)).map(|facts| facts.number).collect();
         numbers.sort_unstable();
         numbers
     }

@@ -129,17 +129,9 @@ impl Contract {
 /// # Panics
 /// A method needs capabilities at a place and does not say which: nobody could be judged.
 fn require_scope(method: &MethodInfo) {
-    if let Auth::Capabilities {
-        needed,
-        unscoped: false,
-    } = &method.auth
-    {
+    if let Auth::Capabilities { needed, unscoped: false } = &method.auth {
         let has_scope = needed.is_empty() || method.scope_field.is_some();
-        assert!(
-            has_scope,
-            "{} needs capabilities and has no scope field",
-            method.full_name
-        );
+        assert!(has_scope, "{} needs capabilities and has no scope field", method.full_name);
     }
 }
 
@@ -157,9 +149,7 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                     .find(|method| method.full_name == name)
                     .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
                 let own = options::text(rule, "own_subject_field");
-                let bytes = options::field(rule, "max_request_bytes")
-                    .and_then(|v| v.as_u64())
-                    .unwrap_or(0);
+                let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());

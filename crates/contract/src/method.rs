@@ -227,12 +227,7 @@ impl MethodOptions {
         Auth::Capabilities {
             needed: numbers
                 .into_iter()
-                .map(|n| {
-                    capabilities
-                        .by_number(n)
-                        .unwrap_or_else(|| panic!("capability {n} is unknown"))
-                        .bit
-                })
+                .map(|n| capabilities.by_number(n).unwrap_or_else(|| panic!("capability {n} is unknown")).bit)
                 .collect(),
             unscoped: options::flag(&rules, "unscoped"),
         }
@@ -241,9 +236,7 @@ impl MethodOptions {
     /// The path to the first field marked `iam_scope`; a marked message field leads to the marked field inside it.
     fn scope_field(&self, message: &MessageDescriptor) -> Option<String> {
         let marked = |field: &FieldDescriptor| {
-            options::get(&field.options(), &self.iam_scope)
-                .and_then(|flag| flag.as_bool())
-                .unwrap_or(false)
+            options::get(&field.options(), &self.iam_scope).and_then(|flag| flag.as_bool()).unwrap_or(false)
         };
         let field = message.fields().find(marked)?;
         match field.kind() {

@@ -19,10 +19,7 @@ pub fn print_packages(contract: &Contract) -> BTreeMap<String, String> {
             packages.entry(name).or_default().push(file);
         }
     }
-    let printer = Printer {
-        contract,
-        options: MethodOptions::load(contract.pool()),
-    };
+    let printer = Printer { contract, options: MethodOptions::load(contract.pool()) };
     packages
         .into_iter()
         .map(|(name, mut files)| {
@@ -57,10 +54,7 @@ fn file_name(package: &str) -> Option<String> {
         return None;
     }
     let Some(platform) = package.strip_prefix("chainguard.platform.") else {
-        return Some(format!(
-            "{}.txt",
-            package.strip_prefix("chainguard.").unwrap_or(package)
-        ));
+        return Some(format!("{}.txt", package.strip_prefix("chainguard.").unwrap_or(package)));
     };
     Some(if platform == "common" || platform.contains('.') {
         format!("{platform}.txt")
@@ -98,21 +92,14 @@ impl Printer<'_> {
 
     fn method(&self, method: &MethodDescriptor, text: &mut String) {
         let package = method.parent_service().package_name().to_owned();
-        let info = self
-            .contract
-            .by_full_name(method.full_name())
-            .expect("every method is in the table");
+        let info = self.contract.by_full_name(method.full_name()).expect("every method is in the table");
         let _ = writeln!(
             text,
             "  rpc {}({}) -> {}{}",
             method.name(),
             own(method.input().full_name(), &package),
             own(method.output().full_name(), &package),
-            if method.is_server_streaming() {
-                " (server streaming)"
-            } else {
-                ""
-            }
+            if method.is_server_streaming() { " (server streaming)" } else { "" }
         );
         for binding in &info.bindings {
             let body = match &binding.body {
@@ -149,24 +136,11 @@ impl Printer<'_> {
             && let Some(Value::Message(rules)) = options::field(&iam, "enabled")
         {
             for number in options::enum_numbers(&rules, "capabilities") {
-                names.extend(
-                    self.contract
-                        .capabilities()
-                        .by_number(number)
-                        .map(|facts| facts.name.clone()),
-                );
+                names.extend(self.contract.capabilities().by_number(number).map(|facts| facts.name.clone()));
             }
         }
-        let list = if names.is_empty() {
-            "(authenticated)".into()
-        } else {
-            names.join("+")
-        };
-        let _ = writeln!(
-            text,
-            "    auth   {list}  {}",
-            if unscoped { "unscoped" } else { "scoped" }
-        );
+        let list = if names.is_empty() { "(authenticated)".into() } else { names.join("+") };
+        let _ = writeln!(text, "    auth   {list}  {}", if unscoped { "unscoped" } else { "scoped" });
     }
 
     fn message(&self, message: &MessageDescriptor, text: &mut String) {
@@ -181,17 +155,11 @@ impl Printer<'_> {
                 }
             })
             .collect();
-        let suffix = if reserved.is_empty() {
-            String::new()
-        } else {
-            format!("   reserved {}", reserved.join(","))
-        };
+        let suffix = if reserved.is_empty() { String::new() } else { format!("   reserved {}", reserved.join(",")) };
         let _ = writeln!(text, "message {}{suffix}", own(message.full_name(), package));
         let declared = &message.descriptor_proto().field;
         for proto in declared {
-            let field = message
-                .get_field_by_name(proto.name())
-                .expect("a declared field has a descriptor");
+            let field = message.get_field_by_name(proto.name()).expect("a declared field has a descriptor");
             self.field(&field, package, text);
         }
         for descriptor in message.child_enums() {
@@ -212,34 +180,19 @@ impl Printer<'_> {
             ""
         };
         let flags = self.flags(field, optional);
-        let suffix = if flags.is_empty() {
-            String::new()
-        } else {
-            format!("   [{}]", flags.join(", "))
-        };
-        let _ = writeln!(
-            text,
-            "  {:<4}{:<32}{label}{}{suffix}",
-            field.number(),
-            field.name(),
-            type_name(field, package)
-        );
+        let suffix = if flags.is_empty() { String::new() } else { format!("   [{}]", flags.join(", ")) };
+        let _ =
+            writeln!(text, "  {:<4}{:<32}{label}{}{suffix}", field.number(), field.name(), type_name(field, package));
     }
 
     fn flags(&self, field: &FieldDescriptor, optional: bool) -> Vec<String> {
         let behavior = options::extension(self.contract.pool(), "google.api.field_behavior");
         let mut flags = Vec::new();
         if let Some(Value::List(list)) = options::get(&field.options(), &behavior) {
-            let descriptor = self
-                .contract
-                .pool()
-                .get_enum_by_name("google.api.FieldBehavior")
-                .expect("the enum is in the set");
+            let descriptor =
+                self.contract.pool().get_enum_by_name("google.api.FieldBehavior").expect("the enum is in the set");
             for number in list.iter().filter_map(Value::as_enum_number) {
-                let name = descriptor
-                    .get_value(number)
-                    .map(|value| value.name().to_lowercase())
-                    .unwrap_or_default();
+                let name = descriptor.get_value(number).map(|value| value.name().to_lowercase()).unwrap_or_default();
                 if name != "optional" {
                     flags.push(name);
                 }
@@ -248,12 +201,7 @@ impl Printer<'_> {
         if options::get(&field.options(), &self.options.iam_scope).and_then(|flag| flag.as_bool()) == Some(true) {
             flags.push("iam_scope".into());
         }
-        if field
-            .field_descriptor_proto()
-            .options
-            .as_ref()
-            .is_some_and(prost_types::FieldOptions::deprecated)
-        {
+        if field.field_descriptor_proto().options.as_ref().is_some_and(prost_types::FieldOptions::deprecated) {
             flags.push("deprecated".into());
         }
         if let Some(oneof) = field.containing_oneof().filter(|_| !optional) {
@@ -275,30 +223,18 @@ fn tool_words(info: &MethodInfo) -> Option<String> {
     if hints.read_only {
         words.push("read_only");
     }
-    words.extend(
-        hints
-            .destructive
-            .map(|yes| if yes { "destructive" } else { "non_destructive" }),
-    );
+    words.extend(hints.destructive.map(|yes| if yes { "destructive" } else { "non_destructive" }));
     if hints.idempotent {
         words.push("idempotent");
     }
-    words.extend(
-        hints
-            .open_world
-            .map(|yes| if yes { "open_world" } else { "closed_world" }),
-    );
+    words.extend(hints.open_world.map(|yes| if yes { "open_world" } else { "closed_world" }));
     Some(words.join(" "))
 }
 
 fn enumeration(descriptor: &EnumDescriptor, text: &mut String) {
     let _ = writeln!(text, "enum {}", own(descriptor.full_name(), descriptor.package_name()));
     for proto in &descriptor.enum_descriptor_proto().value {
-        let deprecated = if proto
-            .options
-            .as_ref()
-            .is_some_and(prost_types::EnumValueOptions::deprecated)
-        {
+        let deprecated = if proto.options.as_ref().is_some_and(prost_types::EnumValueOptions::deprecated) {
             "   [deprecated]"
         } else {
             ""
@@ -311,11 +247,7 @@ fn type_name(field: &FieldDescriptor, package: &str) -> String {
     match field.kind() {
         Kind::Message(entry) if field.is_map() => {
             let part = |field: FieldDescriptor| type_name(&field, package);
-            format!(
-                "map<{},{}>",
-                part(entry.map_entry_key_field()),
-                part(entry.map_entry_value_field())
-            )
+            format!("map<{},{}>", part(entry.map_entry_key_field()), part(entry.map_entry_value_field()))
         }
         Kind::Message(message) => own(message.full_name(), package).into(),
         Kind::Enum(descriptor) => own(descriptor.full_name(), package).into(),
@@ -325,10 +257,7 @@ fn type_name(field: &FieldDescriptor, package: &str) -> String {
 
 /// The name without its own package.
 fn own<'n>(full_name: &'n str, package: &str) -> &'n str {
-    full_name
-        .strip_prefix(package)
-        .and_then(|rest| rest.strip_prefix('.'))
-        .unwrap_or(full_name)
+    full_name.strip_prefix(package).and_then(|rest| rest.strip_prefix('.')).unwrap_or(full_name)
 }
 
 fn lower_camel(name: &str) -> String {

@@ -19,9 +19,8 @@ pub struct BuiltInRole {
 
 pub(crate) fn load(pool: &DescriptorPool, capabilities: &Capabilities) -> Vec<BuiltInRole> {
     let option = options::extension(pool, "bowline.contract.v1.role");
-    let descriptor = pool
-        .get_enum_by_name("bowline.contract.v1.BuiltInRole")
-        .expect("the descriptor set has the built-in roles");
+    let descriptor =
+        pool.get_enum_by_name("bowline.contract.v1.BuiltInRole").expect("the descriptor set has the built-in roles");
     let mut roles = Vec::new();
     for value in descriptor.values() {
         let Some(Value::Message(facts)) = options::get(&value.options(), &option) else {

@@ -42,10 +42,7 @@ impl Routes {
             for binding in &method.bindings {
                 let literals = binding.template.literal_prefix();
                 let key = literals[..literals.len().min(PREFIX_SEGMENTS)].join("/");
-                let route = Route {
-                    method: method.index,
-                    binding: binding.clone(),
-                };
+                let route = Route { method: method.index, binding: binding.clone() };
                 routes.by_prefix.entry(key).or_default().push(route);
             }
         }
@@ -61,10 +58,7 @@ impl Routes {
     /// Whether the path is unknown or known with other verbs.
     pub fn find(&self, verb: Option<Verb>, path: &str) -> Result<Match<'_>, Miss> {
         let segments: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
-        let custom_verb = segments
-            .last()
-            .and_then(|last| last.rsplit_once(':'))
-            .map(|(_, verb)| verb);
+        let custom_verb = segments.last().and_then(|last| last.rsplit_once(':')).map(|(_, verb)| verb);
         let mut other_verbs = BTreeSet::new();
         for route in self.candidates(&segments, custom_verb) {
             if verb == Some(route.binding.verb) || !other_verbs.contains(route.binding.verb.name()) {
@@ -72,20 +66,12 @@ impl Routes {
                     continue;
                 };
                 if verb == Some(route.binding.verb) {
-                    return Ok(Match {
-                        method: route.method,
-                        binding: &route.binding,
-                        variables,
-                    });
+                    return Ok(Match { method: route.method, binding: &route.binding, variables });
                 }
                 other_verbs.insert(route.binding.verb.name());
             }
         }
-        Err(if other_verbs.is_empty() {
-            Miss::NotFound
-        } else {
-            Miss::WrongVerb(other_verbs)
-        })
+        Err(if other_verbs.is_empty() { Miss::NotFound } else { Miss::WrongVerb(other_verbs) })
     }
 
     fn candidates<'s>(&'s self, segments: &[&str], custom_verb: Option<&str>) -> impl Iterator<Item = &'s Route> {

@@ -78,21 +78,13 @@ impl<'a> Found<'a> {
     }
 
     fn payload(&self) -> Option<Payload<'_>> {
-        if self.merged.is_empty() {
-            self.last
-        } else {
-            Some(Payload::Bytes(&self.merged))
-        }
+        if self.merged.is_empty() { self.last } else { Some(Payload::Bytes(&self.merged)) }
     }
 }
 
 impl FieldPlan {
     fn path(&self, prefix: &str) -> String {
-        if prefix.is_empty() {
-            self.json_name.clone()
-        } else {
-            format!("{prefix}.{}", self.json_name)
-        }
+        if prefix.is_empty() { self.json_name.clone() } else { format!("{prefix}.{}", self.json_name) }
     }
 
     fn judge_count(&self, count: usize, prefix: &str, scope: &Scope<'_>) -> Option<Violation> {
@@ -100,14 +92,10 @@ impl FieldPlan {
             Check::Text(rule) => rule.as_ref(),
             _ => None,
         };
-        if let Some(most) = rule
-            .map(|rule| rule.max_elements)
-            .filter(|most| self.repeated && *most > 0 && count > *most)
+        if let Some(most) =
+            rule.map(|rule| rule.max_elements).filter(|most| self.repeated && *most > 0 && count > *most)
         {
-            return Some(Violation {
-                field: self.path(prefix),
-                description: format!("at most {most} elements"),
-            });
+            return Some(Violation { field: self.path(prefix), description: format!("at most {most} elements") });
         }
         let is_needed = (self.required && !(self.scope && scope.depth > 0)) || rule.is_some_and(|rule| rule.not_empty);
         (count == 0 && is_needed && scope.judges_absence(&self.proto_name)).then(|| required(self.path(prefix)))
@@ -120,11 +108,8 @@ impl FieldRules {
         let behavior = options::extension(pool, "google.api.field_behavior");
         let iam_scope = options::extension(pool, "chainguard.annotations.iam_scope");
         let messages: Vec<MessageDescriptor> = pool.all_messages().collect();
-        let by_message: HashMap<String, usize> = messages
-            .iter()
-            .enumerate()
-            .map(|(i, message)| (message.full_name().to_owned(), i))
-            .collect();
+        let by_message: HashMap<String, usize> =
+            messages.iter().enumerate().map(|(i, message)| (message.full_name().to_owned(), i)).collect();
         let mut plans = Vec::with_capacity(messages.len());
         for message in &messages {
             let mut plan = Plan::default();
@@ -160,12 +145,7 @@ impl FieldRules {
     pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<Violation> {
         let mut violations = Vec::new();
         if let Some(plan) = self.by_message.get(message) {
-            let scope = Scope {
-                resource,
-                mask,
-                partial: false,
-                depth: 0,
-            };
+            let scope = Scope { resource, mask, partial: false, depth: 0 };
             self.walk(*plan, wire, "", &scope, &mut violations);
         }
         violations
@@ -178,17 +158,10 @@ impl FieldRules {
             // What the walk cannot read, nothing behind it may: a decoder might read on.
             let Ok((number, payload)) = item else {
                 let field = if prefix.is_empty() { "request" } else { prefix };
-                violations.push(Violation {
-                    field: field.into(),
-                    description: "is not well-formed".into(),
-                });
+                violations.push(Violation { field: field.into(), description: "is not well-formed".into() });
                 return;
             };
-            let Some(field) = plan
-                .fields
-                .get(&number)
-                .filter(|field| !scope.is_masked_out(&field.proto_name))
-            else {
+            let Some(field) = plan.fields.get(&number).filter(|field| !scope.is_masked_out(&field.proto_name)) else {
                 continue;
             };
             let found = found.entry(number).or_default();
@@ -226,10 +199,7 @@ impl FieldRules {
                 let text = String::from_utf8_lossy(bytes);
                 let name = path.rsplit('.').next().unwrap_or(path);
                 if let Some(description) = rule.judge(name, &text) {
-                    violations.push(Violation {
-                        field: path.into(),
-                        description,
-                    });
+                    violations.push(Violation { field: path.into(), description });
                 }
             }
             (Check::Text(None), Payload::Bytes(bytes)) if bytes.contains(&0) => {
@@ -253,21 +223,11 @@ impl FieldRules {
                 }
             }
             (Check::Message(inner), Payload::Bytes(_) | Payload::Empty) => {
-                let bytes = if let Payload::Bytes(bytes) = payload {
-                    *bytes
-                } else {
-                    &[]
-                };
+                let bytes = if let Payload::Bytes(bytes) = payload { *bytes } else { &[] };
                 if scope.depth < MAX_DEPTH {
                     let is_resource = scope.resource == Some(field.proto_name.as_str()) && scope.depth == 0;
                     let prefix = if is_resource { "" } else { path };
-                    self.walk(
-                        *inner,
-                        bytes,
-                        prefix,
-                        &scope.inside(is_resource, &field.proto_name),
-                        violations,
-                    );
+                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource, &field.proto_name), violations);
                 }
             }
             _ => {}
@@ -290,19 +250,10 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn inside(&self, is_resource: bool, field: &str) -> Scope<'_> {
-        let mask = if self.depth == 0 && is_resource {
-            self.mask
-        } else {
-            None
-        };
+        let mask = if self.depth == 0 && is_resource { self.mask } else { None };
         let whole = |path: &String| path == "*" || path == field;
         let partial = self.partial || (self.is_in_resource() && !self.mask.unwrap_or(&[]).iter().any(whole));
-        Scope {
-            resource: None,
-            mask,
-            partial,
-            depth: self.depth + 1,
-        }
+        Scope { resource: None, mask, partial, depth: self.depth + 1 }
     }
 
     fn is_in_resource(&self) -> bool {
@@ -318,19 +269,13 @@ impl Scope<'_> {
     }
 
     fn names(&self, field: &str) -> bool {
-        self.mask
-            .unwrap_or(&[])
-            .iter()
-            .any(|path| path == "*" || path.split('.').next() == Some(field))
+        self.mask.unwrap_or(&[]).iter().any(|path| path == "*" || path.split('.').next() == Some(field))
     }
 }
 
 fn required(field: String) -> Violation {
     let name = field.rsplit('.').next().unwrap_or(&field).to_owned();
-    Violation {
-        description: format!("{name} is required"),
-        field,
-    }
+    Violation { description: format!("{name} is required"), field }
 }
 
 fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::ExtensionDescriptor) -> Vec<i32> {
@@ -363,32 +308,19 @@ mod tests {
 
     fn judge(message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<String> {
         let violations = CONTRACT.field_rules().judge(message, wire, resource, mask);
-        violations
-            .into_iter()
-            .map(|v| format!("{}: {}", v.field, v.description))
-            .collect()
+        violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
     }
 
     fn update(group: Group) -> Vec<u8> {
-        UpdateGroupRequest {
-            group: Some(group),
-            update_mask: None,
-        }
-        .encode_to_vec()
+        UpdateGroupRequest { group: Some(group), update_mask: None }.encode_to_vec()
     }
 
     const UPDATE: &str = "chainguard.platform.iam.v2.UpdateGroupRequest";
 
     #[test]
     fn a_resource_in_two_pieces_is_one() {
-        let body = update(Group {
-            name: "fine name".into(),
-            ..Group::default()
-        });
-        let path = update(Group {
-            uid: "0".repeat(40),
-            ..Group::default()
-        });
+        let body = update(Group { name: "fine name".into(), ..Group::default() });
+        let path = update(Group { uid: "0".repeat(40), ..Group::default() });
         for wire in [[body.clone(), path.clone()].concat(), [path, body].concat()] {
             assert_eq!(judge(UPDATE, &wire, Some("group"), None), [""; 0]);
         }
@@ -396,11 +328,7 @@ mod tests {
 
     #[test]
     fn only_what_the_mask_names_is_judged() {
-        let wire = update(Group {
-            name: "BAD".into(),
-            description: "a\tb".into(),
-            ..Group::default()
-        });
+        let wire = update(Group { name: "BAD".into(), description: "a\tb".into(), ..Group::default() });
         let mask = |path: &str| vec![path.to_owned()];
         let name = "name: name must match \"^[a-z0-9 ._-]{1,}$\"";
         assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("verified"))), [""; 0]);
@@ -410,43 +338,22 @@ mod tests {
 
     #[test]
     fn nothing_hides_behind_an_unknown_group() {
-        let mut group = Group {
-            name: "good name".into(),
-            ..Group::default()
-        }
-        .encode_to_vec();
+        let mut group = Group { name: "good name".into(), ..Group::default() }.encode_to_vec();
         group.extend([0xc3, 0x3e, 0xc4, 0x3e]); // an empty group of field 1000
-        group.extend(
-            Group {
-                name: "BAD/../name".into(),
-                ..Group::default()
-            }
-            .encode_to_vec(),
-        );
+        group.extend(Group { name: "BAD/../name".into(), ..Group::default() }.encode_to_vec());
         let mut wire = vec![0x0a];
         prost::encoding::encode_varint(group.len() as u64, &mut wire);
         wire.extend(group);
         assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 1);
-        assert!(
-            !judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(),
-            "damage is a violation"
-        );
+        assert!(!judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(), "damage is a violation");
     }
 
     #[test]
     fn an_empty_resource_is_there_and_lacks_its_fields() {
-        let request = CreateRoleBindingRequest {
-            parent: "0".repeat(40),
-            role_binding: Some(Default::default()),
-        };
+        let request = CreateRoleBindingRequest { parent: "0".repeat(40), role_binding: Some(Default::default()) };
         let name = "chainguard.platform.iam.v2.CreateRoleBindingRequest";
         let violations = judge(name, &request.encode_to_vec(), Some("role_binding"), None);
-        assert!(
-            violations
-                .iter()
-                .all(|violation| !violation.contains("roleBinding is required")),
-            "{violations:?}"
-        );
+        assert!(violations.iter().all(|violation| !violation.contains("roleBinding is required")), "{violations:?}");
     }
 
     proptest::proptest! {

@@ -42,12 +42,7 @@ impl Template {
             verb = Some(rest[colon + 1..].to_owned());
             rest = &rest[..colon];
         }
-        let mut template = Template {
-            text: text.into(),
-            segments: Vec::new(),
-            variables: Vec::new(),
-            verb,
-        };
+        let mut template = Template { text: text.into(), segments: Vec::new(), variables: Vec::new(), verb };
         while !rest.is_empty() {
             rest = if let Some(variable) = rest.strip_prefix('{') {
                 let (inner, after) = variable.split_once('}').ok_or("a variable is not closed")?;
@@ -64,13 +59,7 @@ impl Template {
                 None => return Err("segments are parted by /".into()),
             };
         }
-        if template
-            .segments
-            .iter()
-            .filter(|segment| **segment == Segment::Many)
-            .count()
-            > 1
-        {
+        if template.segments.iter().filter(|segment| **segment == Segment::Many).count() > 1 {
             return Err("** may occur once".into());
         }
         Ok(template)
@@ -82,11 +71,7 @@ impl Template {
         for part in pattern.split('/') {
             self.segments.push(segment(part)?);
         }
-        self.variables.push(Variable {
-            field: field.into(),
-            from,
-            to: self.segments.len(),
-        });
+        self.variables.push(Variable { field: field.into(), from, to: self.segments.len() });
         Ok(())
     }
 
@@ -215,34 +200,17 @@ mod tests {
     fn captures(template: &str, path: &str) -> Option<Vec<String>> {
         let template = Template::parse(template).unwrap();
         let segments: Vec<&str> = path.strip_prefix('/').unwrap().split('/').collect();
-        let verb = segments
-            .last()
-            .and_then(|last| last.rsplit_once(':'))
-            .map(|(_, verb)| verb);
-        template
-            .captures(&segments, verb)
-            .map(|values| values.into_iter().map(|(_, value)| value).collect())
+        let verb = segments.last().and_then(|last| last.rsplit_once(':')).map(|(_, verb)| verb);
+        template.captures(&segments, verb).map(|values| values.into_iter().map(|(_, value)| value).collect())
     }
 
     #[test]
     fn matches_what_the_contract_uses() {
         assert_eq!(captures("/iam/v2/groups", "/iam/v2/groups"), Some(vec![]));
-        assert_eq!(
-            captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups/a/b"),
-            Some(vec!["a/b".into()])
-        );
-        assert_eq!(
-            captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups/a%2Fb"),
-            Some(vec!["a/b".into()])
-        );
-        assert_eq!(
-            captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups"),
-            Some(vec![String::new()])
-        );
-        assert_eq!(
-            captures("/iam/v2/groups:lookupGroup", "/iam/v2/groups:lookupGroup"),
-            Some(vec![])
-        );
+        assert_eq!(captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups/a/b"), Some(vec!["a/b".into()]));
+        assert_eq!(captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups/a%2Fb"), Some(vec!["a/b".into()]));
+        assert_eq!(captures("/iam/v2/groups/{uid=**}", "/iam/v2/groups"), Some(vec![String::new()]));
+        assert_eq!(captures("/iam/v2/groups:lookupGroup", "/iam/v2/groups:lookupGroup"), Some(vec![]));
         assert_eq!(captures("/iam/v2/groups:lookupGroup", "/iam/v2/groups"), None);
         assert_eq!(
             captures("/r/{id=**}/digests/{digest=*}/sbom", "/r/a/b/digests/sha256:1/sbom"),

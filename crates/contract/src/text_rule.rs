@@ -68,10 +68,7 @@ pub(crate) fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
         for rule in &list {
             let Value::Message(rule) = rule else { continue };
             for field in options::texts(rule, "fields") {
-                assert!(
-                    rules.insert(field.clone(), text_rule(rule)).is_none(),
-                    "{field} has two rules"
-                );
+                assert!(rules.insert(field.clone(), text_rule(rule)).is_none(), "{field} has two rules");
             }
         }
     }

@@ -17,10 +17,7 @@ fn check_golden(name: &str, actual: &str) {
         std::fs::write(golden(name), actual).unwrap();
     }
     let expected = std::fs::read_to_string(golden(name)).unwrap_or_default();
-    assert!(
-        expected == actual,
-        "{name} differs from its golden copy; UPDATE_GOLDEN=1 rewrites it"
-    );
+    assert!(expected == actual, "{name} differs from its golden copy; UPDATE_GOLDEN=1 rewrites it");
 }
 
 fn printed() -> BTreeMap<String, String> {
@@ -45,26 +42,13 @@ fn the_gaps_are_known() {
 #[test]
 fn there_are_226_methods_of_the_platform_and_every_one_is_documented() {
     let contract = Contract::load();
-    let platform = contract
-        .methods()
-        .iter()
-        .filter(|m| m.full_name.starts_with("chainguard.platform."))
-        .count();
+    let platform = contract.methods().iter().filter(|m| m.full_name.starts_with("chainguard.platform.")).count();
     assert_eq!(platform, 226);
-    for file in contract
-        .pool()
-        .files()
-        .filter(|file| !file.package_name().starts_with("google.protobuf"))
-    {
+    for file in contract.pool().files().filter(|file| !file.package_name().starts_with("google.protobuf")) {
         let proto = file.file_descriptor_proto();
         let info = proto.source_code_info.as_ref().unwrap();
         for location in &info.location {
-            assert!(
-                !location.leading_comments().contains("Undocumented"),
-                "{}: {:?}",
-                file.name(),
-                location.path
-            );
+            assert!(!location.leading_comments().contains("Undocumented"), "{}: {:?}", file.name(), location.path);
         }
     }
 }
@@ -84,37 +68,13 @@ fn built_in_roles_are_complete() {
     assert_eq!(roles.len(), 24);
     let internal = contract.capabilities().internal_only();
     for role in roles {
-        assert!(
-            !role.description.is_empty() && bowline_core::Uidp::is_valid(&role.uid),
-            "{}",
-            role.name
-        );
-        let internal = contract
-            .capabilities()
-            .names(&role.capabilities.intersection(&internal));
-        assert!(
-            internal.is_empty() || role.name == "owner",
-            "{} holds {internal:?}",
-            role.name
-        );
+        assert!(!role.description.is_empty() && bowline_core::Uidp::is_valid(&role.uid), "{}", role.name);
+        let internal = contract.capabilities().names(&role.capabilities.intersection(&internal));
+        assert!(internal.is_empty() || role.name == "owner", "{} holds {internal:?}", role.name);
     }
-    let size = |name: &str| {
-        roles
-            .iter()
-            .find(|role| role.name == name)
-            .unwrap()
-            .capabilities
-            .bits()
-            .count()
-    };
-    assert_eq!(
-        (size("owner"), size("editor"), size("viewer"), size("console_viewer")),
-        (138 + 8, 62, 51, 45)
-    );
-    assert_eq!(
-        (size("registry.pull"), size("registry.push"), size("apk.pull")),
-        (10, 20, 3)
-    );
+    let size = |name: &str| roles.iter().find(|role| role.name == name).unwrap().capabilities.bits().count();
+    assert_eq!((size("owner"), size("editor"), size("viewer"), size("console_viewer")), (138 + 8, 62, 51, 45));
+    assert_eq!((size("registry.pull"), size("registry.push"), size("apk.pull")), (10, 20, 3));
 }
 
 #[test]
@@ -125,12 +85,7 @@ fn every_route_leads_to_its_method() {
             let path = fill(&binding.template.to_string());
             let found = contract.routes().find(Some(binding.verb), &path);
             let found = found.unwrap_or_else(|miss| panic!("{path}: {miss:?}"));
-            assert_eq!(
-                contract.method(found.method).full_name,
-                method.full_name,
-                "{} {path}",
-                binding.verb.name()
-            );
+            assert_eq!(contract.method(found.method).full_name, method.full_name, "{} {path}", binding.verb.name());
         }
     }
 }
@@ -152,16 +107,9 @@ fn fill(template: &str) -> String {
 fn scope_fields_lead_to_strings() {
     let contract = Contract::load();
     let find = |name: &str| contract.by_full_name(name).unwrap().scope_field.clone();
-    assert_eq!(
-        find("chainguard.platform.iam.v2.GroupsService.UpdateGroup").as_deref(),
-        Some("group.uid")
-    );
+    assert_eq!(find("chainguard.platform.iam.v2.GroupsService.UpdateGroup").as_deref(), Some("group.uid"));
     assert_eq!(find("chainguard.platform.iam.Groups.Update").as_deref(), Some("id"));
     assert_eq!(find("chainguard.platform.iam.v2.GroupsService.ListGroups"), None);
-    let public = contract
-        .methods()
-        .iter()
-        .filter(|m| matches!(m.auth, Auth::Public))
-        .count();
+    let public = contract.methods().iter().filter(|m| matches!(m.auth, Auth::Public)).count();
     assert!(public >= 6, "{public}");
 }

@@ -26,9 +26,7 @@ impl CapabilitySet {
 
     /// Whether the bit is in the set.
     pub fn has(&self, bit: u32) -> bool {
-        self.0
-            .get(bit as usize / 64)
-            .is_some_and(|word| word & (1 << (bit % 64)) != 0)
+        self.0.get(bit as usize / 64).is_some_and(|word| word & (1 << (bit % 64)) != 0)
     }
 
     /// Whether every capability of the other set is in this one.
@@ -83,9 +81,7 @@ impl CapabilitySet {
     /// Reads the stored form; absent if the length is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<CapabilitySet> {
         let bytes: &[u8; 32] = bytes.try_into().ok()?;
-        Some(CapabilitySet(std::array::from_fn(|i| {
-            u64::from_be_bytes(std::array::from_fn(|j| bytes[i * 8 + j]))
-        })))
+        Some(CapabilitySet(std::array::from_fn(|i| u64::from_be_bytes(std::array::from_fn(|j| bytes[i * 8 + j])))))
     }
 }
 

@@ -198,33 +198,19 @@ struct Inner {
 impl Error {
     /// An error without details.
     pub fn new(reason: Reason, message: impl Into<Cow<'static, str>>) -> Error {
-        Error(Box::new(Inner {
-            reason,
-            message: message.into(),
-            details: Vec::new(),
-            source: None,
-        }))
+        Error(Box::new(Inner { reason, message: message.into(), details: Vec::new(), source: None }))
     }
 
     /// Wrong fields, all at once. The message lists them.
     pub fn invalid(violations: Vec<FieldViolation>) -> Error {
-        let list: Vec<String> = violations
-            .iter()
-            .map(|v| format!("{}: {}", v.field, v.description))
-            .collect();
-        Error::new(
-            Reason::InvalidArgument,
-            format!("Invalid argument: {}", list.join("; ")),
-        )
-        .with(Detail::BadRequest(violations))
+        let list: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
+        Error::new(Reason::InvalidArgument, format!("Invalid argument: {}", list.join("; ")))
+            .with(Detail::BadRequest(violations))
     }
 
     /// One wrong field.
     pub fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Error {
-        Error::invalid(vec![FieldViolation {
-            field: field.into(),
-            description: description.into(),
-        }])
+        Error::invalid(vec![FieldViolation { field: field.into(), description: description.into() }])
     }
 
     /// Nothing is there, and the caller may know.
@@ -242,40 +228,22 @@ impl Error {
     pub fn already_exists(kind: &'static str, name: impl Into<String>) -> Error {
         let name = name.into();
         let what = kind.rsplit('/').next().unwrap_or(kind).to_lowercase();
-        Error::new(
-            Reason::AlreadyExists,
-            format!("Already exists: there is a {what} \"{name}\" here already"),
-        )
-        .with(Detail::Resource {
-            kind,
-            name,
-            description: format!("a {what} of this name exists here"),
-        })
+        Error::new(Reason::AlreadyExists, format!("Already exists: there is a {what} \"{name}\" here already"))
+            .with(Detail::Resource { kind, name, description: format!("a {what} of this name exists here") })
     }
 
     /// Something else stands in the way.
     pub fn precondition(kind: &'static str, subject: impl Into<String>, description: impl Into<String>) -> Error {
         let description = description.into();
-        Error::new(
-            Reason::FailedPrecondition,
-            format!("Precondition failed: {description}"),
-        )
-        .with(Detail::Precondition(vec![PreconditionViolation {
-            kind,
-            subject: subject.into(),
-            description,
-        }]))
+        Error::new(Reason::FailedPrecondition, format!("Precondition failed: {description}"))
+            .with(Detail::Precondition(vec![PreconditionViolation { kind, subject: subject.into(), description }]))
     }
 
     /// A limit on the number of resources is reached.
     pub fn quota(subject: impl Into<String>, description: impl Into<String>) -> Error {
         let description = description.into();
-        Error::new(Reason::QuotaExceeded, format!("Quota exceeded: {description}")).with(Detail::Quota(vec![
-            QuotaViolation {
-                subject: subject.into(),
-                description,
-            },
-        ]))
+        Error::new(Reason::QuotaExceeded, format!("Quota exceeded: {description}"))
+            .with(Detail::Quota(vec![QuotaViolation { subject: subject.into(), description }]))
     }
 
     /// The caller may not do this.
@@ -285,21 +253,14 @@ impl Error {
 
     /// A defect of ours; the source goes to the log.
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::new(
-            Reason::Internal,
-            "Internal error: the request id identifies it in the server's log",
-        )
-        .because(source)
+        Error::new(Reason::Internal, "Internal error: the request id identifies it in the server's log").because(source)
     }
 
     /// A dependency is away; trying again later helps.
     pub fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::new(
-            Reason::Unavailable,
-            "Unavailable: the storage does not answer at the moment; try again",
-        )
-        .with(Detail::RetryAfter(Duration::from_secs(1)))
-        .because(source)
+        Error::new(Reason::Unavailable, "Unavailable: the storage does not answer at the moment; try again")
+            .with(Detail::RetryAfter(Duration::from_secs(1)))
+            .because(source)
     }
 
     /// Adds a detail.
@@ -351,9 +312,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0
-            .source
-            .as_ref()
-            .map(|source| &**source as &(dyn std::error::Error + 'static))
+        self.0.source.as_ref().map(|source| &**source as &(dyn std::error::Error + 'static))
     }
 }

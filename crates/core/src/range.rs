@@ -14,34 +14,22 @@ pub struct UidRange {
 impl UidRange {
     /// Every UIDP.
     pub fn all() -> UidRange {
-        UidRange {
-            lower: String::new(),
-            upper: "g".into(),
-        }
+        UidRange { lower: String::new(), upper: "g".into() }
     }
 
     /// The resource and everything below it.
     pub fn subtree(uid: &str) -> UidRange {
-        UidRange {
-            lower: uid.into(),
-            upper: format!("{uid}0"),
-        }
+        UidRange { lower: uid.into(), upper: format!("{uid}0") }
     }
 
     /// Everything below the resource, itself left out.
     pub fn below(uid: &str) -> UidRange {
-        UidRange {
-            lower: format!("{uid}/"),
-            upper: format!("{uid}0"),
-        }
+        UidRange { lower: format!("{uid}/"), upper: format!("{uid}0") }
     }
 
     /// The one resource.
     pub fn single(uid: &str) -> UidRange {
-        UidRange {
-            lower: uid.into(),
-            upper: just_after(uid),
-        }
+        UidRange { lower: uid.into(), upper: just_after(uid) }
     }
 
     /// Whether the UIDP is in the range.
@@ -86,10 +74,7 @@ pub fn intersect(left: &[UidRange], right: &[UidRange]) -> Vec<UidRange> {
         let lower = a.lower.as_str().max(&b.lower);
         let upper = a.upper.as_str().min(&b.upper);
         if lower < upper {
-            both.push(UidRange {
-                lower: lower.into(),
-                upper: upper.into(),
-            });
+            both.push(UidRange { lower: lower.into(), upper: upper.into() });
         }
         if a.upper < b.upper {
             i += 1;
@@ -106,14 +91,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn ranges() -> impl Strategy<Value = Vec<UidRange>> {
-        proptest::collection::vec(("[a-e]{1,2}", "[a-e]{1,2}"), 0..6).prop_map(|pairs| {
-            merge(
-                pairs
-                    .into_iter()
-                    .map(|(lower, upper)| UidRange { lower, upper })
-                    .collect(),
-            )
-        })
+        proptest::collection::vec(("[a-e]{1,2}", "[a-e]{1,2}"), 0..6)
+            .prop_map(|pairs| merge(pairs.into_iter().map(|(lower, upper)| UidRange { lower, upper }).collect()))
     }
 
     #[test]

@@ -29,11 +29,7 @@ impl Uidp {
     /// # Errors
     /// The text does not have the shape of one.
     pub fn parse(text: &str) -> Result<Uidp, UidpError> {
-        if Uidp::is_valid(text) {
-            Ok(Uidp(text.into()))
-        } else {
-            Err(UidpError)
-        }
+        if Uidp::is_valid(text) { Ok(Uidp(text.into())) } else { Err(UidpError) }
     }
 
     /// Whether the text has the shape of a UIDP.
@@ -93,9 +89,7 @@ impl Uidp {
 
     /// This UIDP, then its parent, up to the root.
     pub fn self_and_ancestors(&self) -> impl Iterator<Item = &str> {
-        std::iter::successors(Some(self.as_str()), |text| {
-            text.rsplit_once('/').map(|(parent, _)| parent)
-        })
+        std::iter::successors(Some(self.as_str()), |text| text.rsplit_once('/').map(|(parent, _)| parent))
     }
 }
 

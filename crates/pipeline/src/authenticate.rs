@@ -34,12 +34,7 @@ pub struct Authenticator {
 impl Authenticator {
     /// Verifies tokens of `issuer`.
     pub fn new(contract: Arc<Contract>, issuer: String, keys: OwnKeys) -> Authenticator {
-        Authenticator {
-            contract,
-            issuer,
-            keys: RwLock::new(Arc::new(keys)),
-            verified: Mutex::default(),
-        }
+        Authenticator { contract, issuer, keys: RwLock::new(Arc::new(keys)), verified: Mutex::default() }
     }
 
     /// The keys now.
@@ -87,11 +82,7 @@ impl Authenticator {
     }
 
     fn remembered(&self, digest: &[u8; 32]) -> Option<Arc<TokenFacts>> {
-        self.verified
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(digest)
-            .cloned()
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
     /// Remembers, unless the keys changed meanwhile: what a withdrawn key signed must not stay.
@@ -107,11 +98,7 @@ impl Authenticator {
     }
 
     fn refused(&self, reason: TokenError, audiences: &[&str]) -> Error {
-        let code = if reason == TokenError::Expired {
-            Reason::TokenExpired
-        } else {
-            Reason::TokenInvalid
-        };
+        let code = if reason == TokenError::Expired { Reason::TokenExpired } else { Reason::TokenInvalid };
         let advice = match reason {
             TokenError::Expired => "get a new one".into(),
             TokenError::Audience => format!("ask for a token with the audience {}", audiences.join(" or ")),
@@ -126,12 +113,8 @@ impl Authenticator {
     /// # Errors
     /// UNAUTHENTICATED if a claim that we minted has no sense any more.
     pub fn facts(&self, claims: AccessClaims) -> Result<TokenFacts> {
-        let broken = |what| {
-            Error::new(
-                Reason::TokenInvalid,
-                format!("Unauthenticated: the token's {what} is not valid"),
-            )
-        };
+        let broken =
+            |what| Error::new(Reason::TokenInvalid, format!("Unauthenticated: the token's {what} is not valid"));
         let narrow = claims.narrow.unwrap_or_default();
         let capabilities = match narrow.cap {
             None => None,
@@ -148,10 +131,7 @@ impl Authenticator {
             issued_at: claims.iat * 1_000_000,
             expires_at: claims.exp * 1_000_000,
             email: claims.email,
-            narrowing: Narrowing {
-                capabilities,
-                scopes: scopes.map_err(|_| broken("narrowing"))?,
-            },
+            narrowing: Narrowing { capabilities, scopes: scopes.map_err(|_| broken("narrowing"))? },
             actor: claims.act,
         })
     }

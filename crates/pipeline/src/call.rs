@@ -95,14 +95,7 @@ impl<T> Authorized<T> {
         scope: Option<Uidp>,
         needed: CapabilitySet,
     ) -> Authorized<T> {
-        Authorized {
-            request,
-            context,
-            grants,
-            scope,
-            needed,
-            mask: None,
-        }
+        Authorized { request, context, grants, scope, needed, mask: None }
     }
 
     /// The request.
@@ -133,9 +126,7 @@ impl<T> Authorized<T> {
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
     pub fn place(&self) -> Result<&Uidp> {
-        self.scope
-            .as_ref()
-            .ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
+        self.scope.as_ref().ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
     }
 
     /// Who calls.
@@ -237,10 +228,7 @@ impl<T> Open<T> {
     }
 
     pub(crate) fn with<U>(self, request: U) -> Open<U> {
-        Open {
-            request,
-            context: self.context,
-        }
+        Open { request, context: self.context }
     }
 
     /// The request.

@@ -13,10 +13,7 @@ pub struct Image {
 impl Image {
     /// The image of a message.
     pub fn of<M: Message + Name>(message: &M) -> Image {
-        Image {
-            type_name: M::full_name(),
-            bytes: message.encode_to_vec(),
-        }
+        Image { type_name: M::full_name(), bytes: message.encode_to_vec() }
     }
 }
 
@@ -61,11 +58,7 @@ pub struct Changed<T> {
 impl<T> Changed<T> {
     /// Nothing had to change.
     pub fn nothing(response: T) -> Changed<T> {
-        Changed {
-            response,
-            changes: Vec::new(),
-            event: None,
-        }
+        Changed { response, changes: Vec::new(), event: None }
     }
 
     /// One resource changed; `before` and `after` say how.
@@ -76,17 +69,9 @@ impl<T> Changed<T> {
         after: Option<&M>,
         response: T,
     ) -> Changed<T> {
-        let change = Change {
-            kind,
-            uid: uid.as_str().into(),
-            before: before.map(Image::of),
-            after: after.map(Image::of),
-        };
-        Changed {
-            response,
-            changes: vec![change],
-            event: None,
-        }
+        let change =
+            Change { kind, uid: uid.as_str().into(), before: before.map(Image::of), after: after.map(Image::of) };
+        Changed { response, changes: vec![change], event: None }
     }
 
     /// Adds changes that came along with the main one.
@@ -97,11 +82,7 @@ impl<T> Changed<T> {
 
     /// Several resources changed.
     pub fn many(changes: Vec<Change>, response: T) -> Changed<T> {
-        Changed {
-            response,
-            changes,
-            event: None,
-        }
+        Changed { response, changes, event: None }
     }
 
     /// Adds the event, whose body is the request in the shape of the first version.
@@ -117,10 +98,6 @@ impl<T> Changed<T> {
 
     /// Turns the answer into another.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Changed<U> {
-        Changed {
-            response: convert(self.response),
-            changes: self.changes,
-            event: self.event,
-        }
+        Changed { response: convert(self.response), changes: self.changes, event: self.event }
     }
 }

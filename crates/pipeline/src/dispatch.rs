@@ -93,18 +93,12 @@ impl Pipeline {
             }
             Auth::Capabilities { .. } => {
                 let audiences = [self.settings.api_audience.as_str()];
-                let principal = self
-                    .authenticator
-                    .authenticate(bearer.as_deref(), &audiences, self.clock.now())?;
+                let principal = self.authenticator.authenticate(bearer.as_deref(), &audiences, self.clock.now())?;
                 self.limits.count_principal(principal.subject())?;
                 principal
             }
         };
-        Ok(Caller {
-            principal,
-            bearer,
-            peer,
-        })
+        Ok(Caller { principal, bearer, peer })
     }
 
     /// Takes a call to its end.
@@ -121,11 +115,7 @@ impl Pipeline {
             Some(_) => "malformed".into(),
         };
         let principal = call.caller.principal.subject().to_owned();
-        Outcome {
-            result: self.run(call, info).await,
-            principal,
-            scope,
-        }
+        Outcome { result: self.run(call, info).await, principal, scope }
     }
 
     async fn run(&self, call: Call, info: &MethodInfo) -> Result<Bytes> {
@@ -148,13 +138,7 @@ impl Pipeline {
             page_key: self.page_key.clone(),
         });
         let judge = self.handlers.judge_of(context.method).cloned();
-        let gate = Gate {
-            tables: self.tables.clone(),
-            grants: self.grants.clone(),
-            context,
-            payload,
-            judge,
-        };
+        let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge };
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::Open(handler)) => handler(Open::new(gate.payload.clone(), gate.context.clone())).await,
             Some(Handler::Read(handler)) => {
@@ -188,9 +172,7 @@ impl Pipeline {
     /// A method without a handler still asks who calls and whether they may.
     async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
         if matches!(info.auth, Auth::Capabilities { .. }) {
-            self.db
-                .read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) }))
-                .await?;
+            self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await?;
         }
         Err(Error::new(
             Reason::Unimplemented,
@@ -221,9 +203,7 @@ impl Gate {
         let info = context.info();
         let grants = self.grants.load(tx, &context.principal, context.now).await?;
         if info.operator_only && !grants.is_operator() {
-            return Err(Error::permission_denied(
-                "Permission denied: only the operator may call this method",
-            ));
+            return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
         }
         self.judge_own_subject(info)?;
         let Auth::Capabilities { needed, unscoped } = info.auth else {
@@ -243,18 +223,10 @@ impl Gate {
             None if needed.is_empty() => None,
             // A defect of the contract must not open a method.
             None => {
-                return Err(Error::internal(
-                    "a scoped method needs capabilities and has no scope field",
-                ));
+                return Err(Error::internal("a scoped method needs capabilities and has no scope field"));
             }
         };
-        Ok(Authorized::new(
-            self.payload.clone(),
-            context.clone(),
-            grants,
-            scope,
-            needed,
-        ))
+        Ok(Authorized::new(self.payload.clone(), context.clone(), grants, scope, needed))
     }
 
     /// Where the contract says that the caller itself is the resource, the request must name the caller.
@@ -269,9 +241,7 @@ impl Gate {
         if value == self.context.principal.subject() {
             return Ok(());
         }
-        Err(Error::permission_denied(format!(
-            "Permission denied: {field} must be the caller's own identity"
-        )))
+        Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
     }
 
     /// The judged place. Its shape is judged before the permission: a malformed id is no secret.
@@ -287,10 +257,7 @@ impl Gate {
         if let Some(uidp) = self.organization_by_name(tx, field, &value, grants).await? {
             return Ok(uidp);
         }
-        Err(Error::invalid_field(
-            &shown,
-            format!("{} {}", last(&shown), bowline_core::UidpError),
-        ))
+        Err(Error::invalid_field(&shown, format!("{} {}", last(&shown), bowline_core::UidpError)))
     }
 
     /// A parent may be the name of a verified organization that the caller may list.
@@ -305,19 +272,10 @@ impl Gate {
             return Ok(None);
         }
         let sql = "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified";
-        let found = tx
-            .query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from))
-            .await?;
-        let groups_list = self
-            .context
-            .contract
-            .capabilities()
-            .by_name("groups.list")
-            .map(|facts| facts.bit);
+        let found = tx.query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from)).await?;
+        let groups_list = self.context.contract.capabilities().by_name("groups.list").map(|facts| facts.bit);
         let listed = groups_list.map_or(CapabilitySet::ALL, CapabilitySet::of_bit);
-        Ok(found
-            .filter(|uid| grants.allows(uid, &listed))
-            .and_then(|uid| Uidp::parse(&uid).ok()))
+        Ok(found.filter(|uid| grants.allows(uid, &listed)).and_then(|uid| Uidp::parse(&uid).ok()))
     }
 
     fn read(&self, info: &MethodInfo, field: &str) -> Result<String> {
@@ -343,28 +301,14 @@ impl Gate {
             resource.as_ref().map(|(field, _)| field.as_str()),
             judged,
         );
-        let mut violations: Vec<FieldViolation> = violations
-            .into_iter()
-            .map(|v| FieldViolation {
-                field: v.field,
-                description: v.description,
-            })
-            .collect();
-        for further in self
-            .judge
-            .as_ref()
-            .map(|judge| judge(&self.payload))
-            .unwrap_or_default()
-        {
+        let mut violations: Vec<FieldViolation> =
+            violations.into_iter().map(|v| FieldViolation { field: v.field, description: v.description }).collect();
+        for further in self.judge.as_ref().map(|judge| judge(&self.payload)).unwrap_or_default() {
             if violations.iter().all(|known| known.field != further.field) {
                 violations.push(further);
             }
         }
-        if violations.is_empty() {
-            Ok(mask)
-        } else {
-            Err(Error::invalid(violations))
-        }
+        if violations.is_empty() { Ok(mask) } else { Err(Error::invalid(violations)) }
     }
 
     fn mask(
@@ -376,22 +320,13 @@ impl Gate {
     ) -> Result<Mask> {
         let decoded =
             prost_reflect::DynamicMessage::decode(info.input.clone(), self.payload.clone()).map_err(|error| {
-                Error::new(
-                    Reason::InvalidArgument,
-                    format!("Invalid argument: the request does not decode: {error}"),
-                )
+                Error::new(Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}"))
             })?;
         if decoded.has_field_by_number(number) {
             let value = decoded.get_field_by_number(number);
             let paths = value.as_ref().and_then(|value| value.as_message()).and_then(|mask| {
                 let paths = mask.get_field_by_name("paths")?;
-                Some(
-                    paths
-                        .as_list()?
-                        .iter()
-                        .filter_map(|path| path.as_str().map(String::from))
-                        .collect::<Vec<_>>(),
-                )
+                Some(paths.as_list()?.iter().filter_map(|path| path.as_str().map(String::from)).collect::<Vec<_>>())
             });
             let paths = paths.unwrap_or_default();
             if !paths.is_empty() {
@@ -402,14 +337,8 @@ impl Gate {
             return Ok(mask::derive(message, present.iter().cloned()));
         }
         let resource = decoded.get_field_by_name(field);
-        let wire = resource
-            .as_ref()
-            .and_then(|value| value.as_message())
-            .map(prost::Message::encode_to_vec);
-        Ok(mask::derive(
-            message,
-            mask::populated(message, &wire.unwrap_or_default()),
-        ))
+        let wire = resource.as_ref().and_then(|value| value.as_message()).map(prost::Message::encode_to_vec);
+        Ok(mask::derive(message, mask::populated(message, &wire.unwrap_or_default())))
     }
 }
 
@@ -421,10 +350,8 @@ pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed:
     }
     let names = contract.capabilities().names(&missing).join(", ");
     let metadata = BTreeMap::from([("capability", names.clone()), ("scope", place.to_owned())]);
-    Err(
-        Error::permission_denied(format!("Permission denied: the caller lacks {names} at {place}"))
-            .with(Detail::Metadata(metadata)),
-    )
+    Err(Error::permission_denied(format!("Permission denied: the caller lacks {names} at {place}"))
+        .with(Detail::Metadata(metadata)))
 }
 
 /// A dotted path in JSON names, relative to the resource.
@@ -433,11 +360,7 @@ fn json_path(info: &MethodInfo, path: &str) -> String {
     let mut names = Vec::new();
     for part in path.split('.') {
         let field = message.as_ref().and_then(|message| message.get_field_by_name(part));
-        names.push(
-            field
-                .as_ref()
-                .map_or(part.to_owned(), |field| field.json_name().to_owned()),
-        );
+        names.push(field.as_ref().map_or(part.to_owned(), |field| field.json_name().to_owned()));
         message = field.and_then(|field| field.kind().as_message().cloned());
     }
     if names.len() > 1 {

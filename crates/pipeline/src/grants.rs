@@ -49,10 +49,7 @@ impl Hasher for LastSegment {
 impl Grants {
     /// Nobody's: no capability anywhere.
     pub fn none() -> Grants {
-        Grants {
-            direct: Arc::default(),
-            narrowing: Narrowing::default(),
-        }
+        Grants { direct: Arc::default(), narrowing: Narrowing::default() }
     }
 
     /// Grants from bindings; what tests and benchmarks build.
@@ -61,10 +58,7 @@ impl Grants {
         for (group, capabilities) in bindings {
             direct.add(&group, &capabilities);
         }
-        Grants {
-            direct: Arc::new(direct),
-            narrowing,
-        }
+        Grants { direct: Arc::new(direct), narrowing }
     }
 
     /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
@@ -97,26 +91,16 @@ impl Grants {
     }
 
     fn narrow(&self, held: CapabilitySet) -> CapabilitySet {
-        self.narrowing
-            .capabilities
-            .map_or(held, |left| held.intersection(&left))
+        self.narrowing.capabilities.map_or(held, |left| held.intersection(&left))
     }
 
     /// The parts of the hierarchy where the caller holds all of these; sorted and disjoint.
     pub fn visible(&self, needed: &CapabilitySet) -> Vec<UidRange> {
         let everywhere = if self.direct.operator {
             let held = self.narrow(CapabilitySet::ALL);
-            if held.contains(needed) {
-                vec![UidRange::all()]
-            } else {
-                Vec::new()
-            }
+            if held.contains(needed) { vec![UidRange::all()] } else { Vec::new() }
         } else {
-            let groups = self
-                .direct
-                .by_group
-                .keys()
-                .filter(|group| self.narrow(self.held_at(group)).contains(needed));
+            let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
             merge(groups.map(|group| UidRange::subtree(group)).collect())
         };
         if self.narrowing.scopes.is_empty() {
@@ -134,12 +118,8 @@ impl Grants {
 
     /// Groups with a binding of the caller's own, with what the binding gives; at most `limit`, in order.
     pub fn direct(&self, limit: usize) -> Vec<(&str, CapabilitySet)> {
-        let mut groups: Vec<_> = self
-            .direct
-            .by_group
-            .iter()
-            .map(|(group, set)| (&**group, self.narrow(*set)))
-            .collect();
+        let mut groups: Vec<_> =
+            self.direct.by_group.iter().map(|(group, set)| (&**group, self.narrow(*set))).collect();
         groups.sort_by_key(|(group, _)| *group);
         groups.truncate(limit);
         groups
@@ -188,13 +168,7 @@ impl GrantsCache {
         };
         let narrowing = token.narrowing.clone();
         if principal.is_operator() {
-            return Ok(Grants {
-                direct: Arc::new(Direct {
-                    operator: true,
-                    ..Direct::default()
-                }),
-                narrowing,
-            });
+            return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
         }
         let direct = match tx.engine() {
             Engine::Sqlite => self.validated(tx, principal.subject()).await?,
@@ -212,10 +186,7 @@ impl GrantsCache {
     }
 
     async fn validated(&self, tx: &mut ReadTx, subject: &str) -> Result<Option<Arc<Direct>>> {
-        let revision = tx
-            .query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from))
-            .await?
-            .unwrap_or(0);
+        let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
         if let Some((known, direct)) = self.lock().get(subject)
             && *known == revision
         {
@@ -261,10 +232,7 @@ async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
     if first.deactivated {
         return Ok(None);
     }
-    let mut direct = Direct {
-        expires_at: first.expires_at,
-        ..Direct::default()
-    };
+    let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
     for line in &lines {
         if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
             let set = CapabilitySet::from_bytes(bytes)
@@ -278,28 +246,18 @@ async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
 /// The grants of an identity as the store has them, without a token's narrowing; absent if it is gone or deactivated.
 pub async fn load_grants(tx: &mut ReadTx, subject: &str) -> Result<Option<Grants>> {
     if subject == OPERATOR {
-        let direct = Direct {
-            operator: true,
-            ..Direct::default()
-        };
-        return Ok(Some(Grants {
-            direct: Arc::new(direct),
-            narrowing: Narrowing::default(),
-        }));
+        let direct = Direct { operator: true, ..Direct::default() };
+        return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
     }
     let direct = read_direct(tx, subject).await?;
-    Ok(direct.map(|direct| Grants {
-        direct: Arc::new(direct),
-        narrowing: Narrowing::default(),
-    }))
+    Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
 }
 
 /// Says that a permission changed: every write to bindings, roles or identities calls it.
 pub async fn iam_changed(tx: &mut WriteTx) -> Result<()> {
     // PostgreSQL reads the bindings at every call; a shared row would make writers collide there.
     if tx.engine() == Engine::Sqlite {
-        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[])
-            .await?;
+        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[]).await?;
     }
     Ok(())
 }

@@ -35,11 +35,7 @@ impl Handlers {
     pub fn new(contract: Arc<Contract>) -> Handlers {
         let table = vec![None; contract.methods().len()];
         let judges = vec![None; contract.methods().len()];
-        Handlers {
-            contract,
-            table,
-            judges,
-        }
+        Handlers { contract, table, judges }
     }
 
     /// Registers a handler that only reads.
@@ -79,9 +75,7 @@ impl Handlers {
                 let handler = handler.clone();
                 Box::pin(async move {
                     let typed = call.with_request(decode::<M::Request>(call.request())?);
-                    Ok(handler(tx, &typed)
-                        .await?
-                        .map(|response| response.encode_to_vec().into()))
+                    Ok(handler(tx, &typed).await?.map(|response| response.encode_to_vec().into()))
                 })
             })),
         );
@@ -111,11 +105,8 @@ impl Handlers {
     ) -> Self {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
-        let judge = move |payload: &Bytes| {
-            decode::<M::Request>(payload)
-                .map(|request| judge(&request))
-                .unwrap_or_default()
-        };
+        let judge =
+            move |payload: &Bytes| decode::<M::Request>(payload).map(|request| judge(&request)).unwrap_or_default();
         self.judges[method.index] = Some(Arc::new(judge));
         self
     }
@@ -130,12 +121,7 @@ impl Handlers {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });
-        assert_eq!(
-            has_permission,
-            needs_permission,
-            "{} is registered as the wrong kind of handler",
-            M::FULL_NAME
-        );
+        assert_eq!(has_permission, needs_permission, "{} is registered as the wrong kind of handler", M::FULL_NAME);
         let place = &mut self.table[method.index];
         assert!(place.is_none(), "{} has two handlers", M::FULL_NAME);
         *place = Some(handler);

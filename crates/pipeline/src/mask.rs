@@ -35,10 +35,9 @@ impl Mask {
 
     /// Whether the mask names the field or a part of it; `*` names nothing.
     pub fn names(&self, field: &str) -> bool {
-        self.paths.iter().any(|path| {
-            path.strip_prefix(field)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        self.paths
+            .iter()
+            .any(|path| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     }
 
     /// The paths.
@@ -67,18 +66,11 @@ pub(crate) fn judge_explicit(resource: &MessageDescriptor, paths: Vec<String>) -
         match proto_path(resource, &path) {
             Ok(path) => known.push(path),
             Err(description) => {
-                violations.push(bowline_core::FieldViolation {
-                    field: "updateMask".into(),
-                    description,
-                });
+                violations.push(bowline_core::FieldViolation { field: "updateMask".into(), description });
             }
         }
     }
-    if violations.is_empty() {
-        Ok(Mask::new(known))
-    } else {
-        Err(Error::invalid(violations))
-    }
+    if violations.is_empty() { Ok(Mask::new(known)) } else { Err(Error::invalid(violations)) }
 }
 
 /// The path in proto names, whichever spelling it came in.
@@ -89,9 +81,7 @@ fn proto_path(resource: &MessageDescriptor, path: &str) -> std::result::Result<S
     let mut names = Vec::new();
     let mut message = Some(resource.clone());
     for part in path.split('.') {
-        let field = message
-            .as_ref()
-            .and_then(|m| m.get_field_by_name(part).or_else(|| m.get_field_by_json_name(part)));
+        let field = message.as_ref().and_then(|m| m.get_field_by_name(part).or_else(|| m.get_field_by_json_name(part)));
         let field = field.ok_or_else(|| format!("\"{path}\" is not a field of {}", resource.name()))?;
         if is_output_only(&field) {
             return Err(format!("\"{path}\" is set by the server and cannot be changed"));
@@ -109,9 +99,7 @@ fn proto_path(resource: &MessageDescriptor, path: &str) -> std::result::Result<S
 pub(crate) fn derive(resource: &MessageDescriptor, present: impl IntoIterator<Item = String>) -> Mask {
     let changeable = |path: &String| {
         let top = path.split('.').next().unwrap_or(path);
-        resource
-            .get_field_by_name(top)
-            .is_some_and(|field| !is_output_only(&field))
+        resource.get_field_by_name(top).is_some_and(|field| !is_output_only(&field))
     };
     Mask::new(present.into_iter().filter(changeable).collect())
 }
@@ -124,11 +112,7 @@ fn is_output_only(field: &prost_reflect::FieldDescriptor) -> bool {
         return false;
     };
     let value = options.get_extension(&extension);
-    value
-        .as_list()
-        .unwrap_or(&[])
-        .iter()
-        .any(|behavior| behavior.as_enum_number() == Some(OUTPUT_ONLY))
+    value.as_list().unwrap_or(&[]).iter().any(|behavior| behavior.as_enum_number() == Some(OUTPUT_ONLY))
 }
 
 /// Names of the top-level fields that an encoded message carries with another value than the default.
@@ -136,11 +120,7 @@ pub(crate) fn populated(message: &MessageDescriptor, wire: &[u8]) -> Vec<String>
     let Ok(decoded) = prost_reflect::DynamicMessage::decode(message.clone(), wire) else {
         return Vec::new();
     };
-    message
-        .fields()
-        .filter(|field| decoded.has_field(field))
-        .map(|field| field.name().to_owned())
-        .collect()
+    message.fields().filter(|field| decoded.has_field(field)).map(|field| field.name().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -149,29 +129,17 @@ mod tests {
     use bowline_contract::Contract;
 
     fn repo() -> MessageDescriptor {
-        Contract::load()
-            .pool()
-            .get_message_by_name("chainguard.platform.registry.v2.Repo")
-            .unwrap()
+        Contract::load().pool().get_message_by_name("chainguard.platform.registry.v2.Repo").unwrap()
     }
 
     #[test]
     fn explicit_masks_are_judged() {
-        let good = judge_explicit(
-            &repo(),
-            vec!["description".into(), "sync_config.google".into(), "activeTags".into()],
-        )
-        .unwrap();
+        let good =
+            judge_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()])
+                .unwrap();
         assert!(good.covers("active_tags"));
         assert!(good.covers("description") && good.covers("sync_config") && !good.covers("name"));
-        for bad in [
-            "nothing",
-            "uid",
-            "create_time",
-            "sync_config.unique_tags",
-            "description.x",
-            "",
-        ] {
+        for bad in ["nothing", "uid", "create_time", "sync_config.unique_tags", "description.x", ""] {
             assert!(judge_explicit(&repo(), vec![bad.into()]).is_err(), "{bad}");
         }
         assert!(judge_explicit(&repo(), vec!["*".into()]).unwrap().is_whole());

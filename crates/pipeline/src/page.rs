@@ -101,18 +101,12 @@ impl Page {
         let mut violations = Vec::new();
         for (field, value) in [("pageSize", request.page_size), ("skip", request.skip)] {
             if value < 0 {
-                violations.push(FieldViolation {
-                    field: field.into(),
-                    description: "must not be negative".into(),
-                });
+                violations.push(FieldViolation { field: field.into(), description: "must not be negative".into() });
             }
         }
         let order = parse_order(&request.order_by, orders, default);
         if let Err(description) = &order {
-            violations.push(FieldViolation {
-                field: "orderBy".into(),
-                description: description.clone(),
-            });
+            violations.push(FieldViolation { field: "orderBy".into(), description: description.clone() });
         }
         let Ok((order, direction)) = order else {
             return Err(Error::invalid(violations));
@@ -133,38 +127,19 @@ impl Page {
             binding: binding(call, request, order, direction),
         };
         if !request.page_token.is_empty() {
-            page.cursor = Some(open_token(
-                &call.context.page_key,
-                &request.page_token,
-                &page.binding,
-                call.now(),
-            )?);
+            page.cursor = Some(open_token(&call.context.page_key, &request.page_token, &page.binding, call.now())?);
         }
         Ok(page)
     }
 
     /// A page from the start, by UIDP, with nothing asked: what whole lists begin with.
     pub fn first(skip: i64) -> Page {
-        Page {
-            size: 0,
-            order: 0,
-            direction: Direction::Ascending,
-            skip,
-            cursor: None,
-            binding: [0; 32],
-        }
+        Page { size: 0, order: 0, direction: Direction::Ascending, skip, cursor: None, binding: [0; 32] }
     }
 
     /// The page by UIDP that begins after this one.
     pub fn after(uid: &str) -> Page {
-        Page {
-            cursor: Some(Cursor {
-                key: None,
-                uid: uid.into(),
-                skipped: 0,
-            }),
-            ..Page::first(0)
-        }
+        Page { cursor: Some(Cursor { key: None, uid: uid.into(), skipped: 0 }), ..Page::first(0) }
     }
 
     /// Items that `skip` left out up to and with this page.
@@ -174,11 +149,7 @@ impl Page {
 
     /// The token of the page that follows this cursor.
     pub fn next_token<T>(&self, call: &Authorized<T>, key: Option<SortKey>, uid: String) -> String {
-        let cursor = Cursor {
-            key,
-            uid,
-            skipped: self.skipped(),
-        };
+        let cursor = Cursor { key, uid, skipped: self.skipped() };
         seal_token(&call.context.page_key, &cursor, &self.binding, call.now())
     }
 }
@@ -198,13 +169,7 @@ fn parse_order(
     if words.next().is_some() {
         return Err("one field, optionally followed by asc or desc".into());
     }
-    let known = || {
-        orders
-            .iter()
-            .filter_map(|names| names.first().copied())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let known = || orders.iter().filter_map(|names| names.first().copied()).collect::<Vec<_>>().join(", ");
     let order = orders.iter().position(|names| names.contains(&field));
     order
         .map(|order| (order, direction))
@@ -214,11 +179,7 @@ fn parse_order(
 /// What a token belongs to: the method, the caller, the filter and the order.
 fn binding<T>(call: &Authorized<T>, request: &PageRequest, order: usize, direction: Direction) -> [u8; 32] {
     let mut text = Vec::new();
-    for part in [
-        call.method().full_name.as_bytes(),
-        call.principal().subject().as_bytes(),
-        &request.filter,
-    ] {
+    for part in [call.method().full_name.as_bytes(), call.principal().subject().as_bytes(), &request.filter] {
         text.extend((part.len() as u64).to_be_bytes());
         text.extend(part);
     }
@@ -249,14 +210,8 @@ fn open_token(key: &PageKey, text: &str, binding: &[u8; 32], now: Micros) -> Res
             "Invalid argument: page_token: the token is damaged or belongs to another query; start again without it",
         )
     };
-    let token = URL_SAFE_NO_PAD
-        .decode(text.trim_end_matches('='))
-        .map_err(|_| invalid())?;
-    let split = token
-        .len()
-        .checked_sub(TAG_LENGTH)
-        .filter(|at| *at > 9)
-        .ok_or_else(invalid)?;
+    let token = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|_| invalid())?;
+    let split = token.len().checked_sub(TAG_LENGTH).filter(|at| *at > 9).ok_or_else(invalid)?;
     let (body, given) = token.split_at(split);
     let expected = tag(key, body, binding);
     if !bowline_authn::wrap::constant_time_eq(&expected[..TAG_LENGTH], given) || body[0] != VERSION {
@@ -297,11 +252,7 @@ mod tests {
     const KEY: PageKey = PageKey([7; 32]);
 
     fn cursor() -> Cursor {
-        Cursor {
-            key: Some(SortKey::Text("é\"x".into())),
-            uid: "ab/cd".into(),
-            skipped: 3,
-        }
+        Cursor { key: Some(SortKey::Text("é\"x".into())), uid: "ab/cd".into(), skipped: 3 }
     }
 
     #[test]
@@ -317,18 +268,9 @@ mod tests {
     fn tokens_are_bound_and_age() {
         let token = seal_token(&KEY, &cursor(), &[1; 32], 1000);
         let reason = |result: Result<Cursor>| result.unwrap_err().reason();
-        assert_eq!(
-            reason(open_token(&KEY, &token, &[2; 32], 1000)),
-            Reason::PageTokenInvalid
-        );
-        assert_eq!(
-            reason(open_token(&PageKey([8; 32]), &token, &[1; 32], 1000)),
-            Reason::PageTokenInvalid
-        );
-        assert_eq!(
-            reason(open_token(&KEY, &token, &[1; 32], 1001 + TOKEN_LIFETIME)),
-            Reason::PageTokenExpired
-        );
+        assert_eq!(reason(open_token(&KEY, &token, &[2; 32], 1000)), Reason::PageTokenInvalid);
+        assert_eq!(reason(open_token(&PageKey([8; 32]), &token, &[1; 32], 1000)), Reason::PageTokenInvalid);
+        assert_eq!(reason(open_token(&KEY, &token, &[1; 32], 1001 + TOKEN_LIFETIME)), Reason::PageTokenExpired);
     }
 
     #[test]

@@ -22,10 +22,7 @@ const KEPT_BUCKETS: usize = 50_000;
 impl RateLimits {
     /// Limits in calls per second; 0 switches a limit off. A bucket holds ten seconds' worth.
     pub fn new(per_principal: u32, per_address: u32) -> RateLimits {
-        RateLimits {
-            by_principal: quota(per_principal).map(limiter),
-            by_address: quota(per_address).map(limiter),
-        }
+        RateLimits { by_principal: quota(per_principal).map(limiter), by_address: quota(per_address).map(limiter) }
     }
 
     /// Counts a call of an authenticated caller.
@@ -33,9 +30,7 @@ impl RateLimits {
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to wait.
     pub fn count_principal(&self, subject: &str) -> Result<()> {
-        self.by_principal
-            .as_ref()
-            .map_or(Ok(()), |limiter| count(limiter, &subject.to_owned()))
+        self.by_principal.as_ref().map_or(Ok(()), |limiter| count(limiter, &subject.to_owned()))
     }
 
     /// Counts a call that needs no token of ours, by the address it came from.
@@ -74,11 +69,8 @@ fn count<K: Clone + Eq + std::hash::Hash>(limiter: &Limiter<K>, key: &K) -> Resu
     limiter.check_key(key).map_err(|not_until| {
         let wait = not_until.wait_time_from(DefaultClock::default().now());
         let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;
-        Error::new(
-            Reason::RateLimited,
-            format!("Rate limit reached: try again in {seconds} s"),
-        )
-        .with(Detail::RetryAfter(Duration::from_secs(seconds)))
+        Error::new(Reason::RateLimited, format!("Rate limit reached: try again in {seconds} s"))
+            .with(Detail::RetryAfter(Duration::from_secs(seconds)))
     })
 }
 

@@ -30,10 +30,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 /// Appends one row to the audit log.
 pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
     fn parts(image: Option<&Image>) -> (Option<&str>, Option<&[u8]>) {
-        (
-            image.map(|image| image.type_name.as_str()),
-            image.map(|image| image.bytes.as_slice()),
-        )
+        (image.map(|image| image.type_name.as_str()), image.map(|image| image.bytes.as_slice()))
     }
     let (before_type, before) = parts(change.before.as_ref());
     let (after_type, after) = parts(change.after.as_ref());
@@ -62,11 +59,8 @@ pub(crate) async fn record(
     event: Option<&EventBody>,
 ) -> Result<()> {
     let info = context.info();
-    let actor = Actor {
-        subject: context.principal.subject(),
-        request_id: &context.request_id,
-        method: &info.full_name,
-    };
+    let actor =
+        Actor { subject: context.principal.subject(), request_id: &context.request_id, method: &info.full_name };
     for change in changes {
         record_audit(tx, context.now, &actor, change).await?;
     }
@@ -77,17 +71,10 @@ pub(crate) async fn record(
 }
 
 async fn record_event(tx: &mut WriteTx, context: &Context, rule: &EventRule, event: &EventBody) -> Result<()> {
-    let act = context
-        .principal
-        .token()
-        .and_then(|token| token.actor.clone())
-        .unwrap_or_else(|| json!({}));
+    let act = context.principal.token().and_then(|token| token.actor.clone()).unwrap_or_else(|| json!({}));
     let actor = json!({ "subject": context.principal.subject(), "act": act }).to_string();
-    let extensions: serde_json::Map<String, serde_json::Value> = event
-        .extensions
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), json!(value)))
-        .collect();
+    let extensions: serde_json::Map<String, serde_json::Value> =
+        event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
     let params = [
         Value::Int(context.now),

@@ -23,9 +23,7 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         Some(Code::PermissionDenied) => "denied",
         _ => "allowed",
     };
-    front
-        .telemetry
-        .count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);
+    front.telemetry.count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);
     tracing::info!(
         target: "access",
         method = %entry.method.full_name,

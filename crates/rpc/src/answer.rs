@@ -26,26 +26,15 @@ pub(crate) enum Names {
 
 impl Names {
     pub(crate) fn of(query: &str, headers: &HeaderMap) -> Names {
-        let accept = headers
-            .get(http::header::ACCEPT)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or("");
-        if accept
-            .split(';')
-            .any(|part| part.trim().eq_ignore_ascii_case("names=proto3"))
-        {
+        let accept = headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto3")) {
             return Names::Json;
         }
-        if accept
-            .split(';')
-            .any(|part| part.trim().eq_ignore_ascii_case("names=proto"))
-        {
+        if accept.split(';').any(|part| part.trim().eq_ignore_ascii_case("names=proto")) {
             return Names::Proto;
         }
         let camel = ["pageSize=", "pageToken=", "orderBy="];
-        let is_camel = query
-            .split('&')
-            .any(|part| camel.iter().any(|name| part.starts_with(name)));
+        let is_camel = query.split('&').any(|part| camel.iter().any(|name| part.starts_with(name)));
         if is_camel { Names::Json } else { Names::Both }
     }
 }
@@ -67,15 +56,9 @@ pub(crate) fn success(
         return response;
     }
     let mut json = Vec::with_capacity(payload.len() * 2 + 64);
-    let options = JsonOptions {
-        proto_names: names == Names::Proto,
-        emit_defaults: true,
-    };
+    let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
     let written = message_id(front, method.output.full_name()).and_then(|id| {
-        front
-            .tables()
-            .to_json(id, payload, &options, &mut json)
-            .map_err(|error| Error::internal(error.to_string()))
+        front.tables().to_json(id, payload, &options, &mut json).map_err(|error| Error::internal(error.to_string()))
     });
     if let Err(error) = written {
         return failure(front, &error, Some(method), request_id);
@@ -111,11 +94,7 @@ impl Paging {
     fn finish(&self, json: &mut Vec<u8>, payload: &[u8], names: Names) {
         let (token, total) = self.read(payload);
         if token.is_empty() {
-            let name = if names == Names::Proto {
-                self.token.name()
-            } else {
-                self.token.json_name()
-            };
+            let name = if names == Names::Proto { self.token.name() } else { self.token.json_name() };
             remove_last(json, format!("\"{name}\":\"\",").as_bytes());
         }
         if names != Names::Both || json.pop() != Some(b'}') {
@@ -167,10 +146,7 @@ pub(crate) fn failure(
     let mut json = format!("{{\"code\":{},\"message\":", status.code).into_bytes();
     push_json_string(&mut json, &status.message);
     json.extend(b",\"details\":[");
-    let options = JsonOptions {
-        proto_names: false,
-        emit_defaults: false,
-    };
+    let options = JsonOptions { proto_names: false, emit_defaults: false };
     for (i, detail) in status.details.iter().enumerate() {
         if i > 0 {
             json.push(b',');

@@ -14,20 +14,9 @@ use prost::{Message, Name};
 /// bare there. An internal error names the request.
 pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Status {
     let bare = method.is_some_and(|method| method.version == ApiVersion::V1)
-        && matches!(
-            error.code(),
-            Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition
-        );
-    let details = if bare {
-        Vec::new()
-    } else {
-        details(error, method, request_id)
-    };
-    Status {
-        code: error.code() as i32,
-        message: error.message().into(),
-        details,
-    }
+        && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
+    let details = if bare { Vec::new() } else { details(error, method, request_id) };
+    Status { code: error.code() as i32, message: error.message().into(), details }
 }
 
 fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<prost_types::Any> {
@@ -44,8 +33,7 @@ fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<
     for detail in error.details() {
         match detail {
             Detail::Metadata(facts) => {
-                info.metadata
-                    .extend(facts.iter().map(|(name, value)| ((*name).into(), value.clone())));
+                info.metadata.extend(facts.iter().map(|(name, value)| ((*name).into(), value.clone())));
             }
             other => rest.extend(any_of(other)),
         }
@@ -61,17 +49,10 @@ fn any_of(detail: &Detail) -> Option<prost_types::Any> {
         Detail::BadRequest(violations) => any(&BadRequest {
             field_violations: violations
                 .iter()
-                .map(|v| bad_request::FieldViolation {
-                    field: v.field.clone(),
-                    description: v.description.clone(),
-                })
+                .map(|v| bad_request::FieldViolation { field: v.field.clone(), description: v.description.clone() })
                 .collect(),
         }),
-        Detail::Resource {
-            kind,
-            name,
-            description,
-        } => any(&ResourceInfo {
+        Detail::Resource { kind, name, description } => any(&ResourceInfo {
             resource_type: (*kind).into(),
             resource_name: name.clone(),
             description: description.clone(),
@@ -90,10 +71,7 @@ fn any_of(detail: &Detail) -> Option<prost_types::Any> {
         Detail::Quota(violations) => any(&QuotaFailure {
             violations: violations
                 .iter()
-                .map(|v| quota_failure::Violation {
-                    subject: v.subject.clone(),
-                    description: v.description.clone(),
-                })
+                .map(|v| quota_failure::Violation { subject: v.subject.clone(), description: v.description.clone() })
                 .collect(),
         }),
         Detail::RetryAfter(delay) => any(&RetryInfo {
@@ -106,8 +84,5 @@ fn any_of(detail: &Detail) -> Option<prost_types::Any> {
 }
 
 fn any<M: Message + Name>(message: &M) -> prost_types::Any {
-    prost_types::Any {
-        type_url: format!("type.googleapis.com/{}", M::full_name()),
-        value: message.encode_to_vec(),
-    }
+    prost_types::Any { type_url: format!("type.googleapis.com/{}", M::full_name()), value: message.encode_to_vec() }
 }

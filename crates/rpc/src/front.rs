@@ -57,11 +57,7 @@ impl Front {
         let run = AssertUnwindSafe(self.pipeline.dispatch(call)).catch_unwind();
         let (result, principal, scope) = match tokio::time::timeout(time, run).await {
             Ok(Ok(outcome)) => (outcome.result, outcome.principal, outcome.scope),
-            Ok(Err(_)) => (
-                Err(Error::internal("the handler panicked")),
-                String::new(),
-                String::new(),
-            ),
+            Ok(Err(_)) => (Err(Error::internal("the handler panicked")), String::new(), String::new()),
             Err(_) => (Err(deadline(time)), String::new(), String::new()),
         };
         let entry = Entry {
@@ -111,10 +107,7 @@ pub(crate) fn request_limit(method: &MethodInfo, of_transport: usize) -> usize {
 fn deadline(time: Duration) -> Error {
     Error::new(
         Reason::DeadlineExceeded,
-        format!(
-            "Deadline exceeded: the call took longer than {} ms; whether it took effect is open",
-            time.as_millis()
-        ),
+        format!("Deadline exceeded: the call took longer than {} ms; whether it took effect is open", time.as_millis()),
     )
     .with(Detail::RetryAfter(Duration::from_secs(1)))
 }
@@ -128,9 +121,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
 
 /// The id that the caller gave, if it is fit for a log line; otherwise a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    let given = ["x-request-id", "cgrequestid"]
-        .iter()
-        .find_map(|name| headers.get(*name)?.to_str().ok());
+    let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     match given {
         Some(id) if !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.into(),
         _ => {

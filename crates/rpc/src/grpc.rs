@@ -30,16 +30,11 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
     let path = rewrite(request.uri().path());
     let Some(method) = front.contract().by_grpc_path(&path) else {
         let message = format!("there is no method {path}");
-        return Status::unimplemented(message)
-            .into_http::<tonic::body::Body>()
-            .map(ReplyBody::Grpc);
+        return Status::unimplemented(message).into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
     };
     let request_id = front::request_id(request.headers());
     let peer = front.peer(connected, request.headers());
-    let caller = match front
-        .pipeline
-        .admit(method.index, front::bearer(request.headers()), Some(peer))
-    {
+    let caller = match front.pipeline.admit(method.index, front::bearer(request.headers()), Some(peer)) {
         Ok(caller) => caller,
         Err(error) => {
             let error = front.refused(method.index, error, "grpc", &request_id);
@@ -75,11 +70,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
 
 /// The pre-release packages are the second version under another name.
 fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
-    if path.contains(".v2beta1.") {
-        path.replacen(".v2beta1.", ".v2.", 1).into()
-    } else {
-        path.into()
-    }
+    if path.contains(".v2beta1.") { path.replacen(".v2beta1.", ".v2.", 1).into() } else { path.into() }
 }
 
 /// `grpc-timeout`: up to eight digits and a unit. What cannot be read is no limit.
@@ -130,9 +121,7 @@ impl UnaryService<Bytes> for Unary {
         };
         Box::pin(async move {
             let result = front.call(call, "grpc", timeout).await;
-            result
-                .map(tonic::Response::new)
-                .map_err(|error| status(&front, method, &error, &request_id))
+            result.map(tonic::Response::new).map_err(|error| status(&front, method, &error, &request_id))
         })
     }
 }
@@ -207,13 +196,7 @@ mod tests {
 
     #[test]
     fn the_pre_release_packages_are_the_second_version() {
-        assert_eq!(
-            rewrite("/chainguard.platform.iam.v2beta1.Groups/X"),
-            "/chainguard.platform.iam.v2.Groups/X"
-        );
-        assert_eq!(
-            rewrite("/chainguard.platform.iam.Groups/X"),
-            "/chainguard.platform.iam.Groups/X"
-        );
+        assert_eq!(rewrite("/chainguard.platform.iam.v2beta1.Groups/X"), "/chainguard.platform.iam.v2.Groups/X");
+        assert_eq!(rewrite("/chainguard.platform.iam.Groups/X"), "/chainguard.platform.iam.Groups/X");
     }
 }

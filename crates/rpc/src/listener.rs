@@ -64,12 +64,7 @@ impl Listener {
     ) -> std::io::Result<Listener> {
         let socket = TcpListener::bind(address).await?;
         let services = Services::new().map_err(std::io::Error::other)?;
-        Ok(Listener {
-            socket,
-            tls: tls.map(TlsAcceptor::from),
-            services,
-            options,
-        })
+        Ok(Listener { socket, tls: tls.map(TlsAcceptor::from), services, options })
     }
 
     /// The bound address.
@@ -82,11 +77,7 @@ impl Listener {
 
     /// Serves until `stop` resolves, then lets running calls end.
     pub async fn serve(self, front: Arc<Front>, stop: impl Future<Output = ()> + Send) {
-        let shared = Arc::new(Shared {
-            services: self.services,
-            front,
-            options: self.options,
-        });
+        let shared = Arc::new(Shared { services: self.services, front, options: self.options });
         let graceful = GracefulShutdown::new();
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -106,10 +97,7 @@ impl Listener {
             }
         }
         drop(self.socket);
-        if tokio::time::timeout(self.options.drain, graceful.shutdown())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(self.options.drain, graceful.shutdown()).await.is_err() {
             tracing::warn!("calls still ran when the time to drain was over");
         }
     }
@@ -183,22 +171,13 @@ impl Shared {
             .uri()
             .authority()
             .map(http::uri::Authority::as_str)
-            .or_else(|| {
-                request
-                    .headers()
-                    .get(http::header::HOST)
-                    .and_then(|host| host.to_str().ok())
-            })
+            .or_else(|| request.headers().get(http::header::HOST).and_then(|host| host.to_str().ok()))
             .unwrap_or("");
         match self.front.hosts.admit(host, request.uri().path()) {
             Admission::Served => {}
             Admission::OtherRole => return plain(StatusCode::NOT_FOUND, 5, "Not Found"),
             Admission::UnknownHost => {
-                return plain(
-                    StatusCode::MISDIRECTED_REQUEST,
-                    5,
-                    "this server does not serve that host",
-                );
+                return plain(StatusCode::MISDIRECTED_REQUEST, 5, "this server does not serve that host");
             }
         }
         if !grpc::is_grpc(request.headers()) {
@@ -236,18 +215,12 @@ impl Services {
         Ok(Services(vec![
             ("/grpc.health.v1.Health/", boxed(health)),
             ("/grpc.reflection.v1.ServerReflection/", boxed(builder().build_v1()?)),
-            (
-                "/grpc.reflection.v1alpha.ServerReflection/",
-                boxed(builder().build_v1alpha()?),
-            ),
+            ("/grpc.reflection.v1alpha.ServerReflection/", boxed(builder().build_v1alpha()?)),
         ]))
     }
 
     fn of(&self, path: &str) -> Option<&Service> {
-        self.0
-            .iter()
-            .find(|(prefix, _)| path.starts_with(prefix))
-            .map(|(_, service)| &**service)
+        self.0.iter().find(|(prefix, _)| path.starts_with(prefix)).map(|(_, service)| &**service)
     }
 }
 

@@ -8,11 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The document of one version.
 pub fn openapi(contract: &Contract, version: ApiVersion, base_url: &str) -> Value {
-    let mut builder = Builder {
-        docs: Docs::load(contract.pool()),
-        wanted: BTreeSet::new(),
-        schemas: BTreeMap::new(),
-    };
+    let mut builder = Builder { docs: Docs::load(contract.pool()), wanted: BTreeSet::new(), schemas: BTreeMap::new() };
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for method in contract.methods().iter().filter(|method| method.version == version) {
         for binding in &method.bindings {
@@ -142,11 +138,7 @@ impl Builder {
             return json!({ "type": "object", "additionalProperties": value });
         }
         let value = self.kind(field);
-        if field.is_list() {
-            json!({ "type": "array", "items": value })
-        } else {
-            value
-        }
+        if field.is_list() { json!({ "type": "array", "items": value }) } else { value }
     }
 
     fn kind(&mut self, field: &FieldDescriptor) -> Value {

@@ -19,14 +19,9 @@ impl TrustedProxies {
         if !trusts(&connected) {
             return connected;
         }
-        let forwarded = headers
-            .get_all("x-forwarded-for")
-            .iter()
-            .filter_map(|value| value.to_str().ok());
-        let mut addresses: Vec<IpAddr> = forwarded
-            .flat_map(|value| value.split(','))
-            .filter_map(|part| part.trim().parse().ok())
-            .collect();
+        let forwarded = headers.get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok());
+        let mut addresses: Vec<IpAddr> =
+            forwarded.flat_map(|value| value.split(',')).filter_map(|part| part.trim().parse().ok()).collect();
         while let Some(address) = addresses.pop() {
             if !trusts(&address) {
                 return address;

@@ -21,9 +21,8 @@ fn decode(text: &str) -> Result<String, String> {
             b'+' => bytes.push(b' '),
             b'%' => {
                 let digits = after.get(..2).ok_or_else(broken)?;
-                let value = digits
-                    .iter()
-                    .try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?));
+                let value =
+                    digits.iter().try_fold(0, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?));
                 bytes.push(value.ok_or_else(broken)? as u8);
                 rest = &after[2..];
             }

@@ -36,11 +36,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
     let verb = verb_of(request.method());
     let routes = front.contract().routes();
     // Published scripts read with forms: any GET route takes one.
-    let read_by_form = if form && verb == Some(Verb::Post) {
-        routes.find(Some(Verb::Get), &path).ok()
-    } else {
-        None
-    };
+    let read_by_form = if form && verb == Some(Verb::Post) { routes.find(Some(Verb::Get), &path).ok() } else { None };
     let (route, read_by_form) = match (routes.find(verb, &path), read_by_form) {
         (Ok(route), read_by_form) => (Ok(route), read_by_form),
         (Err(_), Some(read)) => (Ok(read), None),
@@ -98,13 +94,7 @@ async fn answer<'f>(
         parameters.extend(query::pairs(text).map_err(|text| refused(malformed(text)))?);
     }
     let slice = slice(method, &mut parameters).map_err(refused)?;
-    let parts = Parts {
-        method,
-        binding: route.binding,
-        variables: route.variables,
-        parameters,
-        body,
-    };
+    let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
     let (payload, present) = encode(front, &parts).map_err(refused)?;
     let call = Call {
         method: method.index,
@@ -132,10 +122,7 @@ async fn read_body(front: &Front, method: &MethodInfo, body: Incoming) -> Result
             format!("The body is larger than {limit} bytes: send less at a time"),
         )),
         Ok(Err(_)) => Err(malformed("the body ended before its promised length".into())),
-        Err(_) => Err(Error::new(
-            Reason::DeadlineExceeded,
-            "Deadline exceeded: the body did not arrive in time",
-        )),
+        Err(_) => Err(Error::new(Reason::DeadlineExceeded, "Deadline exceeded: the body did not arrive in time")),
     }
 }
 
@@ -160,11 +147,7 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
         }
         Body::Field(field) => {
             // A list of messages is no resource: it stands in the body as the field's value.
-            let is_list = parts
-                .method
-                .input
-                .get_field_by_name(field)
-                .is_some_and(|field| field.is_list());
+            let is_list = parts.method.input.get_field_by_name(field).is_some_and(|field| field.is_list());
             if let Some(inner) = tables.message_at(id, field).filter(|_| !is_list) {
                 let mut resource = Vec::new();
                 present = Some(read_json(front, inner, &parts.body, &mut resource)?);
@@ -184,19 +167,11 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
             violations.push(violation(field, error));
         }
     }
-    if violations.is_empty() {
-        Ok((wire, present))
-    } else {
-        Err(Error::invalid(violations))
-    }
+    if violations.is_empty() { Ok((wire, present)) } else { Err(Error::invalid(violations)) }
 }
 
 fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> Result<Vec<String>> {
-    let body = if body.iter().all(u8::is_ascii_whitespace) {
-        b"{}"
-    } else {
-        body
-    };
+    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
     match front.tables().from_json(id, body, wire) {
         Ok(presence) => Ok(presence.paths().to_vec()),
         Err(errors) => {
@@ -204,25 +179,15 @@ fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> R
             if let Some(error) = syntax.into_iter().next() {
                 return Err(malformed(error.message));
             }
-            let violations = fields.into_iter().map(|e| FieldViolation {
-                field: e.field,
-                description: e.message,
-            });
+            let violations = fields.into_iter().map(|e| FieldViolation { field: e.field, description: e.message });
             Err(Error::invalid(violations.collect()))
         }
     }
 }
 
 fn violation(name: &str, error: TranscodeError) -> FieldViolation {
-    let field = if error.field.is_empty() {
-        name.to_owned()
-    } else {
-        error.field
-    };
-    FieldViolation {
-        field,
-        description: error.message,
-    }
+    let field = if error.field.is_empty() { name.to_owned() } else { error.field };
+    FieldViolation { field, description: error.message }
 }
 
 fn malformed(message: String) -> Error {
@@ -230,10 +195,7 @@ fn malformed(message: String) -> Error {
 }
 
 pub(crate) fn message_id(front: &Front, name: &str) -> Result<MessageId> {
-    front
-        .tables()
-        .message(name)
-        .ok_or_else(|| Error::internal(format!("{name} has no table")))
+    front.tables().message(name).ok_or_else(|| Error::internal(format!("{name} has no table")))
 }
 
 /// Whole lists of the first version also come in parts: `offset` and `limit`, or `page` and `page_size`.
@@ -249,9 +211,7 @@ fn slice(method: &MethodInfo, parameters: &mut Vec<(String, String)>) -> Result<
             return Ok(None);
         };
         let (name, value) = parameters.remove(at);
-        let number = value
-            .parse()
-            .map_err(|_| Error::invalid_field(name, "must be a whole number, 0 or more"))?;
+        let number = value.parse().map_err(|_| Error::invalid_field(name, "must be a whole number, 0 or more"))?;
         Ok(Some(number))
     };
     let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
@@ -296,15 +256,7 @@ async fn elsewhere(front: &Front, request: Request<Incoming>) -> Response<ReplyB
 
 /// `/<domain>/v2beta1/` is `/<domain>/v2/` under its pre-release name.
 fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
-    const DOMAINS: &[&str] = &[
-        "iam",
-        "registry",
-        "vulnerabilities",
-        "libraries",
-        "advisory",
-        "events",
-        "ping",
-    ];
+    const DOMAINS: &[&str] = &["iam", "registry", "vulnerabilities", "libraries", "advisory", "events", "ping"];
     let mut segments = path.splitn(4, '/');
     let (Some(""), Some(domain), Some("v2beta1")) = (segments.next(), segments.next(), segments.next()) else {
         return path.into();
@@ -330,16 +282,8 @@ fn verb_of(method: &Method) -> Option<Verb> {
 }
 
 fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("");
-    content_type
-        .split(';')
-        .next()
-        .unwrap_or("")
-        .trim()
-        .eq_ignore_ascii_case(FORM)
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
 }
 
 #[cfg(test)]

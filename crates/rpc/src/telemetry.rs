@@ -22,15 +22,9 @@ impl Telemetry {
     /// # Errors
     /// The metrics library refuses the buckets: a defect.
     pub fn new(contract: &Contract) -> Result<Telemetry, metrics_exporter_prometheus::BuildError> {
-        let buckets = [
-            0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
-        ];
+        let buckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
         let recorder = PrometheusBuilder::new().set_buckets(&buckets)?.build_recorder();
-        let methods: Vec<String> = contract
-            .methods()
-            .iter()
-            .map(|method| method.full_name.clone())
-            .collect();
+        let methods: Vec<String> = contract.methods().iter().map(|method| method.full_name.clone()).collect();
         Ok(Telemetry {
             calls: (0..methods.len() * CODES).map(|_| OnceLock::new()).collect(),
             durations: methods.iter().map(|_| OnceLock::new()).collect(),
@@ -43,18 +37,13 @@ impl Telemetry {
     pub(crate) fn count(&self, method: usize, code: i32, elapsed: Duration) {
         let code = usize::try_from(code).unwrap_or(2).min(CODES - 1);
         let calls = self.calls[method * CODES + code].get_or_init(|| {
-            let labels = vec![
-                Label::new("method", self.methods[method].clone()),
-                Label::new("code", code.to_string()),
-            ];
-            self.recorder
-                .register_counter(&Key::from_parts("bowline_calls_total", labels), &METADATA)
+            let labels = vec![Label::new("method", self.methods[method].clone()), Label::new("code", code.to_string())];
+            self.recorder.register_counter(&Key::from_parts("bowline_calls_total", labels), &METADATA)
         });
         calls.increment(1);
         let durations = self.durations[method].get_or_init(|| {
             let labels = vec![Label::new("method", self.methods[method].clone())];
-            self.recorder
-                .register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA)
+            self.recorder.register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA)
         });
         durations.record(elapsed.as_secs_f64());
     }

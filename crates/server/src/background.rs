@@ -55,11 +55,7 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
 
 async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
     let sql = "SELECT id FROM count_deltas LIMIT 1";
-    if tx
-        .query_opt(sql, &[], |row| row.int(0).map_err(Error::from))
-        .await?
-        .is_none()
-    {
+    if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
         return Ok(0);
     }
     let sql = "INSERT INTO leases (name, holder, until) VALUES ('fold', $1, $2)
@@ -88,10 +84,7 @@ fn take_keys(authenticator: &Authenticator, ring: KeyRing, now: Micros) {
     let verification = ring.verification_keys(seconds);
     let known = authenticator.keys();
     let facts = |ring: &KeyRing| -> Vec<(String, i64, Option<i64>)> {
-        ring.keys()
-            .iter()
-            .map(|key| (key.key.kid().to_owned(), key.signs_from, key.retired_at))
-            .collect()
+        ring.keys().iter().map(|key| (key.key.kid().to_owned(), key.signs_from, key.retired_at)).collect()
     };
     if facts(&known.ring) != facts(&ring) || known.verification != verification {
         tracing::info!(keys = ring.keys().len(), "signing keys changed");

@@ -79,14 +79,10 @@ fn block_on(work: impl Future<Output = Result<(), StartError>>) -> Result<(), St
 
 /// Writes data to stdout; a closed pipe is no failure.
 pub(crate) fn print(text: &str) -> Result<(), StartError> {
-    match std::io::stdout()
-        .write_all(text.as_bytes())
-        .and_then(|()| std::io::stdout().flush())
-    {
-        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => Err(StartError::File {
-            path: "standard output".into(),
-            source,
-        }),
+    match std::io::stdout().write_all(text.as_bytes()).and_then(|()| std::io::stdout().flush()) {
+        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(StartError::File { path: "standard output".into(), source })
+        }
         _ => Ok(()),
     }
 }

@@ -10,10 +10,7 @@ pub(crate) async fn read(db: &Db) -> Result<BTreeMap<String, String>, Error> {
     let rows = db
         .read(|tx| {
             Box::pin(async move {
-                tx.query("SELECT name, value FROM facts", &[], |row| {
-                    Ok::<_, Error>((row.text(0)?, row.text(1)?))
-                })
-                .await
+                tx.query("SELECT name, value FROM facts", &[], |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await
             })
         })
         .await?;

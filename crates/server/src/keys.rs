@@ -55,9 +55,7 @@ pub(crate) async fn load(db: &Db, wrapping: &KeyEncryptionKey) -> Result<KeyRing
 
 fn open(wrapping: &KeyEncryptionKey, stored: StoredKey) -> Result<RingKey, StartError> {
     let sealed = |error: &dyn std::fmt::Display| StartError::Sealed(format!("signing key {}: {error}", stored.kid));
-    let bytes = wrapping
-        .open(&context(&stored.kid), &stored.sealed)
-        .map_err(|error| sealed(&error))?;
+    let bytes = wrapping.open(&context(&stored.kid), &stored.sealed).map_err(|error| sealed(&error))?;
     let algorithm = Algorithm::parse(&stored.algorithm).ok_or_else(|| sealed(&"unknown algorithm"))?;
     let key = SigningKey::from_pkcs8(algorithm, &bytes).map_err(|error| sealed(&error))?;
     Ok(RingKey {
@@ -87,10 +85,7 @@ pub(crate) async fn add(
     let gone = ring.prune(now.div_euclid(1_000_000));
     let mut rows = Vec::new();
     for key in ring.keys() {
-        let bytes = key
-            .key
-            .to_pkcs8()
-            .map_err(|error| StartError::Defect(error.to_string()))?;
+        let bytes = key.key.to_pkcs8().map_err(|error| StartError::Defect(error.to_string()))?;
         rows.push(StoredKey {
             kid: key.key.kid().into(),
             algorithm: key.key.algorithm().as_str().into(),
@@ -106,17 +101,8 @@ pub(crate) async fn add(
         let (rows, gone, added) = (rows.clone(), gone.clone(), added.clone());
         Box::pin(async move {
             save(tx, &rows, &gone).await?;
-            let actor = Actor {
-                subject: OPERATOR,
-                request_id: &added,
-                method: "bowline keys rotate",
-            };
-            let change = Change {
-                kind: "bowline.dev/SigningKey",
-                uid: added.clone(),
-                before: None,
-                after: None,
-            };
+            let actor = Actor { subject: OPERATOR, request_id: &added, method: "bowline keys rotate" };
+            let change = Change { kind: "bowline.dev/SigningKey", uid: added.clone(), before: None, after: None };
             record_audit(tx, now, &actor, &change).await
         })
     })
@@ -126,8 +112,7 @@ pub(crate) async fn add(
 
 async fn save(tx: &mut WriteTx, rows: &[StoredKey], gone: &[String]) -> Result<(), Error> {
     for kid in gone {
-        tx.execute("DELETE FROM signing_keys WHERE kid = $1", &[Value::from(kid)])
-            .await?;
+        tx.execute("DELETE FROM signing_keys WHERE kid = $1", &[Value::from(kid)]).await?;
     }
     for row in rows {
         let sql = "INSERT INTO signing_keys (kid, algorithm, sealed, published_at, signs_from, retired_at)
@@ -156,16 +141,12 @@ pub(crate) async fn secret(db: &Db, wrapping: &KeyEncryptionKey, name: &'static 
                 let sql = "INSERT INTO secrets (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
                 tx.execute(sql, &[Value::from(name), Value::Bytes(&fresh)]).await?;
                 let sql = "SELECT sealed FROM secrets WHERE name = $1";
-                tx.query_opt(sql, &[Value::from(name)], |row| row.bytes(0).map_err(Error::from))
-                    .await
+                tx.query_opt(sql, &[Value::from(name)], |row| row.bytes(0).map_err(Error::from)).await
             })
         })
         .await?;
     let sealed = sealed.ok_or_else(|| StartError::Defect(format!("the secret {name} was not stored")))?;
-    let bytes = wrapping
-        .open(&context, &sealed)
-        .map_err(|error| StartError::Sealed(format!("secret {name}: {error}")))?;
-    bytes
-        .try_into()
-        .map_err(|_| StartError::Sealed(format!("secret {name} has the wrong length")))
+    let bytes =
+        wrapping.open(&context, &sealed).map_err(|error| StartError::Sealed(format!("secret {name}: {error}")))?;
+    bytes.try_into().map_err(|_| StartError::Sealed(format!("secret {name} has the wrong length")))
 }

@@ -77,21 +77,11 @@ pub struct Options {
     #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
     /// Private networks that outbound requests may reach, comma-separated
-    #[arg(
-        long,
-        env = "BOWLINE_ALLOW_PRIVATE_ADDRESSES",
-        value_name = "CIDR,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "BOWLINE_ALLOW_PRIVATE_ADDRESSES", value_name = "CIDR,...", value_delimiter = ',')]
     #[serde(default)]
     pub allow_private_addresses: Vec<ipnet::IpNet>,
     /// Proxies whose X-Forwarded-For is believed, comma-separated
-    #[arg(
-        long,
-        env = "BOWLINE_TRUSTED_PROXIES",
-        value_name = "CIDR,...",
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "BOWLINE_TRUSTED_PROXIES", value_name = "CIDR,...", value_delimiter = ',')]
     #[serde(default)]
     pub trusted_proxies: Vec<ipnet::IpNet>,
     /// Calls per second that one caller may make; 0 for no limit [default: 0]
@@ -117,10 +107,7 @@ impl Options {
         let Some(path) = self.config.clone() else {
             return Ok(self);
         };
-        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File {
-            path: path.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path: path.clone(), source })?;
         let file: Options = toml::from_str(&text)
             .map_err(|error| StartError::Option(format!("{}: {}", path.display(), error.message())))?;
         Ok(self.or(file))
@@ -180,8 +167,7 @@ impl Options {
 
     /// The address of the admin listener.
     pub fn admin_listen(&self) -> SocketAddr {
-        self.admin_listen
-            .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)))
+        self.admin_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)))
     }
 }
 
@@ -203,8 +189,5 @@ pub(crate) fn public_url(flag: &str, text: &str) -> Result<String, StartError> {
 
 /// Whether a path exists that the option's value names.
 pub(crate) fn require_file(path: &Path) -> Result<Vec<u8>, StartError> {
-    std::fs::read(path).map_err(|source| StartError::File {
-        path: path.into(),
-        source,
-    })
+    std::fs::read(path).map_err(|source| StartError::File { path: path.into(), source })
 }

@@ -64,16 +64,8 @@ impl Server {
         let storage = Storage::open(options).await?;
         let listener = Listener::bind(options.listen(), tls, ListenerOptions::default())
             .await
-            .map_err(|source| StartError::Listen {
-                address: options.listen().to_string(),
-                flag: "listen",
-                source,
-            })?;
-        let refused = |source| StartError::Listen {
-            address: options.listen().to_string(),
-            flag: "listen",
-            source,
-        };
+            .map_err(|source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source })?;
+        let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
         let address = listener.address().map_err(refused)?;
         let settings = Arc::new(settings(options, scheme, address)?);
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
@@ -84,14 +76,7 @@ impl Server {
         let (admin_address, admin) = admin_listener(options, &parts, telemetry, stopped.clone()).await?;
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
         let background = background::start(&parts);
-        Ok(Server {
-            parts,
-            address,
-            admin_address,
-            stop,
-            listeners: vec![main, admin],
-            background,
-        })
+        Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background })
     }
 
     /// The parts.
@@ -135,19 +120,12 @@ async fn admin_listener(
     stopped: watch::Receiver<bool>,
 ) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
     let wanted = options.admin_listen();
-    let refused = |source| StartError::Listen {
-        address: wanted.to_string(),
-        flag: "admin-listen",
-        source,
-    };
+    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
     let socket = tokio::net::TcpListener::bind(wanted).await.map_err(refused)?;
     let address = socket.local_addr().map_err(refused)?;
     let router = admin::router(parts.storage.db.clone(), telemetry);
     let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(socket, router)
-            .with_graceful_shutdown(wait_for(stopped))
-            .await
-        {
+        if let Err(error) = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped)).await {
             tracing::error!(%error, "the admin listener ended");
         }
     });
@@ -163,12 +141,7 @@ fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Sett
         Some(url) => public_url("auth-url", url)?,
         None => base_url.clone(),
     };
-    let host = base_url
-        .split_once("://")
-        .map_or(&*base_url, |(_, rest)| rest)
-        .split('/')
-        .next()
-        .unwrap_or_default();
+    let host = base_url.split_once("://").map_or(&*base_url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     let registry_audience = options.registry_host.clone().unwrap_or_else(|| host.to_owned());
     let libraries_audience = match &options.libraries_url {
         Some(url) => public_url("libraries-url", url)?,
@@ -209,11 +182,7 @@ async fn assemble(
     let ring = keys::load_or_create(&db, &storage.wrapping_key, clock.now()).await?;
     let verification = ring.verification_keys(clock.now().div_euclid(1_000_000));
     let own_keys = OwnKeys { ring, verification };
-    let authenticator = Arc::new(Authenticator::new(
-        contract.clone(),
-        settings.auth_url.clone(),
-        own_keys,
-    ));
+    let authenticator = Arc::new(Authenticator::new(contract.clone(), settings.auth_url.clone(), own_keys));
     let page_key = PageKey::new(keys::secret(&db, &storage.wrapping_key, "page tokens").await?);
     let policy = AddressPolicy {
         allow: options.allow_private_addresses.clone(),
@@ -249,15 +218,7 @@ async fn assemble(
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts {
-        contract,
-        storage,
-        authenticator,
-        exchange,
-        pipeline,
-        settings,
-        clock,
-    })
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
 }
 
 fn is_loopback_url(url: &str) -> bool {

@@ -37,11 +37,7 @@ impl Storage {
             None => Db::open_sqlite(&options.data_dir().join("bowline.db"), SqliteOptions::default()).await?,
         };
         let migrated = db.migrate(MIGRATIONS).await?;
-        Ok(Storage {
-            db,
-            wrapping_key,
-            migrated,
-        })
+        Ok(Storage { db, wrapping_key, migrated })
     }
 }
 
@@ -59,10 +55,7 @@ fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
     let key = match bytes.len() {
         32 => bytes,
         _ => from_hex(&bytes).ok_or_else(|| {
-            StartError::Option(format!(
-                "{}: must hold 32 bytes, or 64 hexadecimal characters",
-                path.display()
-            ))
+            StartError::Option(format!("{}: must hold 32 bytes, or 64 hexadecimal characters", path.display()))
         })?,
     };
     KeyEncryptionKey::from_bytes(&key).map_err(|error| StartError::Sealed(error.to_string()))
@@ -70,46 +63,27 @@ fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
 
 /// A key that others can read protects nothing.
 fn require_private(path: &Path) -> Result<(), StartError> {
-    let metadata = std::fs::metadata(path).map_err(|source| StartError::File {
-        path: path.into(),
-        source,
-    })?;
+    let metadata = std::fs::metadata(path).map_err(|source| StartError::File { path: path.into(), source })?;
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(StartError::Option(format!(
-        "{0}: others can read the key; run: chmod 600 {0}",
-        path.display()
-    )))
+    Err(StartError::Option(format!("{0}: others can read the key; run: chmod 600 {0}", path.display())))
 }
 
 fn create_private_directory(path: &Path) -> Result<(), StartError> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
-    made.map_err(|source| StartError::File {
-        path: path.into(),
-        source,
-    })
+    made.map_err(|source| StartError::File { path: path.into(), source })
 }
 
 /// Writes a new key beside its final place and links it there, so that two first starts agree on one.
 fn write_key(path: &Path) -> Result<(), StartError> {
-    let failed = |source| StartError::File {
-        path: path.into(),
-        source,
-    };
+    let failed = |source| StartError::File { path: path.into(), source };
     let hex: String = bowline_core::hex(&random_bytes::<32>());
     let suffix: String = bowline_core::hex(&random_bytes::<8>());
     let draft = path.with_extension(suffix);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&draft)
-        .map_err(failed)?;
-    file.write_all(format!("{hex}\n").as_bytes())
-        .and_then(|()| file.sync_all())
-        .map_err(failed)?;
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
+    file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     let linked = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft).map_err(failed)?;
     match linked {
@@ -123,9 +97,7 @@ fn from_hex(bytes: &[u8]) -> Option<Vec<u8>> {
     if text.len() != 64 {
         return None;
     }
-    (0..32)
-        .map(|i| u8::from_str_radix(text.get(i * 2..i * 2 + 2)?, 16).ok())
-        .collect()
+    (0..32).map(|i| u8::from_str_radix(text.get(i * 2..i * 2 + 2)?, 16).ok()).collect()
 }
 
 /// A token of the operator, with its row in the audit log.
@@ -145,13 +117,9 @@ pub async fn mint_operator_token(
     let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
         StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
     })?;
-    let audience = audience
-        .or(known.get("api_audience").cloned())
-        .unwrap_or_else(|| issuer.clone());
+    let audience = audience.or(known.get("api_audience").cloned()).unwrap_or_else(|| issuer.clone());
     let seconds = now.div_euclid(1_000_000);
-    let key = ring
-        .signing_key(seconds)
-        .ok_or_else(|| StartError::Defect("no key signs at this time".into()))?;
+    let key = ring.signing_key(seconds).ok_or_else(|| StartError::Defect("no key signs at this time".into()))?;
     let claims = AccessClaims {
         iss: issuer,
         sub: OPERATOR.into(),
@@ -170,17 +138,9 @@ async fn audit_issuance(db: &Db, now: Micros, id: String) -> Result<(), StartErr
     db.write(move |tx| {
         let id = id.clone();
         Box::pin(async move {
-            let actor = Actor {
-                subject: OPERATOR,
-                request_id: &id,
-                method: "bowline operator token",
-            };
-            let change = Change {
-                kind: "iam.chainguard.dev/Identity",
-                uid: OPERATOR.into(),
-                before: None,
-                after: None,
-            };
+            let actor = Actor { subject: OPERATOR, request_id: &id, method: "bowline operator token" };
+            let change =
+                Change { kind: "iam.chainguard.dev/Identity", uid: OPERATOR.into(), before: None, after: None };
             record_audit(tx, now, &actor, &change).await
         })
     })

@@ -13,9 +13,7 @@ pub(crate) fn config(options: &Options) -> Result<Option<Arc<ServerConfig>>, Sta
     match (&options.tls_cert, &options.tls_key) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => load(certificate, key).map(Some),
-        _ => Err(StartError::Option(
-            "--tls-cert and --tls-key belong together: give both or neither".into(),
-        )),
+        _ => Err(StartError::Option("--tls-cert and --tls-key belong together: give both or neither".into())),
     }
 }
 

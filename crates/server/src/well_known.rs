@@ -25,14 +25,8 @@ pub(crate) fn router(pages: Pages) -> Router {
     Router::new()
         .route("/.well-known/openid-configuration", get(discovery))
         .route("/.well-known/jwks.json", get(jwks))
-        .route(
-            "/openapi/v1.json",
-            get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V1) }),
-        )
-        .route(
-            "/openapi/v2.json",
-            get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V2) }),
-        )
+        .route("/openapi/v1.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V1) }))
+        .route("/openapi/v2.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V2) }))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_verb)
         .with_state(pages)
@@ -40,14 +34,8 @@ pub(crate) fn router(pages: Pages) -> Router {
 
 async fn discovery(State(pages): State<Pages>) -> impl IntoResponse {
     let issuer = &pages.settings.auth_url;
-    let algorithms: std::collections::BTreeSet<String> = pages
-        .authenticator
-        .keys()
-        .ring
-        .keys()
-        .iter()
-        .map(|key| key.key.algorithm().as_str().to_owned())
-        .collect();
+    let algorithms: std::collections::BTreeSet<String> =
+        pages.authenticator.keys().ring.keys().iter().map(|key| key.key.algorithm().as_str().to_owned()).collect();
     document(&json!({
         "issuer": issuer,
         "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
@@ -64,24 +52,14 @@ async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
 }
 
 fn openapi(pages: &Pages, version: ApiVersion) -> impl IntoResponse + use<> {
-    document(&bowline_rpc::openapi(
-        &pages.contract,
-        version,
-        &pages.settings.base_url,
-    ))
+    document(&bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url))
 }
 
 /// A JSON document that may be cached for a short time: keys must be seen before they sign.
 fn document(value: &Value) -> impl IntoResponse + use<> {
     let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CONTENT_TYPE,
-        header::HeaderValue::from_static("application/json"),
-    );
-    headers.insert(
-        header::CACHE_CONTROL,
-        header::HeaderValue::from_static("public, max-age=300"),
-    );
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("public, max-age=300"));
     (headers, value.to_string())
 }
 

@@ -32,10 +32,7 @@ const ROUNDS: u64 = 25;
 
 fn plan() -> Plan {
     let number = |name: &str| env(name).map(|text| text.parse().expect("a number"));
-    Plan {
-        rounds: number("BOWLINE_CRASH_ROUNDS").unwrap_or(ROUNDS),
-        seed: number("BOWLINE_CRASH_SEED").unwrap_or(1),
-    }
+    Plan { rounds: number("BOWLINE_CRASH_ROUNDS").unwrap_or(ROUNDS), seed: number("BOWLINE_CRASH_SEED").unwrap_or(1) }
 }
 
 fn skips_postgres() -> bool {
@@ -45,11 +42,7 @@ fn skips_postgres() -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_keeps_what_it_acknowledged() {
     let plan = plan();
-    let rounds = if skips_postgres() {
-        plan.rounds
-    } else {
-        plan.rounds.div_ceil(2)
-    };
+    let rounds = if skips_postgres() { plan.rounds } else { plan.rounds.div_ceil(2) };
     run(None, &Plan { rounds, ..plan }).await;
 }
 
@@ -63,12 +56,5 @@ async fn postgres_keeps_what_it_acknowledged() {
          or BOWLINE_TEST_SKIP_POSTGRES=1 to leave PostgreSQL untested",
     );
     let plan = plan();
-    run(
-        Some(admin),
-        &Plan {
-            rounds: plan.rounds / 2,
-            ..plan
-        },
-    )
-    .await;
+    run(Some(admin), &Plan { rounds: plan.rounds / 2, ..plan }).await;
 }

@@ -41,10 +41,7 @@ async fn the_table_has_every_implemented_method() {
         .filter(|method| matches!(method.auth, Auth::Capabilities { .. }))
         .map(|method| method.full_name.as_str())
         .collect();
-    assert_eq!(
-        listed, implemented,
-        "left: tests/matrix/table.rs, right: methods with a handler and a permission"
-    );
+    assert_eq!(listed, implemented, "left: tests/matrix/table.rs, right: methods with a handler and a permission");
     server.stop().await;
 }
 
@@ -65,19 +62,9 @@ async fn some_callers_at_some_places_on_postgres() {
     }
     let server = TestServer::start(Engine::Postgres).await;
     let fixture = Fixture::new(&server).await;
-    let callers = [
-        "expired",
-        "stranger",
-        "viewer",
-        "owner",
-        "owner narrowed to the child",
-        "operator",
-    ];
+    let callers = ["expired", "stranger", "viewer", "owner", "owner narrowed to the child", "operator"];
     let places = ["own", "child", "sibling", "absent"];
-    judge_all(&fixture, &|caller| callers.contains(&caller), &|place| {
-        places.contains(&place)
-    })
-    .await;
+    judge_all(&fixture, &|caller| callers.contains(&caller), &|place| places.contains(&place)).await;
     drop(fixture);
     server.stop().await;
 }
@@ -105,12 +92,7 @@ async fn judge_all(fixture: &Fixture<'_>, callers: &dyn Fn(&str) -> bool, places
             wrong.extend(leak(fixture, caller, &row).await);
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {calls} calls:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {calls} calls:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// A refusal says the same of what exists and of what does not.
@@ -122,20 +104,11 @@ async fn leak(fixture: &Fixture<'_>, caller: &fixture::Caller, row: &Row) -> Opt
     let there = over_rest(fixture, &caller.actor, row, there).await;
     let absent = over_rest(fixture, &caller.actor, row, absent).await;
     let same = masked(&there) == masked(&absent) && there.details == absent.details;
-    let case = || {
-        format!(
-            "{} by {}: {there:?} tells itself from {absent:?}",
-            row.full_name, caller.actor.name
-        )
-    };
+    let case = || format!("{} by {}: {there:?} tells itself from {absent:?}", row.full_name, caller.actor.name);
     (!same).then(case)
 }
 
 /// A refusal's text without the UIDPs in it.
 fn masked(outcome: &Outcome) -> String {
-    if outcome.code == oracle::OK {
-        String::new()
-    } else {
-        calls::without_uids(&outcome.message)
-    }
+    if outcome.code == oracle::OK { String::new() } else { calls::without_uids(&outcome.message) }
 }

@@ -16,19 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline", &["core", "contract", "store", "authn", "transcode"]),
     ("services", &["core", "contract", "store", "authn", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
-    (
-        "server",
-        &[
-            "core",
-            "contract",
-            "store",
-            "authn",
-            "transcode",
-            "pipeline",
-            "services",
-            "rpc",
-        ],
-    ),
+    ("server", &["core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc"]),
     ("testkit", &["core", "contract", "server"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
 ];
@@ -98,10 +86,7 @@ fn arrows_between_crates_point_one_way() {
             .filter(|krate| !known.contains(krate.as_str()))
             .map(|krate| format!("{krate} has no line in ARROWS")),
     );
-    assert!(
-        seen.contains("server") && seen.contains("pipeline"),
-        "hardly any crate was read: {seen:?}"
-    );
+    assert!(seen.contains("server") && seen.contains("pipeline"), "hardly any crate was read: {seen:?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -127,30 +112,17 @@ fn services_know_no_transport_and_store_alone_a_database() {
 fn the_server_alone_reads_the_environment() {
     let mut wrong = Vec::new();
     let product = |path: &&String| path.contains("/src/") && !is_test(path) && !path.starts_with("crates/server/");
-    let tools: Vec<String> = TOOLS
-        .iter()
-        .flat_map(|tool| [format!("crates/{tool}/"), format!("{tool}/")])
-        .collect();
+    let tools: Vec<String> = TOOLS.iter().flat_map(|tool| [format!("crates/{tool}/"), format!("{tool}/")]).collect();
     let files = sources();
-    for path in files
-        .iter()
-        .filter(product)
-        .filter(|path| !tools.iter().any(|tool| path.starts_with(tool)))
-    {
+    for path in files.iter().filter(product).filter(|path| !tools.iter().any(|tool| path.starts_with(tool))) {
         let text = read(path);
         if text.contains("env::var") {
             wrong.push(format!("{path} reads a variable"));
         }
         for attribute in ["#[arg(", "#[clap("] {
-            let mut parts = text
-                .split(attribute)
-                .skip(1)
-                .map(|rest| rest.split(")]").next().unwrap_or(rest));
-            if parts.any(|inside| {
-                inside
-                    .split([',', ' ', '\n'])
-                    .any(|word| word == "env" || word.starts_with("env="))
-            }) {
+            let mut parts = text.split(attribute).skip(1).map(|rest| rest.split(")]").next().unwrap_or(rest));
+            if parts.any(|inside| inside.split([',', ' ', '\n']).any(|word| word == "env" || word.starts_with("env=")))
+            {
                 wrong.push(format!("{path} has an option that reads a variable"));
             }
         }
@@ -176,12 +148,8 @@ fn lints_are_expected_and_not_allowed() {
 #[test]
 fn no_file_names_a_place_of_one_machine_or_a_package_registry() {
     // Lock files say where packages came from, and the check of licences says where they may come from.
-    const MAY: &[&str] = &[
-        "Cargo.lock",
-        "deny.toml",
-        "conformance/go-sdk/go.sum",
-        "conformance/walk/package-lock.json",
-    ];
+    const MAY: &[&str] =
+        &["Cargo.lock", "deny.toml", "conformance/go-sdk/go.sum", "conformance/walk/package-lock.json"];
     let needles = [
         concat!("/wo", "rk/"),
         concat!("/ro", "ot/"),
@@ -208,10 +176,7 @@ fn no_file_names_a_place_of_one_machine_or_a_package_registry() {
 #[test]
 fn long_files_become_fewer() {
     let golden = read(LONG_FILES);
-    let listed: BTreeSet<&str> = golden
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-        .collect();
+    let listed: BTreeSet<&str> = golden.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
     let files = sources();
     let long: BTreeMap<&str, usize> = files
         .iter()
@@ -219,35 +184,18 @@ fn long_files_become_fewer() {
         .filter(|(_, lines)| *lines > LONG)
         .collect();
     let new: Vec<_> = long.iter().filter(|(path, _)| !listed.contains(*path)).collect();
-    assert!(
-        new.is_empty(),
-        "split what has become longer than {LONG} lines: {new:?}"
-    );
+    assert!(new.is_empty(), "split what has become longer than {LONG} lines: {new:?}");
     let short: Vec<_> = listed.iter().filter(|path| !long.contains_key(**path)).collect();
-    assert!(
-        short.is_empty(),
-        "take out of {LONG_FILES} what is not longer than {LONG} lines any more: {short:?}"
-    );
+    assert!(short.is_empty(), "take out of {LONG_FILES} what is not longer than {LONG} lines any more: {short:?}");
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .expect("the crate is in crates/")
-        .to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is in crates/").to_path_buf()
 }
 
 fn output(command: &mut Command) -> String {
-    let output = command
-        .current_dir(root())
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
@@ -293,10 +241,7 @@ fn files() -> Vec<String> {
 }
 
 fn sources() -> Vec<String> {
-    files()
-        .into_iter()
-        .filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs"))
-        .collect()
+    files().into_iter().filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
 fn is_test(path: &str) -> bool {

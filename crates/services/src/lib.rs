@@ -30,12 +30,7 @@ pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     let handlers = register(contract.clone(), None);
-    contract
-        .methods()
-        .iter()
-        .map(|method| method.index)
-        .filter(|index| handlers.implements(*index))
-        .collect()
+    contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
 /// Without an exchange the handlers are complete in number, and its method cannot be called.

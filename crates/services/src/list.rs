@@ -33,20 +33,12 @@ pub(crate) struct Order {
 }
 
 /// `uid`, the default order of nearly every list.
-pub(crate) const BY_UID: Order = Order {
-    names: &["uid", "id"],
-    column: "uid",
-};
+pub(crate) const BY_UID: Order = Order { names: &["uid", "id"], column: "uid" };
 /// By name.
-pub(crate) const BY_NAME: Order = Order {
-    names: &["name"],
-    column: "name",
-};
+pub(crate) const BY_NAME: Order = Order { names: &["name"], column: "name" };
 /// By time of creation.
-pub(crate) const BY_CREATED: Order = Order {
-    names: &["create_time", "created_at", "createTime", "createdAt"],
-    column: "created_at",
-};
+pub(crate) const BY_CREATED: Order =
+    Order { names: &["create_time", "created_at", "createTime", "createdAt"], column: "created_at" };
 
 /// A row that a list returns.
 pub(crate) trait Listed: Sized + Send {
@@ -97,16 +89,9 @@ pub(crate) async fn page<R, T: Listed>(
     let names: Vec<&[&str]> = table.orders.iter().map(|order| order.names).collect();
     let page = Page::judge(call, request, &names, default)?;
     let total_count = total(tx, table, selection).await?;
-    let mut rows = Rows {
-        table,
-        selection,
-        page: &page,
-    };
-    let mut items: Vec<T> = if page.order == 0 {
-        rows.by_uid(tx, page.size + 1).await?
-    } else {
-        rows.by_column(tx, page.size + 1).await?
-    };
+    let mut rows = Rows { table, selection, page: &page };
+    let mut items: Vec<T> =
+        if page.order == 0 { rows.by_uid(tx, page.size + 1).await? } else { rows.by_column(tx, page.size + 1).await? };
     let mut next_page_token = String::new();
     if items.len() > page.size {
         items.truncate(page.size);
@@ -117,12 +102,7 @@ pub(crate) async fn page<R, T: Listed>(
         }
     }
     let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
-    Ok(Listing {
-        items,
-        next_page_token,
-        total_count,
-        skipped,
-    })
+    Ok(Listing { items, next_page_token, total_count, skipped })
 }
 
 /// Bytes that a whole list of the first version may have, encoded.
@@ -144,13 +124,7 @@ pub(crate) async fn everything<R, T: Listed>(
     let mut bytes = 0;
     while items.len() < limit {
         let wanted = WHOLE_LIST_ROWS.min(limit - items.len());
-        let rows: Vec<T> = Rows {
-            table,
-            selection,
-            page: &page,
-        }
-        .by_uid(tx, wanted)
-        .await?;
+        let rows: Vec<T> = Rows { table, selection, page: &page }.by_uid(tx, wanted).await?;
         let is_last = rows.len() < wanted;
         bytes += rows.iter().map(&encoded_len).sum::<usize>();
         if bytes > WHOLE_LIST_BYTES {
@@ -210,11 +184,7 @@ impl Rows<'_, '_> {
             if range.lower >= range.upper || items.len() >= wanted {
                 continue;
             }
-            let rest = Rest {
-                is_begun: range != whole,
-                is_last: place + 1 == places,
-                ascending,
-            };
+            let rest = Rest { is_begun: range != whole, is_last: place + 1 == places, ascending };
             if skip > 0 && !self.skip_into(tx, &mut range, &mut skip, rest).await? {
                 continue;
             }
@@ -266,11 +236,8 @@ impl Rows<'_, '_> {
                 ),
             ));
         }
-        let (reach, offset) = if single {
-            (wanted as i64, self.page.skip)
-        } else {
-            (wanted as i64 + self.page.skip, 0)
-        };
+        let (reach, offset) =
+            if single { (wanted as i64, self.page.skip) } else { (wanted as i64 + self.page.skip, 0) };
         let mut items: Vec<T> = Vec::new();
         for range in &self.selection.ranges {
             let by_org = total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
@@ -333,11 +300,7 @@ pub(crate) async fn total(tx: &mut ReadTx, table: &Table, selection: &Selection<
 
 async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, range: &UidRange) -> Result<i64> {
     if selection.filters.is_empty() {
-        if let Some(parent) = selection
-            .parent
-            .as_deref()
-            .filter(|parent| *range == UidRange::below(parent))
-        {
+        if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
             return children(tx, table, parent).await;
         }
         if selection.parent.is_none()
@@ -347,9 +310,7 @@ async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, ran
         }
     }
     let query = Query::count(table, selection, range);
-    let count = tx
-        .query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from))
-        .await?;
+    let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(count.unwrap_or(0))
 }
 
@@ -399,8 +360,5 @@ pub(crate) fn capability<T>(
 #[expect(clippy::unnecessary_wraps, reason = "times are optional messages on the wire")]
 pub(crate) fn timestamp(micros: Micros) -> Option<prost_types::Timestamp> {
     let (seconds, rest) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
-    Some(prost_types::Timestamp {
-        seconds,
-        nanos: rest as i32 * 1000,
-    })
+    Some(prost_types::Timestamp { seconds, nanos: rest as i32 * 1000 })
 }

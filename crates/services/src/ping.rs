@@ -6,18 +6,6 @@ use bowline_pipeline::Handlers;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .open::<PingV1>(|_| {
-            Box::pin(async {
-                Ok(Response {
-                    response: "pong".into(),
-                })
-            })
-        })
-        .open::<PingV2>(|_| {
-            Box::pin(async {
-                Ok(PingResponse {
-                    response: "pong".into(),
-                })
-            })
-        })
+        .open::<PingV1>(|_| Box::pin(async { Ok(Response { response: "pong".into() }) }))
+        .open::<PingV2>(|_| Box::pin(async { Ok(PingResponse { response: "pong".into() }) }))
 }

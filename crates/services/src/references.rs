@@ -12,14 +12,8 @@ use crate::kinds;
 /// NOT_FOUND naming the parent.
 pub(crate) async fn require_group(tx: &mut ReadTx, uid: &Uidp) -> Result<()> {
     let sql = "SELECT uid FROM groups WHERE uid = $1";
-    let found = tx
-        .query_opt(sql, &[Value::from(uid.as_str())], |row| {
-            row.text(0).map_err(Error::from)
-        })
-        .await?;
-    found
-        .map(|_| ())
-        .ok_or_else(|| Error::not_found(kinds::GROUP, uid.as_str()))
+    let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    found.map(|_| ()).ok_or_else(|| Error::not_found(kinds::GROUP, uid.as_str()))
 }
 
 /// Refuses one more resource where a group at or above `parent` has a limit and has reached it.
@@ -29,13 +23,8 @@ pub(crate) async fn require_group(tx: &mut ReadTx, uid: &Uidp) -> Result<()> {
 pub(crate) async fn require_room(tx: &mut ReadTx, parent: &Uidp, limit: &str, collection: &str) -> Result<()> {
     for place in parent.self_and_ancestors() {
         let sql = "SELECT resource_limits FROM groups WHERE uid = $1";
-        let limits = tx
-            .query_opt(sql, &[Value::from(place)], |row| row.text(0).map_err(Error::from))
-            .await?;
-        let Some(most) = limits
-            .as_deref()
-            .filter(|text| *text != "{}")
-            .and_then(|text| stored_limit(text, limit))
+        let limits = tx.query_opt(sql, &[Value::from(place)], |row| row.text(0).map_err(Error::from)).await?;
+        let Some(most) = limits.as_deref().filter(|text| *text != "{}").and_then(|text| stored_limit(text, limit))
         else {
             continue;
         };
@@ -53,8 +42,5 @@ pub(crate) async fn require_room(tx: &mut ReadTx, parent: &Uidp, limit: &str, co
 }
 
 fn stored_limit(text: &str, limit: &str) -> Option<i64> {
-    serde_json::from_str::<serde_json::Value>(text)
-        .ok()?
-        .get(limit)?
-        .as_i64()
+    serde_json::from_str::<serde_json::Value>(text).ok()?.get(limit)?.as_i64()
 }

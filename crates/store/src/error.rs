@@ -73,12 +73,7 @@ impl StoreError {
     /// An error of the program's own making, for example a value in a row that
     /// does not parse ([`ErrorKind::Corrupt`]).
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            sqlite: None,
-            source: None,
-        }
+        Self { kind, message: message.into(), sqlite: None, source: None }
     }
 
     pub(crate) fn bug(message: impl Into<String>) -> Self {
@@ -108,10 +103,7 @@ impl StoreError {
 
     /// A copy without the source, for the other callers of a failed group.
     pub(crate) fn replicate(&self) -> Self {
-        Self {
-            sqlite: self.sqlite,
-            ..Self::new(self.kind, self.message.clone())
-        }
+        Self { sqlite: self.sqlite, ..Self::new(self.kind, self.message.clone()) }
     }
 
     pub(crate) fn sqlite_code(&self) -> Option<rusqlite::ErrorCode> {

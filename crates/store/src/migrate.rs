@@ -66,8 +66,7 @@ impl Db {
                     }
                     Ok(applied)
                 });
-                task.await
-                    .unwrap_or_else(|_| Err(StoreError::bug("the migration panicked")))
+                task.await.unwrap_or_else(|_| Err(StoreError::bug("the migration panicked")))
             }
         }
     }
@@ -76,11 +75,8 @@ impl Db {
 async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreError> {
     let on_sqlite = matches!(tx.inner, Inner::Sqlite(_));
     tx.execute_batch(TABLE).await?;
-    let applied: Vec<i64> = tx
-        .query("SELECT version FROM schema_migrations ORDER BY version", &[], |row| {
-            row.int(0)
-        })
-        .await?;
+    let applied: Vec<i64> =
+        tx.query("SELECT version FROM schema_migrations ORDER BY version", &[], |row| row.int(0)).await?;
     let known = migrations.last().map_or(0, |last| last.version);
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(StoreError::new(
@@ -100,14 +96,10 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
     }
     let missing = &migrations[applied.len()..];
     for migration in missing {
-        let (text, record) = if on_sqlite {
-            (migration.sqlite, RECORD_SQLITE)
-        } else {
-            (migration.postgres, RECORD_POSTGRES)
-        };
+        let (text, record) =
+            if on_sqlite { (migration.sqlite, RECORD_SQLITE) } else { (migration.postgres, RECORD_POSTGRES) };
         tx.execute_batch(text).await?;
-        tx.execute(record, &[migration.version.into(), migration.name.into()])
-            .await?;
+        tx.execute(record, &[migration.version.into(), migration.name.into()]).await?;
         tracing::info!(version = migration.version, name = migration.name, "schema migrated");
     }
     Ok(missing.len() as u32)

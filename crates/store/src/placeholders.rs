@@ -46,11 +46,7 @@ fn past_quoted(bytes: &[u8], start: usize, quote: u8) -> usize {
 }
 
 fn find(bytes: &[u8], from: usize, needle: &[u8]) -> Option<usize> {
-    bytes
-        .get(from..)?
-        .windows(needle.len())
-        .position(|window| window == needle)
-        .map(|at| at + from)
+    bytes.get(from..)?.windows(needle.len()).position(|window| window == needle).map(|at| at + from)
 }
 
 #[cfg(test)]

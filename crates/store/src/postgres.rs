@@ -77,13 +77,7 @@ impl Postgres {
             options.statement_timeout.as_millis()
         );
         config.options(settings.trim());
-        let manager = Manager::from_config(
-            config,
-            NoTls,
-            ManagerConfig {
-                recycling_method: RecyclingMethod::Fast,
-            },
-        );
+        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(options.max_connections.max(1))
             .wait_timeout(Some(options.pool_timeout))
@@ -193,11 +187,7 @@ impl Postgres {
             },
             Err(error) => {
                 let _ = tx.finish("ROLLBACK").await;
-                if conflicted {
-                    Attempt::Conflict
-                } else {
-                    Attempt::Done(Err(error))
-                }
+                if conflicted { Attempt::Conflict } else { Attempt::Done(Err(error)) }
             }
         }
     }
@@ -228,9 +218,7 @@ pub(crate) struct PgTx {
 
 impl PgTx {
     fn client(&self) -> Result<&Object, StoreError> {
-        self.client
-            .as_ref()
-            .ok_or_else(|| StoreError::bug("the transaction has ended"))
+        self.client.as_ref().ok_or_else(|| StoreError::bug("the transaction has ended"))
     }
 
     pub(crate) async fn query(&self, sql: &str, params: &[Value<'_>]) -> Result<Vec<tokio_postgres::Row>, StoreError> {

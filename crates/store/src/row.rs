@@ -129,8 +129,5 @@ fn no_column(i: usize) -> StoreError {
 }
 
 fn mismatch(i: usize, wanted: &str, found: &dyn std::fmt::Display) -> StoreError {
-    StoreError::new(
-        ErrorKind::Corrupt,
-        format!("column {i}: wanted {wanted}, found {found}"),
-    )
+    StoreError::new(ErrorKind::Corrupt, format!("column {i}: wanted {wanted}, found {found}"))
 }

@@ -11,10 +11,5 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0001_identity_and_registry.sql"),
         postgres: include_str!("../migrations/postgres/0001_identity_and_registry.sql"),
     },
-    Migration {
-        version: 2,
-        name: "counters",
-        sqlite: COUNTERS_MIGRATION.0,
-        postgres: COUNTERS_MIGRATION.1,
-    },
+    Migration { version: 2, name: "counters", sqlite: COUNTERS_MIGRATION.0, postgres: COUNTERS_MIGRATION.1 },
 ];

@@ -26,11 +26,7 @@ pub(crate) enum Inner {
 
 impl ReadTx {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self {
-            inner,
-            writable: false,
-            failure: None,
-        }
+        Self { inner, writable: false, failure: None }
     }
 
     /// Whether this is the reading side of a [`WriteTx`]: what it sees may never be committed.
@@ -69,10 +65,7 @@ impl ReadTx {
                 }
             }
             Inner::Postgres(tx) => match tx.query(sql, params).await {
-                Ok(found) => found
-                    .iter()
-                    .map(|row| map(&Row(crate::row::Engines::Postgres(row))))
-                    .collect(),
+                Ok(found) => found.iter().map(|row| map(&Row(crate::row::Engines::Postgres(row)))).collect(),
                 Err(error) => Err(self.fail(error, sql).into()),
             },
         }
@@ -96,9 +89,7 @@ impl ReadTx {
     fn usable(&self) -> Result<(), StoreError> {
         match &self.failure {
             None => Ok(()),
-            Some(earlier) => Err(StoreError::bug(format!(
-                "a statement failed earlier in this transaction: {earlier}"
-            ))),
+            Some(earlier) => Err(StoreError::bug(format!("a statement failed earlier in this transaction: {earlier}"))),
         }
     }
 
@@ -126,13 +117,7 @@ pub struct WriteTx {
 
 impl WriteTx {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self {
-            read: ReadTx {
-                inner,
-                writable: true,
-                failure: None,
-            },
-        }
+        Self { read: ReadTx { inner, writable: true, failure: None } }
     }
 
     /// Runs a statement and returns how many rows it changed.

@@ -46,14 +46,9 @@ async fn insert(db: &Db, id: impl Into<String>, n: i64) -> Result<u64, StoreErro
 }
 
 async fn ids(db: &Db) -> Vec<String> {
-    db.read(|tx| {
-        Box::pin(async move {
-            tx.query("SELECT id FROM things ORDER BY id", &[], |row| row.text(0))
-                .await
-        })
-    })
-    .await
-    .unwrap_or_else(|error: StoreError| panic!("{error}"))
+    db.read(|tx| Box::pin(async move { tx.query("SELECT id FROM things ORDER BY id", &[], |row| row.text(0)).await }))
+        .await
+        .unwrap_or_else(|error: StoreError| panic!("{error}"))
 }
 
 /// One statement in a write of its own.
@@ -188,24 +183,13 @@ async fn constraints_by_kind(_: &Fixture, db: Db) {
     assert_eq!(twice.kind(), ErrorKind::UniqueViolation);
     assert!(std::error::Error::source(&twice).is_some());
     for (sql, wanted) in [
-        (
-            "INSERT INTO things (id, n, parent) VALUES ('b', 1, 'x')",
-            ErrorKind::ForeignKeyViolation,
-        ),
-        (
-            "INSERT INTO things (id, n) VALUES ('b', -1)",
-            ErrorKind::OtherConstraint,
-        ),
-        (
-            "INSERT INTO things (id, n) VALUES ('b', NULL)",
-            ErrorKind::OtherConstraint,
-        ),
+        ("INSERT INTO things (id, n, parent) VALUES ('b', 1, 'x')", ErrorKind::ForeignKeyViolation),
+        ("INSERT INTO things (id, n) VALUES ('b', -1)", ErrorKind::OtherConstraint),
+        ("INSERT INTO things (id, n) VALUES ('b', NULL)", ErrorKind::OtherConstraint),
     ] {
         assert_eq!(kind(&db, sql).await, wanted, "{sql}");
     }
-    execute(&db, "INSERT INTO things (id, n, parent) VALUES ('b', 1, 'a')")
-        .await
-        .unwrap();
+    execute(&db, "INSERT INTO things (id, n, parent) VALUES ('b', 1, 'a')").await.unwrap();
     let delete = "DELETE FROM things WHERE id = 'a'";
     assert_eq!(kind(&db, delete).await, ErrorKind::ForeignKeyViolation);
 }
@@ -233,8 +217,7 @@ async fn parameters_are_numbered(_: &Fixture, db: Db) {
         .read(|tx| {
             Box::pin(async move {
                 let sql = "SELECT CAST($2 AS TEXT) || '-$1-' || CAST($1 AS TEXT) || CAST($2 AS TEXT)";
-                tx.query_opt(sql, &["one".into(), "two".into()], |row| row.text(0))
-                    .await
+                tx.query_opt(sql, &["one".into(), "two".into()], |row| row.text(0)).await
             })
         })
         .await
@@ -246,19 +229,9 @@ async fn null_of_every_kind(_: &Fixture, db: Db) {
     db.write(|tx| {
         Box::pin(async move {
             let sql = "INSERT INTO kinds (t, i, b, y) VALUES ($1, $2, $3, $4)";
-            let nulls = [
-                None::<&str>.into(),
-                None::<i64>.into(),
-                true.into(),
-                None::<&[u8]>.into(),
-            ];
+            let nulls = [None::<&str>.into(), None::<i64>.into(), true.into(), None::<&[u8]>.into()];
             tx.execute(sql, &nulls).await?;
-            let full = [
-                Some("t").into(),
-                Some(7_i64).into(),
-                false.into(),
-                Value::Bytes(b"\0\xff"),
-            ];
+            let full = [Some("t").into(), Some(7_i64).into(), false.into(), Value::Bytes(b"\0\xff")];
             tx.execute(sql, &full).await
         })
     })
@@ -342,9 +315,8 @@ async fn wrong_statements_are_bugs(_: &Fixture, db: Db) {
     }
     insert(&db, "a", 1).await.unwrap();
     insert(&db, "b", 1).await.unwrap();
-    let two: Result<Option<String>, StoreError> = db
-        .read(|tx| Box::pin(tx.query_opt("SELECT id FROM things", &[], |row| row.text(0))))
-        .await;
+    let two: Result<Option<String>, StoreError> =
+        db.read(|tx| Box::pin(tx.query_opt("SELECT id FROM things", &[], |row| row.text(0)))).await;
     assert_eq!(two.unwrap_err().kind(), ErrorKind::Bug);
 }
 
@@ -462,9 +434,8 @@ async fn close_is_final(fixture: &Fixture, db: Db) {
     mine.close().await;
     let write = insert(&mine, "b", 1).await.unwrap_err();
     assert_eq!(write.kind(), ErrorKind::Unavailable);
-    let read: Result<Option<i64>, StoreError> = mine
-        .read(|tx| Box::pin(tx.query_opt("SELECT 1", &[], |row| row.int(0))))
-        .await;
+    let read: Result<Option<i64>, StoreError> =
+        mine.read(|tx| Box::pin(tx.query_opt("SELECT 1", &[], |row| row.int(0)))).await;
     assert_eq!(read.unwrap_err().kind(), ErrorKind::Unavailable);
     assert_eq!(ids(&db).await, ["a"]);
 }

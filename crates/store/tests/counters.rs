@@ -63,9 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 async fn count(db: &Db, scope: Scope<'static>) -> i64 {
-    db.read(move |tx| Box::pin(async move { total(tx, COLLECTION, &scope).await }))
-        .await
-        .unwrap()
+    db.read(move |tx| Box::pin(async move { total(tx, COLLECTION, &scope).await })).await.unwrap()
 }
 
 async fn check(db: &Db, steps: &[Step]) {
@@ -127,10 +125,7 @@ fn property(fixture: &Fixture, runtime: &tokio::runtime::Runtime, cases: u32) {
         db.migrate(MIGRATIONS).await.unwrap();
         db
     });
-    let config = Config {
-        failure_persistence: None,
-        ..Config::with_cases(cases)
-    };
+    let config = Config { failure_persistence: None, ..Config::with_cases(cases) };
     let outcome = TestRunner::new(config).run(&prop::collection::vec(step(), 1..150), |steps| {
         runtime.block_on(async {
             db.write(|tx| {

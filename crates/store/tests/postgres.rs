@@ -24,11 +24,8 @@ async fn a_connection_never_comes_back_half_way() {
     let Some(fixture) = Fixture::postgres().await else {
         return;
     };
-    let options = PostgresOptions {
-        max_connections: 1,
-        pool_timeout: Duration::from_millis(300),
-        ..PostgresOptions::default()
-    };
+    let options =
+        PostgresOptions { max_connections: 1, pool_timeout: Duration::from_millis(300), ..PostgresOptions::default() };
     let db = Db::open_postgres(&fixture.url(), options).await.unwrap();
     let level = || {
         db.read(|tx| {

@@ -39,19 +39,14 @@ async fn both_engines_have_the_same_schema() {
     let (sqlite, postgres) = (described(on_sqlite).await, described(on_postgres).await);
     assert!(sqlite.len() > 100, "hardly anything was read: {sqlite:#?}");
     let only = |engine: &str, here: &BTreeSet<String>, there: &BTreeSet<String>| {
-        here.difference(there)
-            .map(|line| format!("{engine}: {line}"))
-            .collect::<Vec<_>>()
+        here.difference(there).map(|line| format!("{engine}: {line}")).collect::<Vec<_>>()
     };
     let mut differences = only("postgres", &postgres, &sqlite);
     differences.extend(only("sqlite", &sqlite, &postgres));
     differences.sort();
     let mut known = KNOWN.to_vec();
     known.sort_unstable();
-    assert_eq!(
-        differences, known,
-        "left: what the catalogs say; right: the differences that are meant"
-    );
+    assert_eq!(differences, known, "left: what the catalogs say; right: the differences that are meant");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -70,14 +65,8 @@ async fn every_text_on_postgres_compares_bytewise() {
     })
     .await;
     assert!(columns.len() > 100, "hardly anything was read: {columns:#?}");
-    let wrong: Vec<_> = columns
-        .iter()
-        .filter(|(table, _, collation)| table != MIGRATOR && collation != "C")
-        .collect();
-    assert!(
-        wrong.is_empty(),
-        "columns and index columns without COLLATE \"C\": {wrong:#?}"
-    );
+    let wrong: Vec<_> = columns.iter().filter(|(table, _, collation)| table != MIGRATOR && collation != "C").collect();
+    assert!(wrong.is_empty(), "columns and index columns without COLLATE \"C\": {wrong:#?}");
 }
 
 /// Without it SQLite keeps whatever it is given, and the declared types mean nothing.
@@ -88,10 +77,8 @@ async fn every_table_on_sqlite_is_strict_and_every_index_bytewise() {
         UNION ALL
         SELECT 'index ' || i.name FROM sqlite_schema i JOIN pragma_index_xinfo(i.name) c
         WHERE i.type = 'index' AND c.coll <> 'BINARY'";
-    let loose = inspected(Fixture::sqlite(), move |db| {
-        Box::pin(async move { rows(&db, sql, |row| row.text(0)).await })
-    })
-    .await;
+    let loose =
+        inspected(Fixture::sqlite(), move |db| Box::pin(async move { rows(&db, sql, |row| row.text(0)).await })).await;
     assert_eq!(loose, [format!("table {MIGRATOR}")]);
 }
 
@@ -100,21 +87,14 @@ fn every_migration_file_is_a_migration_of_both_engines() {
     let files = |engine: &str| {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(engine);
         let entries = std::fs::read_dir(directory).unwrap();
-        entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect::<BTreeSet<String>>()
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<BTreeSet<String>>()
     };
     let sqlite = files("sqlite");
     assert_eq!(sqlite, files("postgres"));
-    let known: BTreeSet<String> = MIGRATIONS
-        .iter()
-        .map(|migration| format!("{:04}_{}.sql", migration.version, migration.name))
-        .collect();
+    let known: BTreeSet<String> =
+        MIGRATIONS.iter().map(|migration| format!("{:04}_{}.sql", migration.version, migration.name)).collect();
     let forgotten: Vec<_> = sqlite.difference(&known).collect();
-    assert!(
-        forgotten.is_empty(),
-        "no migration of src/schema.rs has this version and name: {forgotten:?}"
-    );
+    assert!(forgotten.is_empty(), "no migration of src/schema.rs has this version and name: {forgotten:?}");
 }
 
 type Job<T> = bowline_store::BoxFuture<'static, T>;
@@ -186,17 +166,10 @@ fn key(row: &Row<'_>) -> Result<String, StoreError> {
 fn index(row: &Row<'_>) -> Result<String, StoreError> {
     let unique = if row.int(3)? == 0 { "" } else { "unique " };
     // PostgreSQL writes the condition anew: with a cast at every literal, and in parentheses.
-    let condition = row
-        .text(4)?
-        .replace("::text", "")
-        .replace(['(', ')'], "")
-        .trim()
-        .to_owned();
+    let condition = row.text(4)?.replace("::text", "").replace(['(', ')'], "").trim().to_owned();
     let partial = if condition.is_empty() { "" } else { " where " };
     let (name, table, columns) = (row.text(0)?, row.text(1)?, row.text(2)?);
-    Ok(format!(
-        "{unique}index {name} on {table} ({columns}){partial}{condition}"
-    ))
+    Ok(format!("{unique}index {name} on {table} ({columns}){partial}{condition}"))
 }
 
 /// A bool is an INTEGER that its own check holds to 0 and 1; the rowid is numbered and never null, and so

@@ -19,16 +19,13 @@ async fn open(dir: &Path) -> Db {
 }
 
 async fn pragma(db: &Db, sql: &'static str) {
-    db.write(move |tx| Box::pin(tx.query(sql, &[], |_| Ok::<_, StoreError>(()))))
-        .await
-        .unwrap();
+    db.write(move |tx| Box::pin(tx.query(sql, &[], |_| Ok::<_, StoreError>(())))).await.unwrap();
 }
 
 /// Inserts `id` with `size` bytes more in the key.
 async fn add(tx: &mut WriteTx, id: &str, size: usize) -> Result<(), StoreError> {
     let id = format!("{id}{}", "x".repeat(size));
-    tx.execute("INSERT INTO things (id, n) VALUES ($1, 1)", &[(&id).into()])
-        .await?;
+    tx.execute("INSERT INTO things (id, n) VALUES ($1, 1)", &[(&id).into()]).await?;
     Ok(())
 }
 
@@ -58,9 +55,7 @@ async fn hold(db: &Db) -> mpsc::Sender<()> {
         })
         .await
     });
-    tokio::task::spawn_blocking(move || start.recv().unwrap())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || start.recv().unwrap()).await.unwrap();
     release
 }
 
@@ -99,11 +94,7 @@ async fn a_full_disk_fails_the_culprit_and_spares_its_neighbours() {
 async fn a_commit_that_fails_fails_its_cause_only() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path()).await;
-    pragma(
-        &db,
-        "CREATE TABLE late (id TEXT REFERENCES things (id) DEFERRABLE INITIALLY DEFERRED)",
-    )
-    .await;
+    pragma(&db, "CREATE TABLE late (id TEXT REFERENCES things (id) DEFERRABLE INITIALLY DEFERRED)").await;
     let release = hold(&db).await;
     let late = db.write(|tx| Box::pin(tx.execute("INSERT INTO late (id) VALUES ('nowhere')", &[])));
     let group = async { tokio::join!(write(&db, "a", 0), late, write(&db, "b", 0)) };
@@ -146,11 +137,7 @@ async fn a_pending_or_nested_transaction_is_a_bug() {
     let nested = db
         .write(move |_| {
             let inner = inner.clone();
-            Box::pin(async move {
-                inner
-                    .read(|tx| Box::pin(tx.query("SELECT 1", &[], |row| row.int(0))))
-                    .await
-            })
+            Box::pin(async move { inner.read(|tx| Box::pin(tx.query("SELECT 1", &[], |row| row.int(0)))).await })
         })
         .await;
     let nested: Result<Vec<i64>, StoreError> = nested;
@@ -158,10 +145,7 @@ async fn a_pending_or_nested_transaction_is_a_bug() {
     // A panicking read takes its connection along and hurts nobody after it.
     let panicking = tokio::spawn({
         let db = db.clone();
-        async move {
-            db.read(|_| -> bowline_store::BoxFuture<'_, Result<(), StoreError>> { panic!("on purpose") })
-                .await
-        }
+        async move { db.read(|_| -> bowline_store::BoxFuture<'_, Result<(), StoreError>> { panic!("on purpose") }).await }
     });
     assert!(panicking.await.is_err());
     write(&db, "a", 0).await.unwrap();

@@ -23,37 +23,23 @@ pub struct Actor {
 
 impl std::fmt::Debug for Actor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Actor")
-            .field("name", &self.name)
-            .field("identity", &self.identity)
-            .finish_non_exhaustive()
+        f.debug_struct("Actor").field("name", &self.name).field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
 impl Actor {
     pub(crate) fn new(name: &str, token: Option<String>, identity: &str, wire: Arc<Wire>) -> Actor {
-        Actor {
-            name: name.into(),
-            token,
-            identity: identity.into(),
-            wire,
-        }
+        Actor { name: name.into(), token, identity: identity.into(), wire }
     }
 
     /// The same with another token.
     pub fn with_token(&self, token: &str) -> Actor {
-        Actor {
-            token: Some(token.into()),
-            ..self.clone()
-        }
+        Actor { token: Some(token.into()), ..self.clone() }
     }
 
     /// The same under another name in messages.
     pub fn named(&self, name: &str) -> Actor {
-        Actor {
-            name: name.into(),
-            ..self.clone()
-        }
+        Actor { name: name.into(), ..self.clone() }
     }
 
     /// Calls a path, with a JSON body if there is one.
@@ -70,11 +56,7 @@ impl Actor {
     pub async fn rest_with(&self, verb: &str, path: &str, mut headers: HeaderMap, body: Vec<u8>) -> RestReply {
         self.authorize(&mut headers);
         let answer = self.wire.rest(verb, path, headers, body).await;
-        RestReply {
-            status: answer.status,
-            headers: answer.headers,
-            body: answer.body.into(),
-        }
+        RestReply { status: answer.status, headers: answer.headers, body: answer.body.into() }
     }
 
     /// Calls a method over gRPC.
@@ -83,9 +65,7 @@ impl Actor {
     /// What the server refuses with.
     pub async fn grpc<M: Method>(&self, request: M::Request) -> Result<M::Response, GrpcError> {
         let (service, method) = M::FULL_NAME.rsplit_once('.').expect("a full name has dots");
-        let reply = self
-            .grpc_raw(&format!("/{service}/{method}"), prost::Message::encode_to_vec(&request))
-            .await?;
+        let reply = self.grpc_raw(&format!("/{service}/{method}"), prost::Message::encode_to_vec(&request)).await?;
         Ok(prost::Message::decode(reply.as_slice()).unwrap_or_else(|error| panic!("{}: {error}", M::FULL_NAME)))
     }
 
@@ -98,9 +78,7 @@ impl Actor {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
         headers.insert("te", HeaderValue::from_static("trailers"));
         self.authorize(&mut headers);
-        let length = u32::try_from(payload.len())
-            .expect("a test's message is small")
-            .to_be_bytes();
+        let length = u32::try_from(payload.len()).expect("a test's message is small").to_be_bytes();
         let frame = [&[0][..], &length, &payload].concat();
         let answer = self.wire.grpc(grpc_path, headers, frame).await;
         assert_eq!(answer.status, 200, "{grpc_path}: gRPC answers over HTTP 200");
@@ -122,11 +100,7 @@ impl Actor {
 fn unframe(path: &str, answer: &Answer) -> Vec<u8> {
     let mut body = answer.body.clone();
     assert!(body.len() >= 5, "{path}: an answer with status 0 carries a message");
-    assert_eq!(
-        body.get_u8(),
-        0,
-        "{path}: the answer is not compressed, since nobody asked for it"
-    );
+    assert_eq!(body.get_u8(), 0, "{path}: the answer is not compressed, since nobody asked for it");
     let length = body.get_u32() as usize;
     assert_eq!(length, body.len(), "{path}: a unary answer is one message");
     body.into()
@@ -188,23 +162,15 @@ impl GrpcError {
     /// From the trailers, or from the headers of an answer without a body; absent for a success.
     fn read(answer: &Answer) -> Option<GrpcError> {
         let member = |name: &str| answer.trailers.get(name).or_else(|| answer.headers.get(name));
-        let code = member("grpc-status")
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.parse().ok());
+        let code = member("grpc-status").and_then(|value| value.to_str().ok()).and_then(|value| value.parse().ok());
         let code: i32 = code.expect("a gRPC answer has a status");
         if code == 0 {
             return None;
         }
-        let message = member("grpc-message")
-            .map(|value| percent_decoded(value.as_bytes()))
-            .unwrap_or_default();
+        let message = member("grpc-message").map(|value| percent_decoded(value.as_bytes())).unwrap_or_default();
         let status = match member("grpc-status-details-bin") {
             Some(value) => status(value.as_bytes()),
-            None => google::rpc::Status {
-                code,
-                message: message.clone(),
-                details: Vec::new(),
-            },
+            None => google::rpc::Status { code, message: message.clone(), details: Vec::new() },
         };
         Some(GrpcError { code, message, status })
     }
@@ -227,9 +193,7 @@ fn percent_decoded(text: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, after)) = rest.split_first() {
-        let hex = after
-            .get(..2)
-            .and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let hex = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
         if let Some(byte) = hex.filter(|_| *first == b'%') {
             bytes.push(byte);
             rest = &after[2..];

@@ -17,10 +17,7 @@ impl Default for TestClock {
 impl TestClock {
     /// Moves the time on.
     pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(
-            i64::try_from(by.as_micros()).expect("a test's duration fits"),
-            Ordering::SeqCst,
-        );
+        self.0.fetch_add(i64::try_from(by.as_micros()).expect("a test's duration fits"), Ordering::SeqCst);
     }
 
     /// The time now, in whole seconds since the Unix epoch.

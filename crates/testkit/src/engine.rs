@@ -24,10 +24,7 @@ pub fn engines() -> Vec<Engine> {
     vec![Engine::Sqlite, Engine::Postgres]
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "where the tests' database server is, only the environment knows"
-)]
+#[expect(clippy::disallowed_methods, reason = "where the tests' database server is, only the environment knows")]
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -54,11 +51,7 @@ impl Database {
             name
         });
         run(&admin, &format!("CREATE DATABASE {name}")).await;
-        Database {
-            admin,
-            name,
-            gone: false,
-        }
+        Database { admin, name, gone: false }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -95,14 +88,10 @@ impl Drop for Database {
 }
 
 async fn run(admin: &str, statement: &str) {
-    let (client, connection) = tokio_postgres::connect(admin, NoTls)
-        .await
-        .unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
+    let (client, connection) =
+        tokio_postgres::connect(admin, NoTls).await.unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
     let connection = tokio::spawn(connection);
-    client
-        .batch_execute(statement)
-        .await
-        .unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    client.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
     drop(client);
     let _ = connection.await;
 }

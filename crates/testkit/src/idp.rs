@@ -40,9 +40,7 @@ struct Facts {
 impl IdentityProvider {
     /// An issuer on a port of its own, with the time of `clock`.
     pub async fn start(clock: TestClock) -> IdentityProvider {
-        let socket = tokio::net::TcpListener::bind("127.0.0.1:0")
-            .await
-            .expect("loopback has a free port");
+        let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let issuer = format!("http://{}", socket.local_addr().expect("a bound socket has an address"));
         let state = Arc::new(Facts::default());
         state.issuer.set(issuer.clone()).expect("set once");
@@ -53,12 +51,7 @@ impl IdentityProvider {
         let task = tokio::spawn(async move {
             axum::serve(socket, router).await.expect("the issuer serves");
         });
-        IdentityProvider {
-            issuer,
-            clock,
-            state,
-            task,
-        }
+        IdentityProvider { issuer, clock, state, task }
     }
 
     /// The issuer's URL.
@@ -105,11 +98,7 @@ impl IdentityProvider {
     /// One that begins in an hour.
     pub fn premature(&self, sub: &str, aud: &str) -> String {
         let now = self.clock.seconds();
-        self.token(
-            sub,
-            aud,
-            json!({ "iat": now + 3600, "nbf": now + 3600, "exp": now + 7200 }),
-        )
+        self.token(sub, aud, json!({ "iat": now + 3600, "nbf": now + 3600, "exp": now + 7200 }))
     }
 
     /// One whose key id the issuer does not publish.
@@ -227,12 +216,6 @@ fn unsigned(header: &Value, claims: &Value) -> String {
 fn signed(unsigned: String, key: usize) -> String {
     let key = &KEYS[key];
     let mut signature = vec![0; key.public_modulus_len()];
-    key.sign(
-        &RSA_PKCS1_SHA256,
-        &SystemRandom::new(),
-        unsigned.as_bytes(),
-        &mut signature,
-    )
-    .expect("an RSA key signs");
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), unsigned.as_bytes(), &mut signature).expect("an RSA key signs");
     format!("{unsigned}.{}", B64.encode(signature))
 }

@@ -58,16 +58,7 @@ impl TestServer {
         let server = server.unwrap_or_else(|error| panic!("the server does not start: {error}"));
         let base = server.parts().settings.base_url.clone();
         let wire = Arc::new(Wire::new(server.address(), &base));
-        TestServer {
-            server,
-            base,
-            clock,
-            idp,
-            wire,
-            named: AtomicUsize::new(0),
-            database,
-            _directory: directory,
-        }
+        TestServer { server, base, clock, idp, wire, named: AtomicUsize::new(0), database, _directory: directory }
     }
 
     /// The public address of the API, which is the audience of its tokens as well.
@@ -110,32 +101,18 @@ impl TestServer {
 
     /// A new group.
     pub async fn group(&self, parent: &str, name: &str) -> String {
-        let group = v2::Group {
-            name: name.into(),
-            ..v2::Group::default()
-        };
-        let request = v2::CreateGroupRequest {
-            parent: parent.into(),
-            group: Some(group),
-        };
+        let group = v2::Group { name: name.into(), ..v2::Group::default() };
+        let request = v2::CreateGroupRequest { parent: parent.into(), group: Some(group) };
         let created = self.operator().await.grpc::<CreateGroup>(request).await;
         created.unwrap_or_else(|error| panic!("group {name}: {error:?}")).uid
     }
 
     /// A new repository.
     pub async fn repo(&self, parent: &str, name: &str) -> String {
-        let repo = registry::Repo {
-            name: name.into(),
-            ..registry::Repo::default()
-        };
-        let request = registry::CreateRepoRequest {
-            parent: parent.into(),
-            repo: Some(repo),
-        };
+        let repo = registry::Repo { name: name.into(), ..registry::Repo::default() };
+        let request = registry::CreateRepoRequest { parent: parent.into(), repo: Some(repo) };
         let created = self.operator().await.grpc::<CreateRepo>(request).await;
-        created
-            .unwrap_or_else(|error| panic!("repository {name}: {error:?}"))
-            .uid
+        created.unwrap_or_else(|error| panic!("repository {name}: {error:?}")).uid
     }
 
     /// A new identity in `parent` that tokens of the issuer with this subject may assume.
@@ -150,40 +127,25 @@ impl TestServer {
             relationship: Some(Relationship::ClaimMatch(claims)),
             ..v2::Identity::default()
         };
-        let request = v2::CreateIdentityRequest {
-            parent: parent.into(),
-            identity: Some(identity),
-        };
+        let request = v2::CreateIdentityRequest { parent: parent.into(), identity: Some(identity) };
         let created = self.operator().await.grpc::<CreateIdentity>(request).await;
-        created
-            .unwrap_or_else(|error| panic!("identity {subject}: {error:?}"))
-            .uid
+        created.unwrap_or_else(|error| panic!("identity {subject}: {error:?}")).uid
     }
 
     /// Binds a role to an identity; returns the binding's UIDP.
     pub async fn bind(&self, identity: &str, role_uid: &str, group: &str) -> String {
-        let binding = v2::RoleBinding {
-            identity_uid: identity.into(),
-            role_uid: role_uid.into(),
-            ..v2::RoleBinding::default()
-        };
-        let request = v2::CreateRoleBindingRequest {
-            parent: group.into(),
-            role_binding: Some(binding),
-        };
+        let binding =
+            v2::RoleBinding { identity_uid: identity.into(), role_uid: role_uid.into(), ..v2::RoleBinding::default() };
+        let request = v2::CreateRoleBindingRequest { parent: group.into(), role_binding: Some(binding) };
         let created = self.operator().await.grpc::<CreateRoleBinding>(request).await;
-        created
-            .unwrap_or_else(|error| panic!("role {role_uid} at {group}: {error:?}"))
-            .uid
+        created.unwrap_or_else(|error| panic!("role {role_uid} at {group}: {error:?}")).uid
     }
 
     /// The UIDP of a built-in role.
     pub fn role(&self, name: &str) -> String {
         let roles = self.server.parts().contract.built_in_roles();
         let role = roles.iter().find(|role| role.name == name);
-        role.unwrap_or_else(|| panic!("there is no built-in role {name}"))
-            .uid
-            .clone()
+        role.unwrap_or_else(|| panic!("there is no built-in role {name}")).uid.clone()
     }
 
     /// Somebody of the group's organization who has that built-in role at the group.
@@ -205,43 +167,24 @@ impl TestServer {
 
     /// A new access token for an identity that tokens with this subject may assume.
     pub async fn sign_in(&self, name: &str, subject: &str, identity: &str) -> Actor {
-        let upstream = self
-            .idp
-            .token(subject, &self.server.parts().settings.auth_url, serde_json::Value::Null);
-        let reply = self
-            .exchange(&upstream, &[("aud", &self.base), ("identity", identity)])
-            .await;
+        let upstream = self.idp.token(subject, &self.server.parts().settings.auth_url, serde_json::Value::Null);
+        let reply = self.exchange(&upstream, &[("aud", &self.base), ("identity", identity)]).await;
         assert_eq!(reply.status, 200, "{name} signs in: {}", reply.text());
         let token = reply.json()["token"].as_str().map(String::from);
-        Actor::new(
-            name,
-            Some(token.expect("an exchange gives a token")),
-            identity,
-            self.wire.clone(),
-        )
+        Actor::new(name, Some(token.expect("an exchange gives a token")), identity, self.wire.clone())
     }
 
     /// Exchanges a token, over REST.
     pub async fn exchange(&self, upstream: &str, params: &[(&str, &str)]) -> RestReply {
-        let form = url::form_urlencoded::Serializer::new(String::new())
-            .extend_pairs(params)
-            .finish();
+        let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(params).finish();
         let mut headers = HeaderMap::new();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/x-www-form-urlencoded"),
-        );
-        self.anonymous()
-            .with_token(upstream)
-            .rest_with("POST", "/sts/exchange", headers, form.into_bytes())
-            .await
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+        self.anonymous().with_token(upstream).rest_with("POST", "/sts/exchange", headers, form.into_bytes()).await
     }
 
     /// Stops the server in good order and removes its database.
     pub async fn stop(self) {
-        let TestServer {
-            server, wire, database, ..
-        } = self;
+        let TestServer { server, wire, database, .. } = self;
         drop(wire);
         server.stop().await;
         if let Some(database) = database {
@@ -268,8 +211,7 @@ fn options(directory: &TempDir, database: Option<&Database>) -> Options {
         let key = directory.path().join("key");
         let mut file = std::fs::OpenOptions::new();
         let file = file.write(true).create_new(true).mode(0o600).open(&key);
-        file.and_then(|mut file| file.write_all(&[7; 32]))
-            .expect("the key file is written");
+        file.and_then(|mut file| file.write_all(&[7; 32])).expect("the key file is written");
         options.key_file = Some(key);
         options.database_url = Some(database.url());
     }

@@ -18,37 +18,18 @@ async fn everybody_calls_over_both_transports() {
         let reply = viewer.rest("GET", &format!("/registry/v2/repos/{repo}"), None).await;
         assert_eq!((reply.status, reply.code()), (200, 0), "{}", reply.text());
         assert_eq!(reply.json()["name"], json!("nginx"));
-        let got = viewer
-            .grpc::<GetGroup>(v2::GetGroupRequest { uid: group.clone() })
-            .await
-            .unwrap();
+        let got = viewer.grpc::<GetGroup>(v2::GetGroupRequest { uid: group.clone() }).await.unwrap();
         assert_eq!(got.name, "team one");
 
         let path = format!("/iam/v2/groups/{org}");
-        for (actor, code) in [
-            (server.anonymous(), 16),
-            (server.stranger().await, 7),
-            (viewer.clone(), 7),
-        ] {
+        for (actor, code) in [(server.anonymous(), 16), (server.stranger().await, 7), (viewer.clone(), 7)] {
             let reply = actor.rest("GET", &path, None).await;
-            let error = actor
-                .grpc::<GetGroup>(v2::GetGroupRequest { uid: org.clone() })
-                .await
-                .unwrap_err();
-            assert_eq!(
-                (reply.code(), error.code, error.status.code),
-                (code, code, code),
-                "{actor:?}"
-            );
+            let error = actor.grpc::<GetGroup>(v2::GetGroupRequest { uid: org.clone() }).await.unwrap_err();
+            assert_eq!((reply.code(), error.code, error.status.code), (code, code, code), "{actor:?}");
             assert_eq!(reply.json()["message"], json!(error.message));
             assert!(!error.status.details.is_empty());
         }
-        let all = server
-            .operator()
-            .await
-            .grpc::<ListGroups>(v2::ListGroupsRequest::default())
-            .await
-            .unwrap();
+        let all = server.operator().await.grpc::<ListGroups>(v2::ListGroupsRequest::default()).await.unwrap();
         assert_eq!(all.groups.len(), 3, "two of the test, one of the stranger");
 
         server.clock().advance(Duration::from_secs(3601));
@@ -75,9 +56,7 @@ async fn odd_tokens_are_refused() {
         idp.token("robot", &base, json!({ "exp": null })),
     ];
     for token in odd {
-        let reply = server
-            .exchange(&token, &[("aud", &base), ("identity", &identity)])
-            .await;
+        let reply = server.exchange(&token, &[("aud", &base), ("identity", &identity)]).await;
         assert!([401, 403].contains(&reply.status), "{} {}", reply.status, reply.text());
     }
     server.sign_in("robot", "robot", &identity).await;

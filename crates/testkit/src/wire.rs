@@ -30,18 +30,11 @@ pub(crate) struct Answer {
 impl Wire {
     /// Calls `address`, whatever host the requests name.
     pub(crate) fn new(address: SocketAddr, base: &str) -> Wire {
-        let authority = base
-            .split_once("://")
-            .map_or(base, |(_, rest)| rest)
-            .split('/')
-            .next()
-            .unwrap_or_default();
+        let authority = base.split_once("://").map_or(base, |(_, rest)| rest).split('/').next().unwrap_or_default();
         Wire {
             authority: authority.into(),
             rest: Client::builder(TokioExecutor::new()).build(Direct(address)),
-            grpc: Client::builder(TokioExecutor::new())
-                .http2_only(true)
-                .build(Direct(address)),
+            grpc: Client::builder(TokioExecutor::new()).http2_only(true).build(Direct(address)),
         }
     }
 
@@ -64,28 +57,13 @@ impl Wire {
         let uri: Uri = format!("http://{}{path}", self.authority)
             .parse()
             .unwrap_or_else(|error| panic!("{path:?} makes no address: {error}"));
-        let mut request = Request::builder()
-            .method(verb)
-            .uri(uri)
-            .body(Full::from(body))
-            .expect("the request is one");
+        let mut request = Request::builder().method(verb).uri(uri).body(Full::from(body)).expect("the request is one");
         *request.headers_mut() = headers;
-        let response = client
-            .request(request)
-            .await
-            .unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
+        let response = client.request(request).await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
         let (head, body) = response.into_parts();
-        let collected = body
-            .collect()
-            .await
-            .unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
+        let collected = body.collect().await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
         let trailers = collected.trailers().cloned().unwrap_or_default();
-        Answer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: collected.to_bytes(),
-            trailers,
-        }
+        Answer { status: head.status.as_u16(), headers: head.headers, body: collected.to_bytes(), trailers }
     }
 }
 

@@ -1,10 +1,6 @@
 //! Microseconds per conversion of a list of 50 objects, here and by way of
 //! prost-reflect: `cargo run --release -p bowline-transcode --example throughput`.
-#![expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "a program for people at a terminal"
-)]
+#![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a program for people at a terminal")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -20,10 +16,7 @@ fn main() {
     let desc = pool.get_message_by_name("test.RepoList").unwrap();
     let tables = Tables::new(&pool);
     let id = tables.message("test.RepoList").unwrap();
-    let options = JsonOptions {
-        proto_names: false,
-        emit_defaults: true,
-    };
+    let options = JsonOptions { proto_names: false, emit_defaults: true };
     let mut wire = Vec::new();
     tables.from_json(id, list().as_bytes(), &mut wire).unwrap();
     let mut json = Vec::new();

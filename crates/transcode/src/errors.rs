@@ -18,19 +18,12 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<TranscodeError>>;
 #[cold]
 #[expect(clippy::unnecessary_box_returns, reason = "the error side of `Outcome`")]
 pub(crate) fn fault(message: impl Into<String>) -> Box<TranscodeError> {
-    Box::new(TranscodeError {
-        field: String::new(),
-        message: message.into(),
-    })
+    Box::new(TranscodeError { field: String::new(), message: message.into() })
 }
 
 /// Puts `part` in front of the path `rest`; an index or key needs no dot.
 pub(crate) fn join(part: &str, rest: &str) -> String {
-    let dot = if rest.is_empty() || rest.starts_with('[') {
-        ""
-    } else {
-        "."
-    };
+    let dot = if rest.is_empty() || rest.starts_with('[') { "" } else { "." };
     format!("{part}{dot}{rest}")
 }
 
@@ -63,11 +56,7 @@ mod tests {
 
     #[test]
     fn paths_read_from_outside_in() {
-        let error = Err::<(), _>(fault("bad"))
-            .within("name")
-            .within_index(2)
-            .within("rules")
-            .unwrap_err();
+        let error = Err::<(), _>(fault("bad")).within("name").within_index(2).within("rules").unwrap_err();
         assert_eq!(error.to_string(), "rules[2].name: bad");
         assert_eq!(fault("bad").to_string(), "bad");
     }

@@ -87,20 +87,15 @@ fn malformed(json: &[u8], at: usize, what: &str) -> TranscodeError {
     let before = json.get(..at).unwrap_or(json);
     let line = before.split(|&byte| byte == b'\n').count();
     let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-    TranscodeError {
-        field: String::new(),
-        message: format!("malformed JSON at line {line} column {column}: {what}"),
-    }
+    TranscodeError { field: String::new(), message: format!("malformed JSON at line {line} column {column}: {what}") }
 }
 
 impl<'t, 'a> Parser<'t, 'a, '_> {
     fn document(&mut self, id: u32, json: &[u8]) {
-        let parsed = self
-            .attempt(|parser| parser.message_value(id, 0))
-            .and_then(|()| match self.reader.peek() {
-                None => Ok(()),
-                Some(_) => self.reader.syntax("text after the value"),
-            });
+        let parsed = self.attempt(|parser| parser.message_value(id, 0)).and_then(|()| match self.reader.peek() {
+            None => Ok(()),
+            Some(_) => self.reader.syntax("text after the value"),
+        });
         if let Err(Fault::Syntax { at, what }) = parsed {
             self.errors.push(malformed(json, at, &what));
         }
@@ -132,11 +127,7 @@ impl<'t, 'a> Parser<'t, 'a, '_> {
             Part::Key(key) => join(key, &rest),
         });
         self.errors.push(TranscodeError { field, message });
-        if self.errors.len() < MAX_ERRORS {
-            Ok(())
-        } else {
-            Err(Fault::Enough)
-        }
+        if self.errors.len() < MAX_ERRORS { Ok(()) } else { Err(Fault::Enough) }
     }
 
     pub(crate) fn check_depth(&self, depth: u32) -> Parse {

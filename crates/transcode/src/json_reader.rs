@@ -31,10 +31,7 @@ impl<'a> Reader<'a> {
 
     #[cold]
     pub(crate) fn syntax<T>(&self, what: impl Into<Cow<'static, str>>) -> Parse<T> {
-        Err(Fault::Syntax {
-            at: self.pos,
-            what: what.into(),
-        })
+        Err(Fault::Syntax { at: self.pos, what: what.into() })
     }
 
     fn byte(&self) -> Option<u8> {
@@ -281,11 +278,7 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
         (count > 0).then_some(from + count)
     };
     let start = usize::from(bytes.first() == Some(&b'-'));
-    let mut end = if bytes.get(start) == Some(&b'0') {
-        start + 1
-    } else {
-        digits(start)?
-    };
+    let mut end = if bytes.get(start) == Some(&b'0') { start + 1 } else { digits(start)? };
     if bytes.get(end) == Some(&b'.') {
         end = digits(end + 1)?;
     }
@@ -319,15 +312,7 @@ mod tests {
     fn escapes() {
         let read = |text| Reader::new(text).string().map(Cow::into_owned);
         assert_eq!(read(r#""\ud83d\ude00\u0041\/""#).unwrap(), "😀A/");
-        for bad in [
-            r#""\ud83d""#,
-            r#""\ude00""#,
-            r#""\ud83d\u0041""#,
-            r#""\u12""#,
-            "\"\u{1}\"",
-            "\"",
-            "\"\\",
-        ] {
+        for bad in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\u12""#, "\"\u{1}\"", "\"", "\"\\"] {
             assert!(matches!(read(bad), Err(Fault::Syntax { .. })), "{bad}");
         }
     }

@@ -32,15 +32,10 @@ impl Tables {
             return Ok(false);
         };
         let mut encoded = Vec::new();
-        self.parameter(leaf, value, &mut encoded)
-            .map_err(|message| TranscodeError {
-                field: fields
-                    .iter()
-                    .map(|field| &*field.json_name)
-                    .collect::<Vec<_>>()
-                    .join("."),
-                message,
-            })?;
+        self.parameter(leaf, value, &mut encoded).map_err(|message| TranscodeError {
+            field: fields.iter().map(|field| &*field.json_name).collect::<Vec<_>>().join("."),
+            message,
+        })?;
         wrap(&fields, encoded, out);
         Ok(true)
     }
@@ -69,11 +64,7 @@ impl Tables {
     /// what [`Tables::embed`] will wrap.
     pub fn message_at(&self, id: MessageId, path: &str) -> Option<MessageId> {
         match self.resolve(id, path)?.last()? {
-            Field {
-                shape: Shape::Singular,
-                kind: Kind::Message(inner),
-                ..
-            } => Some(MessageId(*inner)),
+            Field { shape: Shape::Singular, kind: Kind::Message(inner), .. } => Some(MessageId(*inner)),
             _ => None,
         }
     }
@@ -124,8 +115,7 @@ impl Tables {
             return Err(UNSUPPORTED.to_owned());
         }
         let Kind::Message(id) = field.kind else {
-            self.parameter_scalar(field.kind, text)?
-                .encode_field(out, field.number, field.kind);
+            self.parameter_scalar(field.kind, text)?.encode_field(out, field.number, field.kind);
             return Ok(());
         };
         let mut content = Vec::new();

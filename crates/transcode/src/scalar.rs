@@ -142,9 +142,7 @@ impl<'a> Scalar<'a> {
     pub(crate) fn base64(text: &str) -> Result<Scalar<'a>, String> {
         let url_safe = text.bytes().any(|byte| byte == b'-' || byte == b'_');
         let engine = if url_safe { &URL_SAFE } else { &STANDARD };
-        let bytes = engine
-            .decode(text)
-            .map_err(|_| "the string is not valid base64".to_owned())?;
+        let bytes = engine.decode(text).map_err(|_| "the string is not valid base64".to_owned())?;
         Ok(Scalar::Bytes(bytes))
     }
 }
@@ -264,18 +262,7 @@ mod tests {
         ] {
             assert_eq!(integer(text), Ok(value), "{text}");
         }
-        for text in [
-            "",
-            "-",
-            "01",
-            "1.5",
-            "1e-1",
-            "1e99",
-            "+1",
-            " 1",
-            "0x1",
-            "1e99999999999999999999",
-        ] {
+        for text in ["", "-", "01", "1.5", "1e-1", "1e99", "+1", " 1", "0x1", "1e99999999999999999999"] {
             assert!(integer(text).is_err(), "{text}");
         }
     }
@@ -287,10 +274,7 @@ mod tests {
         assert!(Scalar::number(Kind::Float, "1e39").is_err());
         assert!(Scalar::number(Kind::Double, "inf").is_err());
         assert_eq!(Scalar::number(Kind::Sint32, "-1"), Ok(Scalar::Varint(1)));
-        assert_eq!(
-            Scalar::number(Kind::Sint32, "-2147483648"),
-            Ok(Scalar::Varint(u64::from(u32::MAX)))
-        );
+        assert_eq!(Scalar::number(Kind::Sint32, "-2147483648"), Ok(Scalar::Varint(u64::from(u32::MAX))));
     }
 
     #[test]

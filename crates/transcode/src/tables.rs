@@ -104,28 +104,14 @@ pub(crate) enum Kind {
 impl Tables {
     /// Compiles every message and enum of `pool`.
     pub fn new(pool: &DescriptorPool) -> Tables {
-        let enum_ids = pool
-            .all_enums()
-            .enumerate()
-            .map(|(index, item)| (item.full_name().into(), index as u32))
-            .collect();
-        let by_name: HashMap<Box<str>, u32> = pool
-            .all_messages()
-            .enumerate()
-            .map(|(index, item)| (item.full_name().into(), index as u32))
-            .collect();
+        let enum_ids =
+            pool.all_enums().enumerate().map(|(index, item)| (item.full_name().into(), index as u32)).collect();
+        let by_name: HashMap<Box<str>, u32> =
+            pool.all_messages().enumerate().map(|(index, item)| (item.full_name().into(), index as u32)).collect();
         let enums: Vec<EnumTable> = pool.all_enums().map(|item| EnumTable::new(&item)).collect();
-        let ids = Ids {
-            messages: &by_name,
-            enum_ids: &enum_ids,
-            enums: &enums,
-        };
+        let ids = Ids { messages: &by_name, enum_ids: &enum_ids, enums: &enums };
         let messages = pool.all_messages().map(|item| MessageTable::new(&item, &ids)).collect();
-        let mut tables = Tables {
-            messages,
-            enums,
-            by_name,
-        };
+        let mut tables = Tables { messages, enums, by_name };
         tables.settle_specials();
         tables
     }
@@ -149,9 +135,8 @@ impl Tables {
     /// A message merely named like a well-known type, without its fields, is
     /// treated as an ordinary one.
     fn settle_specials(&mut self) {
-        let doubtful: Vec<usize> = (0..self.messages.len())
-            .filter(|&index| !Tables::special_fits(&self.messages[index]))
-            .collect();
+        let doubtful: Vec<usize> =
+            (0..self.messages.len()).filter(|&index| !Tables::special_fits(&self.messages[index])).collect();
         for index in doubtful {
             self.messages[index].special = Special::None;
         }
@@ -224,13 +209,7 @@ impl MessageTable {
             // Where the two spellings of different fields collide, JSON wins.
             names.entry(field.name.clone()).or_insert(index as u32);
         }
-        MessageTable {
-            special: Special::of(message.full_name()),
-            fields,
-            dense: dense.into(),
-            names,
-            oneofs,
-        }
+        MessageTable { special: Special::of(message.full_name()), fields, dense: dense.into(), names, oneofs }
     }
 
     /// The field with this number and its index.

@@ -31,9 +31,7 @@ pub(crate) fn first_special(bytes: &[u8]) -> usize {
         }
     }
     let done = chunks.len() * 8;
-    tail.iter()
-        .position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')
-        .map_or(bytes.len(), |at| done + at)
+    tail.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\').map_or(bytes.len(), |at| done + at)
 }
 
 /// Appends `s` as a JSON string, quotes included.
@@ -120,11 +118,7 @@ macro_rules! push_float {
             let _ = if value.is_nan() {
                 out.write_all(b"\"NaN\"")
             } else if value.is_infinite() {
-                out.write_all(if value > 0.0 {
-                    b"\"Infinity\""
-                } else {
-                    b"\"-Infinity\""
-                })
+                out.write_all(if value > 0.0 { b"\"Infinity\"" } else { b"\"-Infinity\"" })
             } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
                 write!(out, "{value:e}")
             } else {

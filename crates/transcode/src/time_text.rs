@@ -166,9 +166,8 @@ pub(crate) fn parse_duration(text: &str) -> Result<(i64, i32), String> {
     let mut parts = Parts(text);
     let sign: i32 = if parts.sign('-').is_some() { -1 } else { 1 };
     let seconds = parts.digits().parse::<i64>().ok();
-    let value = seconds
-        .zip(parts.fraction())
-        .filter(|(seconds, _)| seconds.unsigned_abs() <= MAX_DURATION && parts.0 == "s");
+    let value =
+        seconds.zip(parts.fraction()).filter(|(seconds, _)| seconds.unsigned_abs() <= MAX_DURATION && parts.0 == "s");
     match value {
         Some((seconds, nanos)) => Ok((seconds * i64::from(sign), nanos * sign)),
         None => Err("expected a duration in seconds such as \"1.5s\"".to_owned()),
@@ -193,19 +192,16 @@ pub(crate) fn push_mask_path(text: &mut String, path: &str) -> bool {
 /// The paths of a mask. Clients write proto names as often as camelCase, so
 /// underscores pass too.
 pub(crate) fn parse_mask(text: &str) -> impl Iterator<Item = String> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|path| !path.is_empty())
-        .map(|path| {
-            let mut snake = String::with_capacity(path.len() + 4);
-            for character in path.chars() {
-                if character.is_ascii_uppercase() {
-                    snake.push('_');
-                }
-                snake.push(character.to_ascii_lowercase());
+    text.split(',').map(str::trim).filter(|path| !path.is_empty()).map(|path| {
+        let mut snake = String::with_capacity(path.len() + 4);
+        for character in path.chars() {
+            if character.is_ascii_uppercase() {
+                snake.push('_');
             }
-            snake
-        })
+            snake.push(character.to_ascii_lowercase());
+        }
+        snake
+    })
 }
 
 #[cfg(test)]
@@ -262,27 +258,15 @@ mod tests {
 
     #[test]
     fn durations() {
-        for (seconds, nanos, text) in [
-            (0, 0, "\"0s\""),
-            (0, -500_000_000, "\"-0.500s\""),
-            (-3, -1000, "\"-3.000001s\""),
-        ] {
+        for (seconds, nanos, text) in
+            [(0, 0, "\"0s\""), (0, -500_000_000, "\"-0.500s\""), (-3, -1000, "\"-3.000001s\"")]
+        {
             let mut out = Vec::new();
             push_duration(&mut out, seconds, nanos).unwrap();
             assert_eq!(String::from_utf8(out).unwrap(), text);
             assert_eq!(parse_duration(text.trim_matches('"')), Ok((seconds, nanos)));
         }
-        for bad in [
-            "",
-            "s",
-            "1",
-            "1.s",
-            ".5s",
-            "+1s",
-            "1.0000000001s",
-            "315576000001s",
-            "1ss",
-        ] {
+        for bad in ["", "s", "1", "1.s", ".5s", "+1s", "1.0000000001s", "315576000001s", "1ss"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
         assert!(push_duration(&mut Vec::new(), 1, -1).is_err());

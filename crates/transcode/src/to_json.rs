@@ -51,12 +51,7 @@ impl Tables {
             return Err(*fault("the encoded message is larger than 4 GiB"));
         }
         out.reserve(wire.len().saturating_mul(2));
-        let mut emitter = Emitter {
-            tables: self,
-            options: *opts,
-            out,
-            slots: Vec::with_capacity(64),
-        };
+        let mut emitter = Emitter { tables: self, options: *opts, out, slots: Vec::with_capacity(64) };
         let result = emitter.message(id.0, wire, 0);
         if result.is_err() {
             out.truncate(start);
@@ -92,13 +87,8 @@ impl<'t> Emitter<'t, '_> {
                 continue;
             }
             let undo = self.out.len();
-            let key = if self.options.proto_names {
-                &field.proto_key
-            } else {
-                &field.json_key
-            };
-            self.out
-                .extend_from_slice(key.get(usize::from(first)..).unwrap_or_default());
+            let key = if self.options.proto_names { &field.proto_key } else { &field.json_key };
+            self.out.extend_from_slice(key.get(usize::from(first)..).unwrap_or_default());
             let written = if absent {
                 self.out.extend_from_slice(&field.default_json);
                 true
@@ -272,11 +262,7 @@ impl<'t> Emitter<'t, '_> {
             Kind::String => push_json_string(self.out, scan::string(buf, pos)?),
             Kind::Message(id) => return self.message(id, scan::delimited(buf, pos)?, depth + 1),
             Kind::Bool => {
-                let text: &[u8] = if scan::varint(buf, pos)? == 0 {
-                    b"false"
-                } else {
-                    b"true"
-                };
+                let text: &[u8] = if scan::varint(buf, pos)? == 0 { b"false" } else { b"true" };
                 self.out.extend_from_slice(text);
             }
             Kind::Enum(id) => {
@@ -375,19 +361,11 @@ impl Integer {
             _ => return Ok(Integer::unsigned(scan::varint(buf, pos)?)),
         };
         let wide = matches!(kind, Kind::Int64 | Kind::Sint64 | Kind::Sfixed64);
-        Ok(Integer {
-            negative: signed < 0,
-            magnitude: signed.unsigned_abs(),
-            wide,
-        })
+        Ok(Integer { negative: signed < 0, magnitude: signed.unsigned_abs(), wide })
     }
 
     fn unsigned(magnitude: u64) -> Integer {
-        Integer {
-            negative: false,
-            magnitude,
-            wide: true,
-        }
+        Integer { negative: false, magnitude, wide: true }
     }
 
     fn push(&self, out: &mut Vec<u8>) {
@@ -444,11 +422,6 @@ impl<'a> Entry<'a> {
             Kind::Bool => Key::Bool(scan::varint(buf, &mut at)? != 0),
             kind => Integer::read(kind, buf, &mut at)?.key(),
         };
-        Ok(Entry {
-            key,
-            payload,
-            last,
-            count,
-        })
+        Ok(Entry { key, payload, last, count })
     }
 }

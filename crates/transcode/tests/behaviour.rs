@@ -60,18 +60,12 @@ fn syntax_errors_name_their_place() {
 
 #[test]
 fn a_field_and_a_oneof_are_set_once() {
-    assert_eq!(
-        errors("test.Scalars", r#"{"aString":"a","a_string":"b"}"#),
-        ["aString: the field appears twice"]
-    );
+    assert_eq!(errors("test.Scalars", r#"{"aString":"a","a_string":"b"}"#), ["aString: the field appears twice"]);
     assert_eq!(
         errors("test.Choice", r#"{"number":1,"text":"b"}"#),
         ["text: another member of the same oneof is already set"]
     );
-    assert_eq!(
-        errors("test.Maps", r#"{"byInt":{"1":"a","1e0":"b"}}"#),
-        ["byInt: the key [1] appears twice"]
-    );
+    assert_eq!(errors("test.Maps", r#"{"byInt":{"1":"a","1e0":"b"}}"#), ["byInt: the key [1] appears twice"]);
 }
 
 #[test]
@@ -127,22 +121,10 @@ fn parameters_merge() {
         json(&tables, id, &wire),
         r#"{"lists":{"ints":[1,2],"times":["1970-01-01T00:00:00Z"]},"scalars":{"aString":"a&b","aColor":"BLUE","maybeColor":"RED"},"wellKnown":{"wait":"2s","mask":"displayName,fooBar","wBool":false}}"#
     );
-    for path in [
-        "",
-        "nothing",
-        "scalars.nothing",
-        "scalars.aString.x",
-        "lists.messages.aString",
-        "scalars.",
-    ] {
+    for path in ["", "nothing", "scalars.nothing", "scalars.aString.x", "lists.messages.aString", "scalars."] {
         assert_eq!(tables.set_parameter(id, path, "1", &mut wire), Ok(false), "{path}");
     }
-    for (path, value) in [
-        ("scalars.aBool", "yes"),
-        ("maps.labels", "a"),
-        ("scalars", "a"),
-        ("well_known.any", "a"),
-    ] {
+    for (path, value) in [("scalars.aBool", "yes"), ("maps.labels", "a"), ("scalars", "a"), ("well_known.any", "a")] {
         let error = tables.set_parameter(id, path, value, &mut wire).unwrap_err();
         assert!(!error.field.is_empty());
     }
@@ -154,20 +136,11 @@ fn strings_are_embedded_and_read() {
     let id = tables.message("test.Everything").unwrap();
     let mut wire = Vec::new();
     tables.embed(id, "scalars.a_string", b"first", &mut wire).unwrap();
-    assert_eq!(
-        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
-        Some("first")
-    );
+    assert_eq!(tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(), Some("first"));
     tables.embed(id, "scalars", b"\x08\x01", &mut wire).unwrap();
-    assert_eq!(
-        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
-        Some("first")
-    );
+    assert_eq!(tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(), Some("first"));
     tables.embed(id, "scalars.a_string", b"", &mut wire).unwrap();
-    assert_eq!(
-        tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(),
-        Some("")
-    );
+    assert_eq!(tables.read_string(id, &wire, "scalars.a_string").unwrap().as_deref(), Some(""));
     assert_eq!(tables.read_string(id, &wire, "nested.scalars.a_string").unwrap(), None);
     assert!(tables.read_string(id, &wire, "scalars.a_bool").is_err());
     assert!(tables.embed(id, "scalars.a_string", b"\xff", &mut wire).is_none());
@@ -193,11 +166,7 @@ fn depth_is_capped_both_ways() {
     assert!(tables.from_json(id, nest(101).as_bytes(), &mut Vec::new()).is_err());
     let mut deeper = Vec::new();
     tables.embed(id, "nested", &wire, &mut deeper).unwrap();
-    assert!(
-        tables
-            .to_json(id, &deeper, &JsonOptions::default(), &mut Vec::new())
-            .is_err()
-    );
+    assert!(tables.to_json(id, &deeper, &JsonOptions::default(), &mut Vec::new()).is_err());
 
     let id = tables.message("google.protobuf.Value").unwrap();
     for bomb in ["[".repeat(100_000), "{\"a\":".repeat(100_000)] {
@@ -214,10 +183,7 @@ fn bad_wire_is_refused() {
     let id = tables.message("test.Scalars").unwrap();
     for (wire, text) in [
         (&b"\x72\x01\xff"[..], "aString: the string is not valid UTF-8"),
-        (
-            b"\x70\x01",
-            "aString: encoded with a wire type that is not this field's",
-        ),
+        (b"\x70\x01", "aString: encoded with a wire type that is not this field's"),
         (b"\x72\x05a", "the encoded message ends too early"),
         (b"\x00\x01", "the encoded message holds an invalid field key"),
     ] {
@@ -244,8 +210,5 @@ fn odd_numbers_and_special_cases() {
     let late = r#"{"aBool":true,"@type":"x.y/test.Scalars"}"#;
     let mut wire = Vec::new();
     tables.from_json(any, late.as_bytes(), &mut wire).unwrap();
-    assert_eq!(
-        json(&tables, any, &wire),
-        r#"{"@type":"x.y/test.Scalars","aBool":true}"#
-    );
+    assert_eq!(json(&tables, any, &wire), r#"{"@type":"x.y/test.Scalars","aBool":true}"#);
 }

@@ -22,9 +22,7 @@ fn pick(rng: &mut Random) -> (MessageDescriptor, MessageId) {
 
 fn ours(id: MessageId, wire: &[u8], options: JsonOptions) -> Vec<u8> {
     let mut out = b"kept".to_vec();
-    TABLES
-        .to_json(id, wire, &options, &mut out)
-        .unwrap_or_else(|e| panic!("{e}"));
+    TABLES.to_json(id, wire, &options, &mut out).unwrap_or_else(|e| panic!("{e}"));
     assert!(out.starts_with(b"kept"));
     out.split_off(4)
 }
@@ -37,10 +35,7 @@ fn same_as_oracle(desc: &MessageDescriptor, id: MessageId, wire: &[u8]) {
         let Some(theirs) = oracle::to_json(&message, proto_names, !emit_defaults) else {
             return;
         };
-        let options = JsonOptions {
-            proto_names,
-            emit_defaults,
-        };
+        let options = JsonOptions { proto_names, emit_defaults };
         assert_eq!(oracle::value(&ours(id, wire, options)), oracle::value(&theirs));
     }
 }

@@ -46,18 +46,10 @@ fn status() -> String {
     let implemented = bowline_services::implemented(&contract);
     let mut text = String::new();
     for method in contract.methods() {
-        let word = if implemented.contains(&method.index) {
-            "implemented"
-        } else {
-            "unimplemented"
-        };
+        let word = if implemented.contains(&method.index) { "implemented" } else { "unimplemented" };
         let _ = writeln!(text, "{word}\t{}", method.full_name);
     }
     let done = implemented.len();
-    let _ = writeln!(
-        text,
-        "{done} implemented, {} unimplemented",
-        contract.methods().len() - done
-    );
+    let _ = writeln!(text, "{done} implemented, {} unimplemented", contract.methods().len() - done);
     text
 }

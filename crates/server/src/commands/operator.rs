@@ -59,11 +59,7 @@ fn seconds(text: &str) -> Result<i64, StartError> {
     };
     let number: i64 = number.parse().map_err(|_| refuse())?;
     let seconds = number.checked_mul(factor).ok_or_else(refuse)?;
-    if (1..=3600).contains(&seconds) {
-        Ok(seconds)
-    } else {
-        Err(refuse())
-    }
+    if (1..=3600).contains(&seconds) { Ok(seconds) } else { Err(refuse()) }
 }
 
 #[cfg(test)]

@@ -8,11 +8,7 @@ use crate::support::{call, inventory, number, on_each_engine, send, uid_of};
 
 /// The newest row of the audit log: actor, method, kind, resource, request id, and whether it has images.
 async fn newest(server: &TestServer) -> (Vec<String>, bool, bool) {
-    let order = if number(server, "SELECT count(*) FROM audit WHERE seq IS NULL").await > 0 {
-        "id"
-    } else {
-        "seq"
-    };
+    let order = if number(server, "SELECT count(*) FROM audit WHERE seq IS NULL").await > 0 { "id" } else { "seq" };
     let sql = format!(
         "SELECT actor, method, kind, resource, request_id, before_image, after_image FROM audit ORDER BY {order} DESC LIMIT 1"
     );
@@ -31,10 +27,7 @@ async fn newest(server: &TestServer) -> (Vec<String>, bool, bool) {
 /// How many rows of each a call added.
 async fn added(server: &TestServer, what: impl Future<Output = RestReply>) -> (RestReply, i64, i64) {
     let count = async || {
-        (
-            number(server, "SELECT count(*) FROM audit").await,
-            number(server, "SELECT count(*) FROM outbox").await,
-        )
+        (number(server, "SELECT count(*) FROM audit").await, number(server, "SELECT count(*) FROM outbox").await)
     };
     let before = count().await;
     let reply = what.await;
@@ -48,11 +41,7 @@ type Deed = (String, Value, i64, i64);
 async fn judge(server: &TestServer, actor: &Actor, (what, body, audited, told): Deed) -> Value {
     let (reply, audit, outbox) = added(server, call(actor, &what, body)).await;
     assert_eq!(reply.status, 200, "{what}: {}", reply.text());
-    assert_eq!(
-        (audit, outbox),
-        (audited, told),
-        "{what}: rows of the audit log, and of the outbox"
-    );
+    assert_eq!((audit, outbox), (audited, told), "{what}: rows of the audit log, and of the outbox");
     reply.json()
 }
 
@@ -67,55 +56,27 @@ async fn every_mutation_is_audited_once_and_told_once() {
 
         let team = uid_of(&judge(format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" })).await);
         judge(format!("PATCH /iam/v2/groups/{team}"), json!({ "description": "d" })).await;
-        judge(
-            format!("PUT /iam/v1/groups/{team}"),
-            json!({ "name": "team", "description": "e" }),
-        )
-        .await;
+        judge(format!("PUT /iam/v1/groups/{team}"), json!({ "name": "team", "description": "e" })).await;
         let body = json!({ "name": "role", "capabilities": ["CAP_REPO_LIST"] });
         let role = uid_of(&judge(format!("POST /iam/v2/roles/{org}"), body).await);
         judge(format!("PATCH /iam/v2/roles/{role}"), json!({ "description": "d" })).await;
-        judge(
-            format!("PUT /iam/v1/roles/{role}"),
-            json!({ "name": "role", "capabilities": ["repo.list"] }),
-        )
-        .await;
+        judge(format!("PUT /iam/v1/roles/{role}"), json!({ "name": "role", "capabilities": ["repo.list"] })).await;
         let body = json!({ "identityUid": friend, "roleUid": role });
         let binding = uid_of(&judge(format!("POST /iam/v2/roleBindings/{team}"), body).await);
-        judge(
-            format!("PATCH /iam/v2/roleBindings/{binding}"),
-            json!({ "identityUid": other }),
-        )
-        .await;
+        judge(format!("PATCH /iam/v2/roleBindings/{binding}"), json!({ "identityUid": other })).await;
         judge(format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
         let body = json!({ "identity": friend, "role": role });
         let made = judge(format!("POST /iam/v1/rolebindings/{team}"), body).await;
-        judge(
-            format!("DELETE /iam/v1/rolebindings/{}", made["id"].as_str().expect("an id")),
-            Value::Null,
-        )
-        .await;
+        judge(format!("DELETE /iam/v1/rolebindings/{}", made["id"].as_str().expect("an id")), Value::Null).await;
         judge(format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
         let body = json!({ "name": "machine", "claimMatch": { "issuer": "https://a.example", "subject": "s" } });
         let machine = uid_of(&judge(format!("POST /iam/v2/identities/{team}"), body).await);
-        judge(
-            format!("PATCH /iam/v2/identities/{machine}"),
-            json!({ "description": "d" }),
-        )
-        .await;
+        judge(format!("PATCH /iam/v2/identities/{machine}"), json!({ "description": "d" })).await;
         judge(format!("DELETE /iam/v1/identities/{machine}"), Value::Null).await;
         let repo = uid_of(&judge(format!("POST /registry/v2/repos/{team}"), json!({ "name": "web" })).await);
-        judge(
-            format!("PATCH /registry/v2/repos/{repo}"),
-            json!({ "description": "d" }),
-        )
-        .await;
+        judge(format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
         judge(format!("PUT /registry/v1/repos/{repo}"), json!({ "name": "web" })).await;
-        judge(
-            format!("PATCH /registry/v2/repos/{repo}/readme"),
-            json!({ "content": "# hello" }),
-        )
-        .await;
+        judge(format!("PATCH /registry/v2/repos/{repo}/readme"), json!({ "content": "# hello" })).await;
         judge(format!("POST /registry/v1/repos/{team}"), json!({ "name": "v1" })).await;
         judge(format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
     })
@@ -126,43 +87,20 @@ async fn every_mutation_is_audited_once_and_told_once() {
 async fn what_goes_along_is_audited_too() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let (friend, other) = (
-            server.identity(&org, "friend").await,
-            server.identity(&org, "other").await,
-        );
+        let (friend, other) = (server.identity(&org, "friend").await, server.identity(&org, "other").await);
         let team = server.group(&org, "team").await;
         let viewer = server.role("viewer");
         let operator = server.operator().await;
         let entry =
             |identity: &str| json!({ "parent": team, "roleBinding": { "identityUid": identity, "roleUid": viewer } });
         let body = json!({ "parent": team, "requests": [entry(&friend), entry(&other)] });
-        judge(
-            server,
-            &operator,
-            ("POST /iam/v2/roleBindings:batchCreate".into(), body, 2, 1),
-        )
-        .await;
+        judge(server, &operator, ("POST /iam/v2/roleBindings:batchCreate".into(), body, 2, 1)).await;
         // The identity with its binding, the group with the binding that is left, each as one event.
-        judge(
-            server,
-            &operator,
-            (format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 2, 1),
-        )
-        .await;
-        judge(
-            server,
-            &operator,
-            (format!("DELETE /iam/v2/groups/{team}"), Value::Null, 2, 1),
-        )
-        .await;
+        judge(server, &operator, (format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 2, 1)).await;
+        judge(server, &operator, (format!("DELETE /iam/v2/groups/{team}"), Value::Null, 2, 1)).await;
         // A repository of the first version brings its read-me.
         let body = json!({ "name": "web", "readme": "# hello" });
-        judge(
-            server,
-            &operator,
-            (format!("POST /registry/v1/repos/{org}"), body, 2, 1),
-        )
-        .await;
+        judge(server, &operator, (format!("POST /registry/v1/repos/{org}"), body, 2, 1)).await;
     })
     .await;
 }
@@ -178,23 +116,9 @@ async fn an_audit_row_says_who_did_what_to_which_in_which_request() {
         let repo = uid_of(&reply.json());
         let (texts, before, after) = newest(server).await;
         let method = "chainguard.platform.registry.v2.ReposService.CreateRepo";
-        assert_eq!(
-            texts,
-            [
-                &owner.identity,
-                method,
-                "registry.chainguard.dev/Repo",
-                &repo,
-                "my-request.1"
-            ]
-        );
+        assert_eq!(texts, [&owner.identity, method, "registry.chainguard.dev/Repo", &repo, "my-request.1"]);
         assert_eq!((before, after), (false, true));
-        call(
-            &owner,
-            &format!("PATCH /registry/v2/repos/{repo}"),
-            json!({ "description": "d" }),
-        )
-        .await;
+        call(&owner, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
         let (_, before, after) = newest(server).await;
         assert_eq!((before, after), (true, true));
         call(&owner, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
@@ -206,12 +130,7 @@ async fn an_audit_row_says_who_did_what_to_which_in_which_request() {
         let method = "chainguard.platform.oidc.SecurityTokenService.Exchange";
         assert_eq!(
             texts[..4],
-            [
-                machine.uid.clone(),
-                method.into(),
-                "iam.chainguard.dev/Identity".into(),
-                machine.uid.clone()
-            ]
+            [machine.uid.clone(), method.into(), "iam.chainguard.dev/Identity".into(), machine.uid.clone()]
         );
         assert_eq!((before, after), (false, false));
     })
@@ -226,10 +145,7 @@ async fn what_is_refused_or_only_read_leaves_no_row() {
         let (operator, viewer) = (server.operator().await, server.actor("viewer", &org).await);
         let before = inventory(server).await;
         let create = format!("POST /registry/v2/repos/{org}");
-        let (update, delete) = (
-            format!("PATCH /registry/v2/repos/{repo}"),
-            format!("DELETE /iam/v2/groups/{org}"),
-        );
+        let (update, delete) = (format!("PATCH /registry/v2/repos/{repo}"), format!("DELETE /iam/v2/groups/{org}"));
         for (actor, what, body, status) in [
             (&viewer, &create, json!({ "name": "x" }), 403),
             (&operator, &create, json!({ "name": "web" }), 409),

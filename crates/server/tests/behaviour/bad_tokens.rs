@@ -34,11 +34,7 @@ async fn bad_identity_tokens_are_refused_by_name() {
         let now = server.clock().seconds();
         let signature = |token: &str| token.rsplit('.').next().unwrap_or_default().to_owned();
         let swapped = |token: String| {
-            format!(
-                "{}{}",
-                token.trim_end_matches(&signature(&token)),
-                signature(&good(json!({ "jti": 1 })))
-            )
+            format!("{}{}", token.trim_end_matches(&signature(&token)), signature(&good(json!({ "jti": 1 }))))
         };
         let cases: Vec<Bad> = vec![
             ("nothing", String::new(), 401, "send the identity token"),
@@ -53,94 +49,34 @@ async fn bad_identity_tokens_are_refused_by_name() {
             ("a subject that is no text", good(json!({ "sub": 5 })), 401, "malformed"),
             ("an unknown key", idp.other_kid("robot", base), 401, "unknown key"),
             ("another key", idp.other_key("robot", base), 401, "signature"),
-            (
-                "the signature of another token",
-                swapped(good(Value::Null)),
-                401,
-                "signature",
-            ),
+            ("the signature of another token", swapped(good(Value::Null)), 401, "signature"),
             ("alg none", idp.alg_none("robot", base), 401, "algorithm"),
-            (
-                "HS256 with the public key",
-                idp.alg_hmac("robot", base),
-                401,
-                "algorithm",
-            ),
-            (
-                "an unknown algorithm",
-                with_header(server, "alg", json!("RS1")),
-                401,
-                "algorithm",
-            ),
-            (
-                "jku",
-                with_header(server, "jku", json!("https://evil.example/keys")),
-                401,
-                "header",
-            ),
-            (
-                "x5u",
-                with_header(server, "x5u", json!("https://evil.example/keys")),
-                401,
-                "header",
-            ),
-            (
-                "jwk",
-                with_header(server, "jwk", idp.jwks()["keys"][0].clone()),
-                401,
-                "header",
-            ),
+            ("HS256 with the public key", idp.alg_hmac("robot", base), 401, "algorithm"),
+            ("an unknown algorithm", with_header(server, "alg", json!("RS1")), 401, "algorithm"),
+            ("jku", with_header(server, "jku", json!("https://evil.example/keys")), 401, "header"),
+            ("x5u", with_header(server, "x5u", json!("https://evil.example/keys")), 401, "header"),
+            ("jwk", with_header(server, "jwk", idp.jwks()["keys"][0].clone()), 401, "header"),
             ("crit", with_header(server, "crit", json!(["exp"])), 401, "header"),
-            (
-                "another audience",
-                idp.token("robot", "https://elsewhere.example", Value::Null),
-                403,
-                "invalid \"aud\"",
-            ),
+            ("another audience", idp.token("robot", "https://elsewhere.example", Value::Null), 403, "invalid \"aud\""),
             ("no audience", good(json!({ "aud": null })), 403, "invalid \"aud\""),
-            (
-                "another subject",
-                idp.token("somebody", base, Value::Null),
-                403,
-                "invalid \"sub\"",
-            ),
-            (
-                "another issuer",
-                good(json!({ "iss": "https://elsewhere.example" })),
-                403,
-                "does not match",
-            ),
+            ("another subject", idp.token("somebody", base, Value::Null), 403, "invalid \"sub\""),
+            ("another issuer", good(json!({ "iss": "https://elsewhere.example" })), 403, "does not match"),
         ];
         let before = inventory(server).await;
         for (label, token, status, word) in cases {
             let reply = server.exchange(&token, &[("aud", base), ("identity", &identity)]).await;
             assert_eq!(reply.status, status, "{label}: {}", reply.text());
-            assert!(
-                reply.text().replace("\\\"", "\"").contains(word),
-                "{label}: {}",
-                reply.text()
-            );
+            assert!(reply.text().replace("\\\"", "\"").contains(word), "{label}: {}", reply.text());
             if status == 401 {
                 assert_eq!(reply.header("www-authenticate"), Some("Bearer"), "{label}");
             }
         }
-        let reply = call(
-            &server.anonymous(),
-            &format!("GET /sts/exchange?aud={base}&identity={identity}"),
-            Value::Null,
-        )
-        .await;
+        let reply =
+            call(&server.anonymous(), &format!("GET /sts/exchange?aud={base}&identity={identity}"), Value::Null).await;
         assert_eq!(reply.status, 401, "{}", reply.text());
         assert_eq!(inventory(server).await, before);
         // Clocks may differ by a minute.
-        token_of(
-            &server
-                .exchange(
-                    &good(json!({ "exp": now - 59 })),
-                    &[("aud", base), ("identity", &identity)],
-                )
-                .await,
-        );
+        token_of(&server.exchange(&good(json!({ "exp": now - 59 })), &[("aud", base), ("identity", &identity)]).await);
     })
     .await;
 }
@@ -170,12 +106,8 @@ async fn what_is_asked_of_the_exchange_is_judged() {
         let reply = server.exchange(&upstream, &[("identity", uid)]).await;
         assert_eq!(reply.json()["message"], "Audience must be specified");
         // An identity that does not exist answers like one that does not trust the issuer.
-        let missing = server
-            .exchange(&upstream, &[("aud", base), ("identity", &crate::support::absent(&org))])
-            .await;
-        let stranger = server
-            .idp()
-            .token("robot", base, json!({ "iss": "https://elsewhere.example" }));
+        let missing = server.exchange(&upstream, &[("aud", base), ("identity", &crate::support::absent(&org))]).await;
+        let stranger = server.idp().token("robot", base, json!({ "iss": "https://elsewhere.example" }));
         let untrusted = server.exchange(&stranger, &[("aud", base), ("identity", uid)]).await;
         assert_eq!((missing.status, missing.json()), (403, untrusted.json()));
         assert_eq!(inventory(server).await, before);
@@ -200,9 +132,7 @@ enum Manner {
 
 /// A socket that behaves in this manner; its URL, and how many connections it had.
 async fn issuer(manner: Manner) -> (String, Arc<AtomicUsize>) {
-    let socket = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .expect("loopback has a free port");
+    let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let url = format!("http://{}", socket.local_addr().expect("it is bound"));
     let connections = Arc::new(AtomicUsize::new(0));
     let counted = connections.clone();
@@ -235,11 +165,7 @@ async fn answer(mut stream: tokio::net::TcpStream, manner: Manner) {
                 }
             }
         }
-        Manner::Broken => drop(
-            stream
-                .write_all(whole("500 Internal Server Error", "{}").as_bytes())
-                .await,
-        ),
+        Manner::Broken => drop(stream.write_all(whole("500 Internal Server Error", "{}").as_bytes()).await),
         Manner::Babbling => drop(stream.write_all(whole("200 OK", "<html>").as_bytes()).await),
         Manner::Impostor => {
             let body = r#"{"issuer":"https://other.example","jwks_uri":"https://other.example/keys"}"#;
@@ -254,9 +180,7 @@ async fn present(server: &TestServer, operator: &Actor, org: &str, url: &str) ->
     let created = call(operator, &format!("POST /iam/v2/identities/{org}"), body).await;
     let identity = uid_of(&created.json());
     let token = server.idp().token("robot", server.base(), json!({ "iss": url }));
-    server
-        .exchange(&token, &[("aud", server.base()), ("identity", &identity)])
-        .await
+    server.exchange(&token, &[("aud", server.base()), ("identity", &identity)]).await
 }
 
 #[tokio::test]
@@ -286,11 +210,7 @@ async fn issuers_that_are_no_help_are_told_apart_and_bounded() {
             assert_eq!(reply.status, status, "{manner:?}: {}", reply.text());
             assert!(reply.text().contains(word), "{manner:?}: {}", reply.text());
             assert!(started.elapsed() < Duration::from_secs(30), "{manner:?}");
-            assert_eq!(
-                number_of_audits(server).await,
-                before + 1,
-                "{manner:?}: the identity alone is on record"
-            );
+            assert_eq!(number_of_audits(server).await, before + 1, "{manner:?}: the identity alone is on record");
         }
     })
     .await;
@@ -310,29 +230,15 @@ async fn no_request_leaves_for_an_issuer_that_nobody_trusts() {
         let token = server.idp().token("robot", server.base(), json!({ "iss": url }));
         let keys = json!({ "issuer": url, "subject": "robot", "issuerKeys": server.idp().jwks().to_string() });
         let path = format!("POST /iam/v2/identities/{org}");
-        let fixed = uid_of(
-            &call(&operator, &path, json!({ "name": "fixed", "staticKeys": keys }))
-                .await
-                .json(),
-        );
+        let fixed = uid_of(&call(&operator, &path, json!({ "name": "fixed", "staticKeys": keys })).await.json());
         let pattern = json!({ "issuerPattern": "https://issuer\\.example/.*", "subject": "robot" });
-        let pattern = uid_of(
-            &call(&operator, &path, json!({ "name": "pattern", "claimMatch": pattern }))
-                .await
-                .json(),
-        );
+        let pattern = uid_of(&call(&operator, &path, json!({ "name": "pattern", "claimMatch": pattern })).await.json());
         for identity in [robot.uid.as_str(), &pattern, &crate::support::absent(&org)] {
-            let reply = server
-                .exchange(&token, &[("aud", server.base()), ("identity", identity)])
-                .await;
+            let reply = server.exchange(&token, &[("aud", server.base()), ("identity", identity)]).await;
             assert_eq!(reply.status, 403, "{}", reply.text());
         }
         // Static keys trust their own keys alone, so that even their issuer is never asked.
-        token_of(
-            &server
-                .exchange(&token, &[("aud", server.base()), ("identity", &fixed)])
-                .await,
-        );
+        token_of(&server.exchange(&token, &[("aud", server.base()), ("identity", &fixed)]).await);
         let reply = server.exchange(&token, &[("aud", server.base())]).await;
         assert_eq!(
             (reply.status, reply.json()["message"].as_str()),
@@ -341,13 +247,8 @@ async fn no_request_leaves_for_an_issuer_that_nobody_trusts() {
         assert_eq!(connections.load(Ordering::SeqCst), 0);
         // Refused shapes never come to a look-up either.
         let requests = server.idp().requests();
-        for token in [
-            server.idp().alg_none("x", server.base()),
-            with_header(server, "crit", json!(["x"])),
-        ] {
-            server
-                .exchange(&token, &[("aud", server.base()), ("identity", &robot.uid)])
-                .await;
+        for token in [server.idp().alg_none("x", server.base()), with_header(server, "crit", json!(["x"]))] {
+            server.exchange(&token, &[("aud", server.base()), ("identity", &robot.uid)]).await;
         }
         assert_eq!(server.idp().requests(), requests);
     })
@@ -367,11 +268,7 @@ async fn the_api_takes_our_own_good_tokens_only() {
         let mut parts: Vec<&str> = good.split('.').collect();
         parts[2] = "";
         let unsigned = parts.join(".");
-        let flipped = format!(
-            "{}{}",
-            &good[..good.len() - 5],
-            if good.ends_with("AAAAA") { "BBBBB" } else { "AAAAA" }
-        );
+        let flipped = format!("{}{}", &good[..good.len() - 5], if good.ends_with("AAAAA") { "BBBBB" } else { "AAAAA" });
         let cases = [
             (registry, "TOKEN_INVALID", "audience"),
             (upstream, "TOKEN_INVALID", ""),
@@ -383,18 +280,10 @@ async fn the_api_takes_our_own_good_tokens_only() {
             let actor = robot.actor.with_token(&token);
             let reply = call(&actor, "GET /iam/v2/groups", Value::Null).await;
             let refusal = Refusal(reply.json());
-            assert_eq!(
-                (reply.status, refusal.reason().as_str()),
-                (401, reason),
-                "{}",
-                reply.text()
-            );
+            assert_eq!((reply.status, refusal.reason().as_str()), (401, reason), "{}", reply.text());
             assert!(refusal.message().contains(word), "{}", refusal.message());
             assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
-            let error = actor
-                .grpc::<ListGroups>(ListGroupsRequest::default())
-                .await
-                .expect_err("no good token");
+            let error = actor.grpc::<ListGroups>(ListGroupsRequest::default()).await.expect_err("no good token");
             assert_eq!(error.code, 16);
         }
         for path in ["/iam/v2/groups", "/iam/v1/groups", "/auth/v1/ok"] {
@@ -408,12 +297,7 @@ async fn the_api_takes_our_own_good_tokens_only() {
         assert_eq!(call(&robot.actor, "GET /iam/v2/groups", Value::Null).await.status, 200);
         server.clock().advance(Duration::from_secs(1));
         let reply = call(&robot.actor, "GET /iam/v2/groups", Value::Null).await;
-        assert_eq!(
-            (reply.status, Refusal(reply.json()).reason().as_str()),
-            (401, "TOKEN_EXPIRED"),
-            "{}",
-            reply.text()
-        );
+        assert_eq!((reply.status, Refusal(reply.json()).reason().as_str()), (401, "TOKEN_EXPIRED"), "{}", reply.text());
         // Nor is it good for another one.
         let reply = server.exchange(&good, &[("aud", server.base())]).await;
         assert_eq!(reply.status, 401, "{}", reply.text());

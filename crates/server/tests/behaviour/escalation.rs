@@ -26,55 +26,24 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there() {
         let before = inventory(server).await;
         for wide in [server.role("viewer"), server.role("owner"), large.clone()] {
             let body = json!({ "identityUid": friend, "roleUid": wide });
-            for what in [
-                format!("POST /iam/v2/roleBindings/{team}"),
-                format!("POST /iam/v2beta1/roleBindings/{team}"),
-            ] {
+            for what in [format!("POST /iam/v2/roleBindings/{team}"), format!("POST /iam/v2beta1/roleBindings/{team}")]
+            {
                 let refusal = refused(&binder, &what, body.clone(), 403, "PERMISSION_DENIED").await;
                 let missing = refusal.detail("ErrorInfo")["metadata"]["capability"].to_string();
-                assert!(
-                    !missing.contains("role_bindings.create") && missing.len() > 3,
-                    "{missing}"
-                );
+                assert!(!missing.contains("role_bindings.create") && missing.len() > 3, "{missing}");
             }
             let v1 = json!({ "identity": friend, "role": wide });
-            assert_eq!(
-                call(&binder, &format!("POST /iam/v1/rolebindings/{team}"), v1.clone())
-                    .await
-                    .status,
-                403
-            );
+            assert_eq!(call(&binder, &format!("POST /iam/v1/rolebindings/{team}"), v1.clone()).await.status, 403);
             let batch = call(&binder, &format!("POST /iam/v1/rolebindings/batch/{team}"), json!([v1])).await;
             assert_eq!(batch.status, 403, "{}", batch.text());
             let batch = json!({ "parent": team, "requests": [
                 { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": small } },
                 { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": wide } },
             ] });
-            refused(
-                &binder,
-                "POST /iam/v2/roleBindings:batchCreate",
-                batch,
-                403,
-                "PERMISSION_DENIED",
-            )
-            .await;
-            let binding = RoleBinding {
-                identity_uid: friend.clone(),
-                role_uid: wide,
-                ..RoleBinding::default()
-            };
-            let request = CreateRoleBindingRequest {
-                parent: team.clone(),
-                role_binding: Some(binding),
-            };
-            assert_eq!(
-                binder
-                    .grpc::<CreateRoleBinding>(request)
-                    .await
-                    .expect_err("too much")
-                    .code,
-                7
-            );
+            refused(&binder, "POST /iam/v2/roleBindings:batchCreate", batch, 403, "PERMISSION_DENIED").await;
+            let binding = RoleBinding { identity_uid: friend.clone(), role_uid: wide, ..RoleBinding::default() };
+            let request = CreateRoleBindingRequest { parent: team.clone(), role_binding: Some(binding) };
+            assert_eq!(binder.grpc::<CreateRoleBinding>(request).await.expect_err("too much").code, 7);
         }
         // Neither beside nor above the place where it is held.
         let body = json!({ "identityUid": friend, "roleUid": small });
@@ -88,12 +57,7 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there() {
         let change = format!("PATCH /iam/v2/roleBindings/{binding}");
         refused(&binder, &change, json!({ "roleUid": large }), 403, "PERMISSION_DENIED").await;
         let v1 = json!({ "id": binding, "identity": friend, "role": large });
-        assert_eq!(
-            call(&binder, &format!("PUT /iam/v1/rolebindings/{binding}"), v1)
-                .await
-                .status,
-            403
-        );
+        assert_eq!(call(&binder, &format!("PUT /iam/v1/rolebindings/{binding}"), v1).await.status, 403);
         let kept = done(&binder, &format!("GET /iam/v2/roleBindings/{binding}"), Value::Null).await;
         assert_eq!(kept["roleUid"], small.as_str());
     })
@@ -112,25 +76,14 @@ async fn a_bound_role_grows_only_by_what_the_caller_holds_where_it_is_bound() {
         let friend = server.identity(&org, "friend").await;
         server.bind(&friend, &bound, &team).await;
         let wider = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_REPO_DELETE"] });
-        let (of_bound, of_free) = (
-            format!("PATCH /iam/v2/roles/{bound}"),
-            format!("PATCH /iam/v2/roles/{free}"),
-        );
+        let (of_bound, of_free) = (format!("PATCH /iam/v2/roles/{bound}"), format!("PATCH /iam/v2/roles/{free}"));
 
         let before = inventory(server).await;
         let refusal = refused(&keeper.actor, &of_bound, wider.clone(), 403, "PERMISSION_DENIED").await;
         let metadata = &refusal.detail("ErrorInfo")["metadata"];
-        assert_eq!(
-            (&metadata["capability"], &metadata["scope"]),
-            (&json!("repo.delete"), &json!(team))
-        );
+        assert_eq!((&metadata["capability"], &metadata["scope"]), (&json!("repo.delete"), &json!(team)));
         let v1 = json!({ "name": "bound", "capabilities": ["repo.list", "repo.delete"] });
-        assert_eq!(
-            call(&keeper.actor, &format!("PUT /iam/v1/roles/{bound}"), v1)
-                .await
-                .status,
-            403
-        );
+        assert_eq!(call(&keeper.actor, &format!("PUT /iam/v1/roles/{bound}"), v1).await.status, 403);
         assert_eq!(inventory(server).await, before);
 
         // Names, and what is taken away, are nobody's loss; an unbound role grants nothing.
@@ -164,21 +117,12 @@ async fn a_bound_identity_is_pointed_elsewhere_only_by_who_holds_what_it_holds()
         let keys = json!({ "staticKeys": { "issuer": "x", "subject": "y", "issuerKeys": "{}" } });
         let what = format!("PATCH /iam/v2/identities/{bound}");
         let before = inventory(server).await;
-        for body in [
-            claims("keeper"),
-            keys,
-            json!({ "awsIdentity": { "awsAccount": "123456789012", "arn": "a" } }),
-        ] {
+        for body in [claims("keeper"), keys, json!({ "awsIdentity": { "awsAccount": "123456789012", "arn": "a" } })] {
             let refusal = refused(&keeper, &what, body, 403, "PERMISSION_DENIED").await;
             assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], team.as_str());
         }
         let v1 = json!({ "name": "bound", "claimMatch": { "issuer": server.idp().issuer(), "subject": "keeper" } });
-        assert_eq!(
-            call(&keeper, &format!("PUT /iam/v1/identities/{bound}"), v1)
-                .await
-                .status,
-            403
-        );
+        assert_eq!(call(&keeper, &format!("PUT /iam/v1/identities/{bound}"), v1).await.status, 403);
         assert_eq!(inventory(server).await, before);
 
         done(&keeper, &what, json!({ "description": "harmless" })).await;
@@ -239,14 +183,8 @@ async fn a_binding_names_a_role_from_here_or_above_and_an_identity_of_the_organi
         let capabilities = ["CAP_IAM_ROLE_BINDINGS_CREATE", "CAP_REPO_LIST"];
         let blind = holder(server, &org, "blind", &team, &capabilities).await.actor;
         let body = json!({ "identityUid": nested, "roleUid": of_team });
-        let refusal = refused(
-            &blind,
-            &format!("POST /iam/v2/roleBindings/{team}"),
-            body,
-            400,
-            "INVALID_ARGUMENT",
-        )
-        .await;
+        let refusal =
+            refused(&blind, &format!("POST /iam/v2/roleBindings/{team}"), body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["roleUid"]);
     })
     .await;

@@ -18,22 +18,13 @@ use crate::support::{
 async fn assumable(server: &TestServer, org: &str, relationship: Value) -> String {
     let mut body = relationship;
     body["name"] = json!("assumable");
-    uid_of(
-        &done(
-            &server.operator().await,
-            &format!("POST /iam/v2/identities/{org}"),
-            body,
-        )
-        .await,
-    )
+    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
 }
 
 /// Presents a token of the fake issuer with these claims for the identity.
 async fn present(server: &TestServer, identity: &str, subject: &str, audience: &str, claims: Value) -> RestReply {
     let token = server.idp().token(subject, audience, claims);
-    server
-        .exchange(&token, &[("aud", server.base()), ("identity", identity)])
-        .await
+    server.exchange(&token, &[("aud", server.base()), ("identity", identity)]).await
 }
 
 #[tokio::test]
@@ -50,53 +41,28 @@ async fn a_token_lives_an_hour_and_says_whose_it_is() {
         assert_eq!(body["refreshToken"], "");
         let claims = claims_of(&token_of(&reply));
         let now = server.clock().seconds();
-        assert_eq!(
-            (claims["iat"].as_i64(), claims["exp"].as_i64()),
-            (Some(now), Some(now + 3600))
-        );
-        assert_eq!(
-            (&claims["iss"], &claims["sub"]),
-            (&json!(server.base()), &json!(robot.uid))
-        );
+        assert_eq!((claims["iat"].as_i64(), claims["exp"].as_i64()), (Some(now), Some(now + 3600)));
+        assert_eq!((&claims["iss"], &claims["sub"]), (&json!(server.base()), &json!(robot.uid)));
         let audience = claims["aud"].as_str().or(claims["aud"][0].as_str());
         assert_eq!(audience, Some(server.base()));
-        assert_eq!(
-            (&claims["act"]["iss"], &claims["act"]["sub"]),
-            (&json!(server.idp().issuer()), &json!("robot"))
-        );
+        assert_eq!((&claims["act"]["iss"], &claims["act"]["sub"]), (&json!(server.idp().issuer()), &json!("robot")));
         // Groups with a binding of their own, each with its capabilities as bits: repo.list is 58, groups.list 3.
         let caps = claims["cap"].as_object().expect("the claim");
         assert_eq!(caps.len(), 2);
         let words = capset::decode_bits(caps[&team].as_str().expect("bits")).expect("they decode");
         assert_eq!(words, [(1 << 58) | (1 << 3)]);
-        let who = robot
-            .actor
-            .grpc::<Validate>(())
-            .await
-            .expect("a caller may ask who they are");
-        assert_eq!(
-            (who.subject.as_str(), who.issuer.as_str()),
-            (robot.uid.as_str(), server.base())
-        );
+        let who = robot.actor.grpc::<Validate>(()).await.expect("a caller may ask who they are");
+        assert_eq!((who.subject.as_str(), who.issuer.as_str()), (robot.uid.as_str(), server.base()));
         assert_eq!(who.audience, [server.base()]);
         let held: Vec<(String, String)> = who
             .capabilities
             .iter()
             .map(|held| {
                 let group = held.group.clone().unwrap_or_default();
-                (
-                    group.name,
-                    held.role.clone().map_or(held.capabilities.join(","), |role| role.name),
-                )
+                (group.name, held.role.clone().map_or(held.capabilities.join(","), |role| role.name))
             })
             .collect();
-        assert_eq!(
-            held,
-            [
-                ("acme".to_owned(), "viewer".to_owned()),
-                ("team".into(), "groups.list,repo.list".into())
-            ]
-        );
+        assert_eq!(held, [("acme".to_owned(), "viewer".to_owned()), ("team".into(), "groups.list,repo.list".into())]);
         let error = server.anonymous().grpc::<Validate>(()).await.expect_err("nobody");
         assert_eq!(error.code, 16);
     })
@@ -108,9 +74,7 @@ async fn the_exchange_is_reached_in_every_published_way() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let robot = machine(server, &org, "robot").await;
-        let upstream = robot
-            .actor
-            .with_token(&server.idp().token("robot", server.base(), Value::Null));
+        let upstream = robot.actor.with_token(&server.idp().token("robot", server.base(), Value::Null));
         let query = format!("aud={}&identity={}", server.base(), robot.uid);
         let form = [("content-type", "application/x-www-form-urlencoded")];
         let replies = [
@@ -122,10 +86,7 @@ async fn the_exchange_is_reached_in_every_published_way() {
             assert_eq!(claims_of(&token_of(&reply))["sub"], robot.uid.as_str());
         }
         let request = ExchangeRequest {
-            aud: vec![
-                server.base().into(),
-                server.server().parts().settings.registry_audience.clone(),
-            ],
+            aud: vec![server.base().into(), server.server().parts().settings.registry_audience.clone()],
             identity: robot.uid.clone(),
             ..ExchangeRequest::default()
         };
@@ -142,12 +103,7 @@ async fn presented_tokens_are_for_us_or_for_whom_the_identity_names() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let issuer = server.idp().issuer();
-        let plain = assumable(
-            server,
-            &org,
-            json!({ "claimMatch": { "issuer": issuer, "subject": "s" } }),
-        )
-        .await;
+        let plain = assumable(server, &org, json!({ "claimMatch": { "issuer": issuer, "subject": "s" } })).await;
         let exact = json!({ "claimMatch": { "issuer": issuer, "subject": "s", "audience": "mine" } });
         let exact = assumable(server, &org, exact).await;
         let pattern = json!({ "claimMatch": { "issuer": issuer, "subject": "s", "audiencePattern": "mine-[0-9]+" } });
@@ -215,52 +171,21 @@ async fn every_configured_claim_must_fit_whole() {
             assert_eq!(reply.status, 403, "{claim} {value}: {}", reply.text());
             assert_eq!(reply.json()["message"], format!("invalid \"{claim}\""), "{value}");
         }
-        for wrong in [
-            "repo:acme/web:ref:main2",
-            "x repo:acme/web:ref:main",
-            "REPO:acme/web:ref:main",
-        ] {
-            assert_eq!(
-                present(server, &identity, wrong, server.base(), good.clone())
-                    .await
-                    .status,
-                403,
-                "{wrong}"
-            );
+        for wrong in ["repo:acme/web:ref:main2", "x repo:acme/web:ref:main", "REPO:acme/web:ref:main"] {
+            assert_eq!(present(server, &identity, wrong, server.base(), good.clone()).await.status, 403, "{wrong}");
         }
         // Patterns that could name a host that nobody meant, or cannot be compiled, are refused when they are written.
         let operator = server.operator().await;
         let path = format!("POST /iam/v2/identities/{org}");
         for (claims, field) in [
-            (
-                json!({ "issuerPattern": "https://.*", "subject": "s" }),
-                "claimMatch.issuerPattern",
-            ),
-            (
-                json!({ "issuerPattern": "https://issuer.example/x", "subject": "s" }),
-                "claimMatch.issuerPattern",
-            ),
-            (
-                json!({ "issuer": issuer, "subjectPattern": "(" }),
-                "claimMatch.subjectPattern",
-            ),
-            (
-                json!({ "issuer": issuer, "subjectPattern": "a".repeat(1025) }),
-                "claimMatch.subjectPattern",
-            ),
-            (
-                json!({ "issuer": issuer, "subjectPattern": "(a{1000}){1000}" }),
-                "claimMatch.subjectPattern",
-            ),
-            (
-                json!({ "issuer": "http://example.com", "subject": "s" }),
-                "claimMatch.issuer",
-            ),
+            (json!({ "issuerPattern": "https://.*", "subject": "s" }), "claimMatch.issuerPattern"),
+            (json!({ "issuerPattern": "https://issuer.example/x", "subject": "s" }), "claimMatch.issuerPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "(" }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "a".repeat(1025) }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": issuer, "subjectPattern": "(a{1000}){1000}" }), "claimMatch.subjectPattern"),
+            (json!({ "issuer": "http://example.com", "subject": "s" }), "claimMatch.issuer"),
             (json!({ "issuer": issuer }), "claimMatch.subject"),
-            (
-                json!({ "issuer": issuer, "subject": "s", "claims": { "iss": "x" } }),
-                "claimMatch.claims.iss",
-            ),
+            (json!({ "issuer": issuer, "subject": "s", "claims": { "iss": "x" } }), "claimMatch.claims.iss"),
         ] {
             let reply = call(&operator, &path, json!({ "name": "pattern", "claimMatch": claims })).await;
             assert_eq!(reply.status, 400, "{claims}: {}", reply.text());
@@ -341,19 +266,9 @@ async fn an_untargeted_exchange_finds_exactly_one() {
         assumable(server, &org, pattern).await;
         let none = refusal("r1").await;
         assert_eq!((none.0, none.1.as_str()), (403, nobody), "patterns are never picked");
-        let one = assumable(
-            server,
-            &org,
-            json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } }),
-        )
-        .await;
+        let one = assumable(server, &org, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
         assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], one.as_str());
-        assumable(
-            server,
-            &elsewhere,
-            json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } }),
-        )
-        .await;
+        assumable(server, &elsewhere, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
         assert_eq!(refusal("r1").await, none, "two are told like none");
         assert_eq!(refusal("r2").await, none);
         // A person with that issuer and subject comes before every claim match.
@@ -392,41 +307,21 @@ async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out() {
             done(&operator, &format!("GET /iam/v2/identities/{}", robot.uid), Value::Null).await
         };
         let first = operator_sees().await;
-        assert_eq!(
-            first["lastSeenTime"], first["createTime"],
-            "until a token is issued: when it was created"
-        );
+        assert_eq!(first["lastSeenTime"], first["createTime"], "until a token is issued: when it was created");
         server.clock().advance(Duration::from_secs(300));
         robot.again(server).await;
         server.server().parts().exchange.flush_last_seen().await;
-        let seen = operator_sees().await["lastSeenTime"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let seen = operator_sees().await["lastSeenTime"].as_str().unwrap_or_default().to_owned();
         let created = first["lastSeenTime"].as_str().unwrap_or_default();
         assert!(seen.as_str() > created, "{seen} after {created}");
         assert!(seen.ends_with(":00Z"), "{seen}");
-        assert_eq!(
-            operator_sees().await["updateTime"],
-            first["updateTime"],
-            "being seen is no change"
-        );
+        assert_eq!(operator_sees().await["updateTime"], first["updateTime"], "being seen is no change");
         let audited = number(server, "SELECT count(*) FROM audit").await;
-        execute(
-            server,
-            "UPDATE identities SET deactivated = TRUE WHERE uid = $1",
-            &[&robot.uid],
-        )
-        .await;
+        execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&robot.uid]).await;
         let reply = exchange(server, &robot.uid, "robot", &[]).await;
         assert_eq!(reply.status, 403, "{}", reply.text());
         assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited);
-        let service = assumable(
-            server,
-            &org,
-            json!({ "servicePrincipal": "SERVICE_PRINCIPAL_COSIGNED" }),
-        )
-        .await;
+        let service = assumable(server, &org, json!({ "servicePrincipal": "SERVICE_PRINCIPAL_COSIGNED" })).await;
         assert_eq!(exchange(server, &service, "robot", &[]).await.status, 403);
     })
     .await;

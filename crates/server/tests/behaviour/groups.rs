@@ -19,10 +19,7 @@ async fn a_group_is_deleted_only_when_nothing_lives_in_it() {
                 "groups" => format!("/iam/v2/groups/{}", server.group(&group, "child").await),
                 "repos" => format!("/registry/v2/repos/{}", server.repo(&group, "child").await),
                 "identities" => format!("/iam/v2/identities/{}", server.identity(&group, "child").await),
-                _ => format!(
-                    "/iam/v2/roles/{}",
-                    role(server, &group, "child", &["CAP_REPO_LIST"]).await
-                ),
+                _ => format!("/iam/v2/roles/{}", role(server, &group, "child", &["CAP_REPO_LIST"]).await),
             };
             let delete = format!("DELETE /iam/v2/groups/{group}");
             let before = inventory(server).await;
@@ -35,10 +32,7 @@ async fn a_group_is_deleted_only_when_nothing_lives_in_it() {
                 (&json!("RESOURCE_NOT_EMPTY"), &json!(sentence))
             );
             let v1 = call(&operator, &format!("DELETE /iam/v1/groups/{group}"), Value::Null).await;
-            assert_eq!(
-                (v1.status, &v1.json()["code"], &v1.json()["details"]),
-                (400, &json!(9), &json!([]))
-            );
+            assert_eq!((v1.status, &v1.json()["code"], &v1.json()["details"]), (400, &json!(9), &json!([])));
             assert_eq!(inventory(server).await, before);
             done(&operator, &format!("DELETE {child}"), Value::Null).await;
             done(&operator, &delete, Value::Null).await;
@@ -65,42 +59,20 @@ async fn limits_of_the_operator_hold_everywhere_below() {
         assert_eq!(set["resourceLimits"], json!({ "repositories": 2 }));
         // What others write of it is left alone, in both versions.
         done(&owner, &put, limit(100)).await;
-        done(
-            &owner,
-            &format!("PATCH /iam/v2/groups/{org}"),
-            json!({ "description": "d", "resourceLimits": {} }),
-        )
-        .await;
+        done(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d", "resourceLimits": {} })).await;
         let seen = done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
         assert_eq!(seen["resourceLimits"], json!({ "repositories": 2 }));
 
-        let (first, create) = (
-            server.repo(&org, "one").await,
-            format!("POST /registry/v2/repos/{team}"),
-        );
+        let (first, create) = (server.repo(&org, "one").await, format!("POST /registry/v2/repos/{team}"));
         server.repo(&team, "two").await;
         let before = inventory(server).await;
         let refusal = refused(&owner, &create, json!({ "name": "three" }), 429, "QUOTA_EXCEEDED").await;
         assert_eq!(refusal.detail("QuotaFailure")["violations"][0]["subject"], org.as_str());
         assert!(refusal.message().contains('2'), "{}", refusal.message());
-        assert_eq!(
-            call(
-                &owner,
-                &format!("POST /registry/v1/repos/{team}"),
-                json!({ "name": "x" })
-            )
-            .await
-            .status,
-            429
-        );
+        assert_eq!(call(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "x" })).await.status, 429);
         assert_eq!(inventory(server).await, before);
         // Overwriting adds nothing; deleting makes room.
-        done(
-            &owner,
-            &format!("POST /registry/v1/repos/{team}"),
-            json!({ "name": "two", "description": "d" }),
-        )
-        .await;
+        done(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "two", "description": "d" })).await;
         done(&owner, &format!("DELETE /registry/v2/repos/{first}"), Value::Null).await;
         done(&owner, &create, json!({ "name": "three" })).await;
         // 0 is a limit, and none is none.
@@ -124,18 +96,9 @@ async fn a_limit_holds_against_many_at_once() {
         for n in 0..12 {
             let (operator, org) = (operator.clone(), org.clone());
             tasks.spawn(async move {
-                let repo = Repo {
-                    name: format!("r{n}"),
-                    ..Repo::default()
-                };
-                let request = CreateRepoRequest {
-                    parent: org,
-                    repo: Some(repo),
-                };
-                operator
-                    .grpc::<CreateRepo>(request)
-                    .await
-                    .map_or_else(|error| error.code, |_| 0)
+                let repo = Repo { name: format!("r{n}"), ..Repo::default() };
+                let request = CreateRepoRequest { parent: org, repo: Some(repo) };
+                operator.grpc::<CreateRepo>(request).await.map_or_else(|error| error.code, |_| 0)
             });
         }
         let codes = tasks.join_all().await;
@@ -151,10 +114,7 @@ async fn a_limit_holds_against_many_at_once() {
 async fn verified_names_are_unique_stable_and_usable_as_parents() {
     on_each_engine(async |server| {
         let operator = server.operator().await;
-        let (org, twin) = (
-            server.organization("acme.com").await,
-            server.organization("acme.com").await,
-        );
+        let (org, twin) = (server.organization("acme.com").await, server.organization("acme.com").await);
         let owner = server.actor("owner", &org).await;
         let verify = |group: &str, kind: &str| {
             (
@@ -163,20 +123,10 @@ async fn verified_names_are_unique_stable_and_usable_as_parents() {
             )
         };
         // Before it is verified, the name is no parent, and nobody else verifies it.
-        refused(
-            &owner,
-            "POST /registry/v2/repos/acme.com",
-            json!({ "name": "web" }),
-            400,
-            "INVALID_ARGUMENT",
-        )
-        .await;
+        refused(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
         let (what, body) = verify(&org, "ORG_KIND_CUSTOMER");
         let ignored = done(&owner, &what, body.clone()).await;
-        assert_eq!(
-            (&ignored["verified"], &ignored["kind"]),
-            (&json!(false), &json!("ORG_KIND_UNSPECIFIED"))
-        );
+        assert_eq!((&ignored["verified"], &ignored["kind"]), (&json!(false), &json!("ORG_KIND_UNSPECIFIED")));
         let bare = format!("PATCH /iam/v2/groups/{org}?updateMask=verified");
         let refusal = refused(&operator, &bare, json!({ "verified": true }), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["kind"]);
@@ -188,48 +138,23 @@ async fn verified_names_are_unique_stable_and_usable_as_parents() {
         assert!(uid_of(&repo).starts_with(&org));
         let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
         assert!(uid_of(&team).starts_with(&org));
-        assert_eq!(
-            team["kind"], "ORG_KIND_CUSTOMER",
-            "groups have the kind of their organization"
-        );
+        assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
         // Who may not list it cannot tell the name from one that is nobody's.
         let stranger = server.stranger().await;
         for collection in ["registry/v2/repos", "iam/v2/groups"] {
             let answer = async |name: &str| {
-                let reply = call(
-                    &stranger,
-                    &format!("POST /{collection}/{name}"),
-                    json!({ "name": "xyz" }),
-                )
-                .await;
+                let reply = call(&stranger, &format!("POST /{collection}/{name}"), json!({ "name": "xyz" })).await;
                 (reply.status, reply.text())
             };
             assert_eq!(answer("acme.com").await, answer("nobody.com").await, "{collection}");
         }
         let rename = format!("PATCH /iam/v2/groups/{org}");
-        let refusal = refused(
-            &owner,
-            &rename,
-            json!({ "name": "other.com" }),
-            400,
-            "FAILED_PRECONDITION",
-        )
-        .await;
-        assert_eq!(
-            refusal.detail("PreconditionFailure")["violations"][0]["type"],
-            "ORGANIZATION_VERIFIED"
-        );
-        let kept = done(
-            &owner,
-            &format!("PUT /iam/v1/groups/{org}"),
-            json!({ "name": "acme.com", "verified": false }),
-        )
-        .await;
+        let refusal = refused(&owner, &rename, json!({ "name": "other.com" }), 400, "FAILED_PRECONDITION").await;
+        assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ORGANIZATION_VERIFIED");
+        let kept =
+            done(&owner, &format!("PUT /iam/v1/groups/{org}"), json!({ "name": "acme.com", "verified": false })).await;
         assert_eq!(kept["verified"], true, "what others say of it is ignored");
-        assert_eq!(
-            done(&operator, &rename, json!({ "name": "other.com" })).await["name"],
-            "other.com"
-        );
+        assert_eq!(done(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
     })
     .await;
 }
@@ -253,31 +178,12 @@ async fn who_creates_an_organization_is_a_setting() {
         let home = server.organization("home").await;
         let somebody = crate::support::machine(&server, &home, "somebody").await;
         let org = uid_of(&done(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
-        let bindings = done(
-            &somebody.actor,
-            &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"),
-            Value::Null,
-        )
-        .await;
-        assert_eq!(
-            each(&bindings["roleBindings"], "roleUid"),
-            [server.role("owner").as_str()]
-        );
+        let bindings =
+            done(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
+        assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);
         assert_eq!(each(&bindings["roleBindings"], "identityUid"), [somebody.uid.as_str()]);
-        done(
-            &somebody.actor,
-            &format!("POST /registry/v2/repos/{org}"),
-            json!({ "name": "web" }),
-        )
-        .await;
-        refused(
-            &server.anonymous(),
-            "POST /iam/v2/groups/",
-            json!({ "name": "mine" }),
-            401,
-            "UNAUTHENTICATED",
-        )
-        .await;
+        done(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
+        refused(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
         server.stop().await;
     }
 }
@@ -286,10 +192,6 @@ async fn who_creates_an_organization_is_a_setting() {
 pub(crate) fn with_organizations_for_anyone(options: &Options) -> Options {
     let file = tempfile::NamedTempFile::new().expect("a scratch file");
     std::fs::write(file.path(), "organizations = \"anyone\"\n").expect("the file is written");
-    let read: Result<Options, StartError> = Options {
-        config: Some(file.path().into()),
-        ..options.clone()
-    }
-    .with_file();
+    let read: Result<Options, StartError> = Options { config: Some(file.path().into()), ..options.clone() }.with_file();
     read.unwrap_or_else(|error| panic!("the configuration is read: {error}"))
 }

@@ -25,90 +25,37 @@ async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to() {
         let (org, team, editor) = editor(server).await;
         let only_list = editor.narrowed(server, &[("cap", "repo.list")]).await;
         let list = "GET /registry/v2/repos?order_by=name";
-        assert_eq!(
-            each(&done(&only_list, list, Value::Null).await["repos"], "name"),
-            ["a", "b"]
-        );
+        assert_eq!(each(&done(&only_list, list, Value::Null).await["repos"], "name"), ["a", "b"]);
         let create = |group: &str| format!("POST /registry/v2/repos/{group}");
-        let refusal = refused(
-            &only_list,
-            &create(&org),
-            json!({ "name": "x" }),
-            403,
-            "PERMISSION_DENIED",
-        )
-        .await;
+        let refusal = refused(&only_list, &create(&org), json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
         assert_eq!(refusal.detail("ErrorInfo")["metadata"]["capability"], "repo.create");
-        assert_eq!(
-            done(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"],
-            "0"
-        );
+        assert_eq!(done(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"], "0");
 
         let only_team = editor.narrowed(server, &[("scopes", &team)]).await;
         assert_eq!(each(&done(&only_team, list, Value::Null).await["repos"], "name"), ["b"]);
         done(&only_team, &create(&team), json!({ "name": "c" })).await;
-        refused(
-            &only_team,
-            &create(&org),
-            json!({ "name": "c" }),
-            403,
-            "PERMISSION_DENIED",
-        )
-        .await;
-        let single = editor
-            .narrowed(
-                server,
-                &[("scope", &team), ("cap", "repo.list"), ("cap", "groups.list")],
-            )
-            .await;
-        assert_eq!(
-            each(&done(&single, list, Value::Null).await["repos"], "name"),
-            ["b", "c"]
-        );
-        refused(
-            &single,
-            &create(&team),
-            json!({ "name": "d" }),
-            403,
-            "PERMISSION_DENIED",
-        )
-        .await;
-        assert_eq!(
-            each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"),
-            [team.as_str()]
-        );
+        refused(&only_team, &create(&org), json!({ "name": "c" }), 403, "PERMISSION_DENIED").await;
+        let single = editor.narrowed(server, &[("scope", &team), ("cap", "repo.list"), ("cap", "groups.list")]).await;
+        assert_eq!(each(&done(&single, list, Value::Null).await["repos"], "name"), ["b", "c"]);
+        refused(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
+        assert_eq!(each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
 
         // The claim tells clients the same.
         let cap = |actor: &bowline_testkit::Actor| claims_of(actor.token.as_deref().expect("a token"))["cap"].clone();
         assert_eq!(
-            cap(&only_list)
-                .as_object()
-                .map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
+            cap(&only_list).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
             Some(vec![org.clone()])
         );
         assert_eq!(
-            cap(&single)
-                .as_object()
-                .map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
+            cap(&single).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
             Some(vec![team.clone()])
         );
         // What is taken from the identity is gone from the narrowed token too.
-        let bindings = done(
-            &server.operator().await,
-            &format!("GET /iam/v2/roleBindings?identity={}", editor.uid),
-            Value::Null,
-        )
-        .await;
-        let binding = bindings["roleBindings"][0]["uid"]
-            .as_str()
-            .expect("a binding")
-            .to_owned();
-        done(
-            &server.operator().await,
-            &format!("DELETE /iam/v2/roleBindings/{binding}"),
-            Value::Null,
-        )
-        .await;
+        let bindings =
+            done(&server.operator().await, &format!("GET /iam/v2/roleBindings?identity={}", editor.uid), Value::Null)
+                .await;
+        let binding = bindings["roleBindings"][0]["uid"].as_str().expect("a binding").to_owned();
+        done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
         assert_eq!(done(&only_list, list, Value::Null).await["totalCount"], "0");
     })
     .await;
@@ -119,9 +66,7 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer() {
     on_each_engine(async |server| {
         let (org, team, editor) = editor(server).await;
         let base = server.base();
-        let narrowed = editor
-            .narrowed(server, &[("cap", "repo.list"), ("scopes", &team)])
-            .await;
+        let narrowed = editor.narrowed(server, &[("cap", "repo.list"), ("scopes", &team)]).await;
         let held = narrowed.token.clone().expect("a token");
         let end = claims_of(&held)["exp"].clone();
         server.clock().advance(Duration::from_secs(1000));
@@ -131,52 +76,30 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer() {
             &[("aud", base), ("cap", "repo.list"), ("cap", "repo.create")],
             &[("aud", base), ("scopes", &org)],
             &[("aud", base), ("identity", &editor.uid)],
-            &[
-                ("aud", base),
-                ("scopes", &team),
-                ("cap", "repo.create"),
-                ("cap", "repo.list"),
-                ("scopes", &org),
-            ],
+            &[("aud", base), ("scopes", &team), ("cap", "repo.create"), ("cap", "repo.list"), ("scopes", &org)],
         ];
         for parameters in wider {
             let again = token_of(&server.exchange(&held, parameters).await);
             assert_eq!(claims_of(&again)["exp"], end, "{parameters:?}: no later end");
             assert_eq!(claims_of(&again)["act"], claims_of(&held)["act"], "{parameters:?}");
             let actor = narrowed.with_token(&again);
-            assert_eq!(
-                each(&done(&actor, list, Value::Null).await["repos"], "name"),
-                ["b"],
-                "{parameters:?}"
-            );
+            assert_eq!(each(&done(&actor, list, Value::Null).await["repos"], "name"), ["b"], "{parameters:?}");
             let create = format!("POST /registry/v2/repos/{team}");
             refused(&actor, &create, json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
         }
         // Capabilities that were never held leave none, rather than all.
         let none = token_of(&server.exchange(&held, &[("aud", base), ("cap", "repo.create")]).await);
-        assert_eq!(
-            done(&narrowed.with_token(&none), list, Value::Null).await["totalCount"],
-            "0"
-        );
+        assert_eq!(done(&narrowed.with_token(&none), list, Value::Null).await["totalCount"], "0");
         let other = server.group(&org, "other").await;
         let elsewhere = server.exchange(&held, &[("aud", base), ("scopes", &other)]).await;
         assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
         let somebody = server.identity(&org, "somebody").await;
-        assert_eq!(
-            server
-                .exchange(&held, &[("aud", base), ("identity", &somebody)])
-                .await
-                .status,
-            403
-        );
+        assert_eq!(server.exchange(&held, &[("aud", base), ("identity", &somebody)]).await.status, 403);
         // A token for another door keeps its end and its narrowing.
         let registry = server.server().parts().settings.registry_audience.clone();
         let other_door = token_of(&server.exchange(&held, &[("aud", &registry)]).await);
         let claims = claims_of(&other_door);
-        assert_eq!(
-            (&claims["exp"], claims["cap"].as_object().map(serde_json::Map::len)),
-            (&end, Some(1))
-        );
+        assert_eq!((&claims["exp"], claims["cap"].as_object().map(serde_json::Map::len)), (&end, Some(1)));
         // And opens no other again.
         let back = server.exchange(&other_door, &[("aud", base)]).await;
         assert_eq!(back.status, 403, "{}", back.text());
@@ -192,11 +115,7 @@ async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity() 
         let org = server.organization("acme").await;
         let owner = machine(&server, &org, "owner").await;
         server.bind(&owner.uid, &server.role("owner"), &org).await;
-        for narrowing in [
-            ("scopes", org.as_str()),
-            ("cap", "groups.create"),
-            ("cap", "identity.update"),
-        ] {
+        for narrowing in [("scopes", org.as_str()), ("cap", "groups.create"), ("cap", "identity.update")] {
             let narrowed = owner.narrowed(&server, &[narrowing]).await;
             let reply = call(&narrowed, "POST /iam/v2/groups/", json!({ "name": "mine" })).await;
             assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
@@ -204,12 +123,7 @@ async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity() 
             let reply = call(&narrowed, &own, json!({ "description": "d" })).await;
             assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
         }
-        done(
-            &owner.actor,
-            &format!("PATCH /iam/v2/identities/{}", owner.uid),
-            json!({ "description": "d" }),
-        )
-        .await;
+        done(&owner.actor, &format!("PATCH /iam/v2/identities/{}", owner.uid), json!({ "description": "d" })).await;
         server.stop().await;
     }
 }

@@ -37,11 +37,7 @@ async fn a_page_token_serves_its_own_query_only() {
             // Another length of page, and a skip, are the same query.
             let rest = page(&reader, &format!("page_size=3&{order}&page_token={token}")).await;
             assert_eq!(rest["repos"].as_array().map(Vec::len), Some(3), "{order}");
-            assert_eq!(
-                rest.get("nextPageToken"),
-                None,
-                "{order}: the last page has no token at all"
-            );
+            assert_eq!(rest.get("nextPageToken"), None, "{order}: the last page has no token at all");
 
             let mut damaged = token.clone();
             let last = damaged.pop().expect("no empty token");
@@ -64,11 +60,7 @@ async fn a_page_token_serves_its_own_query_only() {
                 let what = format!("GET {path}{separator}page_size=2&page_token={token}");
                 refused(actor, &what, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
             }
-            let request = ListReposRequest {
-                page_token: token,
-                page_size: 2,
-                ..ListReposRequest::default()
-            };
+            let request = ListReposRequest { page_token: token, page_size: 2, ..ListReposRequest::default() };
             let error = reader.grpc::<ListRepos>(request).await.expect_err("another order");
             assert_eq!(error.code, 3);
         }
@@ -123,26 +115,15 @@ async fn pages_skip_and_count_across_the_places_that_are_visible() {
                 let got = page(reader, &format!("order_by={order}&page_size=3&skip={skip}")).await;
                 let expected: Vec<&str> = all.iter().skip(skip).take(3).map(String::as_str).collect();
                 assert_eq!(each(&got["repos"], "uid"), expected, "{order} skip {skip}");
-                assert_eq!(
-                    (&got["totalCount"], &got["skipped"]),
-                    (&"9".into(), &skip.into()),
-                    "{order} skip {skip}"
-                );
+                assert_eq!((&got["totalCount"], &got["skipped"]), (&"9".into(), &skip.into()), "{order} skip {skip}");
             }
             for first in 1..=8 {
                 let token = next(&page(reader, &format!("order_by={order}&page_size={first}")).await);
                 for skip in 0..=9 {
-                    let got = page(
-                        reader,
-                        &format!("order_by={order}&page_size=3&skip={skip}&page_token={token}"),
-                    )
-                    .await;
+                    let got =
+                        page(reader, &format!("order_by={order}&page_size=3&skip={skip}&page_token={token}")).await;
                     let expected: Vec<&str> = all.iter().skip(first + skip).take(3).map(String::as_str).collect();
-                    assert_eq!(
-                        each(&got["repos"], "uid"),
-                        expected,
-                        "{order}: after {first}, skip {skip}"
-                    );
+                    assert_eq!(each(&got["repos"], "uid"), expected, "{order}: after {first}, skip {skip}");
                     assert_eq!(got["skipped"], skip, "{order}: after {first}, skip {skip}");
                 }
             }
@@ -165,22 +146,15 @@ async fn pages_have_fifty_items_and_two_hundred_at_most() {
             });
         }
         tasks.join_all().await;
-        for (query, length) in [
-            ("", 50),
-            ("page_size=0", 50),
-            ("page_size=7", 7),
-            ("page_size=200", 200),
-            ("page_size=2000", 200),
-        ] {
+        for (query, length) in
+            [("", 50), ("page_size=0", 50), ("page_size=7", 7), ("page_size=200", 200), ("page_size=2000", 200)]
+        {
             let page = page(&operator, query).await;
             assert_eq!(page["repos"].as_array().map(Vec::len), Some(length), "{query}");
             assert_eq!(page["totalCount"], "205", "{query}");
         }
         let last = page(&operator, "page_size=200&skip=204").await;
-        assert_eq!(
-            (last["repos"].as_array().map(Vec::len), last["skipped"].as_i64()),
-            (Some(1), Some(204))
-        );
+        assert_eq!((last["repos"].as_array().map(Vec::len), last["skipped"].as_i64()), (Some(1), Some(204)));
     })
     .await;
 }

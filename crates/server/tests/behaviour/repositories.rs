@@ -22,16 +22,8 @@ async fn masks_change_what_they_name_and_nothing_else() {
                 json!({ "description": "b", "name": "IGNORED" }),
                 json!(["web", "b", ["ai"], ["nginx:1"]]),
             ),
-            (
-                "?update_mask=description",
-                json!({ "description": "c" }),
-                json!(["web", "c", ["ai"], ["nginx:1"]]),
-            ),
-            (
-                "?updateMask=bundles,aliases",
-                json!({ "aliases": ["x:2"] }),
-                json!(["web", "c", [], ["x:2"]]),
-            ),
+            ("?update_mask=description", json!({ "description": "c" }), json!(["web", "c", ["ai"], ["nginx:1"]])),
+            ("?updateMask=bundles,aliases", json!({ "aliases": ["x:2"] }), json!(["web", "c", [], ["x:2"]])),
             ("?updateMask=description", json!({}), json!(["web", "", [], ["x:2"]])),
             // Without a mask: the members that are there, also empty ones.
             (
@@ -50,14 +42,7 @@ async fn masks_change_what_they_name_and_nothing_else() {
             let read = done(&operator, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await;
             assert_eq!(read, changed, "{mask} {body}");
         }
-        let refusal = refused(
-            &operator,
-            &format!("{path}?updateMask=*"),
-            json!({}),
-            400,
-            "INVALID_ARGUMENT",
-        )
-        .await;
+        let refusal = refused(&operator, &format!("{path}?updateMask=*"), json!({}), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["name"]);
 
         // Over gRPC an absent mask means the fields that are not at their default.
@@ -70,33 +55,16 @@ async fn masks_change_what_they_name_and_nothing_else() {
         let update = async |repo: Repo, paths: &[&str]| {
             let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
             let update_mask = (!paths.is_empty()).then_some(prost_types::FieldMask { paths });
-            let request = UpdateRepoRequest {
-                repo: Some(repo),
-                update_mask,
-            };
-            operator
-                .grpc::<UpdateRepo>(request)
-                .await
-                .map(|repo| (repo.name, repo.description))
+            let request = UpdateRepoRequest { repo: Some(repo), update_mask };
+            operator.grpc::<UpdateRepo>(request).await.map(|repo| (repo.name, repo.description))
         };
         let expect = |name: &str, description: &str| (name.to_owned(), description.to_owned());
         assert_eq!(update(repo("", "e"), &[]).await.expect("a change"), expect("web2", "e"));
-        assert_eq!(
-            update(repo("web3", ""), &[]).await.expect("a change"),
-            expect("web3", "e")
-        );
-        assert_eq!(
-            update(repo("web4", ""), &["description"]).await.expect("a change"),
-            expect("web3", "")
-        );
-        assert_eq!(
-            update(repo("web4", "f"), &["*"]).await.expect("a change"),
-            expect("web4", "f")
-        );
+        assert_eq!(update(repo("web3", ""), &[]).await.expect("a change"), expect("web3", "e"));
+        assert_eq!(update(repo("web4", ""), &["description"]).await.expect("a change"), expect("web3", ""));
+        assert_eq!(update(repo("web4", "f"), &["*"]).await.expect("a change"), expect("web4", "f"));
         for bad in ["nothing", "uid", "create_time", "syncConfig.uniqueTags"] {
-            let error = update(repo("web4", "f"), &["description", bad])
-                .await
-                .expect_err("no such path");
+            let error = update(repo("web4", "f"), &["description", bad]).await.expect_err("no such path");
             assert_eq!(error.code, 3, "{bad}");
             assert!(error.message.contains("updateMask"), "{}", error.message);
         }
@@ -133,12 +101,9 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
         assert_eq!(inventory(server).await, before);
         // An echo is no change; the rest may change.
         done(&owner, &path, json!({ "bundles": ["ai"], "description": "d" })).await;
-        let part = done(
-            &owner,
-            &format!("{path}?updateMask=sync_config.google"),
-            json!({ "sync_config": { "google": "h" } }),
-        )
-        .await;
+        let part =
+            done(&owner, &format!("{path}?updateMask=sync_config.google"), json!({ "sync_config": { "google": "h" } }))
+                .await;
         assert_eq!(
             (&part["sync_config"]["google"], &part["sync_config"]["source"]),
             (&json!("h"), &json!("catalog/nginx"))
@@ -148,10 +113,7 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
         let expires = json!({ "source": "catalog/nginx", "expiration": "2030-01-01T00:00:00Z", "uniqueTags": true });
         done(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1(expires)).await;
         let read = done(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
-        assert_eq!(
-            (&read["expirationTime"], &read["uniqueTags"]),
-            (&json!("2030-01-01T00:00:00Z"), &json!(true))
-        );
+        assert_eq!((&read["expirationTime"], &read["uniqueTags"]), (&json!("2030-01-01T00:00:00Z"), &json!(true)));
         let other = json!({ "source": "catalog/nginx", "expiration": "2040-01-01T00:00:00Z" });
         let reply = call(&owner, &format!("PUT /registry/v1/repos/{uid}"), v1(other)).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
@@ -174,65 +136,31 @@ async fn read_mes_are_safe_and_written_by_who_may() {
         let path = format!("/registry/v2/repos/{uid}/readme");
         let write = format!("PATCH {path}");
         let before = inventory(server).await;
-        for unsafe_text in [
-            "<script>alert(1)</script>",
-            "[x](javascript:alert(1))",
-            "<img src=x onerror=a>",
-            "<iframe></iframe>",
-        ] {
-            let refusal = refused(
-                &operator,
-                &write,
-                json!({ "content": unsafe_text }),
-                400,
-                "INVALID_ARGUMENT",
-            )
-            .await;
+        for unsafe_text in
+            ["<script>alert(1)</script>", "[x](javascript:alert(1))", "<img src=x onerror=a>", "<iframe></iframe>"]
+        {
+            let refusal = refused(&operator, &write, json!({ "content": unsafe_text }), 400, "INVALID_ARGUMENT").await;
             assert_eq!(
                 refusal.violations(),
                 [("content".to_owned(), "readme contained unsafe html content".to_owned())]
             );
             let v1 = json!({ "name": "web", "readme": unsafe_text });
-            assert_eq!(
-                call(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1)
-                    .await
-                    .status,
-                400
-            );
+            assert_eq!(call(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1).await.status, 400);
         }
         refused(&editor, &write, json!({ "content": "# hi" }), 403, "PERMISSION_DENIED").await;
         assert_eq!(inventory(server).await, before);
         let text = "# Web\n\n`<script>` in code, **bold**\r\n";
         done(&owner, &write, json!({ "content": text })).await;
-        assert_eq!(
-            done(&editor, &format!("GET {path}"), Value::Null).await["content"],
-            text
-        );
-        assert!(
-            done(&editor, &format!("GET /registry/v2/repos/{uid}"), Value::Null)
-                .await
-                .get("readme")
-                .is_none()
-        );
+        assert_eq!(done(&editor, &format!("GET {path}"), Value::Null).await["content"], text);
+        assert!(done(&editor, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await.get("readme").is_none());
         // Who may not write read-mes replaces the rest of the repository and leaves this alone.
         let replaced = json!({ "name": "web", "description": "line one\nline two" });
         let replaced = done(&editor, &format!("PUT /registry/v1/repos/{uid}"), replaced).await;
-        assert_eq!(
-            (&replaced["readme"], &replaced["description"]),
-            (&json!(text), &json!("line one\nline two"))
-        );
+        assert_eq!((&replaced["readme"], &replaced["description"]), (&json!(text), &json!("line one\nline two")));
         let v1 = json!({ "name": "web", "readme": "mine" });
-        assert_eq!(
-            call(&editor, &format!("PUT /registry/v1/repos/{uid}"), v1).await.status,
-            403
-        );
+        assert_eq!(call(&editor, &format!("PUT /registry/v1/repos/{uid}"), v1).await.status, 403);
         // Who may, replaces it with nothing.
-        let cleared = done(
-            &owner,
-            &format!("PUT /registry/v1/repos/{uid}"),
-            json!({ "name": "web" }),
-        )
-        .await;
+        let cleared = done(&owner, &format!("PUT /registry/v1/repos/{uid}"), json!({ "name": "web" })).await;
         assert_eq!(cleared["readme"], "");
         assert_eq!(done(&editor, &format!("GET {path}"), Value::Null).await["content"], "");
     })
@@ -244,15 +172,9 @@ async fn descriptions_may_have_line_breaks_but_no_other_controls() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let (operator, uid) = (server.operator().await, server.repo(&org, "web").await);
-        for what in [
-            format!("PATCH /registry/v2/repos/{uid}"),
-            format!("PATCH /iam/v2/groups/{org}"),
-        ] {
+        for what in [format!("PATCH /registry/v2/repos/{uid}"), format!("PATCH /iam/v2/groups/{org}")] {
             let text = "first\nsecond\r\nthird \u{e4}\u{1f600}";
-            assert_eq!(
-                done(&operator, &what, json!({ "description": text })).await["description"],
-                text
-            );
+            assert_eq!(done(&operator, &what, json!({ "description": text })).await["description"], text);
             for bad in ["a\tb".to_owned(), "a\u{b}b".into(), "x".repeat(513)] {
                 let refusal = refused(&operator, &what, json!({ "description": bad }), 400, "INVALID_ARGUMENT").await;
                 assert_eq!(refusal.fields(), ["description"]);

@@ -15,18 +15,13 @@ use crate::support::{Machine, call, done, execute, machine, on_each_engine, role
 
 #[expect(clippy::disallowed_methods, reason = "how large the test is, the environment says")]
 fn rounds() -> usize {
-    std::env::var("BOWLINE_REVOCATION_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(500)
+    std::env::var("BOWLINE_REVOCATION_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
 }
 
 /// Reads the group over one of the transports; the gRPC code of the answer.
 async fn reads(actor: &Actor, group: &str, over_rest: bool) -> i32 {
     if over_rest {
-        return call(actor, &format!("GET /iam/v2/groups/{group}"), Value::Null)
-            .await
-            .code();
+        return call(actor, &format!("GET /iam/v2/groups/{group}"), Value::Null).await.code();
     }
     let read = actor.grpc::<GetGroup>(GetGroupRequest { uid: group.into() }).await;
     read.map_or_else(|error| error.code, |_| 0)
@@ -38,10 +33,7 @@ async fn unbind(operator: &Actor, binding: &str, over_rest: bool) {
         return;
     }
     let request = DeleteRoleBindingRequest { uid: binding.into() };
-    operator
-        .grpc::<DeleteRoleBinding>(request)
-        .await
-        .expect("the binding is deleted");
+    operator.grpc::<DeleteRoleBinding>(request).await.expect("the binding is deleted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,17 +50,9 @@ async fn a_removed_binding_is_never_used_again() {
             // At the group itself, and inherited from above.
             let place = if round % 3 == 0 { &org } else { &team };
             let binding = server.bind(&machine.uid, &viewer, place).await;
-            assert_eq!(
-                reads(&machine.actor, &team, over_rest).await,
-                0,
-                "round {round}: a new binding works at once"
-            );
+            assert_eq!(reads(&machine.actor, &team, over_rest).await, 0, "round {round}: a new binding works at once");
             unbind(&operator, &binding, over_rest).await;
-            assert_eq!(
-                reads(&machine.actor, &team, !over_rest).await,
-                7,
-                "round {round}: the binding is gone"
-            );
+            assert_eq!(reads(&machine.actor, &team, !over_rest).await, 7, "round {round}: the binding is gone");
             assert_eq!(reads(&machine.actor, &team, over_rest).await, 7, "round {round}");
         }
         server.stop().await;
@@ -93,10 +77,7 @@ async fn calls_that_begin_after_a_revocation_are_refused_under_load() {
                     for _ in 0..12 {
                         let began_after = *was_revoked.borrow();
                         let code = reads(&actor, &org, caller % 2 == 0).await;
-                        assert!(
-                            code == 7 || (code == 0 && !began_after),
-                            "a call that began later: {code}"
-                        );
+                        assert!(code == 7 || (code == 0 && !began_after), "a call that began later: {code}");
                     }
                 });
             }
@@ -124,13 +105,7 @@ async fn every_way_of_taking_a_permission_away_works_at_once() {
         ];
         let org = server.organization("acme").await;
         for (at, (deed, code)) in deeds.iter().enumerate() {
-            let role = role(
-                server,
-                &org,
-                &format!("role {at}"),
-                &["CAP_IAM_GROUPS_LIST", "CAP_REPO_LIST"],
-            )
-            .await;
+            let role = role(server, &org, &format!("role {at}"), &["CAP_IAM_GROUPS_LIST", "CAP_REPO_LIST"]).await;
             let machine = machine(server, &org, &format!("machine{at}")).await;
             let binding = server.bind(&machine.uid, &role, &org).await;
             for over_rest in [true, false] {
@@ -159,22 +134,14 @@ async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, 
         }
         "identity is deleted" => drop(done(&operator, &format!("DELETE {identity}"), Value::Null).await),
         "identity is deactivated" => {
-            execute(
-                server,
-                "UPDATE identities SET deactivated = TRUE WHERE uid = $1",
-                &[&machine.uid],
-            )
-            .await;
+            execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&machine.uid]).await;
         }
         "static keys run out" => {
             let keys = StaticKeys {
                 issuer: "keys".into(),
                 subject: "s".into(),
                 issuer_keys: "{}".into(),
-                expiration_time: Some(Timestamp {
-                    seconds: server.clock().seconds() + 600,
-                    nanos: 0,
-                }),
+                expiration_time: Some(Timestamp { seconds: server.clock().seconds() + 600, nanos: 0 }),
                 ..StaticKeys::default()
             };
             let changed = Identity {
@@ -182,18 +149,9 @@ async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, 
                 relationship: Some(Relationship::StaticKeys(keys)),
                 ..Identity::default()
             };
-            let request = UpdateIdentityRequest {
-                identity: Some(changed),
-                ..UpdateIdentityRequest::default()
-            };
-            operator
-                .grpc::<UpdateIdentity>(request)
-                .await
-                .expect("the identity changes its type");
-            assert_eq!(
-                reads(&machine.actor, machine.uid.split('/').next().unwrap_or_default(), true).await,
-                0
-            );
+            let request = UpdateIdentityRequest { identity: Some(changed), ..UpdateIdentityRequest::default() };
+            operator.grpc::<UpdateIdentity>(request).await.expect("the identity changes its type");
+            assert_eq!(reads(&machine.actor, machine.uid.split('/').next().unwrap_or_default(), true).await, 0);
             server.clock().advance(Duration::from_secs(600));
         }
         other => panic!("{other}"),

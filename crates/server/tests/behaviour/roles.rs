@@ -53,36 +53,17 @@ async fn everybody_sees_the_built_in_roles_but_under_no_hierarchy_filter() {
         let list = done(&stranger, "GET /iam/v2/roles?page_size=200", Value::Null).await;
         let found: Vec<(&str, &str)> =
             std::iter::zip(each(&list["roles"], "uid"), each(&list["roles"], "name")).collect();
-        assert_eq!(
-            found,
-            expected
-                .iter()
-                .map(|(uid, name)| (uid.as_str(), *name))
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(found, expected.iter().map(|(uid, name)| (uid.as_str(), *name)).collect::<Vec<_>>());
         assert_eq!(list["totalCount"], BUILT_IN.len().to_string());
-        assert!(
-            each(&list["roles"], "description").iter().all(|text| !text.is_empty()),
-            "each has a description"
-        );
+        assert!(each(&list["roles"], "description").iter().all(|text| !text.is_empty()), "each has a description");
         let v1 = done(&stranger, "GET /iam/v1/roles", Value::Null).await;
         assert_eq!(each(&v1["items"], "id"), each(&list["roles"], "uid"));
         let v1 = done(&stranger, "GET /iam/v1/roles?parent=/", Value::Null).await;
         assert_eq!(v1["items"].as_array().map(Vec::len), Some(BUILT_IN.len()));
-        let one = done(
-            &stranger,
-            &format!("GET /iam/v2/roles/{}", built_in("owner")),
-            Value::Null,
-        )
-        .await;
+        let one = done(&stranger, &format!("GET /iam/v2/roles/{}", built_in("owner")), Value::Null).await;
         assert_eq!(one["name"], "owner");
 
-        let below = done(
-            &viewer,
-            &format!("GET /iam/v2/roles?uidp.descendants_of={org}"),
-            Value::Null,
-        )
-        .await;
+        let below = done(&viewer, &format!("GET /iam/v2/roles?uidp.descendants_of={org}"), Value::Null).await;
         assert_eq!(each(&below["roles"], "uid"), [custom.as_str()]);
         for actor in [&viewer, &server.operator().await] {
             for filter in ["uidp.in_root=true".to_owned(), format!("uidp.ancestors_of={custom}")] {
@@ -137,25 +118,13 @@ async fn custom_roles_have_names_of_their_own_and_no_internal_capability() {
         let list = json!(["CAP_REPO_LIST"]);
         for name in ["viewer", "registry.pull", "mine"] {
             let refusal = refused(&operator, &create, body(name, list.clone()), 409, "ALREADY_EXISTS").await;
-            assert_eq!(
-                refusal.detail("ResourceInfo")["resourceType"],
-                "iam.chainguard.dev/Role"
-            );
+            assert_eq!(refusal.detail("ResourceInfo")["resourceType"], "iam.chainguard.dev/Role");
         }
         let rename = format!("PATCH /iam/v2/roles/{uid}");
         refused(&operator, &rename, json!({ "name": "owner" }), 409, "ALREADY_EXISTS").await;
-        for capabilities in [
-            json!([]),
-            json!(["CAP_REPO_INTERNAL_ADMIN"]),
-            json!(["NOPE"]),
-            json!([9999]),
-        ] {
+        for capabilities in [json!([]), json!(["CAP_REPO_INTERNAL_ADMIN"]), json!(["NOPE"]), json!([9999])] {
             let refusal = refused(&operator, &create, body("other", capabilities), 400, "INVALID_ARGUMENT").await;
-            assert!(
-                refusal.fields()[0].starts_with("capabilities"),
-                "{:?}",
-                refusal.fields()
-            );
+            assert!(refusal.fields()[0].starts_with("capabilities"), "{:?}", refusal.fields());
         }
         let v1 = json!({ "name": "other", "capabilities": ["repo.list", "repo.nothing", "repo.internal.admin"] });
         let reply = call(&operator, &format!("POST /iam/v1/roles/{org}"), v1).await;
@@ -163,9 +132,7 @@ async fn custom_roles_have_names_of_their_own_and_no_internal_capability() {
         assert!(reply.text().contains("repo.nothing"), "{}", reply.text());
         assert_eq!(inventory(server).await, before);
         // The name is free in another group; making a role grants nothing, so it needs no more than roles.create.
-        let maker = holder(server, &org, "maker", &team, &["CAP_IAM_ROLES_CREATE"])
-            .await
-            .actor;
+        let maker = holder(server, &org, "maker", &team, &["CAP_IAM_ROLES_CREATE"]).await.actor;
         let wide = body("mine", json!(["CAP_REPO_DELETE", "CAP_IAM_GROUPS_DELETE"]));
         done(&maker, &format!("POST /iam/v2/roles/{team}"), wide).await;
     })
@@ -184,22 +151,11 @@ async fn a_bound_role_stays() {
         let before = inventory(server).await;
         let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
         let violation = &refusal.detail("PreconditionFailure")["violations"][0];
-        assert_eq!(
-            (&violation["type"], &violation["subject"]),
-            (&json!("ROLE_BOUND"), &json!(bound))
-        );
+        assert_eq!((&violation["type"], &violation["subject"]), (&json!("ROLE_BOUND"), &json!(bound)));
         let v1 = call(&operator, &format!("DELETE /iam/v1/roles/{bound}"), Value::Null).await;
-        assert_eq!(
-            (v1.status, v1.json()["code"].as_i64(), v1.json()["details"].clone()),
-            (400, Some(9), json!([]))
-        );
+        assert_eq!((v1.status, v1.json()["code"].as_i64(), v1.json()["details"].clone()), (400, Some(9), json!([])));
         assert_eq!(inventory(server).await, before);
-        done(
-            &operator,
-            &format!("DELETE /iam/v2/roleBindings/{binding}"),
-            Value::Null,
-        )
-        .await;
+        done(&operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
         done(&operator, &delete, Value::Null).await;
         refused(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
     })
@@ -218,16 +174,9 @@ async fn deleting_a_binding_twice_succeeds_and_says_so_once() {
             let before = inventory(server).await;
             done(&operator, &delete, Value::Null).await;
             let request = DeleteRoleBindingRequest { uid: binding };
-            operator
-                .grpc::<DeleteRoleBinding>(request)
-                .await
-                .expect("deleting nothing succeeds");
+            operator.grpc::<DeleteRoleBinding>(request).await.expect("deleting nothing succeeds");
             done(&operator, &format!("DELETE {path}/{}", absent(&org)), Value::Null).await;
-            assert_eq!(
-                inventory(server).await,
-                before,
-                "nothing changed, so nothing is recorded"
-            );
+            assert_eq!(inventory(server).await, before, "nothing changed, so nothing is recorded");
         }
         // The permission is asked for all the same.
         refused(
@@ -247,16 +196,10 @@ async fn deleting_an_identity_removes_its_bindings() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let team = server.group(&org, "team").await;
-        let (friend, other) = (
-            server.identity(&org, "friend").await,
-            server.identity(&org, "other").await,
-        );
+        let (friend, other) = (server.identity(&org, "friend").await, server.identity(&org, "other").await);
         let operator = server.operator().await;
-        for (identity, role, place) in [
-            (&friend, "viewer", &org),
-            (&friend, "editor", &team),
-            (&other, "viewer", &org),
-        ] {
+        for (identity, role, place) in [(&friend, "viewer", &org), (&friend, "editor", &team), (&other, "viewer", &org)]
+        {
             server.bind(identity, &server.role(role), place).await;
         }
         done(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null).await;
@@ -264,20 +207,8 @@ async fn deleting_an_identity_removes_its_bindings() {
         assert_eq!(each(&left["roleBindings"], "identityUid"), [other.as_str()]);
         assert_eq!(left["totalCount"], "1");
         assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 1);
-        refused(
-            &operator,
-            &format!("DELETE /iam/v2/identities/{friend}"),
-            Value::Null,
-            404,
-            "NOT_FOUND",
-        )
-        .await;
-        let gone = done(
-            &operator,
-            &format!("GET /iam/v2/roleBindings?identity={friend}"),
-            Value::Null,
-        )
-        .await;
+        refused(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 404, "NOT_FOUND").await;
+        let gone = done(&operator, &format!("GET /iam/v2/roleBindings?identity={friend}"), Value::Null).await;
         assert_eq!(gone["totalCount"], "0");
     })
     .await;

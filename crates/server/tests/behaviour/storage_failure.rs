@@ -42,18 +42,10 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     }
     let reply = crate::support::call(&operator, &create, body(n)).await;
     assert!(reply.header("retry-after").is_some(), "{:?}", reply.headers);
-    assert!(
-        !reply.text().to_lowercase().contains("sqlite") && !reply.text().contains("full"),
-        "{}",
-        reply.text()
-    );
+    assert!(!reply.text().to_lowercase().contains("sqlite") && !reply.text().contains("full"), "{}", reply.text());
     let list = done(&operator, "GET /registry/v2/repos?page_size=1", Value::Null).await;
     assert_eq!(list["totalCount"], n.to_string(), "reads go on");
-    assert_eq!(
-        inventory(&server).await,
-        before,
-        "nothing of the refused writes is there"
-    );
+    assert_eq!(inventory(&server).await, before, "nothing of the refused writes is there");
 
     pragma(&server, "PRAGMA max_page_count = 1000000".into()).await;
     done(&operator, &create, body(n)).await;
@@ -76,20 +68,10 @@ async fn a_read_only_database_recovers_by_itself() {
             break;
         }
         refusals += 1;
-        assert_eq!(
-            (reply.status, reply.json()["code"].as_i64()),
-            (503, Some(14)),
-            "{}",
-            reply.text()
-        );
+        assert_eq!((reply.status, reply.json()["code"].as_i64()), (503, Some(14)), "{}", reply.text());
     }
     // Background work may have met the failure first, and healed it.
     assert!(refusals <= 1, "the connection is opened anew after the first failure");
-    done(
-        &operator,
-        &format!("POST /registry/v2/repos/{org}"),
-        json!({ "name": "after" }),
-    )
-    .await;
+    done(&operator, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "after" })).await;
     server.stop().await;
 }

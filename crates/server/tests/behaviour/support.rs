@@ -21,10 +21,7 @@ pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
 /// Lets `RUST_LOG` show what the servers say.
 pub(crate) fn log() {
     let filter = tracing_subscriber::EnvFilter::from_default_env();
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_test_writer()
-        .try_init();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
 }
 
 /// A UIDP below `parent` at which nothing is.
@@ -67,10 +64,7 @@ impl Refusal {
     pub(crate) fn detail(&self, name: &str) -> Value {
         let wanted = format!("type.googleapis.com/google.rpc.{name}");
         let details = self.0["details"].as_array().cloned().unwrap_or_default();
-        details
-            .into_iter()
-            .find(|detail| detail["@type"] == wanted.as_str())
-            .unwrap_or(Value::Null)
+        details.into_iter().find(|detail| detail["@type"] == wanted.as_str()).unwrap_or(Value::Null)
     }
 
     pub(crate) fn reason(&self) -> String {
@@ -80,14 +74,8 @@ impl Refusal {
     /// The wrong fields, each with what is wrong.
     pub(crate) fn violations(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let violations = self.detail("BadRequest")["fieldViolations"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
-        violations
-            .iter()
-            .map(|one| (text(&one["field"]), text(&one["description"])))
-            .collect()
+        let violations = self.detail("BadRequest")["fieldViolations"].as_array().cloned().unwrap_or_default();
+        violations.iter().map(|one| (text(&one["field"]), text(&one["description"]))).collect()
     }
 
     pub(crate) fn fields(&self) -> Vec<String> {
@@ -136,21 +124,14 @@ pub(crate) fn claims_of(token: &str) -> Value {
 }
 
 pub(crate) fn uid_of(resource: &Value) -> String {
-    resource["uid"]
-        .as_str()
-        .unwrap_or_else(|| panic!("no uid in {resource}"))
-        .into()
+    resource["uid"].as_str().unwrap_or_else(|| panic!("no uid in {resource}")).into()
 }
 
 /// A machine that lives in `home`, with nothing bound to it.
 pub(crate) async fn machine(server: &TestServer, home: &str, subject: &str) -> Machine {
     let uid = server.identity(home, subject).await;
     let actor = server.sign_in(subject, subject, &uid).await;
-    Machine {
-        uid,
-        subject: subject.into(),
-        actor,
-    }
+    Machine { uid, subject: subject.into(), actor }
 }
 
 /// A machine that holds exactly these capabilities (`CAP_...`) at `place`.

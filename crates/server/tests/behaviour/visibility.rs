@@ -13,24 +13,16 @@ async fn references_are_filled_in_only_where_they_are_readable() {
         let team = server.group(&org, "team").await;
         let custom = role(server, &org, "secret role", &["CAP_REPO_LIST"]).await;
         let friend = server.identity(&org, "friend").await;
-        let bindings = [
-            server.bind(&friend, &custom, &team).await,
-            server.bind(&friend, &server.role("viewer"), &team).await,
-        ];
+        let bindings =
+            [server.bind(&friend, &custom, &team).await, server.bind(&friend, &server.role("viewer"), &team).await];
         let blind = holder(server, &org, "blind", &team, &["CAP_IAM_ROLE_BINDINGS_LIST"]).await;
         let get = |binding: &str| format!("GET /iam/v2/roleBindings/{binding}");
         for binding in &bindings {
             let seen = done(&blind.actor, &get(binding), Value::Null).await;
             assert_eq!(seen["identityUid"], friend.as_str());
             for member in ["identity", "group"] {
-                assert!(
-                    seen[member]["name"].as_str().unwrap_or_default().is_empty(),
-                    "{member}: {seen}"
-                );
-                assert!(
-                    seen[member]["subject"].as_str().unwrap_or_default().is_empty(),
-                    "{member}: {seen}"
-                );
+                assert!(seen[member]["name"].as_str().unwrap_or_default().is_empty(), "{member}: {seen}");
+                assert!(seen[member]["subject"].as_str().unwrap_or_default().is_empty(), "{member}: {seen}");
             }
         }
         let seen = done(&blind.actor, &get(&bindings[0]), Value::Null).await;
@@ -39,41 +31,26 @@ async fn references_are_filled_in_only_where_they_are_readable() {
         let seen = done(&blind.actor, &get(&bindings[1]), Value::Null).await;
         assert_eq!(seen["role"]["name"], "viewer", "everybody reads the built-in roles");
 
-        let list = blind
-            .actor
-            .grpc::<ListRoleBindings>(ListRoleBindingsRequest::default())
-            .await
-            .expect("a list");
+        let list = blind.actor.grpc::<ListRoleBindings>(ListRoleBindingsRequest::default()).await.expect("a list");
         assert_eq!(list.role_bindings.len(), 3);
         for binding in &list.role_bindings {
             let is_own = binding.identity_uid == blind.uid;
             let identity = binding.identity.clone().unwrap_or_default();
-            assert_eq!(
-                !identity.subject.is_empty(),
-                is_own,
-                "one's own identity is always readable: {binding:?}"
-            );
+            assert_eq!(!identity.subject.is_empty(), is_own, "one's own identity is always readable: {binding:?}");
             assert_eq!(binding.group.clone().unwrap_or_default().name, "", "{binding:?}");
         }
         let v1 = done(&blind.actor, "GET /iam/v1/rolebindings", Value::Null).await;
         for item in v1["items"].as_array().expect("items") {
             assert_eq!(item["group"]["name"], "", "{item}");
             let is_own = item["identity"] == blind.uid.as_str();
-            assert_eq!(
-                item["claimMatchSubject"].as_str().unwrap_or_default().is_empty(),
-                !is_own,
-                "{item}"
-            );
+            assert_eq!(item["claimMatchSubject"].as_str().unwrap_or_default().is_empty(), !is_own, "{item}");
         }
 
         let viewer = server.actor("viewer", &org).await;
         let seen = done(&viewer, &get(&bindings[0]), Value::Null).await;
         assert_eq!(seen["identity"]["subject"], "friend");
         assert_eq!(seen["identity"]["issuer"], server.idp().issuer());
-        assert_eq!(
-            (&seen["group"]["name"], &seen["role"]["name"]),
-            (&json!("team"), &json!("secret role"))
-        );
+        assert_eq!((&seen["group"]["name"], &seen["role"]["name"]), (&json!("team"), &json!("secret role")));
     })
     .await;
 }
@@ -90,12 +67,7 @@ async fn lists_show_what_is_visible_and_hierarchy_filters_are_judged() {
         }
         let viewer = server.actor("viewer", &team).await;
         let list = async |query: &str| {
-            let list = done(
-                &viewer,
-                &format!("GET /registry/v2/repos?order_by=name&{query}"),
-                Value::Null,
-            )
-            .await;
+            let list = done(&viewer, &format!("GET /registry/v2/repos?order_by=name&{query}"), Value::Null).await;
             let names = each(&list["repos"], "name").join("");
             assert_eq!(list["totalCount"], names.len().to_string(), "{query}");
             names
@@ -123,27 +95,12 @@ async fn lists_show_what_is_visible_and_hierarchy_filters_are_judged() {
             assert_eq!(refusal.detail("ResourceInfo")["resourceName"], absent(&team).as_str());
         }
         // The named group itself is not its own descendant, and organizations are in the root.
-        let groups = done(
-            &viewer,
-            &format!("GET /iam/v2/groups?uidp.descendants_of={team}"),
-            Value::Null,
-        )
-        .await;
+        let groups = done(&viewer, &format!("GET /iam/v2/groups?uidp.descendants_of={team}"), Value::Null).await;
         assert_eq!(each(&groups["groups"], "uid"), [squad.as_str()]);
         let operator = server.operator().await;
-        let roots = done(
-            &operator,
-            "GET /iam/v2/groups?uidp.in_root=true&order_by=name",
-            Value::Null,
-        )
-        .await;
+        let roots = done(&operator, "GET /iam/v2/groups?uidp.in_root=true&order_by=name", Value::Null).await;
         assert_eq!(each(&roots["groups"], "name"), ["acme", "globex"]);
-        let above = done(
-            &operator,
-            &format!("GET /iam/v2/groups?uidp.ancestors_of={squad}"),
-            Value::Null,
-        )
-        .await;
+        let above = done(&operator, &format!("GET /iam/v2/groups?uidp.ancestors_of={squad}"), Value::Null).await;
         assert_eq!(each(&above["groups"], "uid"), [org.as_str(), team.as_str()]);
 
         let stranger = server.stranger().await;
@@ -165,12 +122,7 @@ async fn one_may_always_read_ones_own_identity() {
         assert_eq!(each(&list["identities"], "uid"), [alone.uid.as_str()]);
         let list = done(&alone.actor, "GET /iam/v1/identities", Value::Null).await;
         assert_eq!(each(&list["items"], "id"), [alone.uid.as_str()]);
-        let own = done(
-            &alone.actor,
-            &format!("GET /iam/v2/identities/{}", alone.uid),
-            Value::Null,
-        )
-        .await;
+        let own = done(&alone.actor, &format!("GET /iam/v2/identities/{}", alone.uid), Value::Null).await;
         assert_eq!(own["name"], "alone");
     })
     .await;
@@ -189,10 +141,7 @@ async fn a_lookup_is_computed_and_says_nothing_of_who_is_here() {
         assert_ne!(first, other);
         let v1 = look.replace("/iam/v2/identities:lookupIdentity", "/iam/v1/identities/lookup");
         assert_eq!(done(&stranger, &v1, Value::Null).await["id"], uid);
-        for what in [
-            look.replace("issuer=https://accounts.example.com&", ""),
-            v1.replace("subject=1", ""),
-        ] {
+        for what in [look.replace("issuer=https://accounts.example.com&", ""), v1.replace("subject=1", "")] {
             refused(&stranger, &what, Value::Null, 400, "INVALID_ARGUMENT").await;
         }
         // A role can be bound to the person before they come.

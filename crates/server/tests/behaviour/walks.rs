@@ -43,9 +43,7 @@ fn fate(position: usize) -> Fate {
 
 #[expect(clippy::disallowed_methods, reason = "how large the test is, the environment says")]
 fn rows_on(engine: Engine) -> usize {
-    let asked = std::env::var("BOWLINE_WALK_ROWS")
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let asked = std::env::var("BOWLINE_WALK_ROWS").ok().and_then(|text| text.parse().ok());
     asked.unwrap_or(match engine {
         Engine::Sqlite => 20_000,
         Engine::Postgres => 5_000,
@@ -71,10 +69,7 @@ async fn every_row_that_stays_comes_exactly_once_and_in_order() {
         }
         stop.store(true, Ordering::SeqCst);
         writers.join_all().await;
-        let page = operator
-            .grpc::<ListRepos>(ListReposRequest::default())
-            .await
-            .expect("a page");
+        let page = operator.grpc::<ListRepos>(ListReposRequest::default()).await.expect("a page");
         let stored = number(&server, "SELECT count(*) FROM repos").await;
         assert_eq!(page.total_count, Some(stored), "the kept count is the true one");
         server.stop().await;
@@ -172,22 +167,13 @@ fn start_writers(
 async fn create(operator: &Actor, rows: &[Row], round: usize) -> bool {
     let like = &rows[round.wrapping_mul(31) % rows.len()];
     let parent = like.uid.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let repo = Repo {
-        name: format!("{}-new-{round}", like.name),
-        ..Repo::default()
-    };
-    let request = CreateRepoRequest {
-        parent: parent.into(),
-        repo: Some(repo),
-    };
+    let repo = Repo { name: format!("{}-new-{round}", like.name), ..Repo::default() };
+    let request = CreateRepoRequest { parent: parent.into(), repo: Some(repo) };
     operator.grpc::<CreateRepo>(request).await.is_ok()
 }
 
 async fn delete(operator: &Actor, uid: &str) -> bool {
-    operator
-        .grpc::<DeleteRepo>(DeleteRepoRequest { uid: uid.into() })
-        .await
-        .is_ok()
+    operator.grpc::<DeleteRepo>(DeleteRepoRequest { uid: uid.into() }).await.is_ok()
 }
 
 /// To and fro over the whole alphabet.
@@ -195,25 +181,14 @@ async fn rename(operator: &Actor, row: &Row, round: usize) -> bool {
     assert!(row.uid.len() > 40);
     let letter = char::from(b'a' + (round % 26) as u8);
     let suffix = &row.uid[row.uid.len() - 16..];
-    let repo = Repo {
-        uid: row.uid.clone(),
-        name: format!("{letter}-{suffix}-x"),
-        ..Repo::default()
-    };
-    let request = UpdateRepoRequest {
-        repo: Some(repo),
-        ..UpdateRepoRequest::default()
-    };
+    let repo = Repo { uid: row.uid.clone(), name: format!("{letter}-{suffix}-x"), ..Repo::default() };
+    let request = UpdateRepoRequest { repo: Some(repo), ..UpdateRepoRequest::default() };
     operator.grpc::<UpdateRepo>(request).await.is_ok()
 }
 
 async fn walk(operator: &Actor, order: &str) -> Vec<String> {
     let mut uids = Vec::new();
-    let mut request = ListReposRequest {
-        page_size: 200,
-        order_by: order.into(),
-        ..ListReposRequest::default()
-    };
+    let mut request = ListReposRequest { page_size: 200, order_by: order.into(), ..ListReposRequest::default() };
     loop {
         let page: ListReposResponse = operator.grpc::<ListRepos>(request.clone()).await.expect("a page");
         assert!(page.repos.len() <= 200);
@@ -233,12 +208,7 @@ fn judge(order: &str, rows: &[Row], walked: &[String]) {
         Fate::IsRenamed => order != "name",
         Fate::IsDeleted => false,
     };
-    let mut expected: Vec<&Row> = rows
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| keeps(*at))
-        .map(|(_, row)| row)
-        .collect();
+    let mut expected: Vec<&Row> = rows.iter().enumerate().filter(|(at, _)| keeps(*at)).map(|(_, row)| row).collect();
     match order {
         "name" => expected.sort_by(|a, b| (&a.name, &a.uid).cmp(&(&b.name, &b.uid))),
         "created_at desc" => expected.sort_by(|a, b| (b.created_at, &b.uid).cmp(&(a.created_at, &a.uid))),
@@ -246,15 +216,8 @@ fn judge(order: &str, rows: &[Row], walked: &[String]) {
         _ => expected.sort_by(|a, b| a.uid.cmp(&b.uid)),
     }
     let wanted: std::collections::HashSet<&str> = expected.iter().map(|row| row.uid.as_str()).collect();
-    let found: Vec<&str> = walked
-        .iter()
-        .map(String::as_str)
-        .filter(|uid| wanted.contains(uid))
-        .collect();
+    let found: Vec<&str> = walked.iter().map(String::as_str).filter(|uid| wanted.contains(uid)).collect();
     assert_eq!(found.len(), expected.len(), "{order}: rows are missing or come twice");
-    let wrong = found
-        .iter()
-        .zip(&expected)
-        .position(|(found, expected)| *found != expected.uid);
+    let wrong = found.iter().zip(&expected).position(|(found, expected)| *found != expected.uid);
     assert_eq!(wrong, None, "{order}: the first row out of its place");
 }

@@ -20,26 +20,11 @@ async fn both_spellings_and_the_pre_release_names_are_understood() {
         for name in ["a", "b", "c"] {
             server.repo(&org, name).await;
         }
-        let one = done(
-            &operator,
-            "GET /registry/v2/repos?page_size=2&order_by=name&skip=1",
-            Value::Null,
-        )
-        .await;
-        let other = done(
-            &operator,
-            "GET /registry/v2/repos?pageSize=2&orderBy=name&skip=1",
-            Value::Null,
-        )
-        .await;
+        let one = done(&operator, "GET /registry/v2/repos?page_size=2&order_by=name&skip=1", Value::Null).await;
+        let other = done(&operator, "GET /registry/v2/repos?pageSize=2&orderBy=name&skip=1", Value::Null).await;
         assert_eq!(one["repos"], other["repos"]);
         for order in ["create_time", "created_at", "createTime", "createdAt"] {
-            done(
-                &operator,
-                &format!("GET /registry/v2/repos?order_by={order}+desc"),
-                Value::Null,
-            )
-            .await;
+            done(&operator, &format!("GET /registry/v2/repos?order_by={order}+desc"), Value::Null).await;
         }
         for filter in ["uidp.descendants_of", "uidp.descendantsOf"] {
             let list = done(&operator, &format!("GET /iam/v2/groups?{filter}={org}"), Value::Null).await;
@@ -47,37 +32,18 @@ async fn both_spellings_and_the_pre_release_names_are_understood() {
         }
         let create = format!("POST /registry/v2/repos/{org}");
         for (name, member) in [("d", "activeTags"), ("e", "active_tags")] {
-            let made = done(
-                &operator,
-                &create,
-                json!({ "name": name, member: ["latest"], "unknown": {} }),
-            )
-            .await;
+            let made = done(&operator, &create, json!({ "name": name, member: ["latest"], "unknown": {} })).await;
             assert_eq!(made["activeTags"], json!(["latest"]));
         }
         // The pre-release segment and package are the second version, in answers too.
         let beta = done(&operator, "GET /registry/v2beta1/repos?order_by=name", Value::Null).await;
-        assert_eq!(
-            beta,
-            done(&operator, "GET /registry/v2/repos?order_by=name", Value::Null).await
-        );
-        let made = done(
-            &operator,
-            &format!("POST /iam/v2beta1/groups/{team}"),
-            json!({ "name": "squad" }),
-        )
-        .await;
+        assert_eq!(beta, done(&operator, "GET /registry/v2/repos?order_by=name", Value::Null).await);
+        let made = done(&operator, &format!("POST /iam/v2beta1/groups/{team}"), json!({ "name": "squad" })).await;
         let request = GetGroupRequest { uid: uid_of(&made) }.encode_to_vec();
         let path = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
-        let bytes = operator
-            .grpc_raw(path, request)
-            .await
-            .expect("the pre-release package is served");
+        let bytes = operator.grpc_raw(path, request).await.expect("the pre-release package is served");
         assert_eq!(Group::decode(bytes.as_slice()).expect("a group").name, "squad");
-        assert_eq!(
-            call(&operator, "GET /other/v2beta1/repos", Value::Null).await.status,
-            404
-        );
+        assert_eq!(call(&operator, "GET /other/v2beta1/repos", Value::Null).await.status, 404);
     })
     .await;
 }
@@ -104,17 +70,7 @@ async fn paging_members_come_in_both_spellings_unless_one_was_asked_for() {
             (members, reply.json())
         };
         let (members, first) = page("page_size=2", &[]).await;
-        assert_eq!(
-            members,
-            [
-                "nextPageToken",
-                "next_page_token",
-                "repos",
-                "skipped",
-                "totalCount",
-                "total_count"
-            ]
-        );
+        assert_eq!(members, ["nextPageToken", "next_page_token", "repos", "skipped", "totalCount", "total_count"]);
         assert_eq!((&first["totalCount"], &first["total_count"]), (&json!("3"), &json!(3)));
         assert_eq!(first["nextPageToken"], first["next_page_token"]);
         let token = first["nextPageToken"].as_str().expect("a token").to_owned();
@@ -141,33 +97,16 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones() {
         let operator = server.operator().await;
         let by_form = send(&operator, "POST /registry/v2/repos", FORM, "name=web&page_size=5").await;
         assert_eq!(by_form.status, 200, "{}", by_form.text());
-        assert_eq!(
-            by_form.json(),
-            done(&operator, "GET /registry/v2/repos?name=web&page_size=5", Value::Null).await
-        );
+        assert_eq!(by_form.json(), done(&operator, "GET /registry/v2/repos?name=web&page_size=5", Value::Null).await);
         let by_form = send(&operator, "POST /iam/v1/groups", FORM, &format!("uidp.ids={org}")).await;
         assert_eq!(by_form.json()["items"][0]["id"], org.as_str());
         let charset = [("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
-        assert_eq!(
-            send(&operator, "POST /registry/v1/repos", &charset, "").await.status,
-            200
-        );
+        assert_eq!(send(&operator, "POST /registry/v1/repos", &charset, "").await.status, 200);
         let look = "/iam/v2/identities:lookupIdentity";
-        let by_form = send(
-            &operator,
-            &format!("POST {look}"),
-            FORM,
-            "issuer=https://a.example&subject=s",
-        )
-        .await;
+        let by_form = send(&operator, &format!("POST {look}"), FORM, "issuer=https://a.example&subject=s").await;
         assert_eq!(
             by_form.json(),
-            done(
-                &operator,
-                &format!("GET {look}?issuer=https://a.example&subject=s"),
-                Value::Null
-            )
-            .await
+            done(&operator, &format!("GET {look}?issuer=https://a.example&subject=s"), Value::Null).await
         );
         for (what, allowed) in [
             (format!("POST {look}"), "GET"),
@@ -185,17 +124,10 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones() {
         }
         for path in ["/nothing", "/iam/v2/nothing", "/iam/v3/groups", "/registry/v2"] {
             let reply = call(&operator, &format!("GET {path}"), Value::Null).await;
-            assert_eq!(
-                (reply.status, &reply.json()["code"]),
-                (404, &json!(5)),
-                "{path}: {}",
-                reply.text()
-            );
+            assert_eq!((reply.status, &reply.json()["code"]), (404, &json!(5)), "{path}: {}", reply.text());
         }
-        let error = operator
-            .grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new())
-            .await
-            .expect_err("none");
+        let error =
+            operator.grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new()).await.expect_err("none");
         assert_eq!(error.code, 12);
         // What is not offered yet still asks who calls and whether they may.
         let what = format!("GET /iam/v2/groupInvites?uidp.children_of={org}");
@@ -212,30 +144,20 @@ async fn request_ids_go_in_and_come_out() {
     on_each_engine(async |server| {
         let operator = server.operator().await;
         let list = "GET /iam/v2/groups";
-        for (given, kept) in [
-            ("abc-1.2", true),
-            ("with space", false),
-            ("", false),
-            (&"x".repeat(129), false),
-        ] {
+        for (given, kept) in [("abc-1.2", true), ("with space", false), ("", false), (&"x".repeat(129), false)] {
             let reply = send(&operator, list, &[("x-request-id", given)], "").await;
             let id = reply.header("x-request-id").unwrap_or_default();
             assert_eq!(id == given, kept && !given.is_empty(), "{given:?} became {id:?}");
             assert!(!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_graphic()));
         }
         assert_eq!(
-            send(&operator, list, &[("cgrequestid", "from-sdk")], "")
-                .await
-                .header("x-request-id"),
+            send(&operator, list, &[("cgrequestid", "from-sdk")], "").await.header("x-request-id"),
             Some("from-sdk")
         );
-        let ids: Vec<String> = [
-            send(&operator, list, &[], "").await,
-            send(&server.anonymous(), list, &[], "").await,
-        ]
-        .iter()
-        .map(|reply| reply.header("x-request-id").unwrap_or_default().to_owned())
-        .collect();
+        let ids: Vec<String> = [send(&operator, list, &[], "").await, send(&server.anonymous(), list, &[], "").await]
+            .iter()
+            .map(|reply| reply.header("x-request-id").unwrap_or_default().to_owned())
+            .collect();
         assert!(ids[0].len() == 32 && ids[1].len() == 32 && ids[0] != ids[1], "{ids:?}");
     })
     .await;
@@ -248,12 +170,7 @@ async fn an_empty_success_is_empty_in_the_second_version_and_an_object_in_the_fi
         let operator = server.operator().await;
         for (version, body) in [("v2", ""), ("v1", "{}")] {
             let repo = server.repo(&org, "web").await;
-            let reply = call(
-                &operator,
-                &format!("DELETE /registry/{version}/repos/{repo}"),
-                Value::Null,
-            )
-            .await;
+            let reply = call(&operator, &format!("DELETE /registry/{version}/repos/{repo}"), Value::Null).await;
             assert_eq!((reply.status, reply.text().as_str()), (200, body), "{version}");
         }
         // Defaults are written out, and a missing body is an empty one.
@@ -261,11 +178,9 @@ async fn an_empty_success_is_empty_in_the_second_version_and_an_object_in_the_fi
         let reply = send(&operator, &format!("PATCH /registry/v2/repos/{repo}"), &[], "").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let members = reply.json();
-        for (member, value) in [
-            ("description", json!("")),
-            ("bundles", json!([])),
-            ("catalogTier", json!("CATALOG_TIER_UNSPECIFIED")),
-        ] {
+        for (member, value) in
+            [("description", json!("")), ("bundles", json!([])), ("catalogTier", json!("CATALOG_TIER_UNSPECIFIED"))]
+        {
             assert_eq!(members[member], value, "{member}");
         }
     })
@@ -279,52 +194,20 @@ async fn the_details_of_errors_are_the_same_over_both_transports() {
         server.group(&org, "team").await;
         let (operator, stranger) = (server.operator().await, server.stranger().await);
         let get = async |actor: &Actor, uid: &str| {
-            actor
-                .grpc::<GetGroup>(GetGroupRequest { uid: uid.into() })
-                .await
-                .expect_err("refused")
+            actor.grpc::<GetGroup>(GetGroupRequest { uid: uid.into() }).await.expect_err("refused")
         };
         let create = async |actor: &Actor, name: &str| {
-            let group = Group {
-                name: name.into(),
-                ..Group::default()
-            };
-            let request = CreateGroupRequest {
-                parent: org.clone(),
-                group: Some(group),
-            };
+            let group = Group { name: name.into(), ..Group::default() };
+            let request = CreateGroupRequest { parent: org.clone(), group: Some(group) };
             actor.grpc::<CreateGroup>(request).await.expect_err("refused")
         };
-        let delete = operator
-            .grpc::<DeleteGroup>(DeleteGroupRequest { uid: org.clone() })
-            .await
-            .expect_err("refused");
+        let delete = operator.grpc::<DeleteGroup>(DeleteGroupRequest { uid: org.clone() }).await.expect_err("refused");
         let missing = absent(&org);
         let cases: Vec<(GrpcError, &Actor, String, Value)> = vec![
-            (
-                get(&operator, &missing).await,
-                &operator,
-                format!("GET /iam/v2/groups/{missing}"),
-                Value::Null,
-            ),
-            (
-                get(&stranger, &org).await,
-                &stranger,
-                format!("GET /iam/v2/groups/{org}"),
-                Value::Null,
-            ),
-            (
-                get(&operator, "x").await,
-                &operator,
-                "GET /iam/v2/groups/x".into(),
-                Value::Null,
-            ),
-            (
-                create(&operator, "A").await,
-                &operator,
-                format!("POST /iam/v2/groups/{org}"),
-                json!({ "name": "A" }),
-            ),
+            (get(&operator, &missing).await, &operator, format!("GET /iam/v2/groups/{missing}"), Value::Null),
+            (get(&stranger, &org).await, &stranger, format!("GET /iam/v2/groups/{org}"), Value::Null),
+            (get(&operator, "x").await, &operator, "GET /iam/v2/groups/x".into(), Value::Null),
+            (create(&operator, "A").await, &operator, format!("POST /iam/v2/groups/{org}"), json!({ "name": "A" })),
             (
                 create(&operator, "team").await,
                 &operator,
@@ -341,11 +224,7 @@ async fn the_details_of_errors_are_the_same_over_both_transports() {
                 (Some(grpc.code.into()), grpc.message.as_str()),
                 "{what}"
             );
-            assert_eq!(
-                (grpc.status.code, &grpc.status.message),
-                (grpc.code, &grpc.message),
-                "{what}"
-            );
+            assert_eq!((grpc.status.code, &grpc.status.message), (grpc.code, &grpc.message), "{what}");
             assert_eq!(as_json(&grpc), rest.0["details"], "{what}");
         }
     })

@@ -60,9 +60,7 @@ pub(crate) struct Seen {
 /// Something is missing, or there by half.
 pub(crate) async fn check(db: &Db, ground: &Ground, sent: &[&Sent]) -> Seen {
     let groups = ground.groups.clone();
-    let read = db
-        .read(move |tx| Box::pin(async move { Snapshot::read(tx, &groups).await }))
-        .await;
+    let read = db.read(move |tx| Box::pin(async move { Snapshot::read(tx, &groups).await })).await;
     let snapshot = read.expect("the database can be read");
     assert_eq!(snapshot.damage, Vec::<String>::new(), "the file is damaged");
     snapshot.audit_agrees_with_rows();
@@ -88,27 +86,15 @@ impl Snapshot {
         });
         let audit = audit.await?;
         let sql = "SELECT method, subject, at FROM outbox";
-        let events = tx
-            .query(sql, &[], |row| {
-                Ok::<_, Error>((row.text(0)?, row.text(1)?, row.int(2)?))
-            })
-            .await?;
+        let events = tx.query(sql, &[], |row| Ok::<_, Error>((row.text(0)?, row.text(1)?, row.int(2)?))).await?;
         let mut rows = BTreeMap::new();
         for (table, _) in COLLECTIONS {
             let sql = format!("SELECT uid, parent FROM {table}");
-            let found = tx
-                .query(&sql, &[], |row| Ok::<_, Error>((row.text(0)?, row.text(1)?)))
-                .await?;
+            let found = tx.query(&sql, &[], |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?;
             rows.insert(table, found);
         }
         let counts = counts(tx, groups).await?;
-        Ok(Snapshot {
-            audit,
-            events,
-            rows,
-            counts,
-            damage: damage(tx).await?,
-        })
+        Ok(Snapshot { audit, events, rows, counts, damage: damage(tx).await? })
     }
 
     /// Rows are what was created and not deleted.
@@ -116,40 +102,24 @@ impl Snapshot {
         for (table, kind) in COLLECTIONS {
             let mut expected = BTreeSet::new();
             for row in self.audit.iter().filter(|row| row.kind == kind && row.is_creation) {
-                assert!(
-                    expected.insert(row.resource.as_str()),
-                    "{} was created twice",
-                    row.resource
-                );
+                assert!(expected.insert(row.resource.as_str()), "{} was created twice", row.resource);
             }
             for row in self.audit.iter().filter(|row| row.kind == kind && row.is_deletion) {
-                assert!(
-                    expected.remove(row.resource.as_str()),
-                    "{} was deleted, but never created",
-                    row.resource
-                );
+                assert!(expected.remove(row.resource.as_str()), "{} was deleted, but never created", row.resource);
             }
             let found: BTreeSet<&str> = self.rows[table].iter().map(|(uid, _)| uid.as_str()).collect();
             let only =
                 |a: &BTreeSet<&str>, b: &BTreeSet<&str>| a.difference(b).map(ToString::to_string).collect::<Vec<_>>();
             let (missing, unexplained) = (only(&expected, &found), only(&found, &expected));
-            assert!(
-                missing.is_empty(),
-                "{table}: in the audit log, but not in the table: {missing:?}"
-            );
-            assert!(
-                unexplained.is_empty(),
-                "{table}: in the table, but not in the audit log: {unexplained:?}"
-            );
+            assert!(missing.is_empty(), "{table}: in the audit log, but not in the table: {missing:?}");
+            assert!(unexplained.is_empty(), "{table}: in the table, but not in the audit log: {unexplained:?}");
         }
     }
 
     /// Every change has its event, and every event its change.
     fn audit_agrees_with_events(&self) {
         let changes = self.audit.iter().filter(|row| !row.method.starts_with(COMMANDS));
-        let mut changes: Vec<_> = changes
-            .map(|row| (row.method.clone(), row.resource.clone(), row.at))
-            .collect();
+        let mut changes: Vec<_> = changes.map(|row| (row.method.clone(), row.resource.clone(), row.at)).collect();
         let mut events = self.events.clone();
         changes.sort();
         events.sort();
@@ -231,8 +201,6 @@ async fn damage(tx: &mut ReadTx) -> Result<Vec<String>, Error> {
     if tx.engine() == Engine::Postgres {
         return Ok(Vec::new());
     }
-    let found = tx
-        .query("PRAGMA quick_check", &[], |row| row.text(0).map_err(Error::from))
-        .await?;
+    let found = tx.query("PRAGMA quick_check", &[], |row| row.text(0).map_err(Error::from)).await?;
     Ok(found.into_iter().filter(|line| line != "ok").collect())
 }

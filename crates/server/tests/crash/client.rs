@@ -56,11 +56,7 @@ impl Client {
             tokio::spawn(connection);
             Connection::Rest(sender)
         };
-        Ok(Client {
-            connection,
-            token: token.into(),
-            address,
-        })
+        Ok(Client { connection, token: token.into(), address })
     }
 
     pub(crate) async fn send(&mut self, request_id: &str, mutation: &Mutation) -> Reply {
@@ -74,10 +70,7 @@ impl Client {
     async fn rest(&mut self, request_id: &str, mutation: &Mutation) -> Option<Reply> {
         let (verb, path, body) = mutation.rest();
         let request = self.request(request_id).method(verb).uri(path);
-        let request = request
-            .header("content-type", "application/json")
-            .body(Full::new(body.into()))
-            .ok()?;
+        let request = request.header("content-type", "application/json").body(Full::new(body.into())).ok()?;
         let Connection::Rest(sender) = &mut self.connection else {
             return None;
         };
@@ -95,15 +88,8 @@ impl Client {
     async fn grpc(&mut self, request_id: &str, mutation: &Mutation) -> Option<Reply> {
         let (path, message) = mutation.grpc();
         let uri = format!("http://{}{path}", self.address);
-        let request = self
-            .request(request_id)
-            .method("POST")
-            .uri(uri)
-            .header("te", "trailers");
-        let request = request
-            .header("content-type", "application/grpc")
-            .body(Full::new(frame(&message)))
-            .ok()?;
+        let request = self.request(request_id).method("POST").uri(uri).header("te", "trailers");
+        let request = request.header("content-type", "application/grpc").body(Full::new(frame(&message))).ok()?;
         let Connection::Grpc(sender) = &mut self.connection else {
             return None;
         };
@@ -136,10 +122,6 @@ fn frame(message: &[u8]) -> Bytes {
 }
 
 fn status(headers: &HeaderMap) -> Option<(String, String)> {
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-    };
+    let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     Some((text("grpc-status")?, text("grpc-message").unwrap_or_default()))
 }

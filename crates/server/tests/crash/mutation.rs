@@ -31,11 +31,9 @@ impl Mutation {
     /// Verb, path and body.
     pub(crate) fn rest(&self) -> (Method, String, String) {
         let (verb, path, body) = match self {
-            Mutation::CreateGroup { parent, name } => (
-                Method::POST,
-                format!("/iam/v2/groups/{parent}"),
-                json!({ "name": name }),
-            ),
+            Mutation::CreateGroup { parent, name } => {
+                (Method::POST, format!("/iam/v2/groups/{parent}"), json!({ "name": name }))
+            }
             Mutation::DeleteGroup { uid } => (Method::DELETE, format!("/iam/v2/groups/{uid}"), json!(null)),
             Mutation::CreateIdentity { parent, name } => {
                 let relationship = json!({ "issuer": "https://issuer.example", "subject": name });
@@ -47,22 +45,12 @@ impl Mutation {
                 (Method::POST, format!("/iam/v2/roleBindings/{parent}"), body)
             }
             Mutation::DeleteBinding { uid } => (Method::DELETE, format!("/iam/v2/roleBindings/{uid}"), json!(null)),
-            Mutation::CreateRepo { parent, name } => (
-                Method::POST,
-                format!("/registry/v2/repos/{parent}"),
-                json!({ "name": name }),
-            ),
+            Mutation::CreateRepo { parent, name } => {
+                (Method::POST, format!("/registry/v2/repos/{parent}"), json!({ "name": name }))
+            }
             Mutation::DeleteRepo { uid } => (Method::DELETE, format!("/registry/v2/repos/{uid}"), json!(null)),
         };
-        (
-            verb,
-            path,
-            if body.is_null() {
-                String::new()
-            } else {
-                body.to_string()
-            },
-        )
+        (verb, path, if body.is_null() { String::new() } else { body.to_string() })
     }
 
     /// Path and message.
@@ -73,10 +61,7 @@ impl Mutation {
         use registry::rpc::repos_service::{CreateRepo, DeleteRepo};
         match self.clone() {
             Mutation::CreateGroup { parent, name } => {
-                let group = Some(iam::Group {
-                    name,
-                    ..Default::default()
-                });
+                let group = Some(iam::Group { name, ..Default::default() });
                 call::<CreateGroup>(&iam::CreateGroupRequest { parent, group })
             }
             Mutation::DeleteGroup { uid } => call::<DeleteGroup>(&iam::DeleteGroupRequest { uid }),
@@ -85,22 +70,12 @@ impl Mutation {
                 call::<CreateIdentity>(&iam::CreateIdentityRequest { parent, identity })
             }
             Mutation::CreateBinding { parent, identity } => {
-                let binding = iam::RoleBinding {
-                    identity_uid: identity,
-                    role_uid: role(),
-                    ..Default::default()
-                };
-                call::<CreateRoleBinding>(&iam::CreateRoleBindingRequest {
-                    parent,
-                    role_binding: Some(binding),
-                })
+                let binding = iam::RoleBinding { identity_uid: identity, role_uid: role(), ..Default::default() };
+                call::<CreateRoleBinding>(&iam::CreateRoleBindingRequest { parent, role_binding: Some(binding) })
             }
             Mutation::DeleteBinding { uid } => call::<DeleteRoleBinding>(&iam::DeleteRoleBindingRequest { uid }),
             Mutation::CreateRepo { parent, name } => {
-                let repo = Some(registry::Repo {
-                    name,
-                    ..Default::default()
-                });
+                let repo = Some(registry::Repo { name, ..Default::default() });
                 call::<CreateRepo>(&registry::CreateRepoRequest { parent, repo })
             }
             Mutation::DeleteRepo { uid } => call::<DeleteRepo>(&registry::DeleteRepoRequest { uid }),
@@ -121,11 +96,7 @@ fn identity(name: String) -> iam::Identity {
         ..Default::default()
     };
     let relationship = Some(iam::identity::Relationship::ClaimMatch(claim_match));
-    iam::Identity {
-        name,
-        relationship,
-        ..Default::default()
-    }
+    iam::Identity { name, relationship, ..Default::default() }
 }
 
 fn role() -> String {

@@ -35,11 +35,7 @@ pub(crate) async fn run(postgres: Option<String>, plan: &Plan) {
     let mut left = plan.rounds;
     while left > 0 {
         let rounds = left.min(ROUNDS_PER_STORAGE);
-        let seed = plan
-            .seed
-            .wrapping_mul(1_000_003)
-            .wrapping_add(left)
-            .wrapping_add(u64::from(postgres.is_some()));
+        let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add(left).wrapping_add(u64::from(postgres.is_some()));
         let storage = Storage::create(postgres.as_deref()).await;
         let part = Course::new(&storage, Random::new(seed)).run(rounds).await;
         storage.drop_database().await;
@@ -48,7 +44,12 @@ pub(crate) async fn run(postgres: Option<String>, plan: &Plan) {
         seen.open_and_absent += part.open_and_absent;
         left -= rounds;
     }
-    let (rounds, seconds) = (plan.rounds, started.elapsed().as_secs_f64());
+    report(engine, plan.rounds, started.elapsed(), seen);
+}
+
+#[expect(clippy::print_stdout, reason = "shown with --nocapture: how much the rounds looked at")]
+fn report(engine: &str, rounds: u64, time: Duration, seen: Seen) {
+    let seconds = time.as_secs_f64();
     println!("{engine}: {rounds} rounds in {seconds:.1} s, {seen:?}");
 }
 
@@ -64,17 +65,8 @@ struct Course<'s> {
 
 impl<'s> Course<'s> {
     fn new(storage: &'s Storage, mut random: Random) -> Course<'s> {
-        let writers = (0..WRITERS)
-            .map(|n| Writer::new(format!("writer{n}"), Random::new(random.next())))
-            .collect();
-        Course {
-            storage,
-            addresses: Addresses::free(),
-            random,
-            setup: Vec::new(),
-            ground: Ground::default(),
-            writers,
-        }
+        let writers = (0..WRITERS).map(|n| Writer::new(format!("writer{n}"), Random::new(random.next()))).collect();
+        Course { storage, addresses: Addresses::free(), random, setup: Vec::new(), ground: Ground::default(), writers }
     }
 
     async fn run(mut self, rounds: u64) -> Seen {
@@ -121,11 +113,7 @@ impl<'s> Course<'s> {
     /// next start its recovery.
     async fn check(&self) -> Seen {
         let db = self.storage.open().await;
-        let sent: Vec<&Sent> = self
-            .setup
-            .iter()
-            .chain(self.writers.iter().flat_map(|writer| &writer.log))
-            .collect();
+        let sent: Vec<&Sent> = self.setup.iter().chain(self.writers.iter().flat_map(|writer| &writer.log)).collect();
         let seen = check(&db, &self.ground, &sent).await;
         db.close().await;
         seen
@@ -133,36 +121,22 @@ impl<'s> Course<'s> {
 
     /// Four groups of one organization, and an identity to bind.
     async fn lay_ground(&mut self, token: &str) {
-        let mut client = Client::connect(self.addresses.api, true, token)
-            .await
-            .expect("a connection");
-        let group = |parent: &str, name: &str| Mutation::CreateGroup {
-            parent: parent.into(),
-            name: name.into(),
-        };
+        let mut client = Client::connect(self.addresses.api, true, token).await.expect("a connection");
+        let group = |parent: &str, name: &str| Mutation::CreateGroup { parent: parent.into(), name: name.into() };
         let org = self.prepare(&mut client, group("", "crash")).await;
         for name in ["first", "second", "third", "fourth"] {
             let uid = self.prepare(&mut client, group(&org, name)).await;
             self.ground.groups.push(uid);
         }
-        let identity = Mutation::CreateIdentity {
-            parent: org,
-            name: "somebody".into(),
-        };
+        let identity = Mutation::CreateIdentity { parent: org, name: "somebody".into() };
         self.ground.identity = self.prepare(&mut client, identity).await;
     }
 
     async fn prepare(&mut self, client: &mut Client, mutation: Mutation) -> String {
         let request_id = format!("setup-{}", self.setup.len());
         let reply = client.send(&request_id, &mutation).await;
-        let Reply::Done(uid) = reply.clone() else {
-            panic!("{mutation:?}: {reply:?}")
-        };
-        self.setup.push(Sent {
-            request_id,
-            mutation,
-            reply,
-        });
+        let Reply::Done(uid) = reply.clone() else { panic!("{mutation:?}: {reply:?}") };
+        self.setup.push(Sent { request_id, mutation, reply });
         uid
     }
 }

@@ -23,9 +23,7 @@ impl Addresses {
     pub(crate) fn free() -> Addresses {
         let reserve = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let sockets = [reserve(), reserve()];
-        let [api, admin] = sockets
-            .each_ref()
-            .map(|socket| socket.local_addr().expect("an address"));
+        let [api, admin] = sockets.each_ref().map(|socket| socket.local_addr().expect("an address"));
         Addresses { api, admin }
     }
 }
@@ -44,31 +42,18 @@ fn binary() -> std::ffi::OsString {
 impl Server {
     pub(crate) fn spawn(storage: &Storage, addresses: Addresses) -> Server {
         let log = storage.log_file();
-        let stderr = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .expect("a log file");
+        let stderr = OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
         let process = Command::new(binary())
             .arg("serve")
             .args(storage.options())
-            .args([
-                "--listen",
-                &addresses.api.to_string(),
-                "--admin-listen",
-                &addresses.admin.to_string(),
-            ])
+            .args(["--listen", &addresses.api.to_string(), "--admin-listen", &addresses.admin.to_string()])
             .args(["--log", "warn"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()
             .expect("the server starts");
-        Server {
-            process,
-            addresses,
-            log,
-        }
+        Server { process, addresses, log }
     }
 
     /// Waits until the server says that it is ready.
@@ -79,11 +64,7 @@ impl Server {
             if let Some(status) = self.process.try_wait().expect("the process can be asked") {
                 panic!("the server ended ({status}) instead of starting:\n{}", log());
             }
-            assert!(
-                started.elapsed() < START_TIME,
-                "the server is not ready after {START_TIME:?}:\n{}",
-                log()
-            );
+            assert!(started.elapsed() < START_TIME, "the server is not ready after {START_TIME:?}:\n{}", log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -91,16 +72,12 @@ impl Server {
     async fn is_ready(&self) -> bool {
         let ask = async {
             let mut stream = TcpStream::connect(self.addresses.admin).await?;
-            stream
-                .write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n")
-                .await?;
+            stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").await?;
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).await?;
             std::io::Result::Ok(answer.starts_with(b"HTTP/1.1 200"))
         };
-        tokio::time::timeout(Duration::from_secs(1), ask)
-            .await
-            .is_ok_and(|answer| answer.unwrap_or(false))
+        tokio::time::timeout(Duration::from_secs(1), ask).await.is_ok_and(|answer| answer.unwrap_or(false))
     }
 
     /// SIGKILL.
@@ -122,10 +99,7 @@ impl Drop for Server {
 
 /// A token of the operator, from the command.
 pub(crate) fn operator_token(storage: &Storage) -> String {
-    let output = Command::new(binary())
-        .args(["operator", "token"])
-        .args(storage.options())
-        .output();
+    let output = Command::new(binary()).args(["operator", "token"]).args(storage.options()).output();
     let output = output.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a token").trim().to_owned()

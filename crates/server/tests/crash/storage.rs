@@ -22,9 +22,7 @@ impl Database {
     fn url(&self) -> String {
         let (base, options) = self.admin.split_once('?').unwrap_or((&self.admin, ""));
         let server = base.rsplit_once('/').expect("a URL with a database").0;
-        format!("{server}/{}?{options}", self.name)
-            .trim_end_matches('?')
-            .to_owned()
+        format!("{server}/{}?{options}", self.name).trim_end_matches('?').to_owned()
     }
 }
 
@@ -37,17 +35,9 @@ impl Storage {
         let database = match postgres {
             None => None,
             Some(admin) => {
-                let tail = directory
-                    .path()
-                    .file_name()
-                    .expect("a name")
-                    .to_string_lossy()
-                    .to_lowercase();
+                let tail = directory.path().file_name().expect("a name").to_string_lossy().to_lowercase();
                 let name: String = tail.chars().filter(char::is_ascii_alphanumeric).collect();
-                let database = Database {
-                    admin: admin.to_owned(),
-                    name: format!("bowline_crash_{name}"),
-                };
+                let database = Database { admin: admin.to_owned(), name: format!("bowline_crash_{name}") };
                 administrate(admin, &format!("CREATE DATABASE {}", database.name)).await;
                 Some(database)
             }
@@ -61,12 +51,7 @@ impl Storage {
         match &self.database {
             None => vec!["--data-dir".into(), path("data")],
             Some(database) => {
-                vec![
-                    "--database-url".into(),
-                    database.url(),
-                    "--key-file".into(),
-                    path("shared-key"),
-                ]
+                vec!["--database-url".into(), database.url(), "--key-file".into(), path("shared-key")]
             }
         }
     }
@@ -89,19 +74,13 @@ impl Storage {
 
     pub(crate) async fn drop_database(self) {
         if let Some(database) = &self.database {
-            administrate(
-                &database.admin,
-                &format!("DROP DATABASE {} WITH (FORCE)", database.name),
-            )
-            .await;
+            administrate(&database.admin, &format!("DROP DATABASE {} WITH (FORCE)", database.name)).await;
         }
     }
 }
 
 async fn administrate(url: &str, sql: &str) {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
-        .await
-        .expect("PostgreSQL answers");
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("PostgreSQL answers");
     let task = tokio::spawn(connection);
     client.batch_execute(sql).await.expect(sql);
     task.abort();

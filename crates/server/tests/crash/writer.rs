@@ -34,15 +34,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(name: String, random: Random) -> Writer {
-        Writer {
-            name,
-            random,
-            sent: 0,
-            groups: Vec::new(),
-            bindings: Vec::new(),
-            repos: Vec::new(),
-            log: Vec::new(),
-        }
+        Writer { name, random, sent: 0, groups: Vec::new(), bindings: Vec::new(), repos: Vec::new(), log: Vec::new() }
     }
 
     /// Writes until no answer comes.
@@ -57,11 +49,7 @@ impl Writer {
             let reply = client.send(&request_id, &mutation).await;
             let is_lost = reply == Reply::Lost;
             self.remember(&mutation, &reply);
-            self.log.push(Sent {
-                request_id,
-                mutation,
-                reply,
-            });
+            self.log.push(Sent { request_id, mutation, reply });
             if is_lost {
                 return self;
             }
@@ -72,28 +60,16 @@ impl Writer {
         let parent = ground.groups[self.random.below(ground.groups.len() as u64) as usize].clone();
         let name = format!("{}-{}", self.name, self.sent);
         let chosen = match self.random.below(10) {
-            0 | 1 => self
-                .random
-                .take(&mut self.repos)
-                .map(|uid| Mutation::DeleteRepo { uid }),
-            2 => self
-                .random
-                .take(&mut self.groups)
-                .map(|uid| Mutation::DeleteGroup { uid }),
-            3 => self
-                .random
-                .take(&mut self.bindings)
-                .map(|uid| Mutation::DeleteBinding { uid }),
+            0 | 1 => self.random.take(&mut self.repos).map(|uid| Mutation::DeleteRepo { uid }),
+            2 => self.random.take(&mut self.groups).map(|uid| Mutation::DeleteGroup { uid }),
+            3 => self.random.take(&mut self.bindings).map(|uid| Mutation::DeleteBinding { uid }),
             // The deletion of a group takes its bindings along without a row of their own in the audit
             // log, so a group that ever had one is not deleted here.
-            4 | 5 => self.random.take(&mut self.groups).map(|group| Mutation::CreateBinding {
-                parent: group,
-                identity: ground.identity.clone(),
-            }),
-            6 | 7 => Some(Mutation::CreateGroup {
-                parent: parent.clone(),
-                name: name.clone(),
-            }),
+            4 | 5 => self
+                .random
+                .take(&mut self.groups)
+                .map(|group| Mutation::CreateBinding { parent: group, identity: ground.identity.clone() }),
+            6 | 7 => Some(Mutation::CreateGroup { parent: parent.clone(), name: name.clone() }),
             _ => None,
         };
         chosen.unwrap_or(Mutation::CreateRepo { parent, name })

@@ -10,17 +10,8 @@ use crate::fixture::{Fixture, Place};
 use crate::table::{Aim, Row};
 
 /// HTTP statuses by gRPC code.
-const STATUSES: &[(i32, u16)] = &[
-    (0, 200),
-    (3, 400),
-    (5, 404),
-    (6, 409),
-    (7, 403),
-    (9, 400),
-    (12, 501),
-    (13, 500),
-    (16, 401),
-];
+const STATUSES: &[(i32, u16)] =
+    &[(0, 200), (3, 400), (5, 404), (6, 409), (7, 403), (9, 400), (12, 501), (13, 500), (16, 401)];
 
 /// An answer, as far as both transports have it.
 #[derive(Clone, Debug)]
@@ -38,22 +29,12 @@ impl Outcome {
         match reply {
             Ok(bytes) => {
                 let body = String::from_utf8_lossy(&bytes).into_owned();
-                Outcome {
-                    code: 0,
-                    message: String::new(),
-                    details: 0,
-                    body,
-                }
+                Outcome { code: 0, message: String::new(), details: 0, body }
             }
             Err(error) => {
                 assert_eq!((error.code, &error.message), (error.status.code, &error.status.message));
                 let details = error.status.details.len();
-                Outcome {
-                    code: error.code,
-                    message: error.message,
-                    details,
-                    body: String::new(),
-                }
+                Outcome { code: error.code, message: error.message, details, body: String::new() }
             }
         }
     }
@@ -65,11 +46,7 @@ impl Outcome {
         let body: Json = serde_json::from_slice(&reply.body).unwrap_or_default();
         Outcome {
             code,
-            message: body["message"]
-                .as_str()
-                .filter(|_| code != 0)
-                .unwrap_or_default()
-                .into(),
+            message: body["message"].as_str().filter(|_| code != 0).unwrap_or_default().into(),
             details: body["details"].as_array().map_or(0, Vec::len),
             body: if code == 0 { reply.text() } else { String::new() },
         }
@@ -94,10 +71,7 @@ pub(crate) async fn over_rest(fixture: &Fixture<'_>, actor: &Actor, row: &Row, p
     let method = method(fixture, row.full_name);
     let payload = payload(fixture, row, place).await;
     let request = DynamicMessage::decode(method.input.clone(), payload.as_slice()).expect("an encoded request");
-    let binding = method
-        .bindings
-        .first()
-        .unwrap_or_else(|| panic!("{} has no binding", row.full_name));
+    let binding = method.bindings.first().unwrap_or_else(|| panic!("{} has no binding", row.full_name));
     settle(row, place, Outcome::of_rest(&rest(actor, binding, &request).await))
 }
 
@@ -108,13 +82,7 @@ pub(crate) async fn rest(actor: &Actor, binding: &HttpBinding, request: &Dynamic
 }
 
 pub(crate) fn method<'f>(fixture: &'f Fixture<'_>, full_name: &str) -> &'f MethodInfo {
-    fixture
-        .server
-        .server()
-        .parts()
-        .contract
-        .by_full_name(full_name)
-        .expect("a method of the contract")
+    fixture.server.server().parts().contract.by_full_name(full_name).expect("a method of the contract")
 }
 
 async fn payload(fixture: &Fixture<'_>, row: &Row, place: &Place) -> Vec<u8> {
@@ -167,9 +135,7 @@ fn rendered(binding: &HttpBinding, request: &DynamicMessage) -> (String, Option<
 
 /// Takes a text field out of a message.
 fn take(request: &mut DynamicMessage, path: &str) -> String {
-    let (first, rest) = path
-        .split_once('.')
-        .map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let value = request.get_field_by_name_mut(first).expect("a field of the template");
     match (value, rest) {
         (Value::Message(inner), Some(rest)) => take(inner, rest),
@@ -204,22 +170,11 @@ fn parameters(prefix: &str, request: &DynamicMessage, query: &mut Vec<String>) {
 
 fn message(message: &DynamicMessage) -> Json {
     if message.descriptor().full_name() == "google.protobuf.FieldMask" {
-        let paths = message
-            .get_field_by_name("paths")
-            .expect("a mask has paths")
-            .into_owned();
-        let paths = paths
-            .as_list()
-            .expect("a list")
-            .iter()
-            .filter_map(|path| path.as_str())
-            .collect::<Vec<_>>();
+        let paths = message.get_field_by_name("paths").expect("a mask has paths").into_owned();
+        let paths = paths.as_list().expect("a list").iter().filter_map(|path| path.as_str()).collect::<Vec<_>>();
         return json!(paths.join(","));
     }
-    message
-        .fields()
-        .map(|(field, given)| (field.json_name().to_owned(), value(&field, given)))
-        .collect()
+    message.fields().map(|(field, given)| (field.json_name().to_owned(), value(&field, given))).collect()
 }
 
 fn value(field: &FieldDescriptor, given: &Value) -> Json {
@@ -232,10 +187,7 @@ fn value(field: &FieldDescriptor, given: &Value) -> Json {
         Value::String(text) => json!(text),
         Value::Message(inner) => message(inner),
         Value::List(items) => items.iter().map(|item| value(field, item)).collect(),
-        Value::Map(entries) => entries
-            .iter()
-            .map(|(key, item)| (text_of(key), value(field, item)))
-            .collect(),
+        Value::Map(entries) => entries.iter().map(|(key, item)| (text_of(key), value(field, item))).collect(),
         other => panic!("{}: the matrix sends no {other:?}", field.full_name()),
     }
 }

@@ -90,12 +90,7 @@ impl<'s> Fixture<'s> {
         let own = fixture.note(Kind::Group, server.group(&organization, "own").await);
         let child = fixture.note(Kind::Group, server.group(&own, "child").await);
         let sibling = fixture.note(Kind::Group, server.group(&organization, "sibling").await);
-        for (name, group) in [
-            ("parent", &organization),
-            ("own", &own),
-            ("child", &child),
-            ("sibling", &sibling),
-        ] {
+        for (name, group) in [("parent", &organization), ("own", &own), ("child", &child), ("sibling", &sibling)] {
             let place = fixture.furnished(name, group).await;
             fixture.places.push(place);
         }
@@ -109,19 +104,11 @@ impl<'s> Fixture<'s> {
     }
 
     pub(crate) fn place(&self, name: &str) -> &Place {
-        self.places
-            .iter()
-            .find(|place| place.name == name)
-            .expect("a place of the fixture")
+        self.places.iter().find(|place| place.name == name).expect("a place of the fixture")
     }
 
     fn note(&self, kind: Kind, uid: String) -> String {
-        self.all
-            .lock()
-            .expect(UNSHARED)
-            .entry(kind)
-            .or_default()
-            .insert(uid.clone());
+        self.all.lock().expect(UNSHARED).entry(kind).or_default().insert(uid.clone());
         uid
     }
 
@@ -132,10 +119,7 @@ impl<'s> Fixture<'s> {
 
     /// A segment, or with `length` 40 a root, that nothing has yet.
     pub(crate) fn segment(&self, length: usize) -> String {
-        format!(
-            "{:0length$x}",
-            0xfeed_0000 + self.number.fetch_add(1, Ordering::Relaxed)
-        )
+        format!("{:0length$x}", 0xfeed_0000 + self.number.fetch_add(1, Ordering::Relaxed))
     }
 
     async fn furnished(&self, name: &'static str, group: &str) -> Place {
@@ -143,13 +127,7 @@ impl<'s> Fixture<'s> {
         for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding] {
             lasting.insert(kind, self.made(kind, group).await);
         }
-        Place {
-            name,
-            group: group.into(),
-            exists: true,
-            lasting,
-            doomed: Mutex::default(),
-        }
+        Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
     }
 
     fn nowhere(&self, name: &'static str, above: &str) -> Place {
@@ -159,13 +137,7 @@ impl<'s> Fixture<'s> {
             _ => format!("{group}/{}", self.segment(16)),
         };
         let lasting = KINDS.map(|kind| (kind, below(kind))).into();
-        Place {
-            name,
-            group,
-            exists: false,
-            lasting,
-            doomed: Mutex::default(),
-        }
+        Place { name, group, exists: false, lasting, doomed: Mutex::default() }
     }
 
     /// A new resource in a group.
@@ -183,20 +155,9 @@ impl<'s> Fixture<'s> {
 
     pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {
         let capabilities = capabilities.iter().map(|capability| *capability as i32).collect();
-        let role = v2::Role {
-            name: name.into(),
-            capabilities,
-            ..v2::Role::default()
-        };
-        let request = v2::CreateRoleRequest {
-            parent: group.into(),
-            role: Some(role),
-        };
-        self.operator
-            .grpc::<CreateRole>(request)
-            .await
-            .expect("the operator makes a role")
-            .uid
+        let role = v2::Role { name: name.into(), capabilities, ..v2::Role::default() };
+        let request = v2::CreateRoleRequest { parent: group.into(), role: Some(role) };
+        self.operator.grpc::<CreateRole>(request).await.expect("the operator makes a role").uid
     }
 
     /// What a delete may take: the same until one took it.
@@ -217,40 +178,23 @@ impl<'s> Fixture<'s> {
     /// What a built-in role allows, by name.
     pub(crate) fn capabilities(&self, role: &str) -> BTreeSet<String> {
         let contract = &self.server.server().parts().contract;
-        let role = contract
-            .built_in_roles()
-            .iter()
-            .find(|known| known.name == role)
-            .expect("a built-in role");
+        let role = contract.built_in_roles().iter().find(|known| known.name == role).expect("a built-in role");
         self.names(&role.capabilities)
     }
 
     pub(crate) fn names(&self, set: &CapabilitySet) -> BTreeSet<String> {
         let contract = &self.server.server().parts().contract;
-        contract
-            .capabilities()
-            .names(set)
-            .into_iter()
-            .map(String::from)
-            .collect()
+        contract.capabilities().names(set).into_iter().map(String::from).collect()
     }
 
     /// Somebody with a built-in role at a group.
     pub(crate) async fn caller(&self, name: &str, role: &str, group: &str) -> Caller {
         let (organization, subject) = (group.split('/').next().expect("a split has a first part"), self.name());
         let identity = self.note(Kind::Identity, self.server.identity(organization, &subject).await);
-        self.note(
-            Kind::Binding,
-            self.server.bind(&identity, &self.server.role(role), group).await,
-        );
+        self.note(Kind::Binding, self.server.bind(&identity, &self.server.role(role), group).await);
         let actor = self.server.sign_in(name, &subject, &identity).await;
         let standing = Standing::Bound(vec![(group.into(), self.capabilities(role))]);
-        Caller {
-            actor,
-            standing,
-            only: None,
-            inside: None,
-        }
+        Caller { actor, standing, only: None, inside: None }
     }
 
     async fn stranger(&self) -> Caller {
@@ -258,23 +202,14 @@ impl<'s> Fixture<'s> {
         let organization = self.note(Kind::Group, self.server.organization(&name).await);
         let identity = self.note(Kind::Identity, self.server.identity(&organization, &subject).await);
         let actor = self.server.sign_in("stranger", &subject, &identity).await;
-        Caller {
-            actor,
-            standing: Standing::Bound(Vec::new()),
-            only: None,
-            inside: None,
-        }
+        Caller { actor, standing: Standing::Bound(Vec::new()), only: None, inside: None }
     }
 
     async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str) -> Vec<Caller> {
         let server = self.server;
         // Used once while it was good, so that the server may remember it.
         let mut expired = self.caller("expired", "owner", own).await;
-        expired
-            .actor
-            .grpc::<Validate>(())
-            .await
-            .expect("the token is good at first");
+        expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
         expired.standing = Standing::Nobody;
         server.clock().advance(Duration::from_secs(3601));
         let operator = server.operator().await;
@@ -284,55 +219,22 @@ impl<'s> Fixture<'s> {
         let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
         let base = ("aud", server.base());
         // May bind, but not what the bound role gives.
-        let few = [
-            "groups.list",
-            "repo.list",
-            "identity.delete",
-            "role_bindings.create",
-            "role_bindings.update",
-        ];
-        let narrowed = few
-            .map(|name| ("cap", name))
-            .into_iter()
-            .chain([base])
-            .collect::<Vec<_>>();
-        let by_capability = self
-            .exchanged(&owner, "owner narrowed to a few capabilities", &narrowed)
-            .await;
-        let by_scope = self
-            .exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)])
-            .await;
+        let few = ["groups.list", "repo.list", "identity.delete", "role_bindings.create", "role_bindings.update"];
+        let narrowed = few.map(|name| ("cap", name)).into_iter().chain([base]).collect::<Vec<_>>();
+        let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
+        let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;
         vec![
-            Caller {
-                actor: server.anonymous(),
-                standing: Standing::Nobody,
-                only: None,
-                inside: None,
-            },
+            Caller { actor: server.anonymous(), standing: Standing::Nobody, only: None, inside: None },
             expired,
-            Caller {
-                standing: Standing::Nobody,
-                ..other_audience
-            },
+            Caller { standing: Standing::Nobody, ..other_audience },
             self.stranger().await,
             self.caller("viewer", "viewer", own).await,
             self.caller("editor", "editor", own).await,
             self.caller("owner of the sibling", "owner", sibling).await,
             self.caller("owner of the parent", "owner", organization).await,
-            Caller {
-                actor: operator,
-                standing: Standing::Operator,
-                only: None,
-                inside: None,
-            },
-            Caller {
-                only: Some(few.map(String::from).into()),
-                ..by_capability
-            },
-            Caller {
-                inside: Some(child.into()),
-                ..by_scope
-            },
+            Caller { actor: operator, standing: Standing::Operator, only: None, inside: None },
+            Caller { only: Some(few.map(String::from).into()), ..by_capability },
+            Caller { inside: Some(child.into()), ..by_scope },
             owner,
         ]
     }
@@ -342,15 +244,7 @@ impl<'s> Fixture<'s> {
         let token = caller.actor.token.as_deref().expect("a caller with a token");
         let reply = self.server.exchange(token, params).await;
         assert_eq!(reply.status, 200, "{name}: {}", reply.text());
-        let actor = caller
-            .actor
-            .with_token(reply.json()["token"].as_str().expect("a token"))
-            .named(name);
-        Caller {
-            actor,
-            standing: caller.standing.clone(),
-            only: None,
-            inside: None,
-        }
+        let actor = caller.actor.with_token(reply.json()["token"].as_str().expect("a token")).named(name);
+        Caller { actor, standing: caller.standing.clone(), only: None, inside: None }
     }
 }

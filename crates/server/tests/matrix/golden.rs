@@ -75,10 +75,7 @@ fn short(full_name: &str) -> &str {
     full_name.strip_prefix("chainguard.platform.").unwrap_or(full_name)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "whoever runs the test says that the golden file is to be rewritten"
-)]
+#[expect(clippy::disallowed_methods, reason = "whoever runs the test says that the golden file is to be rewritten")]
 fn compare(text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var("UPDATE_GOLDEN").is_ok_and(|value| value == "1") {
@@ -87,13 +84,7 @@ fn compare(text: &str) {
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
     for (old, new) in golden.lines().zip(text.lines()) {
-        assert_eq!(
-            old, new,
-            "{FILE} says otherwise; if that is meant, run with UPDATE_GOLDEN=1"
-        );
+        assert_eq!(old, new, "{FILE} says otherwise; if that is meant, run with UPDATE_GOLDEN=1");
     }
-    assert_eq!(
-        golden, text,
-        "{FILE} is shorter or longer; if that is meant, run with UPDATE_GOLDEN=1"
-    );
+    assert_eq!(golden, text, "{FILE} is shorter or longer; if that is meant, run with UPDATE_GOLDEN=1");
 }

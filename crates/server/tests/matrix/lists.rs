@@ -17,11 +17,7 @@ async fn lists_show_what_the_caller_may_see_and_nothing_else() {
         let server = TestServer::start(engine).await;
         let fixture = Fixture::new(&server).await;
         for row in table().iter().filter(|row| row.lists.is_some()) {
-            for caller in fixture
-                .callers
-                .iter()
-                .filter(|caller| !matches!(caller.standing, Standing::Nobody))
-            {
+            for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
                 one(&fixture, engine, row, caller).await;
             }
         }
@@ -72,19 +68,11 @@ fn visible(fixture: &Fixture<'_>, row: &Row, caller: &Caller) -> BTreeSet<String
 }
 
 fn uids_of_message(reply: &DynamicMessage) -> BTreeSet<String> {
-    let list = reply
-        .fields()
-        .find_map(|(_, value)| value.as_list().map(<[Value]>::to_vec))
-        .unwrap_or_default();
+    let list = reply.fields().find_map(|(_, value)| value.as_list().map(<[Value]>::to_vec)).unwrap_or_default();
     let uid = |item: &Value| {
         let item = item.as_message().expect("a list of messages");
-        let field = ["uid", "id"]
-            .into_iter()
-            .find_map(|name| item.descriptor().get_field_by_name(name));
-        item.get_field(&field.expect("a uid"))
-            .as_str()
-            .expect("a text")
-            .to_owned()
+        let field = ["uid", "id"].into_iter().find_map(|name| item.descriptor().get_field_by_name(name));
+        item.get_field(&field.expect("a uid")).as_str().expect("a text").to_owned()
     };
     let uids: BTreeSet<String> = list.iter().map(uid).collect();
     assert_eq!(uids.len(), list.len(), "nothing is listed twice");
@@ -92,13 +80,7 @@ fn uids_of_message(reply: &DynamicMessage) -> BTreeSet<String> {
 }
 
 fn uids_of_json(reply: &Json) -> BTreeSet<String> {
-    let list = reply
-        .as_object()
-        .expect("an object")
-        .values()
-        .find_map(Json::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let list = reply.as_object().expect("an object").values().find_map(Json::as_array).cloned().unwrap_or_default();
     let uid = |item: &Json| item["uid"].as_str().or(item["id"].as_str()).expect("a uid").to_owned();
     list.iter().map(uid).collect()
 }

@@ -31,11 +31,8 @@ pub(crate) fn holds(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bo
         Standing::Operator => return true,
         Standing::Bound(bound) => bound,
     };
-    let held: BTreeSet<&String> = bound
-        .iter()
-        .filter(|(group, _)| within(uid, group))
-        .flat_map(|(_, capabilities)| capabilities)
-        .collect();
+    let held: BTreeSet<&String> =
+        bound.iter().filter(|(group, _)| within(uid, group)).flat_map(|(_, capabilities)| capabilities).collect();
     needed.iter().all(|capability| held.contains(capability))
 }
 
@@ -45,10 +42,7 @@ fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
         Standing::Bound(bound) => bound.iter().map(|(group, _)| group.clone()).collect(),
         Standing::Nobody | Standing::Operator => Vec::new(),
     };
-    let below = bound
-        .into_iter()
-        .chain(caller.inside.clone())
-        .filter(|group| within(group, uid));
+    let below = bound.into_iter().chain(caller.inside.clone()).filter(|group| within(group, uid));
     below.chain([uid.to_owned()]).any(|group| holds(caller, needed, &group))
 }
 

@@ -69,10 +69,7 @@ impl Aim<'_> {
     }
 
     fn below(&self) -> UidpFilter {
-        UidpFilter {
-            descendants_of: self.group(),
-            ..UidpFilter::default()
-        }
+        UidpFilter { descendants_of: self.group(), ..UidpFilter::default() }
     }
 }
 
@@ -114,17 +111,11 @@ fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static)
 }
 
 fn grant<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
-    Row {
-        grants: Some("viewer"),
-        ..row::<M>(Judged::Place, build)
-    }
+    Row { grants: Some("viewer"), ..row::<M>(Judged::Place, build) }
 }
 
 fn delete<M: Method>(kind: Kind, build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
-    Row {
-        takes: Some(kind),
-        ..row::<M>(Judged::Place, move |aim| build(aim.doomed.clone()))
-    }
+    Row { takes: Some(kind), ..row::<M>(Judged::Place, move |aim| build(aim.doomed.clone())) }
 }
 
 fn list<M: Method>(
@@ -132,10 +123,7 @@ fn list<M: Method>(
     refuses: bool,
     build: impl Fn(Option<UidpFilter>) -> M::Request + Send + Sync + 'static,
 ) -> Row {
-    Row {
-        lists: Some(kind),
-        ..row::<M>(Judged::List { refuses }, move |aim| build(Some(aim.below())))
-    }
+    Row { lists: Some(kind), ..row::<M>(Judged::List { refuses }, move |aim| build(Some(aim.below()))) }
 }
 
 /// Every implemented method that needs a caller.
@@ -150,20 +138,12 @@ pub(crate) fn table() -> Vec<Row> {
 }
 
 fn mask(path: &str) -> FieldMask {
-    FieldMask {
-        paths: vec![path.into()],
-    }
+    FieldMask { paths: vec![path.into()] }
 }
 
 fn groups() -> Vec<Row> {
-    let group1 = |name: String| i1::Group {
-        name,
-        ..i1::Group::default()
-    };
-    let group2 = |name: String| i2::Group {
-        name,
-        ..i2::Group::default()
-    };
+    let group1 = |name: String| i1::Group { name, ..i1::Group::default() };
+    let group2 = |name: String| i2::Group { name, ..i2::Group::default() };
     vec![
         at::<groups2::GetGroup>(|aim| i2::GetGroupRequest { uid: aim.group() }),
         list::<groups2::ListGroups>(Kind::Group, true, |uidp| i2::ListGroupsRequest { uidp, ..default() }),
@@ -172,11 +152,7 @@ fn groups() -> Vec<Row> {
             group: Some(group2(aim.name())),
         }),
         at::<groups2::UpdateGroup>(|aim| i2::UpdateGroupRequest {
-            group: Some(i2::Group {
-                uid: aim.group(),
-                description: "of the matrix".into(),
-                ..default()
-            }),
+            group: Some(i2::Group { uid: aim.group(), description: "of the matrix".into(), ..default() }),
             update_mask: Some(mask("description")),
         }),
         delete::<groups2::DeleteGroup>(Kind::Group, |uid| i2::DeleteGroupRequest { uid }),
@@ -184,10 +160,7 @@ fn groups() -> Vec<Row> {
             parent: aim.group(),
             group: Some(group1(aim.name())),
         }),
-        at::<groups1::Update>(move |aim| i1::Group {
-            id: aim.group(),
-            ..group1(aim.name())
-        }),
+        at::<groups1::Update>(move |aim| i1::Group { id: aim.group(), ..group1(aim.name()) }),
         list::<groups1::List>(Kind::Group, false, |uidp| i1::GroupFilter { uidp, ..default() }),
         delete::<groups1::Delete>(Kind::Group, |id| i1::DeleteGroupRequest { id }),
     ]
@@ -208,20 +181,12 @@ fn identities() -> Vec<Row> {
             ..default()
         })
     };
-    let machine1 = move |aim: &Aim<'_>| i1::Identity {
-        name: aim.name(),
-        relationship: Some(claims1(aim)),
-        ..default()
-    };
-    let machine2 = move |aim: &Aim<'_>| i2::Identity {
-        name: aim.name(),
-        relationship: Some(claims2(aim)),
-        ..default()
-    };
+    let machine1 =
+        move |aim: &Aim<'_>| i1::Identity { name: aim.name(), relationship: Some(claims1(aim)), ..default() };
+    let machine2 =
+        move |aim: &Aim<'_>| i2::Identity { name: aim.name(), relationship: Some(claims2(aim)), ..default() };
     vec![
-        at::<identities2::GetIdentity>(|aim| i2::GetIdentityRequest {
-            uid: aim.uid(Kind::Identity),
-        }),
+        at::<identities2::GetIdentity>(|aim| i2::GetIdentityRequest { uid: aim.uid(Kind::Identity) }),
         list::<identities2::ListIdentities>(Kind::Identity, true, |uidp| i2::ListIdentitiesRequest {
             uidp,
             ..default()
@@ -235,11 +200,7 @@ fn identities() -> Vec<Row> {
             identity: Some(machine2(aim)),
         }),
         at::<identities2::UpdateIdentity>(|aim| i2::UpdateIdentityRequest {
-            identity: Some(i2::Identity {
-                uid: aim.uid(Kind::Identity),
-                name: aim.name(),
-                ..default()
-            }),
+            identity: Some(i2::Identity { uid: aim.uid(Kind::Identity), name: aim.name(), ..default() }),
             update_mask: Some(mask("name")),
         }),
         delete::<identities2::DeleteIdentity>(Kind::Identity, |uid| i2::DeleteIdentityRequest { uid }),
@@ -247,10 +208,7 @@ fn identities() -> Vec<Row> {
             parent_id: aim.group(),
             identity: Some(machine1(aim)),
         }),
-        at::<identities1::Update>(move |aim| i1::Identity {
-            id: aim.uid(Kind::Identity),
-            ..machine1(aim)
-        }),
+        at::<identities1::Update>(move |aim| i1::Identity { id: aim.uid(Kind::Identity), ..machine1(aim) }),
         list::<identities1::List>(Kind::Identity, false, |uidp| i1::IdentityFilter { uidp, ..default() }),
         row::<identities1::Lookup>(Judged::Caller, |aim| i1::LookupRequest {
             issuer: aim.issuer(),
@@ -261,20 +219,10 @@ fn identities() -> Vec<Row> {
 }
 
 fn bindings() -> Vec<Row> {
-    let binding1 = |aim: &Aim<'_>| i1::RoleBinding {
-        identity: aim.person(),
-        role: aim.viewer(),
-        ..default()
-    };
-    let binding2 = |aim: &Aim<'_>| i2::RoleBinding {
-        identity_uid: aim.person(),
-        role_uid: aim.viewer(),
-        ..default()
-    };
+    let binding1 = |aim: &Aim<'_>| i1::RoleBinding { identity: aim.person(), role: aim.viewer(), ..default() };
+    let binding2 = |aim: &Aim<'_>| i2::RoleBinding { identity_uid: aim.person(), role_uid: aim.viewer(), ..default() };
     vec![
-        at::<bindings2::GetRoleBinding>(|aim| i2::GetRoleBindingRequest {
-            uid: aim.uid(Kind::Binding),
-        }),
+        at::<bindings2::GetRoleBinding>(|aim| i2::GetRoleBindingRequest { uid: aim.uid(Kind::Binding) }),
         list::<bindings2::ListRoleBindings>(Kind::Binding, true, |uidp| i2::ListRoleBindingsRequest {
             uidp,
             ..default()
@@ -284,21 +232,11 @@ fn bindings() -> Vec<Row> {
             role_binding: Some(binding2(aim)),
         }),
         grant::<bindings2::BatchCreateRoleBindings>(move |aim| {
-            let entry = || i2::CreateRoleBindingRequest {
-                parent: aim.group(),
-                role_binding: Some(binding2(aim)),
-            };
-            i2::BatchCreateRoleBindingsRequest {
-                parent: aim.group(),
-                requests: vec![entry(), entry()],
-                ..default()
-            }
+            let entry = || i2::CreateRoleBindingRequest { parent: aim.group(), role_binding: Some(binding2(aim)) };
+            i2::BatchCreateRoleBindingsRequest { parent: aim.group(), requests: vec![entry(), entry()], ..default() }
         }),
         grant::<bindings2::UpdateRoleBinding>(move |aim| i2::UpdateRoleBindingRequest {
-            role_binding: Some(i2::RoleBinding {
-                uid: aim.uid(Kind::Binding),
-                ..binding2(aim)
-            }),
+            role_binding: Some(i2::RoleBinding { uid: aim.uid(Kind::Binding), ..binding2(aim) }),
             update_mask: Some(mask("identity_uid")),
         }),
         Row {
@@ -313,10 +251,7 @@ fn bindings() -> Vec<Row> {
             parent: aim.group(),
             role_bindings: vec![binding1(aim), binding1(aim)],
         }),
-        grant::<bindings1::Update>(move |aim| i1::RoleBinding {
-            id: aim.uid(Kind::Binding),
-            ..binding1(aim)
-        }),
+        grant::<bindings1::Update>(move |aim| i1::RoleBinding { id: aim.uid(Kind::Binding), ..binding1(aim) }),
         list::<bindings1::List>(Kind::Binding, false, |uidp| i1::RoleBindingFilter { uidp, ..default() }),
         Row {
             absent_is_fine: true,
@@ -326,41 +261,23 @@ fn bindings() -> Vec<Row> {
 }
 
 fn roles() -> Vec<Row> {
-    let role1 = |aim: &Aim<'_>| i1::Role {
-        name: aim.name(),
-        capabilities: vec!["groups.list".into()],
-        ..default()
-    };
+    let role1 = |aim: &Aim<'_>| i1::Role { name: aim.name(), capabilities: vec!["groups.list".into()], ..default() };
     let role2 = |aim: &Aim<'_>| i2::Role {
         name: aim.name(),
         capabilities: vec![Capability::CapIamGroupsList as i32],
         ..default()
     };
     vec![
-        at::<roles2::GetRole>(|aim| i2::GetRoleRequest {
-            uid: aim.uid(Kind::Role),
-        }),
+        at::<roles2::GetRole>(|aim| i2::GetRoleRequest { uid: aim.uid(Kind::Role) }),
         list::<roles2::ListRoles>(Kind::Role, true, |uidp| i2::ListRolesRequest { uidp, ..default() }),
-        at::<roles2::CreateRole>(move |aim| i2::CreateRoleRequest {
-            parent: aim.group(),
-            role: Some(role2(aim)),
-        }),
+        at::<roles2::CreateRole>(move |aim| i2::CreateRoleRequest { parent: aim.group(), role: Some(role2(aim)) }),
         at::<roles2::UpdateRole>(move |aim| i2::UpdateRoleRequest {
-            role: Some(i2::Role {
-                uid: aim.uid(Kind::Role),
-                ..role2(aim)
-            }),
+            role: Some(i2::Role { uid: aim.uid(Kind::Role), ..role2(aim) }),
             update_mask: Some(mask("name")),
         }),
         delete::<roles2::DeleteRole>(Kind::Role, |uid| i2::DeleteRoleRequest { uid }),
-        at::<roles1::Create>(move |aim| i1::CreateRoleRequest {
-            parent_id: aim.group(),
-            role: Some(role1(aim)),
-        }),
-        at::<roles1::Update>(move |aim| i1::Role {
-            id: aim.uid(Kind::Role),
-            ..role1(aim)
-        }),
+        at::<roles1::Create>(move |aim| i1::CreateRoleRequest { parent_id: aim.group(), role: Some(role1(aim)) }),
+        at::<roles1::Update>(move |aim| i1::Role { id: aim.uid(Kind::Role), ..role1(aim) }),
         list::<roles1::List>(Kind::Role, false, |uidp| i1::RoleFilter { uidp, ..default() }),
         delete::<roles1::Delete>(Kind::Role, |id| i1::DeleteRoleRequest { id }),
     ]
@@ -368,49 +285,28 @@ fn roles() -> Vec<Row> {
 
 fn repositories() -> Vec<Row> {
     vec![
-        at::<repos2::GetRepo>(|aim| r2::GetRepoRequest {
-            uid: aim.uid(Kind::Repo),
-        }),
+        at::<repos2::GetRepo>(|aim| r2::GetRepoRequest { uid: aim.uid(Kind::Repo) }),
         list::<repos2::ListRepos>(Kind::Repo, true, |uidp| r2::ListReposRequest { uidp, ..default() }),
         at::<repos2::CreateRepo>(|aim| r2::CreateRepoRequest {
             parent: aim.group(),
-            repo: Some(r2::Repo {
-                name: aim.name(),
-                ..default()
-            }),
+            repo: Some(r2::Repo { name: aim.name(), ..default() }),
         }),
         at::<repos2::UpdateRepo>(|aim| r2::UpdateRepoRequest {
-            repo: Some(r2::Repo {
-                uid: aim.uid(Kind::Repo),
-                description: aim.name(),
-                ..default()
-            }),
+            repo: Some(r2::Repo { uid: aim.uid(Kind::Repo), description: aim.name(), ..default() }),
             update_mask: Some(mask("description")),
         }),
         delete::<repos2::DeleteRepo>(Kind::Repo, |uid| r2::DeleteRepoRequest { uid }),
-        at::<repos2::GetRepoReadme>(|aim| r2::GetRepoReadmeRequest {
-            uid: aim.uid(Kind::Repo),
-        }),
+        at::<repos2::GetRepoReadme>(|aim| r2::GetRepoReadmeRequest { uid: aim.uid(Kind::Repo) }),
         at::<repos2::UpdateRepoReadme>(|aim| r2::UpdateRepoReadmeRequest {
-            repo_readme: Some(r2::RepoReadme {
-                uid: aim.uid(Kind::Repo),
-                content: aim.name(),
-            }),
+            repo_readme: Some(r2::RepoReadme { uid: aim.uid(Kind::Repo), content: aim.name() }),
             update_mask: Some(mask("content")),
         }),
         at::<repos1::CreateRepo>(|aim| r1::CreateRepoRequest {
             parent_id: aim.group(),
-            repo: Some(r1::Repo {
-                name: aim.name(),
-                ..default()
-            }),
+            repo: Some(r1::Repo { name: aim.name(), ..default() }),
             prevent_existing: true,
         }),
-        at::<repos1::UpdateRepo>(|aim| r1::Repo {
-            id: aim.uid(Kind::Repo),
-            name: aim.name(),
-            ..default()
-        }),
+        at::<repos1::UpdateRepo>(|aim| r1::Repo { id: aim.uid(Kind::Repo), name: aim.name(), ..default() }),
         list::<repos1::ListRepos>(Kind::Repo, false, |uidp| r1::RepoFilter { uidp, ..default() }),
         delete::<repos1::DeleteRepo>(Kind::Repo, |id| r1::DeleteRepoRequest { id }),
     ]

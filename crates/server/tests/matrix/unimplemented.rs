@@ -20,11 +20,7 @@ async fn unimplemented_methods_still_guard_themselves() {
     let implemented = bowline_services::implemented(contract);
     let mut wrong = Vec::new();
     let mut seen = 0;
-    for info in contract
-        .methods()
-        .iter()
-        .filter(|info| !implemented.contains(&info.index))
-    {
+    for info in contract.methods().iter().filter(|info| !implemented.contains(&info.index)) {
         seen += 1;
         let mut request = request(info, &group, &operator);
         fill_path(info, &mut request, &group);
@@ -39,10 +35,7 @@ async fn unimplemented_methods_still_guard_themselves() {
         }
     }
     server.stop().await;
-    assert!(
-        seen > 0,
-        "when everything is implemented, this test has done its work: delete it"
-    );
+    assert!(seen > 0, "when everything is implemented, this test has done its work: delete it");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -53,20 +46,12 @@ fn request(info: &MethodInfo, group: &str, operator: &Actor) -> DynamicMessage {
         request.set_field_by_name(field, prost_reflect::Value::String(operator.identity.clone()));
         return request;
     }
-    if info.scope_field.is_some() {
-        scoped(info, group)
-    } else {
-        DynamicMessage::new(info.input.clone())
-    }
+    if info.scope_field.is_some() { scoped(info, group) } else { DynamicMessage::new(info.input.clone()) }
 }
 
 /// Whatever the path names besides: an empty variable would lead to another route.
 fn fill_path(info: &MethodInfo, request: &mut DynamicMessage, group: &str) {
-    let template = info
-        .bindings
-        .first()
-        .map(|binding| binding.template.to_string())
-        .unwrap_or_default();
+    let template = info.bindings.first().map(|binding| binding.template.to_string()).unwrap_or_default();
     for variable in template.split('{').skip(1) {
         let field = variable.split(['=', '}']).next().expect("a field");
         if text_at(request, field).is_empty() {
@@ -76,9 +61,7 @@ fn fill_path(info: &MethodInfo, request: &mut DynamicMessage, group: &str) {
 }
 
 fn text_at(message: &DynamicMessage, path: &str) -> String {
-    let (first, rest) = path
-        .split_once('.')
-        .map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let value = message.get_field_by_name(first).expect("a field of the template");
     match (value.as_message(), rest) {
         (Some(inner), Some(rest)) => text_at(inner, rest),

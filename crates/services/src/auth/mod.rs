@@ -24,10 +24,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 async fn validate(tx: &mut ReadTx, call: &Authorized<()>) -> Result<WhoAmI> {
-    let facts = call
-        .principal()
-        .token()
-        .ok_or_else(|| Error::internal("a caller without a token was let in"))?;
+    let facts = call.principal().token().ok_or_else(|| Error::internal("a caller without a token was let in"))?;
     let left = groups_left(&call.grants().direct(usize::MAX), &facts.narrowing);
     let held: Vec<(String, CapabilitySet)> = left.into_iter().take(SHOWN).collect();
     let mut groups = readable_groups(tx, call, &held).await?;
@@ -35,16 +32,9 @@ async fn validate(tx: &mut ReadTx, call: &Authorized<()>) -> Result<WhoAmI> {
         .into_iter()
         .map(|(uid, set)| {
             let role = built_in(call.contract(), &set);
-            let names = if role.is_some() {
-                Vec::new()
-            } else {
-                call.contract().capabilities().names(&set)
-            };
+            let names = if role.is_some() { Vec::new() } else { call.contract().capabilities().names(&set) };
             Held {
-                group: Some(groups.remove(&uid).unwrap_or(Group {
-                    id: uid,
-                    ..Group::default()
-                })),
+                group: Some(groups.remove(&uid).unwrap_or(Group { id: uid, ..Group::default() })),
                 role: role.map(shown_role),
                 capabilities: names.into_iter().map(String::from).collect(),
             }
@@ -68,26 +58,15 @@ async fn readable_groups(
     call: &Authorized<()>,
     held: &[(String, CapabilitySet)],
 ) -> Result<HashMap<String, Group>> {
-    let uids = held
-        .iter()
-        .map(|(uid, _)| uid)
-        .filter(|uid| call.holds(uid, Capability::CapIamGroupsList));
+    let uids = held.iter().map(|(uid, _)| uid).filter(|uid| call.holds(uid, Capability::CapIamGroupsList));
     let params: Vec<Value<'_>> = uids.map(Value::from).collect();
     if params.is_empty() {
         return Ok(HashMap::new());
     }
     let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
-    let sql = format!(
-        "SELECT {} FROM {} WHERE uid IN ({})",
-        TABLE.columns,
-        TABLE.name,
-        places.join(", ")
-    );
+    let sql = format!("SELECT {} FROM {} WHERE uid IN ({})", TABLE.columns, TABLE.name, places.join(", "));
     let rows = tx.query(&sql, &params, GroupRow::read).await?;
-    Ok(rows
-        .iter()
-        .map(|row| (row.uid.as_str().to_owned(), row.to_v1()))
-        .collect())
+    Ok(rows.iter().map(|row| (row.uid.as_str().to_owned(), row.to_v1())).collect())
 }
 
 /// The built-in role that is exactly this set.

@@ -122,9 +122,7 @@ pub(crate) async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<GroupRow>>
 }
 
 async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<GroupRow> {
-    find(tx, uid.as_str())
-        .await?
-        .ok_or_else(|| Error::not_found(GROUP, uid.as_str()))
+    find(tx, uid.as_str()).await?.ok_or_else(|| Error::not_found(GROUP, uid.as_str()))
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupRequest>) -> Result<v2::Group> {
@@ -135,10 +133,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Resu
     let request = call.request();
     let mut selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
     if !request.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&request.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
     let filter = v2::ListGroupsRequest {
         page_size: 0,
@@ -184,28 +179,17 @@ pub(crate) async fn create<T>(
     parent: &str,
     input: GroupInput,
 ) -> Result<Changed<GroupRow>> {
-    let above = if parent.is_empty() {
-        None
-    } else {
-        Some(parent_group(tx, call, parent).await?)
-    };
+    let above = if parent.is_empty() { None } else { Some(parent_group(tx, call, parent).await?) };
     if above.is_none() {
         require_organization_creator(call)?;
     }
-    let uid = above
-        .as_ref()
-        .map_or_else(|| call.new_root(), |above| call.new_child(&above.uid));
+    let uid = above.as_ref().map_or_else(|| call.new_root(), |above| call.new_child(&above.uid));
     let by_operator = call.is_operator();
     let row = GroupRow {
         uid,
         verified: by_operator && above.is_none() && input.verified,
-        kind: above
-            .as_ref()
-            .map_or(if by_operator { input.kind } else { 0 }, |above| above.kind),
-        status: input
-            .status
-            .filter(|_| by_operator)
-            .unwrap_or(v2::OrgStatus::Ready as i32),
+        kind: above.as_ref().map_or(if by_operator { input.kind } else { 0 }, |above| above.kind),
+        status: input.status.filter(|_| by_operator).unwrap_or(v2::OrgStatus::Ready as i32),
         resource_limits: input.resource_limits.filter(|_| by_operator).unwrap_or_default(),
         name: input.name,
         description: input.description,
@@ -213,20 +197,14 @@ pub(crate) async fn create<T>(
         updated_at: call.now(),
     };
     if row.verified && row.kind == 0 {
-        return Err(Error::invalid_field(
-            "kind",
-            "kind is required for a verified organization",
-        ));
+        return Err(Error::invalid_field("kind", "kind is required for a verified organization"));
     }
     insert(tx, &row).await?;
     let mut bindings = Vec::new();
     if above.is_none() && !by_operator {
         bindings.push(role_bindings::bind_owner(tx, call, &row.uid).await?);
     }
-    let event = v1::CreateGroupRequest {
-        parent: row.uid.parent_str().into(),
-        group: Some(row.to_v1()),
-    };
+    let event = v1::CreateGroupRequest { parent: row.uid.parent_str().into(), group: Some(row.to_v1()) };
     Ok(Changed::one(GROUP, &row.uid, None, Some(&row.to_v2()), row.clone())
         .along(bindings)
         .with_event(&row.uid, &event))
@@ -243,24 +221,16 @@ async fn parent_group<T>(tx: &mut WriteTx, call: &Authorized<T>, parent: &str) -
                FROM groups WHERE name = $1 AND parent = '' AND verified";
     let named = tx.query_opt(sql, &[Value::from(parent)], GroupRow::read).await?;
     let Some(group) = named.filter(|group| call.holds(group.uid.as_str(), Capability::CapIamGroupsList)) else {
-        return Err(Error::invalid_field(
-            "parent",
-            format!("parent {}", bowline_core::UidpError),
-        ));
+        return Err(Error::invalid_field("parent", format!("parent {}", bowline_core::UidpError)));
     };
     call.require_all(group.uid.as_str(), &create)?;
     Ok(group)
 }
 
 fn require_organization_creator<T>(call: &Authorized<T>) -> Result<()> {
-    let narrowed = call
-        .principal()
-        .token()
-        .is_some_and(|token| token.narrowing.is_narrow());
+    let narrowed = call.principal().token().is_some_and(|token| token.narrowing.is_narrow());
     if narrowed {
-        return Err(Error::permission_denied(
-            "Permission denied: a narrowed token cannot create an organization",
-        ));
+        return Err(Error::permission_denied("Permission denied: a narrowed token cannot create an organization"));
     }
     match call.settings().organizations {
         _ if call.is_operator() => Ok(()),
@@ -333,22 +303,13 @@ pub(crate) async fn update<T>(
         ));
     }
     if after.verified && after.kind == 0 {
-        return Err(Error::invalid_field(
-            "kind",
-            "kind is required for a verified organization",
-        ));
+        return Err(Error::invalid_field("kind", "kind is required for a verified organization"));
     }
     after.updated_at = call.now();
     save(tx, &before, &after).await?;
     let event = after.to_v1();
-    Ok(Changed::one(
-        GROUP,
-        &after.uid,
-        Some(&before.to_v2()),
-        Some(&after.to_v2()),
-        after.clone(),
-    )
-    .with_event(&after.uid, &event))
+    Ok(Changed::one(GROUP, &after.uid, Some(&before.to_v2()), Some(&after.to_v2()), after.clone())
+        .with_event(&after.uid, &event))
 }
 
 fn apply_operator_fields(after: &mut GroupRow, mask: &Mask, input: &GroupInput) {
@@ -393,8 +354,7 @@ async fn save(tx: &mut WriteTx, before: &GroupRow, after: &GroupRow) -> Result<(
     if after.kind != before.kind {
         // Groups below have the kind of their organization.
         let sql = "UPDATE groups SET kind = $2 WHERE org = $1 AND parent <> ''";
-        tx.execute(sql, &[Value::from(after.uid.root_str()), Value::Int(after.kind.into())])
-            .await?;
+        tx.execute(sql, &[Value::from(after.uid.root_str()), Value::Int(after.kind.into())]).await?;
     }
     Ok(())
 }
@@ -405,10 +365,7 @@ async fn require_name_free(tx: &mut WriteTx, group: &GroupRow) -> Result<()> {
     }
     let sql = "SELECT uid FROM groups WHERE parent = $1 AND name = $2";
     let params = [Value::from(group.uid.parent_str()), Value::from(&group.name)];
-    match tx
-        .query_opt(sql, &params, |row| row.text(0).map_err(Error::from))
-        .await?
-    {
+    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         Some(_) => Err(Error::already_exists(GROUP, &group.name)),
         None => Ok(()),
     }
@@ -423,15 +380,10 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     let before = require(tx, uid).await?;
     require_empty(tx, uid).await?;
     let bindings = role_bindings::delete_of_group(tx, uid).await?;
-    tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())])
-        .await?;
+    tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
-    let event = v1::DeleteGroupRequest {
-        id: uid.as_str().into(),
-    };
-    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ())
-        .along(bindings)
-        .with_event(uid, &event))
+    let event = v1::DeleteGroupRequest { id: uid.as_str().into() };
+    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ()).along(bindings).with_event(uid, &event))
 }
 
 /// What keeps a group from being deleted: table and what to call its rows.
@@ -444,11 +396,7 @@ const DEPENDENTS: &[(&str, &str)] = &[
 
 async fn require_empty(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     for (sql, what) in DEPENDENTS {
-        let found = tx
-            .query_opt(sql, &[Value::from(uid.as_str())], |row| {
-                row.text(0).map_err(Error::from)
-            })
-            .await?;
+        let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
         if found.is_some() {
             return Err(Error::precondition(
                 "RESOURCE_NOT_EMPTY",

@@ -31,32 +31,23 @@ fn input(group: v1::Group) -> GroupInput {
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateGroupRequest>) -> Result<Changed<v1::Group>> {
     let group = call.request().group.clone().unwrap_or_default();
-    Ok(groups::create(tx, call, &call.request().parent, input(group))
-        .await?
-        .map(|row| row.to_v1()))
+    Ok(groups::create(tx, call, &call.request().parent, input(group)).await?.map(|row| row.to_v1()))
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::Group>) -> Result<Changed<v1::Group>> {
     let group = call.request().clone();
-    Ok(groups::update(tx, call, &Mask::whole(), &input(group))
-        .await?
-        .map(|row| row.to_v1()))
+    Ok(groups::update(tx, call, &Mask::whole(), &input(group)).await?.map(|row| row.to_v1()))
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::GroupFilter>) -> Result<v1::GroupList> {
     let filter = call.request();
     let mut selection = list::select_v1(call.visible(), filter.uidp.as_ref(), &filter.id);
     if !filter.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&filter.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&filter.name) });
     }
     let size = |row: &GroupRow| row.to_v1().encoded_len();
     let rows = list::everything(tx, call, &groups::TABLE, &selection, size).await?;
-    Ok(v1::GroupList {
-        items: rows.iter().map(GroupRow::to_v1).collect(),
-    })
+    Ok(v1::GroupList { items: rows.iter().map(GroupRow::to_v1).collect() })
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteGroupRequest>) -> Result<Changed<()>> {

@@ -24,10 +24,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<ListIdentities>(|tx, call| Box::pin(list(tx, call)))
         .read::<LookupIdentity>(|_tx, call| Box::pin(async move { Ok(lookup(call.request())) }))
         .judge::<CreateIdentity>(|request| {
-            let given = request
-                .identity
-                .as_ref()
-                .and_then(|identity| identity.relationship.as_ref());
+            let given = request.identity.as_ref().and_then(|identity| identity.relationship.as_ref());
             relationship::violations(given, &V2)
         })
         .write::<CreateIdentity>(|tx, call| Box::pin(create_v2(tx, call)))
@@ -179,12 +176,7 @@ pub(crate) async fn find_by_subject(tx: &mut ReadTx, issuer: &str, subject: &str
          ORDER BY relationship_type, uid LIMIT $3",
         TABLE.columns
     );
-    tx.query(
-        &sql,
-        &[Value::from(issuer), Value::from(subject), Value::Int(CANDIDATES)],
-        IdentityRow::read,
-    )
-    .await
+    tx.query(&sql, &[Value::from(issuer), Value::from(subject), Value::Int(CANDIDATES)], IdentityRow::read).await
 }
 
 /// Whether a person or a claim match has exactly this issuer.
@@ -193,16 +185,12 @@ pub(crate) async fn trusts_issuer_exactly(tx: &mut ReadTx, issuer: &str) -> Resu
         return Ok(false);
     }
     let sql = "SELECT uid FROM identities WHERE issuer = $1 AND relationship_type IN (0, 1) LIMIT 1";
-    let found = tx
-        .query_opt(sql, &[Value::from(issuer)], |row| row.text(0).map_err(Error::from))
-        .await?;
+    let found = tx.query_opt(sql, &[Value::from(issuer)], |row| row.text(0).map_err(Error::from)).await?;
     Ok(found.is_some())
 }
 
 async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<IdentityRow> {
-    find(tx, uid.as_str())
-        .await?
-        .ok_or_else(|| Error::not_found(IDENTITY, uid.as_str()))
+    find(tx, uid.as_str()).await?.ok_or_else(|| Error::not_found(IDENTITY, uid.as_str()))
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityRequest>) -> Result<v2::Identity> {
@@ -227,16 +215,10 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListIdentitiesRequest>) -> 
     let visible = visible(call, request.uidp.as_ref());
     let mut selection = list::select(tx, call, visible, request.uidp.as_ref()).await?;
     if !request.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&request.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
     if request.relationship_type != 0 {
-        selection.filters.push(Filter {
-            column: "relationship_type",
-            value: Value::from(request.relationship_type),
-        });
+        selection.filters.push(Filter { column: "relationship_type", value: Value::from(request.relationship_type) });
     }
     let filter = v2::ListIdentitiesRequest {
         page_size: 0,
@@ -263,9 +245,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListIdentitiesRequest>) -> 
 
 /// Computed, never looked up: it says nothing of who is registered.
 fn lookup(request: &v2::LookupIdentityRequest) -> v2::LookupIdentityResponse {
-    v2::LookupIdentityResponse {
-        uid: human_uid(&request.issuer, &request.subject).into(),
-    }
+    v2::LookupIdentityResponse { uid: human_uid(&request.issuer, &request.subject).into() }
 }
 
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateIdentityRequest>) -> Result<Changed<v2::Identity>> {
@@ -306,10 +286,8 @@ pub(crate) async fn create<T>(
     };
     row.set_relationship(&relationship);
     insert(tx, &row).await?;
-    let event = v1::CreateIdentityRequest {
-        parent_id: group.as_str().into(),
-        identity: Some(identities_v1::of(&row)?),
-    };
+    let event =
+        v1::CreateIdentityRequest { parent_id: group.as_str().into(), identity: Some(identities_v1::of(&row)?) };
     let uid = row.uid.clone();
     Ok(Changed::one(IDENTITY, &uid, None, Some(&row.to_v2()?), row).with_event(&uid, &event))
 }
@@ -374,12 +352,7 @@ pub(crate) async fn update<T>(
     }
     let stored = before.relationship()?;
     if let Some(chosen) = relationship::chosen(stored.as_ref(), mask, input.relationship, call.contract().pool())? {
-        after.set_relationship(&relationship::settle(
-            Some(chosen),
-            stored.as_ref(),
-            call.now(),
-            spelling,
-        )?);
+        after.set_relationship(&relationship::settle(Some(chosen), stored.as_ref(), call.now(), spelling)?);
     }
     if after.stored != before.stored {
         require_what_it_may(tx, call, &before.uid).await?;
@@ -395,9 +368,7 @@ pub(crate) async fn update<T>(
 fn refuse_narrowed_self(principal: &Principal, uid: &Uidp) -> Result<()> {
     let narrowed = principal.token().is_some_and(|token| token.narrowing.is_narrow());
     if narrowed && principal.subject() == uid.as_str() {
-        return Err(Error::permission_denied(
-            "Permission denied: a narrowed token cannot change its own identity",
-        ));
+        return Err(Error::permission_denied("Permission denied: a narrowed token cannot change its own identity"));
     }
     Ok(())
 }
@@ -444,16 +415,11 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     let bindings = role_bindings::delete_of_identity(tx, uid).await?;
-    tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())])
-        .await?;
+    tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
-    let event = v1::DeleteIdentityRequest {
-        id: uid.as_str().into(),
-    };
-    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ())
-        .along(bindings)
-        .with_event(uid, &event))
+    let event = v1::DeleteIdentityRequest { id: uid.as_str().into() };
+    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ()).along(bindings).with_event(uid, &event))
 }
 
 #[cfg(test)]

@@ -65,28 +65,20 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::IdentityFilter>) -> Result<
     let selection = list::select_v1(visible, filter.uidp.as_ref(), &filter.id);
     let size = |row: &IdentityRow| of(row).map_or(0, |identity| identity.encoded_len());
     let rows = list::everything(tx, call, &identities::TABLE, &selection, size).await?;
-    Ok(v1::IdentityList {
-        items: rows.iter().map(of).collect::<Result<_>>()?,
-    })
+    Ok(v1::IdentityList { items: rows.iter().map(of).collect::<Result<_>>()? })
 }
 
 fn lookup(request: &v1::LookupRequest) -> Result<v1::Identity> {
     let missing: Vec<_> = [("issuer", &request.issuer), ("subject", &request.subject)]
         .into_iter()
         .filter(|(_, value)| value.is_empty())
-        .map(|(field, _)| FieldViolation {
-            field: field.into(),
-            description: format!("{field} is required"),
-        })
+        .map(|(field, _)| FieldViolation { field: field.into(), description: format!("{field} is required") })
         .collect();
     if !missing.is_empty() {
         return Err(Error::invalid(missing));
     }
     let uid = identities::human_uid(&request.issuer, &request.subject);
-    Ok(v1::Identity {
-        id: uid.into(),
-        ..v1::Identity::default()
-    })
+    Ok(v1::Identity { id: uid.into(), ..v1::Identity::default() })
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityRequest>) -> Result<Changed<()>> {

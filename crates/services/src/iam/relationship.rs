@@ -39,23 +39,13 @@ pub(crate) struct Spelling {
 }
 
 /// The first version's spelling.
-pub(crate) const V1: Spelling = Spelling {
-    static_keys: "static",
-    expiration: "expiration",
-};
+pub(crate) const V1: Spelling = Spelling { static_keys: "static", expiration: "expiration" };
 /// The second version's spelling.
-pub(crate) const V2: Spelling = Spelling {
-    static_keys: "staticKeys",
-    expiration: "expirationTime",
-};
+pub(crate) const V2: Spelling = Spelling { static_keys: "staticKeys", expiration: "expirationTime" };
 
 /// The relationship in its stored form.
 pub(crate) fn encode(relationship: &Relationship) -> Vec<u8> {
-    v2::Identity {
-        relationship: Some(relationship.clone()),
-        ..v2::Identity::default()
-    }
-    .encode_to_vec()
+    v2::Identity { relationship: Some(relationship.clone()), ..v2::Identity::default() }.encode_to_vec()
 }
 
 /// What [`encode`] stored; people have none.
@@ -78,16 +68,8 @@ pub(crate) fn type_of(relationship: &Relationship) -> i32 {
 pub(crate) fn exact(relationship: &Relationship) -> (&str, &str) {
     match relationship {
         Relationship::ClaimMatch(claims) => {
-            let issuer = if let Some(Iss::Issuer(issuer)) = &claims.iss {
-                issuer
-            } else {
-                ""
-            };
-            let subject = if let Some(Sub::Subject(subject)) = &claims.sub {
-                subject
-            } else {
-                ""
-            };
+            let issuer = if let Some(Iss::Issuer(issuer)) = &claims.iss { issuer } else { "" };
+            let subject = if let Some(Sub::Subject(subject)) = &claims.sub { subject } else { "" };
             (issuer, subject)
         }
         Relationship::StaticKeys(keys) => (&keys.issuer, &keys.subject),
@@ -119,10 +101,9 @@ pub(crate) fn chosen(
 ) -> Result<Option<Relationship>> {
     match (before, given) {
         (None, given) => match given.as_ref().filter(|given| mask.covers(member(given))) {
-            Some(given) => Err(Error::invalid_field(
-                V2.shown(given),
-                "a person's identity has no relationship; people sign in",
-            )),
+            Some(given) => {
+                Err(Error::invalid_field(V2.shown(given), "a person's identity has no relationship; people sign in"))
+            }
             None => Ok(None),
         },
         (Some(before), Some(given)) if is_partial(mask, before, &given) => merge(before, &given, mask, pool).map(Some),
@@ -144,10 +125,7 @@ fn merge(before: &Relationship, given: &Relationship, mask: &Mask, pool: &Descri
         .get_message_by_name(&v2::Identity::full_name())
         .ok_or_else(|| Error::internal("the contract has no identity"))?;
     let dynamic = |relationship: &Relationship| {
-        let identity = v2::Identity {
-            relationship: Some(relationship.clone()),
-            ..Default::default()
-        };
+        let identity = v2::Identity { relationship: Some(relationship.clone()), ..Default::default() };
         DynamicMessage::decode(descriptor.clone(), identity.encode_to_vec().as_slice()).map_err(Error::internal)
     };
     let (mut merged, given) = (dynamic(before)?, dynamic(given)?);
@@ -157,13 +135,8 @@ fn merge(before: &Relationship, given: &Relationship, mask: &Mask, pool: &Descri
             continue;
         };
         let part = part.split('.').next().unwrap_or(part);
-        let value = given
-            .get_field_by_name(name)
-            .and_then(|inner| inner.as_message().map(|inner| field(inner, part)));
-        let Some(inner) = merged
-            .get_field_by_name_mut(name)
-            .and_then(|inner| inner.as_message_mut())
-        else {
+        let value = given.get_field_by_name(name).and_then(|inner| inner.as_message().map(|inner| field(inner, part)));
+        let Some(inner) = merged.get_field_by_name_mut(name).and_then(|inner| inner.as_message_mut()) else {
             continue;
         };
         match value.flatten() {
@@ -177,10 +150,7 @@ fn merge(before: &Relationship, given: &Relationship, mask: &Mask, pool: &Descri
 
 /// The field's value, if the message has one.
 fn field(message: &DynamicMessage, name: &str) -> Option<prost_reflect::Value> {
-    message
-        .has_field_by_name(name)
-        .then(|| message.get_field_by_name(name).map(std::borrow::Cow::into_owned))
-        .flatten()
+    message.has_field_by_name(name).then(|| message.get_field_by_name(name).map(std::borrow::Cow::into_owned)).flatten()
 }
 
 /// The proto name of the oneof's member.
@@ -219,17 +189,11 @@ pub(crate) fn settle(
         Relationship::StaticKeys(keys) => keys.expiration_time,
         _ => None,
     });
-    let mut judge = Judge {
-        member: spelling.shown(&relationship),
-        violations: Vec::new(),
-    };
+    let mut judge = Judge { member: spelling.shown(&relationship), violations: Vec::new() };
     match &mut relationship {
         Relationship::ClaimMatch(claims) => judge.claim_match(claims),
         Relationship::StaticKeys(keys) => {
-            keys.expiration_time = keys
-                .expiration_time
-                .or(kept)
-                .or_else(|| timestamp(now + STATIC_KEYS_LIFE));
+            keys.expiration_time = keys.expiration_time.or(kept).or_else(|| timestamp(now + STATIC_KEYS_LIFE));
             judge.static_keys(keys);
             if keys.expiration_time != kept {
                 judge.expiration(keys, now, spelling);
@@ -238,11 +202,7 @@ pub(crate) fn settle(
         Relationship::AwsIdentity(aws) => judge.aws_identity(aws),
         Relationship::ServicePrincipal(number) => judge.service_principal(*number),
     }
-    if judge.violations.is_empty() {
-        Ok(relationship)
-    } else {
-        Err(Error::invalid(judge.violations))
-    }
+    if judge.violations.is_empty() { Ok(relationship) } else { Err(Error::invalid(judge.violations)) }
 }
 
 /// What is wrong with a new identity's relationship, as far as the request alone shows it.
@@ -282,15 +242,8 @@ struct Judge {
 
 impl Judge {
     fn refuse(&mut self, field: &str, description: impl Into<String>) {
-        let field = if field.is_empty() {
-            self.member.to_owned()
-        } else {
-            format!("{}.{field}", self.member)
-        };
-        self.violations.push(FieldViolation {
-            field,
-            description: description.into(),
-        });
+        let field = if field.is_empty() { self.member.to_owned() } else { format!("{}.{field}", self.member) };
+        self.violations.push(FieldViolation { field, description: description.into() });
     }
 
     fn require(&mut self, field: &str, value: &str) {
@@ -362,20 +315,14 @@ impl Judge {
             self.refuse(map, "the name of a claim must not be empty");
         }
         if RESERVED_CLAIMS.contains(&name) {
-            self.refuse(
-                &format!("{map}.{name}"),
-                format!("{name} cannot be a further claim; it is judged on its own"),
-            );
+            self.refuse(&format!("{map}.{name}"), format!("{name} cannot be a further claim; it is judged on its own"));
         }
     }
 
     fn static_keys(&mut self, keys: &StaticKeys) {
         // No request goes to this issuer, so it need not be a URL.
-        for (field, value) in [
-            ("issuer", &keys.issuer),
-            ("subject", &keys.subject),
-            ("issuerKeys", &keys.issuer_keys),
-        ] {
+        for (field, value) in [("issuer", &keys.issuer), ("subject", &keys.subject), ("issuerKeys", &keys.issuer_keys)]
+        {
             self.require(field, value);
         }
         if keys.audiences.len() > 1 {
@@ -463,23 +410,14 @@ fn host(authority: &str) -> Option<&str> {
         Some(rest) => {
             let (address, port) = rest.split_once(']')?;
             address.parse::<std::net::Ipv6Addr>().ok()?;
-            (
-                address,
-                if port.is_empty() {
-                    None
-                } else {
-                    Some(port.strip_prefix(':')?)
-                },
-            )
+            (address, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
         }
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),
         },
     };
-    let is_named = host
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':'));
+    let is_named = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':'));
     let is_reached =
         port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok());
     (!host.is_empty() && is_named && is_reached).then_some(host)
@@ -493,9 +431,7 @@ fn micros(time: &prost_types::Timestamp) -> Option<Micros> {
     if time.seconds < FIRST_SECOND || !(0..1_000_000_000).contains(&time.nanos) {
         return None;
     }
-    time.seconds
-        .checked_mul(1_000_000)?
-        .checked_add(i64::from(time.nanos / 1000))
+    time.seconds.checked_mul(1_000_000)?.checked_add(i64::from(time.nanos / 1000))
 }
 
 #[cfg(test)]

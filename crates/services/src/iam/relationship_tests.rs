@@ -31,9 +31,7 @@ fn refused(relationship: Relationship) -> Vec<String> {
 
 fn fields(result: Result<Relationship>) -> Vec<String> {
     let Err(error) = result else { return Vec::new() };
-    let bowline_core::Detail::BadRequest(violations) = &error.details()[0] else {
-        panic!("{error}")
-    };
+    let bowline_core::Detail::BadRequest(violations) = &error.details()[0] else { panic!("{error}") };
     violations.iter().map(|violation| violation.field.clone()).collect()
 }
 
@@ -65,10 +63,7 @@ fn everything_wrong_is_said_at_once() {
             "claimMatch.claimPatterns.email",
         ]
     );
-    assert_eq!(
-        refused(Relationship::ClaimMatch(ClaimMatch::default())),
-        ["claimMatch.issuer", "claimMatch.subject"]
-    );
+    assert_eq!(refused(Relationship::ClaimMatch(ClaimMatch::default())), ["claimMatch.issuer", "claimMatch.subject"]);
 }
 
 #[test]
@@ -85,10 +80,7 @@ fn claim_matches_are_kept_as_given() {
         assert_eq!(settled, given);
         assert_eq!(decode(&encode(&settled)).unwrap(), Some(given));
     }
-    assert_eq!(
-        exact(&Relationship::ClaimMatch(claims())),
-        ("https://accounts.google.com", "robot")
-    );
+    assert_eq!(exact(&Relationship::ClaimMatch(claims())), ("https://accounts.google.com", "robot"));
 }
 
 #[test]
@@ -130,26 +122,15 @@ fn issuers() {
 fn static_keys_end() {
     let end = |result: Result<Relationship>| expires_at(&result.unwrap());
     assert_eq!(end(judge(Relationship::StaticKeys(keys()))), Some(NOW + 365 * DAY));
-    let until = |at| {
-        Relationship::StaticKeys(StaticKeys {
-            expiration_time: timestamp(at),
-            ..keys()
-        })
-    };
+    let until = |at| Relationship::StaticKeys(StaticKeys { expiration_time: timestamp(at), ..keys() });
     assert_eq!(end(judge(until(NOW + 3 * DAY))), Some(NOW + 3 * DAY));
     assert_eq!(refused(until(NOW + 366 * DAY)), ["staticKeys.expirationTime"]);
-    assert_eq!(
-        fields(settle(Some(until(NOW + 366 * DAY)), None, NOW, &V1)),
-        ["static.expiration"]
-    );
+    assert_eq!(fields(settle(Some(until(NOW + 366 * DAY)), None, NOW, &V1)), ["static.expiration"]);
 
     // What was stored stays good, and stays when it is left out.
     let before = until(NOW + 400 * DAY);
     let kept = settle(
-        Some(Relationship::StaticKeys(StaticKeys {
-            subject: "other".into(),
-            ..keys()
-        })),
+        Some(Relationship::StaticKeys(StaticKeys { subject: "other".into(), ..keys() })),
         Some(&before),
         NOW,
         &V2,
@@ -160,10 +141,7 @@ fn static_keys_end() {
 
 #[test]
 fn static_keys_need_their_parts() {
-    let bare = StaticKeys {
-        audiences: vec!["a".into(), String::new()],
-        ..StaticKeys::default()
-    };
+    let bare = StaticKeys { audiences: vec!["a".into(), String::new()], ..StaticKeys::default() };
     assert_eq!(
         refused(Relationship::StaticKeys(bare)),
         [
@@ -184,14 +162,8 @@ fn aws_identities() {
         aws_user_id: Some(AwsUserId::UserIdPattern("^x$".into())),
     };
     assert!(judge(Relationship::AwsIdentity(aws)).is_ok());
-    let bare = AwsIdentity {
-        aws_account: "12".into(),
-        ..AwsIdentity::default()
-    };
-    assert_eq!(
-        refused(Relationship::AwsIdentity(bare)),
-        ["awsIdentity.awsAccount", "awsIdentity.arn"]
-    );
+    let bare = AwsIdentity { aws_account: "12".into(), ..AwsIdentity::default() };
+    assert_eq!(refused(Relationship::AwsIdentity(bare)), ["awsIdentity.awsAccount", "awsIdentity.arn"]);
 }
 
 #[test]
@@ -210,18 +182,9 @@ fn updates_choose() {
     let choose =
         |mask: &Mask, given: Option<&Relationship>| chosen(Some(&claims), mask, given.cloned(), contract.pool());
     assert_eq!(choose(&mask("name"), Some(&principal)).unwrap(), None);
-    assert_eq!(
-        choose(&mask("service_principal"), Some(&principal)).unwrap(),
-        Some(principal.clone())
-    );
-    assert_eq!(
-        choose(&mask("claim_match.subject"), Some(&claims)).unwrap(),
-        Some(claims.clone())
-    );
-    assert_eq!(
-        choose(&Mask::whole(), Some(&principal)).unwrap(),
-        Some(principal.clone())
-    );
+    assert_eq!(choose(&mask("service_principal"), Some(&principal)).unwrap(), Some(principal.clone()));
+    assert_eq!(choose(&mask("claim_match.subject"), Some(&claims)).unwrap(), Some(claims.clone()));
+    assert_eq!(choose(&Mask::whole(), Some(&principal)).unwrap(), Some(principal.clone()));
     assert_eq!(choose(&mask("static_keys"), None).unwrap(), None);
     assert!(choose(&mask("claim_match"), None).is_err());
     assert!(choose(&mask("claim_match"), Some(&principal)).is_err());
@@ -235,23 +198,15 @@ fn updates_choose() {
 #[test]
 fn an_update_in_part_keeps_the_rest() {
     let contract = bowline_contract::Contract::load();
-    let stored = ClaimMatch {
-        claims: BTreeMap::from([("environment".to_owned(), "production".to_owned())]),
-        ..claims()
-    };
-    let given = ClaimMatch {
-        sub: Some(Sub::SubjectPattern("repo:.*".into())),
-        ..ClaimMatch::default()
-    };
+    let stored =
+        ClaimMatch { claims: BTreeMap::from([("environment".to_owned(), "production".to_owned())]), ..claims() };
+    let given = ClaimMatch { sub: Some(Sub::SubjectPattern("repo:.*".into())), ..ClaimMatch::default() };
     let merged = chosen(
         Some(&Relationship::ClaimMatch(stored.clone())),
         &Mask::new(vec!["claim_match.subject_pattern".into()]),
         Some(Relationship::ClaimMatch(given.clone())),
         contract.pool(),
     );
-    let expected = ClaimMatch {
-        sub: given.sub,
-        ..stored
-    };
+    let expected = ClaimMatch { sub: given.sub, ..stored };
     assert_eq!(merged.unwrap(), Some(Relationship::ClaimMatch(expected)));
 }

@@ -32,11 +32,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<DeleteRoleBinding>(|tx, call| Box::pin(delete(tx, call)))
 }
 
-pub(crate) const TABLE: Table = Table {
-    name: "role_bindings",
-    columns: "uid, identity, role, created_at",
-    orders: &[BY_UID, BY_CREATED],
-};
+pub(crate) const TABLE: Table =
+    Table { name: "role_bindings", columns: "uid, identity, role, created_at", orders: &[BY_UID, BY_CREATED] };
 
 /// A binding as it is stored; its group is its parent.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,18 +74,9 @@ impl BindingRow {
     pub(crate) fn to_v2(&self) -> v2::RoleBinding {
         v2::RoleBinding {
             uid: self.uid.as_str().into(),
-            identity: Some(v2::RoleBindingIdentity {
-                uid: self.identity.clone(),
-                ..Default::default()
-            }),
-            group: Some(v2::RoleBindingGroup {
-                uid: self.group().into(),
-                ..Default::default()
-            }),
-            role: Some(v2::RoleBindingRole {
-                uid: self.role.clone(),
-                ..Default::default()
-            }),
+            identity: Some(v2::RoleBindingIdentity { uid: self.identity.clone(), ..Default::default() }),
+            group: Some(v2::RoleBindingGroup { uid: self.group().into(), ..Default::default() }),
+            role: Some(v2::RoleBindingRole { uid: self.role.clone(), ..Default::default() }),
             create_time: timestamp(self.created_at),
             identity_uid: self.identity.clone(),
             role_uid: self.role.clone(),
@@ -119,9 +107,7 @@ async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<BindingRow>> {
 }
 
 async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<BindingRow> {
-    find(tx, uid)
-        .await?
-        .ok_or_else(|| Error::not_found(ROLE_BINDING, uid.as_str()))
+    find(tx, uid).await?.ok_or_else(|| Error::not_found(ROLE_BINDING, uid.as_str()))
 }
 
 /// The bindings with their references filled in as far as the caller may read them.
@@ -154,10 +140,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListRoleBindingsRequest>) -
     }
     for (column, value) in [("identity", &request.identity), ("role", &request.role)] {
         if !value.is_empty() {
-            selection.filters.push(Filter {
-                column,
-                value: Value::from(value),
-            });
+            selection.filters.push(Filter { column, value: Value::from(value) });
         }
     }
     let filter = v2::ListRoleBindingsRequest {
@@ -188,10 +171,7 @@ async fn create_v2(
     call: &Authorized<v2::CreateRoleBindingRequest>,
 ) -> Result<Changed<v2::RoleBinding>> {
     let binding = call.request().role_binding.clone().unwrap_or_default();
-    let input = BindingInput {
-        identity: binding.identity_uid,
-        role: binding.role_uid,
-    };
+    let input = BindingInput { identity: binding.identity_uid, role: binding.role_uid };
     let changed = create(tx, call, input, &Spelling::V2).await?;
     answer(tx, call, changed).await
 }
@@ -207,10 +187,7 @@ pub(crate) async fn create<T>(
     judge::grants(tx, call, &group, &[(input.clone(), spelling.clone())]).await?;
     let row = insert_new(tx, call, &group, input).await?;
     iam_changed(tx).await?;
-    let event = v1::CreateRoleBindingRequest {
-        parent: group.as_str().into(),
-        role_binding: Some(row.to_v1()),
-    };
+    let event = v1::CreateRoleBindingRequest { parent: group.as_str().into(), role_binding: Some(row.to_v1()) };
     Ok(Changed::one(ROLE_BINDING, &row.uid, None, Some(&row.to_v2()), row.clone()).with_event(&row.uid, &event))
 }
 
@@ -220,17 +197,9 @@ async fn insert_new<T>(
     group: &Uidp,
     input: BindingInput,
 ) -> Result<BindingRow> {
-    let row = BindingRow {
-        uid: call.new_child(group),
-        identity: input.identity,
-        role: input.role,
-        created_at: call.now(),
-    };
-    if insert(tx, &row).await? {
-        Ok(row)
-    } else {
-        Err(taken(&row))
-    }
+    let row =
+        BindingRow { uid: call.new_child(group), identity: input.identity, role: input.role, created_at: call.now() };
+    if insert(tx, &row).await? { Ok(row) } else { Err(taken(&row)) }
 }
 
 fn taken(row: &BindingRow) -> Error {
@@ -267,37 +236,18 @@ async fn create_batch_v2(
     for (i, entry) in request.requests.iter().enumerate() {
         let binding = entry.role_binding.clone().unwrap_or_default();
         let mut refuse = |field: String, description: &str| {
-            violations.push(FieldViolation {
-                field,
-                description: description.into(),
-            });
+            violations.push(FieldViolation { field, description: description.into() });
         };
         if ![place, &request.parent, ""].contains(&entry.parent.as_str()) {
-            refuse(
-                format!("requests[{i}].parent"),
-                "parent must be empty or that of the batch",
-            );
+            refuse(format!("requests[{i}].parent"), "parent must be empty or that of the batch");
         }
         let has_role = !request.role_uid.is_empty() && !binding.role_uid.is_empty();
         if has_role && binding.role_uid != request.role_uid {
-            refuse(
-                format!("requests[{i}].roleBinding.roleUid"),
-                "roleUid must be empty or that of the batch",
-            );
+            refuse(format!("requests[{i}].roleBinding.roleUid"), "roleUid must be empty or that of the batch");
         }
-        let role = if binding.role_uid.is_empty() {
-            request.role_uid.clone()
-        } else {
-            binding.role_uid
-        };
+        let role = if binding.role_uid.is_empty() { request.role_uid.clone() } else { binding.role_uid };
         let spelling = Spelling::V2.inside(format!("requests[{i}].roleBinding."));
-        inputs.push((
-            BindingInput {
-                identity: binding.identity_uid,
-                role,
-            },
-            spelling,
-        ));
+        inputs.push((BindingInput { identity: binding.identity_uid, role }, spelling));
     }
     if !violations.is_empty() {
         return Err(Error::invalid(violations));
@@ -318,10 +268,7 @@ pub(crate) async fn create_batch<T>(
     inputs: Vec<(BindingInput, Spelling)>,
 ) -> Result<Changed<Vec<BindingRow>>> {
     if inputs.is_empty() || inputs.len() > BATCH {
-        return Err(Error::invalid_field(
-            field,
-            format!("{field} needs 1 to {BATCH} elements"),
-        ));
+        return Err(Error::invalid_field(field, format!("{field} needs 1 to {BATCH} elements")));
     }
     let group = groups::require_place(tx, call).await?;
     judge::grants(tx, call, &group, &inputs).await?;
@@ -356,10 +303,7 @@ async fn update_v2(
     call: &Authorized<v2::UpdateRoleBindingRequest>,
 ) -> Result<Changed<v2::RoleBinding>> {
     let binding = call.request().role_binding.clone().unwrap_or_default();
-    let input = BindingInput {
-        identity: binding.identity_uid,
-        role: binding.role_uid,
-    };
+    let input = BindingInput { identity: binding.identity_uid, role: binding.role_uid };
     let changed = update(tx, call, &call.mask(), input, &Spelling::V2).await?;
     answer(tx, call, changed).await
 }
@@ -383,48 +327,24 @@ pub(crate) async fn update<T>(
     if after == before {
         return Ok(Changed::nothing(before));
     }
-    let group = after
-        .uid
-        .parent()
-        .ok_or_else(|| Error::internal("a role binding is stored without a group"))?;
-    let wanted = BindingInput {
-        identity: after.identity.clone(),
-        role: after.role.clone(),
-    };
+    let group = after.uid.parent().ok_or_else(|| Error::internal("a role binding is stored without a group"))?;
+    let wanted = BindingInput { identity: after.identity.clone(), role: after.role.clone() };
     judge::grants(tx, call, &group, &[(wanted, spelling.clone())]).await?;
     save(tx, &after).await?;
     iam_changed(tx).await?;
     let event = after.to_v1();
-    Ok(Changed::one(
-        ROLE_BINDING,
-        &after.uid,
-        Some(&before.to_v2()),
-        Some(&after.to_v2()),
-        after.clone(),
-    )
-    .with_event(&after.uid, &event))
+    Ok(Changed::one(ROLE_BINDING, &after.uid, Some(&before.to_v2()), Some(&after.to_v2()), after.clone())
+        .with_event(&after.uid, &event))
 }
 
 async fn save(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
     let sql = "SELECT uid FROM role_bindings WHERE identity = $1 AND role = $2 AND parent = $3";
-    let params = [
-        Value::from(&row.identity),
-        Value::from(&row.role),
-        Value::from(row.group()),
-    ];
-    if tx
-        .query_opt(sql, &params, |found| found.text(0).map_err(Error::from))
-        .await?
-        .is_some()
-    {
+    let params = [Value::from(&row.identity), Value::from(&row.role), Value::from(row.group())];
+    if tx.query_opt(sql, &params, |found| found.text(0).map_err(Error::from)).await?.is_some() {
         return Err(taken(row));
     }
     let sql = "UPDATE role_bindings SET identity = $2, role = $3 WHERE uid = $1";
-    let params = [
-        Value::from(row.uid.as_str()),
-        Value::from(&row.identity),
-        Value::from(&row.role),
-    ];
+    let params = [Value::from(row.uid.as_str()), Value::from(&row.identity), Value::from(&row.role)];
     // Another transaction may have made the same binding since.
     tx.execute(sql, &params).await.map_err(|error| match error.kind() {
         ErrorKind::UniqueViolation => taken(row),
@@ -442,36 +362,21 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     let Some(before) = find(tx, uid).await? else {
         return Ok(Changed::nothing(()));
     };
-    tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(uid.as_str())])
-        .await?;
+    tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
-    let event = v1::DeleteRoleBindingRequest {
-        id: uid.as_str().into(),
-    };
+    let event = v1::DeleteRoleBindingRequest { id: uid.as_str().into() };
     Ok(Changed::one(ROLE_BINDING, uid, Some(&before.to_v2()), None, ()).with_event(uid, &event))
 }
 
 /// Makes the caller the owner of a new organization.
 pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &Uidp) -> Result<Change> {
-    let owner = call
-        .contract()
-        .built_in_roles()
-        .iter()
-        .find(|role| role.name == "owner");
+    let owner = call.contract().built_in_roles().iter().find(|role| role.name == "owner");
     let owner = owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))?;
-    let input = BindingInput {
-        identity: call.principal().subject().into(),
-        role: owner.uid.clone(),
-    };
+    let input = BindingInput { identity: call.principal().subject().into(), role: owner.uid.clone() };
     let row = insert_new(tx, call, org, input).await?;
     iam_changed(tx).await?;
-    Ok(Change {
-        kind: ROLE_BINDING,
-        uid: row.uid.as_str().into(),
-        before: None,
-        after: Some(Image::of(&row.to_v2())),
-    })
+    Ok(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before: None, after: Some(Image::of(&row.to_v2())) })
 }
 
 /// Deletes every binding at a group.
@@ -494,19 +399,10 @@ async fn delete_all(tx: &mut WriteTx, condition: &str, of: &Uidp) -> Result<Vec<
             break;
         }
         for row in found {
-            tx.execute(
-                "DELETE FROM role_bindings WHERE uid = $1",
-                &[Value::from(row.uid.as_str())],
-            )
-            .await?;
+            tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
             list::count(tx, &TABLE, &row.uid, -1).await?;
             let before = Some(Image::of(&row.to_v2()));
-            changes.push(Change {
-                kind: ROLE_BINDING,
-                uid: row.uid.as_str().into(),
-                before,
-                after: None,
-            });
+            changes.push(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before, after: None });
         }
     }
     if !changes.is_empty() {

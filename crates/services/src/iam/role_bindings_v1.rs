@@ -24,17 +24,12 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 /// The group is where the request goes, whatever the deprecated field says.
 fn input(binding: v1::RoleBinding) -> BindingInput {
-    BindingInput {
-        identity: binding.identity,
-        role: binding.role,
-    }
+    BindingInput { identity: binding.identity, role: binding.role }
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateRoleBindingRequest>) -> Result<Changed<v1::RoleBinding>> {
     let input = input(call.request().role_binding.clone().unwrap_or_default());
-    Ok(role_bindings::create(tx, call, input, &Spelling::V1)
-        .await?
-        .map(|row| row.to_v1()))
+    Ok(role_bindings::create(tx, call, input, &Spelling::V1).await?.map(|row| row.to_v1()))
 }
 
 async fn create_batch(
@@ -44,9 +39,7 @@ async fn create_batch(
     let bindings = call.request().role_bindings.iter().cloned().enumerate();
     let inputs = bindings.map(|(i, binding)| (input(binding), Spelling::V1.inside(format!("roleBindings[{i}]."))));
     let changed = role_bindings::create_batch(tx, call, "roleBindings", inputs.collect()).await?;
-    Ok(changed.map(|rows| v1::RoleBindingBatch {
-        role_bindings: rows.iter().map(BindingRow::to_v1).collect(),
-    }))
+    Ok(changed.map(|rows| v1::RoleBindingBatch { role_bindings: rows.iter().map(BindingRow::to_v1).collect() }))
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::RoleBinding>) -> Result<Changed<v1::RoleBinding>> {
@@ -61,9 +54,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::RoleBindingFilter>) -> Resu
     let sizes = Sizes::of(call.contract());
     let rows = list::everything(tx, call, &role_bindings::TABLE, &selection, |row| sizes.item(row)).await?;
     let references = References::load(tx, call, &rows).await?;
-    Ok(v1::RoleBindingList {
-        items: rows.iter().map(|row| references.to_v1(call, row)).collect(),
-    })
+    Ok(v1::RoleBindingList { items: rows.iter().map(|row| references.to_v1(call, row)).collect() })
 }
 
 /// Estimates how large items become, before what they refer to is read.
@@ -79,16 +70,7 @@ impl Sizes {
     fn of(contract: &Contract) -> Sizes {
         let size = |names: Vec<&str>| names.iter().map(|name| name.len() + 2).sum::<usize>();
         let roles = contract.built_in_roles().iter();
-        Sizes(
-            roles
-                .map(|role| {
-                    (
-                        role.uid.clone(),
-                        size(contract.capabilities().names(&role.capabilities)),
-                    )
-                })
-                .collect(),
-        )
+        Sizes(roles.map(|role| (role.uid.clone(), size(contract.capabilities().names(&role.capabilities)))).collect())
     }
 
     fn item(&self, row: &BindingRow) -> usize {

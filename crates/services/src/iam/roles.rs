@@ -130,10 +130,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListRolesRequest>) -> Resul
     let mut selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
     add_built_in(&mut selection, call.contract(), request.uidp.as_ref(), "");
     if !request.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&request.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
     let filter = v2::ListRolesRequest {
         page_size: 0,
@@ -161,11 +158,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListRolesRequest>) -> Resul
 /// Narrows a list to what lies directly in a group.
 pub(crate) fn only_in(selection: &mut Selection<'_>, group: &str) {
     selection.ranges = intersect(&selection.ranges, &[UidRange::below(group)]);
-    if selection
-        .parent
-        .replace(group.into())
-        .is_some_and(|other| other != group)
-    {
+    if selection.parent.replace(group.into()).is_some_and(|other| other != group) {
         selection.ranges.clear();
     }
 }
@@ -173,11 +166,7 @@ pub(crate) fn only_in(selection: &mut Selection<'_>, group: &str) {
 /// The set of these enum numbers.
 fn set_of_numbers(contract: &Contract, numbers: &[i32]) -> Result<CapabilitySet> {
     let known = |number: &i32| contract.capabilities().by_number(*number).map(|facts| facts.bit);
-    let unknown: Vec<String> = numbers
-        .iter()
-        .filter(|number| known(number).is_none())
-        .map(i32::to_string)
-        .collect();
+    let unknown: Vec<String> = numbers.iter().filter(|number| known(number).is_none()).map(i32::to_string).collect();
     refuse_unknown(&unknown)?;
     Ok(numbers.iter().filter_map(known).collect())
 }
@@ -187,29 +176,20 @@ pub(crate) fn refuse_unknown(unknown: &[String]) -> Result<()> {
     if unknown.is_empty() {
         return Ok(());
     }
-    Err(Error::invalid_field(
-        "capabilities",
-        format!("unknown capability {}", unknown.join(", ")),
-    ))
+    Err(Error::invalid_field("capabilities", format!("unknown capability {}", unknown.join(", "))))
 }
 
 /// What a custom role may hold: something, and nothing that is for built-in roles alone.
 fn judge_capabilities(contract: &Contract, set: &CapabilitySet) -> Result<()> {
     if set.is_empty() {
-        return Err(Error::invalid_field(
-            "capabilities",
-            "capabilities needs at least one capability",
-        ));
+        return Err(Error::invalid_field("capabilities", "capabilities needs at least one capability"));
     }
     let internal = set.intersection(&contract.capabilities().internal_only());
     if internal.is_empty() {
         return Ok(());
     }
     let names = contract.capabilities().names(&internal).join(", ");
-    Err(Error::invalid_field(
-        "capabilities",
-        format!("a custom role cannot hold {names}"),
-    ))
+    Err(Error::invalid_field("capabilities", format!("a custom role cannot hold {names}")))
 }
 
 fn judge_name(contract: &Contract, name: &str) -> Result<()> {
@@ -225,11 +205,7 @@ fn judge_name(contract: &Contract, name: &str) -> Result<()> {
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRoleRequest>) -> Result<Changed<v2::Role>> {
     let role = call.request().role.clone().unwrap_or_default();
     let capabilities = Some(set_of_numbers(call.contract(), &role.capabilities)?);
-    let input = RoleInput {
-        name: role.name,
-        description: role.description,
-        capabilities,
-    };
+    let input = RoleInput { name: role.name, description: role.description, capabilities };
     Ok(create(tx, call, input).await?.map(|row| row.to_v2(call.contract())))
 }
 
@@ -252,10 +228,7 @@ pub(crate) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: Rol
         return Err(Error::already_exists(ROLE, &row.name));
     }
     iam_changed(tx).await?;
-    let event = v1::CreateRoleRequest {
-        parent_id: group.as_str().into(),
-        role: Some(row.to_v1(contract)),
-    };
+    let event = v1::CreateRoleRequest { parent_id: group.as_str().into(), role: Some(row.to_v1(contract)) };
     Ok(Changed::one(ROLE, &row.uid, None, Some(&row.to_v2(contract)), row.clone()).with_event(&row.uid, &event))
 }
 
@@ -285,11 +258,7 @@ async fn require_custom<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Role
     let uid = call.place()?.as_str();
     let row = find(tx, uid).await?.ok_or_else(|| Error::not_found(ROLE, uid))?;
     if row.is_built_in() {
-        return Err(Error::precondition(
-            "BUILT_IN_ROLE",
-            uid,
-            "built-in roles cannot be changed or deleted",
-        ));
+        return Err(Error::precondition("BUILT_IN_ROLE", uid, "built-in roles cannot be changed or deleted"));
     }
     Ok(row)
 }
@@ -297,17 +266,9 @@ async fn require_custom<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Role
 async fn update_v2(tx: &mut WriteTx, call: &Authorized<v2::UpdateRoleRequest>) -> Result<Changed<v2::Role>> {
     let (mask, role) = (call.mask(), call.request().role.clone().unwrap_or_default());
     let numbers = Some(&role.capabilities).filter(|_| mask.covers("capabilities"));
-    let capabilities = numbers
-        .map(|numbers| set_of_numbers(call.contract(), numbers))
-        .transpose()?;
-    let input = RoleInput {
-        name: role.name,
-        description: role.description,
-        capabilities,
-    };
-    Ok(update(tx, call, &mask, &input)
-        .await?
-        .map(|row| row.to_v2(call.contract())))
+    let capabilities = numbers.map(|numbers| set_of_numbers(call.contract(), numbers)).transpose()?;
+    let input = RoleInput { name: role.name, description: role.description, capabilities };
+    Ok(update(tx, call, &mask, &input).await?.map(|row| row.to_v2(call.contract())))
 }
 
 /// Changes what the mask covers.
@@ -319,10 +280,7 @@ pub(crate) async fn update<T>(
 ) -> Result<Changed<RoleRow>> {
     let contract = call.contract();
     let before = require_custom(tx, call).await?;
-    let mut after = RoleRow {
-        updated_at: call.now(),
-        ..before.clone()
-    };
+    let mut after = RoleRow { updated_at: call.now(), ..before.clone() };
     if mask.covers("name") {
         after.name.clone_from(&input.name);
     }
@@ -341,23 +299,14 @@ pub(crate) async fn update<T>(
     save(tx, &after).await?;
     iam_changed(tx).await?;
     let event = after.to_v1(contract);
-    Ok(Changed::one(
-        ROLE,
-        &after.uid,
-        Some(&before.to_v2(contract)),
-        Some(&after.to_v2(contract)),
-        after.clone(),
-    )
-    .with_event(&after.uid, &event))
+    Ok(Changed::one(ROLE, &after.uid, Some(&before.to_v2(contract)), Some(&after.to_v2(contract)), after.clone())
+        .with_event(&after.uid, &event))
 }
 
 async fn require_name_free(tx: &mut ReadTx, role: &RoleRow) -> Result<()> {
     let sql = "SELECT uid FROM roles WHERE parent = $1 AND name = $2";
     let params = [Value::from(role.uid.parent_str()), Value::from(&role.name)];
-    match tx
-        .query_opt(sql, &params, |row| row.text(0).map_err(Error::from))
-        .await?
-    {
+    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         Some(_) => Err(Error::already_exists(ROLE, &role.name)),
         None => Ok(()),
     }
@@ -376,11 +325,7 @@ async fn require_may_widen<T>(tx: &mut ReadTx, call: &Authorized<T>, before: &Ro
     let sql = "SELECT DISTINCT parent FROM role_bindings WHERE role = $1 AND parent > $2 ORDER BY parent LIMIT $3";
     let mut last = String::new();
     loop {
-        let params = [
-            Value::from(after.uid.as_str()),
-            Value::from(&last),
-            Value::Int(GROUPS_AT_ONCE),
-        ];
+        let params = [Value::from(after.uid.as_str()), Value::from(&last), Value::Int(GROUPS_AT_ONCE)];
         let bound = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
         for group in &bound {
             call.require_all(group, &added)?;
@@ -418,9 +363,7 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let before = require_custom(tx, call).await?;
     let uid = before.uid.as_str();
     let sql = "SELECT uid FROM role_bindings WHERE role = $1 LIMIT 1";
-    let bound = tx
-        .query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from))
-        .await?;
+    let bound = tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?;
     if bound.is_some() {
         return Err(Error::precondition(
             "ROLE_BOUND",
@@ -428,8 +371,7 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
             "cannot delete a role that is bound; delete its role bindings first",
         ));
     }
-    tx.execute("DELETE FROM roles WHERE uid = $1", &[Value::from(uid)])
-        .await?;
+    tx.execute("DELETE FROM roles WHERE uid = $1", &[Value::from(uid)]).await?;
     list::count(tx, &TABLE, &before.uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteRoleRequest { id: uid.into() };

@@ -21,37 +21,26 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 fn input(contract: &Contract, role: v1::Role) -> Result<RoleInput> {
     let capabilities = Some(set_of_names(contract, &role.capabilities)?);
-    Ok(RoleInput {
-        name: role.name,
-        description: role.description,
-        capabilities,
-    })
+    Ok(RoleInput { name: role.name, description: role.description, capabilities })
 }
 
 /// The set of these names.
 fn set_of_names(contract: &Contract, names: &[String]) -> Result<CapabilitySet> {
     let known = |name: &String| contract.capabilities().by_name(name).map(|facts| facts.bit);
-    let unknown: Vec<String> = names
-        .iter()
-        .filter(|name| known(name).is_none())
-        .map(|name| format!("\"{name}\""))
-        .collect();
+    let unknown: Vec<String> =
+        names.iter().filter(|name| known(name).is_none()).map(|name| format!("\"{name}\"")).collect();
     roles::refuse_unknown(&unknown)?;
     Ok(names.iter().filter_map(known).collect())
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateRoleRequest>) -> Result<Changed<v1::Role>> {
     let input = input(call.contract(), call.request().role.clone().unwrap_or_default())?;
-    Ok(roles::create(tx, call, input)
-        .await?
-        .map(|row| row.to_v1(call.contract())))
+    Ok(roles::create(tx, call, input).await?.map(|row| row.to_v1(call.contract())))
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::Role>) -> Result<Changed<v1::Role>> {
     let input = input(call.contract(), call.request().clone())?;
-    Ok(roles::update(tx, call, &Mask::whole(), &input)
-        .await?
-        .map(|row| row.to_v1(call.contract())))
+    Ok(roles::update(tx, call, &Mask::whole(), &input).await?.map(|row| row.to_v1(call.contract())))
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::RoleFilter>) -> Result<v1::RoleList> {
@@ -64,16 +53,11 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::RoleFilter>) -> Result<v1::
         group => roles::only_in(&mut selection, group),
     }
     if !filter.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&filter.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&filter.name) });
     }
     let size = |row: &RoleRow| row.to_v1(contract).encoded_len();
     let rows = list::everything(tx, call, &roles::TABLE, &selection, size).await?;
-    Ok(v1::RoleList {
-        items: rows.iter().map(|row| row.to_v1(contract)).collect(),
-    })
+    Ok(v1::RoleList { items: rows.iter().map(|row| row.to_v1(contract)).collect() })
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteRoleRequest>) -> Result<Changed<()>> {

@@ -13,32 +13,19 @@ pub(super) struct Query<'a> {
 
 impl<'a> Query<'a> {
     pub(super) fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
-        let mut query = Query {
-            text: format!("SELECT {} FROM {}", table.columns, table.name),
-            params: Vec::new(),
-        };
+        let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
         query.conditions(selection, range, by_org);
         query
     }
 
     pub(super) fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
-        let mut query = Query {
-            text: format!("SELECT count(*) FROM {}", table.name),
-            params: Vec::new(),
-        };
-        query.conditions(
-            selection,
-            range,
-            selection.filters.iter().any(|filter| filter.column == "name"),
-        );
+        let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
+        query.conditions(selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
         query
     }
 
     fn conditions(&mut self, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
-        let (lower, upper) = (
-            self.param(Value::Text(&range.lower)),
-            self.param(Value::Text(&range.upper)),
-        );
+        let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
         self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
         let by_name = selection.filters.iter().any(|filter| filter.column == "name");
         if let Some(parent) = &selection.parent {

@@ -18,11 +18,7 @@ pub(crate) async fn select<'a, T>(
     visible: Vec<UidRange>,
     filter: Option<&UidpFilter>,
 ) -> Result<Selection<'a>> {
-    let mut selection = Selection {
-        ranges: visible,
-        parent: None,
-        filters: Vec::new(),
-    };
+    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
     let Some(filter) = filter else { return Ok(selection) };
     for (field, place) in [
         ("uidp.descendantsOf", &filter.descendants_of),
@@ -39,11 +35,7 @@ pub(crate) async fn select<'a, T>(
 
 /// The same, in the manner of the first version: what cannot be seen, or is no UIDP, is just not there.
 pub(crate) fn select_v1<'a>(visible: Vec<UidRange>, filter: Option<&UidpFilter>, id: &str) -> Selection<'a> {
-    let mut selection = Selection {
-        ranges: visible,
-        parent: None,
-        filters: Vec::new(),
-    };
+    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new() };
     if let Some(filter) = filter {
         narrow(&mut selection, filter);
     }
@@ -62,12 +54,8 @@ fn narrow(selection: &mut Selection<'_>, filter: &UidpFilter) {
         selection.parent = Some(filter.children_of.clone());
     }
     if !filter.ancestors_of.is_empty() {
-        let above = Uidp::parse(&filter.ancestors_of).map(|uidp| {
-            uidp.self_and_ancestors()
-                .skip(1)
-                .map(UidRange::single)
-                .collect::<Vec<_>>()
-        });
+        let above = Uidp::parse(&filter.ancestors_of)
+            .map(|uidp| uidp.self_and_ancestors().skip(1).map(UidRange::single).collect::<Vec<_>>());
         selection.ranges = intersect(&selection.ranges, &merge(above.unwrap_or_default()));
     }
     if filter.in_root {
@@ -90,9 +78,7 @@ async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, plac
     if !call.grants().sees_around(place, needed) {
         call.require_all(place, needed)?;
         // The capability is held there, so nothing but a narrowed scope can have hidden it.
-        return Err(Error::permission_denied(
-            "Permission denied: the token's scopes leave this place out",
-        ));
+        return Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"));
     }
     if call.grants().allows(place, needed) && !exists(tx, place).await? {
         return Err(Error::not_found(crate::kinds::GROUP, place));
@@ -102,15 +88,8 @@ async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, plac
 
 /// Whether a group or a repository of this UIDP exists.
 async fn exists(tx: &mut ReadTx, uid: &str) -> Result<bool> {
-    for sql in [
-        "SELECT uid FROM groups WHERE uid = $1",
-        "SELECT uid FROM repos WHERE uid = $1",
-    ] {
-        if tx
-            .query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from))
-            .await?
-            .is_some()
-        {
+    for sql in ["SELECT uid FROM groups WHERE uid = $1", "SELECT uid FROM repos WHERE uid = $1"] {
+        if tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?.is_some() {
             return Ok(true);
         }
     }

@@ -30,11 +30,7 @@ impl Asked {
         if uidp("identity_provider", &request.identity_provider)?.is_some() {
             return Err(refusals::no_identity("identity_provider"));
         }
-        Ok(Asked {
-            audiences,
-            identity,
-            narrowing,
-        })
+        Ok(Asked { audiences, identity, narrowing })
     }
 }
 

@@ -8,12 +8,7 @@ use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
 /// INVALID_ARGUMENT if none is asked for, or one that no door of ours accepts.
 pub(super) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
-    for audience in asked
-        .iter()
-        .flat_map(|joined| joined.split(','))
-        .map(str::trim)
-        .filter(|one| !one.is_empty())
-    {
+    for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
         if !accepted.contains(&audience) {
             let list = accepted.join(", ");
             return Err(Error::invalid_field(
@@ -33,10 +28,7 @@ pub(super) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<Strin
 
 /// Clients look for this very text.
 fn unspecified() -> Error {
-    let violation = FieldViolation {
-        field: "aud".into(),
-        description: "Audience must be specified".into(),
-    };
+    let violation = FieldViolation { field: "aud".into(), description: "Audience must be specified".into() };
     Error::new(Reason::InvalidArgument, "Audience must be specified").with(Detail::BadRequest(vec![violation]))
 }
 
@@ -63,11 +55,7 @@ pub(super) fn defaults(auth_url: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    const ACCEPTED: [&str; 3] = [
-        "https://api.example",
-        "registry.example:5000",
-        "https://api.example/libraries",
-    ];
+    const ACCEPTED: [&str; 3] = ["https://api.example", "registry.example:5000", "https://api.example/libraries"];
 
     fn ask(asked: &[&str]) -> Result<Vec<String>> {
         let asked: Vec<String> = asked.iter().map(|one| (*one).to_owned()).collect();
@@ -93,13 +81,9 @@ mod tests {
 
     #[test]
     fn near_misses_are_refused_by_name() {
-        for asked in [
-            "https://api.example/",
-            "HTTPS://api.example",
-            "api.example",
-            "registry.example",
-            "https://api.example,x",
-        ] {
+        for asked in
+            ["https://api.example/", "HTTPS://api.example", "api.example", "registry.example", "https://api.example,x"]
+        {
             let refused = ask(&[asked]).unwrap_err();
             assert_eq!(refused.reason(), Reason::InvalidArgument);
             assert!(refused.message().contains("aud") && refused.message().contains("registry.example:5000"));
@@ -108,22 +92,10 @@ mod tests {
 
     #[test]
     fn defaults_are_the_url_the_authority_and_the_host() {
-        assert_eq!(
-            defaults("https://issuer.example"),
-            ["https://issuer.example", "issuer.example"]
-        );
-        assert_eq!(
-            defaults("http://127.0.0.1:8080"),
-            ["http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1"]
-        );
-        assert_eq!(
-            defaults("http://[::1]:8080"),
-            ["http://[::1]:8080", "[::1]:8080", "[::1]"]
-        );
+        assert_eq!(defaults("https://issuer.example"), ["https://issuer.example", "issuer.example"]);
+        assert_eq!(defaults("http://127.0.0.1:8080"), ["http://127.0.0.1:8080", "127.0.0.1:8080", "127.0.0.1"]);
+        assert_eq!(defaults("http://[::1]:8080"), ["http://[::1]:8080", "[::1]:8080", "[::1]"]);
         assert_eq!(defaults("http://[::1]"), ["http://[::1]", "[::1]"]);
-        assert_eq!(
-            defaults("https://a.example/auth"),
-            ["https://a.example/auth", "a.example"]
-        );
+        assert_eq!(defaults("https://a.example/auth"), ["https://a.example/auth", "a.example"]);
     }
 }

@@ -56,14 +56,12 @@ impl Basis {
     /// PERMISSION_DENIED for kinds that no token assumes.
     pub(super) fn trust(&self) -> Result<Trust> {
         match &self.relationship {
-            None if self.kind == PERSON => Ok(Trust {
-                expected: exactly(&self.issuer, &self.subject, None),
-                keys: Keys::Discovered,
-            }),
-            Some(Relationship::ClaimMatch(stored)) => Ok(Trust {
-                expected: claim_match(stored)?,
-                keys: Keys::Discovered,
-            }),
+            None if self.kind == PERSON => {
+                Ok(Trust { expected: exactly(&self.issuer, &self.subject, None), keys: Keys::Discovered })
+            }
+            Some(Relationship::ClaimMatch(stored)) => {
+                Ok(Trust { expected: claim_match(stored)?, keys: Keys::Discovered })
+            }
             Some(Relationship::StaticKeys(stored)) => static_keys(stored),
             Some(Relationship::AwsIdentity(_)) => Err(refusals::mismatch("an AWS identity takes no such token")),
             Some(Relationship::ServicePrincipal(_)) => Err(refusals::mismatch("a service principal cannot be assumed")),
@@ -148,12 +146,7 @@ mod tests {
     }
 
     fn basis(kind: i32, relationship: Option<Relationship>) -> Basis {
-        Basis {
-            kind,
-            issuer: "https://idp.example".into(),
-            subject: "me".into(),
-            relationship,
-        }
+        Basis { kind, issuer: "https://idp.example".into(), subject: "me".into(), relationship }
     }
 
     #[test]
@@ -175,10 +168,7 @@ mod tests {
         };
         let trust = basis(2, Some(Relationship::StaticKeys(stored))).trust().unwrap();
         assert_eq!(trust.keys, Keys::Stored("{}".into()));
-        assert_eq!(
-            trust.expected,
-            exactly("https://keys.example", "robot", Some(Expect::Exact("here".into())))
-        );
+        assert_eq!(trust.expected, exactly("https://keys.example", "robot", Some(Expect::Exact("here".into()))));
     }
 
     #[test]
@@ -186,10 +176,7 @@ mod tests {
         let aws = Relationship::AwsIdentity(identity::AwsIdentity::default());
         let service = Relationship::ServicePrincipal(ServicePrincipal::default() as i32);
         for relationship in [aws, service] {
-            assert_eq!(
-                basis(3, Some(relationship)).trust().unwrap_err().reason(),
-                Reason::PermissionDenied
-            );
+            assert_eq!(basis(3, Some(relationship)).trust().unwrap_err().reason(), Reason::PermissionDenied);
         }
     }
 }

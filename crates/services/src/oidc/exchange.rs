@@ -92,10 +92,7 @@ impl Exchange {
     }
 
     pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>) -> Result<RawToken> {
-        let token = call
-            .bearer()
-            .filter(|token| !token.is_empty())
-            .ok_or_else(refusals::no_token)?;
+        let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
         let asked = Asked::read(call.request(), &self.settings, &self.contract)?;
         let presented = parse_unverified(token).map_err(refusals::token)?;
         // Storage refuses texts with NUL, and no issuer of sense has one.
@@ -116,31 +113,15 @@ impl Exchange {
         let keys = self.authenticator.keys();
         let audiences = self.settings.audiences();
         let issuer = &self.settings.auth_url;
-        let claims = verify_own(
-            token,
-            TokenClass::Access,
-            &keys.verification,
-            issuer,
-            &audiences,
-            seconds(now),
-        )
-        .map_err(refusals::token)?;
+        let claims = verify_own(token, TokenClass::Access, &keys.verification, issuer, &audiences, seconds(now))
+            .map_err(refusals::token)?;
         let facts = self.authenticator.facts(claims.clone())?;
         // A token that lies in a registry client's configuration must not become one for the API.
         let opens_api = facts.audiences.contains(&self.settings.api_audience);
-        if !opens_api
-            && !asked
-                .audiences
-                .iter()
-                .all(|audience| facts.audiences.contains(audience))
-        {
+        if !opens_api && !asked.audiences.iter().all(|audience| facts.audiences.contains(audience)) {
             return Err(refusals::wider_audience());
         }
-        if asked
-            .identity
-            .as_ref()
-            .is_some_and(|identity| *identity != facts.subject)
-        {
+        if asked.identity.as_ref().is_some_and(|identity| *identity != facts.subject) {
             return Err(refusals::mismatch("a token of ours for another identity"));
         }
         Ok(Proof {
@@ -190,10 +171,7 @@ impl Exchange {
         now: Micros,
     ) -> Result<(IdentityRow, ClaimMatch)> {
         let uid = identity.clone();
-        let row = self
-            .db
-            .read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await }))
-            .await?;
+        let row = self.db.read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await })).await?;
         let row = row.ok_or_else(|| refusals::mismatch("no such identity"))?;
         let trust = Basis::of(&row)?.trust()?;
         let matcher = self.matchers.get(row.uid.as_str(), &trust.expected)?;
@@ -232,9 +210,7 @@ impl Exchange {
         let row = rows.swap_remove(pick(&kinds).map_err(refusals::no_identity)?);
         let trust = Basis::of(&row)?.trust()?;
         if trust.keys != Keys::Discovered {
-            return Err(Error::internal(
-                "an identity with keys of its own was picked by issuer and subject",
-            ));
+            return Err(Error::internal("an identity with keys of its own was picked by issuer and subject"));
         }
         let matcher = self.matchers.get(row.uid.as_str(), &trust.expected)?;
         self.require_claims(&matcher, presented)?;
@@ -244,34 +220,20 @@ impl Exchange {
     /// Verifies with the keys that the issuer publishes. Only for issuers that somebody trusts.
     async fn verify_by_discovery(&self, token: &str, presented: &Presented, now: Micros) -> Result<()> {
         let kid = presented.header.kid.as_deref();
-        let keys = self
-            .issuer_keys
-            .keys_for(&presented.issuer, kid, seconds(now))
-            .await
-            .map_err(refusals::keys)?;
+        let keys = self.issuer_keys.keys_for(&presented.issuer, kid, seconds(now)).await.map_err(refusals::keys)?;
         verify(token, presented, &keys, now)
     }
 
     fn require_claims(&self, matcher: &Compiled, presented: &Presented) -> Result<()> {
-        matcher
-            .matches(presented, &self.default_audiences)
-            .map_err(|mismatch| refusals::claim(&mismatch))
+        matcher.matches(presented, &self.default_audiences).map_err(|mismatch| refusals::claim(&mismatch))
     }
 
     /// Records the issuance, then mints: no token leaves that the audit log does not know.
     async fn issue(&self, call: &Open<ExchangeRequest>, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
         let now = call.now();
-        let Proof {
-            subject,
-            basis,
-            draft,
-            narrowing,
-        } = proof;
+        let Proof { subject, basis, draft, narrowing } = proof;
         let keys = self.authenticator.keys();
-        let key = keys
-            .ring
-            .signing_key(seconds(now))
-            .ok_or_else(|| Error::internal("there is no signing key"))?;
+        let key = keys.ring.signing_key(seconds(now)).ok_or_else(|| Error::internal("there is no signing key"))?;
         let is_foreign = basis.is_some();
         let issuance = Arc::new(Issuance {
             subject: subject.clone(),
@@ -304,10 +266,7 @@ impl Exchange {
         Ok(RawToken {
             token: mint(TokenClass::Access, &claims, key),
             refresh_token: String::new(),
-            expiry: Some(prost_types::Timestamp {
-                seconds: claims.exp,
-                nanos: 0,
-            }),
+            expiry: Some(prost_types::Timestamp { seconds: claims.exp, nanos: 0 }),
         })
     }
 }
@@ -316,17 +275,8 @@ impl Exchange {
 async fn record(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
     let uid = issuance.subject.as_str();
     let standing = standing(tx, issuance).await?;
-    let actor = Actor {
-        subject: uid,
-        request_id: &issuance.request_id,
-        method: &issuance.method,
-    };
-    let change = Change {
-        kind: IDENTITY,
-        uid: uid.into(),
-        before: None,
-        after: None,
-    };
+    let actor = Actor { subject: uid, request_id: &issuance.request_id, method: &issuance.method };
+    let change = Change { kind: IDENTITY, uid: uid.into(), before: None, after: None };
     record_audit(tx, issuance.now, &actor, &change).await?;
     Ok(standing)
 }
@@ -334,11 +284,7 @@ async fn record(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
 async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
     let uid = &issuance.subject;
     let gone = || {
-        if issuance.basis.is_some() {
-            refusals::mismatch("deleted meanwhile")
-        } else {
-            refusals::own_subject()
-        }
+        if issuance.basis.is_some() { refusals::mismatch("deleted meanwhile") } else { refusals::own_subject() }
     };
     let row = match uid.as_str() {
         // The operator is nobody in the store.
@@ -378,9 +324,7 @@ fn verify(token: &str, presented: &Presented, keys: &Jwks, now: Micros) -> Resul
 /// When the new token ends: within the hour, not after the presented token of ours, not after the identity.
 fn ends(now: Micros, not_after: i64, identity_ends: Option<Micros>) -> i64 {
     let within_the_hour = seconds(now).saturating_add(MAX_ACCESS_LIFETIME);
-    within_the_hour
-        .min(not_after)
-        .min(identity_ends.map_or(i64::MAX, seconds))
+    within_the_hour.min(not_after).min(identity_ends.map_or(i64::MAX, seconds))
 }
 
 /// Whom the presented token was about, and the further claims that the identity asked for.
@@ -422,15 +366,9 @@ mod tests {
     #[test]
     fn the_actor_is_the_presented_token_with_the_judged_claims_only() {
         let claims = json!({"iss": "i", "sub": "s", "aud": ["a"], "exp": 1, "repo": "r", "secret": "x"});
-        let Value::Object(claims) = claims else {
-            unreachable!("an object")
-        };
+        let Value::Object(claims) = claims else { unreachable!("an object") };
         let presented = Presented {
-            header: bowline_authn::jwt::Header {
-                alg: bowline_authn::jwt::Alg::Es256,
-                kid: None,
-                typ: None,
-            },
+            header: bowline_authn::jwt::Header { alg: bowline_authn::jwt::Alg::Es256, kid: None, typ: None },
             issuer: "i".into(),
             subject: "s".into(),
             audiences: vec!["a".into()],
@@ -446,10 +384,7 @@ mod tests {
             claims: [("repo".to_owned(), "r".to_owned())].into(),
             claim_patterns: Default::default(),
         };
-        assert_eq!(
-            actor(&presented, &expected),
-            json!({"iss": "i", "sub": "s", "aud": "a", "repo": "r"})
-        );
+        assert_eq!(actor(&presented, &expected), json!({"iss": "i", "sub": "s", "aud": "a", "repo": "r"}));
     }
 
     #[test]

@@ -64,12 +64,7 @@ mod tests {
             claims: Default::default(),
             claim_patterns: Default::default(),
         };
-        assert!(
-            matchers
-                .get("x", &expected)
-                .unwrap()
-                .trusts_issuer("https://a.example/1")
-        );
+        assert!(matchers.get("x", &expected).unwrap().trusts_issuer("https://a.example/1"));
         expected.issuer = Expect::Pattern(r"https://b\.example/.+".into());
         let changed = matchers.get("x", &expected).unwrap();
         assert!(!changed.trusts_issuer("https://a.example/1") && changed.trusts_issuer("https://b.example/1"));

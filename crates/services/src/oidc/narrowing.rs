@@ -17,10 +17,7 @@ const MAX_SCOPES: usize = 100;
 pub(super) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &Capabilities) -> Result<Narrowing> {
     let mut violations = Vec::new();
     let mut refuse = |field: &str, description: String| {
-        violations.push(FieldViolation {
-            field: field.into(),
-            description,
-        });
+        violations.push(FieldViolation { field: field.into(), description });
     };
     let mut capabilities = CapabilitySet::EMPTY;
     for name in cap {
@@ -31,10 +28,7 @@ pub(super) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &
     }
     let mut groups = Vec::new();
     let single = (!scope.is_empty()).then_some(("scope", scope));
-    for (field, text) in single
-        .into_iter()
-        .chain(scopes.iter().map(|text| ("scopes", text.as_str())))
-    {
+    for (field, text) in single.into_iter().chain(scopes.iter().map(|text| ("scopes", text.as_str()))) {
         match Uidp::parse(text) {
             Ok(group) => groups.push(group),
             Err(UidpError) => refuse(field, format!("{text:?} {UidpError}")),
@@ -47,10 +41,7 @@ pub(super) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &
     if !violations.is_empty() {
         return Err(Error::invalid(violations));
     }
-    Ok(Narrowing {
-        capabilities: (!cap.is_empty()).then_some(capabilities),
-        scopes: groups,
-    })
+    Ok(Narrowing { capabilities: (!cap.is_empty()).then_some(capabilities), scopes: groups })
 }
 
 /// What both leave.
@@ -153,10 +144,7 @@ mod tests {
     }
 
     fn narrowing(capabilities: Option<&[u32]>, scopes: &[Uidp]) -> Narrowing {
-        Narrowing {
-            capabilities: capabilities.map(bits),
-            scopes: scopes.to_vec(),
-        }
+        Narrowing { capabilities: capabilities.map(bits), scopes: scopes.to_vec() }
     }
 
     #[test]
@@ -171,11 +159,7 @@ mod tests {
         let left = intersect(&narrowing(Some(&[1, 2]), &[]), &narrowing(Some(&[2, 3]), &[])).unwrap();
         assert_eq!(left.capabilities, Some(bits(&[2])));
         let none = intersect(&narrowing(Some(&[1]), &[]), &narrowing(Some(&[3]), &[])).unwrap();
-        assert_eq!(
-            none.capabilities,
-            Some(CapabilitySet::EMPTY),
-            "no capability, not all of them"
-        );
+        assert_eq!(none.capabilities, Some(CapabilitySet::EMPTY), "no capability, not all of them");
     }
 
     #[test]
@@ -210,10 +194,7 @@ mod tests {
         let inner = below(A, 1);
         let direct = [(A, bits(&[1, 2])), (B, bits(&[1]))];
         let left = groups_left(&direct, &narrowing(Some(&[2]), &[inner.clone(), uidp(B)]));
-        assert_eq!(
-            left.into_iter().collect::<Vec<_>>(),
-            [(inner.as_str().to_owned(), bits(&[2]))]
-        );
+        assert_eq!(left.into_iter().collect::<Vec<_>>(), [(inner.as_str().to_owned(), bits(&[2]))]);
         assert_eq!(groups_left(&direct, &Narrowing::default()).len(), 2);
     }
 }

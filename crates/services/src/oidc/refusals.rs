@@ -18,11 +18,7 @@ pub(super) fn no_token() -> Error {
 /// The presented token is not good.
 pub(super) fn token(error: TokenError) -> Error {
     tracing::info!(reason = error.reason(), "exchange refused");
-    let reason = if error == TokenError::Expired {
-        Reason::TokenExpired
-    } else {
-        Reason::TokenInvalid
-    };
+    let reason = if error == TokenError::Expired { Reason::TokenExpired } else { Reason::TokenInvalid };
     Error::new(reason, format!("Unauthenticated: {error}"))
 }
 
@@ -64,11 +60,7 @@ pub(super) fn inactive(what: &'static str) -> Error {
 /// The keys stored with the identity are not a key set.
 pub(super) fn stored_keys(uid: &str) -> Error {
     tracing::info!(reason = "stored_keys", "exchange refused");
-    Error::precondition(
-        "IDENTITY_KEYS",
-        uid,
-        "the identity's issuer_keys do not parse as a JWKS; update the identity",
-    )
+    Error::precondition("IDENTITY_KEYS", uid, "the identity's issuer_keys do not parse as a JWKS; update the identity")
 }
 
 /// A token of ours whose identity no longer acts.
@@ -81,10 +73,7 @@ pub(super) fn own_subject() -> Error {
 
 /// Somebody re-configured the identity while its token was being judged.
 pub(super) fn changed() -> Error {
-    Error::new(
-        Reason::Aborted,
-        "Aborted: the identity changed during the exchange; try again",
-    )
+    Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
 }
 
 /// A token of ours that is not for the API asks for a door that it does not open itself.

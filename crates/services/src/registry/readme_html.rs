@@ -13,9 +13,7 @@ use pulldown_cmark::{Alignment, Event, Options, Parser, Tag as MarkdownTag, html
 
 /// Whether a sanitizer leaves the read-me as it is.
 pub(super) fn is_safe(markdown: &str) -> bool {
-    let judge = Judge {
-        is_safe: Cell::new(true),
-    };
+    let judge = Judge { is_safe: Cell::new(true) };
     let tokenizer = Tokenizer::new(judge, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(to_html(markdown)));
@@ -139,10 +137,7 @@ const ELEMENTS: &[&str] = &[
 fn is_allowed(tag: &Tag) -> bool {
     let element = &*tag.name;
     ELEMENTS.contains(&element)
-        && tag
-            .attrs
-            .iter()
-            .all(|attribute| is_allowed_attribute(element, &attribute.name.local, &attribute.value))
+        && tag.attrs.iter().all(|attribute| is_allowed_attribute(element, &attribute.name.local, &attribute.value))
 }
 
 fn is_allowed_attribute(element: &str, attribute: &str, value: &str) -> bool {
@@ -150,9 +145,7 @@ fn is_allowed_attribute(element: &str, attribute: &str, value: &str) -> bool {
         ("a" | "area", "href") | ("img", "src") | ("blockquote" | "q" | "del" | "ins", "cite") => is_allowed_url(value),
         // What the Markdown renderer makes of fenced code.
         ("code", "class") => value.starts_with("language-") && !value.contains(char::is_whitespace),
-        (_, "id") => value
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)),
+        (_, "id") => value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte)),
         (_, "align" | "dir" | "lang" | "title")
         | ("a", "rel")
         | ("img", "alt" | "height" | "width" | "usemap")

@@ -29,14 +29,8 @@ pub(super) struct Written {
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRepoReadmeRequest>) -> Result<v2::RepoReadme> {
     let uid = call.place()?;
     let sql = "SELECT m.content FROM repos r LEFT JOIN repo_readmes m ON m.repo = r.uid WHERE r.uid = $1";
-    let found = tx
-        .query_opt(sql, &[Value::from(uid.as_str())], |row| {
-            row.opt_text(0).map_err(Error::from)
-        })
-        .await?;
-    let content = found
-        .ok_or_else(|| Error::not_found(REPO, uid.as_str()))?
-        .unwrap_or_default();
+    let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.opt_text(0).map_err(Error::from)).await?;
+    let content = found.ok_or_else(|| Error::not_found(REPO, uid.as_str()))?.unwrap_or_default();
     Ok(readme(uid, content))
 }
 
@@ -48,11 +42,7 @@ async fn update_v2(
     let repo = repos::require(tx, uid).await?;
     let stored = find(tx, uid).await?;
     let given = call.request().repo_readme.clone().unwrap_or_default().content;
-    let wanted = if call.mask().covers("content") {
-        given
-    } else {
-        stored.clone()
-    };
+    let wanted = if call.mask().covers("content") { given } else { stored.clone() };
     let written = write(tx, uid, stored, wanted, "content").await?;
     let event = shapes::to_v1(repo, written.content.clone());
     let response = readme(uid, written.content);
@@ -72,16 +62,10 @@ pub(super) async fn write_v1<T>(
     wanted: Option<String>,
 ) -> Result<Written> {
     let Some(wanted) = wanted.filter(|wanted| *wanted != stored) else {
-        return Ok(Written {
-            content: stored,
-            change: None,
-        });
+        return Ok(Written { content: stored, change: None });
     };
     if wanted.is_empty() && !call.holds(uid.as_str(), Capability::CapRepoInternalAdmin) {
-        return Ok(Written {
-            content: stored,
-            change: None,
-        });
+        return Ok(Written { content: stored, change: None });
     }
     call.require_all(uid.as_str(), &list::capability(call, Capability::CapRepoInternalAdmin))?;
     write(tx, uid, stored, wanted, "readme").await
@@ -90,10 +74,7 @@ pub(super) async fn write_v1<T>(
 /// Stores a read-me; `field` is what the caller knows it as.
 async fn write(tx: &mut WriteTx, uid: &Uidp, stored: String, wanted: String, field: &str) -> Result<Written> {
     if wanted == stored {
-        return Ok(Written {
-            content: stored,
-            change: None,
-        });
+        return Ok(Written { content: stored, change: None });
     }
     if !readme_html::is_safe(&wanted) {
         return Err(Error::invalid_field(field, "readme contained unsafe html content"));
@@ -103,37 +84,23 @@ async fn write(tx: &mut WriteTx, uid: &Uidp, stored: String, wanted: String, fie
     } else {
         let sql = "INSERT INTO repo_readmes (repo, content) VALUES ($1, $2)
                    ON CONFLICT (repo) DO UPDATE SET content = excluded.content";
-        tx.execute(sql, &[Value::from(uid.as_str()), Value::from(&wanted)])
-            .await?;
+        tx.execute(sql, &[Value::from(uid.as_str()), Value::from(&wanted)]).await?;
     }
     let image = |content: String| (!content.is_empty()).then(|| Image::of(&readme(uid, content)));
     let (before, after) = (image(stored), image(wanted.clone()));
-    let change = Change {
-        kind: REPO,
-        uid: uid.as_str().into(),
-        before,
-        after,
-    };
-    Ok(Written {
-        content: wanted,
-        change: Some(change),
-    })
+    let change = Change { kind: REPO, uid: uid.as_str().into(), before, after };
+    Ok(Written { content: wanted, change: Some(change) })
 }
 
 pub(super) async fn delete(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
-    tx.execute("DELETE FROM repo_readmes WHERE repo = $1", &[Value::from(uid.as_str())])
-        .await?;
+    tx.execute("DELETE FROM repo_readmes WHERE repo = $1", &[Value::from(uid.as_str())]).await?;
     Ok(())
 }
 
 /// The read-me of a repository, empty where there is none.
 pub(super) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<String> {
     let sql = "SELECT content FROM repo_readmes WHERE repo = $1";
-    let found = tx
-        .query_opt(sql, &[Value::from(uid.as_str())], |row| {
-            row.text(0).map_err(Error::from)
-        })
-        .await?;
+    let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
     Ok(found.unwrap_or_default())
 }
 
@@ -149,10 +116,7 @@ pub(super) async fn of_all(tx: &mut ReadTx, rows: &[RepoRow]) -> Result<HashMap<
     let mut bytes = 0;
     for chunk in rows.chunks(CHUNK) {
         let places: Vec<String> = (1..=chunk.len()).map(|n| format!("${n}")).collect();
-        let sql = format!(
-            "SELECT repo, content FROM repo_readmes WHERE repo IN ({})",
-            places.join(", ")
-        );
+        let sql = format!("SELECT repo, content FROM repo_readmes WHERE repo IN ({})", places.join(", "));
         let uids: Vec<Value<'_>> = chunk.iter().map(|row| Value::from(&row.uid)).collect();
         for (uid, content) in tx.query(&sql, &uids, pair).await? {
             bytes += content.len();
@@ -169,8 +133,5 @@ pub(super) async fn of_all(tx: &mut ReadTx, rows: &[RepoRow]) -> Result<HashMap<
 }
 
 fn readme(uid: &Uidp, content: String) -> v2::RepoReadme {
-    v2::RepoReadme {
-        uid: uid.as_str().into(),
-        content,
-    }
+    v2::RepoReadme { uid: uid.as_str().into(), content }
 }

@@ -30,11 +30,7 @@ pub(super) fn changed(before: &v2::Repo, given: &v2::Repo, mask: &Mask, by_opera
 }
 
 fn refuse(violations: Vec<FieldViolation>) -> Result<()> {
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::invalid(violations))
-    }
+    if violations.is_empty() { Ok(()) } else { Err(Error::invalid(violations)) }
 }
 
 fn apply(after: &mut v2::Repo, given: &v2::Repo, mask: &Mask, by_operator: bool) {
@@ -42,22 +38,10 @@ fn apply(after: &mut v2::Repo, given: &v2::Repo, mask: &Mask, by_operator: bool)
     field(mask, "description", &mut after.description, &given.description);
     let stays_synchronized = after.sync_config.is_some() && given.sync_config.is_some();
     let inherits = mask.is_whole() && stays_synchronized;
-    inherited(
-        mask,
-        "catalog_tier",
-        &mut after.catalog_tier,
-        &given.catalog_tier,
-        inherits,
-    );
+    inherited(mask, "catalog_tier", &mut after.catalog_tier, &given.catalog_tier, inherits);
     inherited(mask, "bundles", &mut after.bundles, &given.bundles, inherits);
     inherited(mask, "aliases", &mut after.aliases, &given.aliases, inherits);
-    inherited(
-        mask,
-        "active_tags",
-        &mut after.active_tags,
-        &given.active_tags,
-        inherits,
-    );
+    inherited(mask, "active_tags", &mut after.active_tags, &given.active_tags, inherits);
     apply_sync(&mut after.sync_config, given.sync_config.as_ref(), mask, by_operator);
     apply_overlay(&mut after.custom_overlay, given.custom_overlay.as_ref(), mask);
 }
@@ -86,69 +70,26 @@ fn keep_server_fields(sync: &mut v2::SyncConfig, stored: Option<&v2::SyncConfig>
 fn apply_overlay(after: &mut Option<v2::CustomOverlay>, given: Option<&v2::CustomOverlay>, mask: &Mask) {
     message(mask, "custom_overlay", after, given, |after, given| {
         let contents = given.contents.as_ref();
-        message(
-            mask,
-            "custom_overlay.contents",
-            &mut after.contents,
-            contents,
-            |after, given| {
-                field(
-                    mask,
-                    "custom_overlay.contents.packages",
-                    &mut after.packages,
-                    &given.packages,
-                );
-                let (into, from) = (&mut after.runtime_repositories, &given.runtime_repositories);
-                field(mask, "custom_overlay.contents.runtime_repositories", into, from);
-                let (into, from) = (&mut after.runtime_keyring, &given.runtime_keyring);
-                field(mask, "custom_overlay.contents.runtime_keyring", into, from);
-            },
-        );
-        field(
-            mask,
-            "custom_overlay.environment",
-            &mut after.environment,
-            &given.environment,
-        );
-        field(
-            mask,
-            "custom_overlay.annotations",
-            &mut after.annotations,
-            &given.annotations,
-        );
+        message(mask, "custom_overlay.contents", &mut after.contents, contents, |after, given| {
+            field(mask, "custom_overlay.contents.packages", &mut after.packages, &given.packages);
+            let (into, from) = (&mut after.runtime_repositories, &given.runtime_repositories);
+            field(mask, "custom_overlay.contents.runtime_repositories", into, from);
+            let (into, from) = (&mut after.runtime_keyring, &given.runtime_keyring);
+            field(mask, "custom_overlay.contents.runtime_keyring", into, from);
+        });
+        field(mask, "custom_overlay.environment", &mut after.environment, &given.environment);
+        field(mask, "custom_overlay.annotations", &mut after.annotations, &given.annotations);
         let accounts = given.accounts.as_ref();
-        message(
-            mask,
-            "custom_overlay.accounts",
-            &mut after.accounts,
-            accounts,
-            |after, given| {
-                field(mask, "custom_overlay.accounts.run_as", &mut after.run_as, &given.run_as);
-                field(mask, "custom_overlay.accounts.users", &mut after.users, &given.users);
-                field(mask, "custom_overlay.accounts.groups", &mut after.groups, &given.groups);
-            },
-        );
+        message(mask, "custom_overlay.accounts", &mut after.accounts, accounts, |after, given| {
+            field(mask, "custom_overlay.accounts.run_as", &mut after.run_as, &given.run_as);
+            field(mask, "custom_overlay.accounts.users", &mut after.users, &given.users);
+            field(mask, "custom_overlay.accounts.groups", &mut after.groups, &given.groups);
+        });
         let certificates = given.certificates.as_ref();
-        message(
-            mask,
-            "custom_overlay.certificates",
-            &mut after.certificates,
-            certificates,
-            |after, given| {
-                field(
-                    mask,
-                    "custom_overlay.certificates.additional",
-                    &mut after.additional,
-                    &given.additional,
-                );
-                field(
-                    mask,
-                    "custom_overlay.certificates.providers",
-                    &mut after.providers,
-                    &given.providers,
-                );
-            },
-        );
+        message(mask, "custom_overlay.certificates", &mut after.certificates, certificates, |after, given| {
+            field(mask, "custom_overlay.certificates.additional", &mut after.additional, &given.additional);
+            field(mask, "custom_overlay.certificates.providers", &mut after.providers, &given.providers);
+        });
     });
 }
 
@@ -188,10 +129,7 @@ fn is_covered_by(mask: &Mask, path: &str) -> bool {
 }
 
 fn violation(field: impl Into<String>, description: impl Into<String>) -> FieldViolation {
-    FieldViolation {
-        field: field.into(),
-        description: description.into(),
-    }
+    FieldViolation { field: field.into(), description: description.into() }
 }
 
 /// What the field rules of the contract cannot say.
@@ -203,11 +141,7 @@ fn judge(repo: &v2::Repo) -> Vec<FieldViolation> {
     let Some(overlay) = &repo.custom_overlay else {
         return violations;
     };
-    for key in overlay
-        .environment
-        .keys()
-        .filter(|key| key.starts_with(RESERVED_VARIABLES))
-    {
+    for key in overlay.environment.keys().filter(|key| key.starts_with(RESERVED_VARIABLES)) {
         let description = format!("names that begin with {RESERVED_VARIABLES} are reserved");
         violations.push(violation(format!("customOverlay.environment[{key}]"), description));
     }
@@ -235,11 +169,7 @@ fn judge_inherited(before: &v2::Repo, after: &v2::Repo) -> Vec<FieldViolation> {
         ("activeTags", before.active_tags != after.active_tags),
     ];
     let refused = "comes from the source of a synchronized repository and cannot be changed here";
-    fields
-        .into_iter()
-        .filter(|(_, differs)| *differs)
-        .map(|(field, _)| violation(field, refused))
-        .collect()
+    fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| violation(field, refused)).collect()
 }
 
 #[cfg(test)]
@@ -260,21 +190,11 @@ mod tests {
             expiration_time: Some(prost_types::Timestamp { seconds: 5, nanos: 0 }),
             ..v2::SyncConfig::default()
         };
-        v2::Repo {
-            name: "n".into(),
-            bundles: vec!["ai".into()],
-            sync_config: Some(sync),
-            ..v2::Repo::default()
-        }
+        v2::Repo { name: "n".into(), bundles: vec!["ai".into()], sync_config: Some(sync), ..v2::Repo::default() }
     }
 
     fn plain() -> v2::Repo {
-        v2::Repo {
-            name: "n".into(),
-            description: "d".into(),
-            bundles: vec!["ai".into()],
-            ..v2::Repo::default()
-        }
+        v2::Repo { name: "n".into(), description: "d".into(), bundles: vec!["ai".into()], ..v2::Repo::default() }
     }
 
     fn fields(result: Result<v2::Repo>) -> String {
@@ -283,19 +203,9 @@ mod tests {
 
     #[test]
     fn only_named_fields_change() {
-        let given = v2::Repo {
-            name: "m".into(),
-            description: "e".into(),
-            ..v2::Repo::default()
-        };
+        let given = v2::Repo { name: "m".into(), description: "e".into(), ..v2::Repo::default() };
         let after = changed(&plain(), &given, &mask(&["description"]), false).unwrap();
-        assert_eq!(
-            after,
-            v2::Repo {
-                description: "e".into(),
-                ..plain()
-            }
-        );
+        assert_eq!(after, v2::Repo { description: "e".into(), ..plain() });
         let after = changed(&plain(), &given, &Mask::whole(), false).unwrap();
         assert_eq!(after, given);
     }
@@ -303,11 +213,7 @@ mod tests {
     #[test]
     fn parts_of_messages_change() {
         let given = v2::Repo {
-            sync_config: Some(v2::SyncConfig {
-                source: "c".into(),
-                google: "h".into(),
-                ..v2::SyncConfig::default()
-            }),
+            sync_config: Some(v2::SyncConfig { source: "c".into(), google: "h".into(), ..v2::SyncConfig::default() }),
             ..v2::Repo::default()
         };
         let after = changed(&synchronized(), &given, &mask(&["sync_config.google"]), false).unwrap();
@@ -316,17 +222,11 @@ mod tests {
         assert_eq!(after, expected);
 
         let overlay = v2::CustomOverlay {
-            contents: Some(v2::custom_overlay::ImageContents {
-                packages: vec!["jq".into()],
-                ..Default::default()
-            }),
+            contents: Some(v2::custom_overlay::ImageContents { packages: vec!["jq".into()], ..Default::default() }),
             environment: [("A".to_owned(), "1".to_owned())].into(),
             ..Default::default()
         };
-        let given = v2::Repo {
-            custom_overlay: Some(overlay),
-            ..v2::Repo::default()
-        };
+        let given = v2::Repo { custom_overlay: Some(overlay), ..v2::Repo::default() };
         let after = changed(&plain(), &given, &mask(&["custom_overlay.contents.packages"]), false).unwrap();
         let overlay = after.custom_overlay.unwrap();
         assert_eq!(overlay.contents.unwrap().packages, ["jq"]);
@@ -336,70 +236,28 @@ mod tests {
     #[test]
     fn sync_fields_of_the_server_are_kept() {
         let mut given = synchronized();
-        given.sync_config = Some(v2::SyncConfig {
-            source: "c".into(),
-            ..v2::SyncConfig::default()
-        });
-        let kept = changed(&synchronized(), &given, &Mask::whole(), false)
-            .unwrap()
-            .sync_config
-            .unwrap();
+        given.sync_config = Some(v2::SyncConfig { source: "c".into(), ..v2::SyncConfig::default() });
+        let kept = changed(&synchronized(), &given, &Mask::whole(), false).unwrap().sync_config.unwrap();
         let stored = synchronized().sync_config.unwrap();
-        assert_eq!(
-            kept,
-            v2::SyncConfig {
-                source: "c".into(),
-                google: String::new(),
-                ..stored.clone()
-            }
-        );
-        let written = changed(&synchronized(), &given, &Mask::whole(), true)
-            .unwrap()
-            .sync_config;
+        assert_eq!(kept, v2::SyncConfig { source: "c".into(), google: String::new(), ..stored.clone() });
+        let written = changed(&synchronized(), &given, &Mask::whole(), true).unwrap().sync_config;
         assert_eq!(written, given.sync_config);
         let created = of_new(synchronized(), false).unwrap().sync_config.unwrap();
-        assert_eq!(
-            created,
-            v2::SyncConfig {
-                source: "a/b".into(),
-                google: "g".into(),
-                ..Default::default()
-            }
-        );
+        assert_eq!(created, v2::SyncConfig { source: "a/b".into(), google: "g".into(), ..Default::default() });
         assert_eq!(of_new(synchronized(), true).unwrap().sync_config, Some(stored));
     }
 
     #[test]
     fn inherited_fields_are_refused() {
-        let mut given = v2::Repo {
-            catalog_tier: 2,
-            bundles: vec!["fips".into()],
-            ..synchronized()
-        };
+        let mut given = v2::Repo { catalog_tier: 2, bundles: vec!["fips".into()], ..synchronized() };
         let refused = fields(changed(&synchronized(), &given, &Mask::whole(), false));
-        assert!(
-            refused.contains("catalogTier:") && refused.contains("bundles:"),
-            "{refused}"
-        );
-        let refused = fields(changed(
-            &synchronized(),
-            &v2::Repo::default(),
-            &mask(&["bundles"]),
-            false,
-        ));
+        assert!(refused.contains("catalogTier:") && refused.contains("bundles:"), "{refused}");
+        let refused = fields(changed(&synchronized(), &v2::Repo::default(), &mask(&["bundles"]), false));
         assert!(refused.contains("bundles:"), "{refused}");
         (given.catalog_tier, given.bundles) = (0, Vec::new());
-        assert_eq!(
-            changed(&synchronized(), &given, &Mask::whole(), false).unwrap(),
-            synchronized()
-        );
+        assert_eq!(changed(&synchronized(), &given, &Mask::whole(), false).unwrap(), synchronized());
         given.sync_config = None;
-        assert!(
-            changed(&synchronized(), &given, &Mask::whole(), false)
-                .unwrap()
-                .bundles
-                .is_empty()
-        );
+        assert!(changed(&synchronized(), &given, &Mask::whole(), false).unwrap().bundles.is_empty());
     }
 
     #[test]
@@ -408,20 +266,12 @@ mod tests {
             environment: [("CHAINGUARD_X", ""), ("X_CHAINGUARD_", "")]
                 .map(|(k, v)| (k.to_owned(), v.to_owned()))
                 .into(),
-            annotations: [
-                ("dev.chainguard.a", ""),
-                ("org.opencontainers.b", ""),
-                ("org.example", ""),
-            ]
-            .map(|(k, v)| (k.to_owned(), v.to_owned()))
-            .into(),
+            annotations: [("dev.chainguard.a", ""), ("org.opencontainers.b", ""), ("org.example", "")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into(),
             ..Default::default()
         };
-        let repo = v2::Repo {
-            custom_overlay: Some(overlay),
-            sync_config: Some(Default::default()),
-            ..plain()
-        };
+        let repo = v2::Repo { custom_overlay: Some(overlay), sync_config: Some(Default::default()), ..plain() };
         let found: Vec<String> = judge(&repo).into_iter().map(|violation| violation.field).collect();
         assert_eq!(
             found,

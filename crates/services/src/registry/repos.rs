@@ -117,8 +117,7 @@ impl Stored {
 pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<v2::Repo> {
     let sql = "SELECT uid, name, description, spec, created_at, updated_at FROM repos WHERE uid = $1";
     let row = tx.query_opt(sql, &[Value::from(uid.as_str())], RepoRow::read).await?;
-    row.map(RepoRow::into_v2)
-        .ok_or_else(|| Error::not_found(REPO, uid.as_str()))
+    row.map(RepoRow::into_v2).ok_or_else(|| Error::not_found(REPO, uid.as_str()))
 }
 
 async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> Result<Option<v2::Repo>> {
@@ -135,16 +134,9 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListReposRequest>) -> Resul
     let request = call.request();
     let mut selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
     if let Some(name) = request.name.as_deref().filter(|name| !name.is_empty()) {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(name) });
     }
-    let filter = v2::ListReposRequest {
-        uidp: request.uidp.clone(),
-        name: request.name.clone(),
-        ..Default::default()
-    };
+    let filter = v2::ListReposRequest { uidp: request.uidp.clone(), name: request.name.clone(), ..Default::default() };
     let page = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -163,11 +155,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListReposRequest>) -> Resul
 
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRepoRequest>) -> Result<Changed<v2::Repo>> {
     let repo = call.request().repo.clone().unwrap_or_default();
-    let input = RepoInput {
-        repo,
-        prevent_existing: true,
-        ..RepoInput::default()
-    };
+    let input = RepoInput { repo, prevent_existing: true, ..RepoInput::default() };
     Ok(create(tx, call, input).await?.map(|stored| stored.repo))
 }
 
@@ -176,21 +164,13 @@ pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: Rep
     let parent = call.place()?;
     require_group(tx, parent).await?;
     let prevent_existing = input.prevent_existing;
-    let taken = if prevent_existing {
-        None
-    } else {
-        find_by_name(tx, parent, &input.repo.name).await?
-    };
+    let taken = if prevent_existing { None } else { find_by_name(tx, parent, &input.repo.name).await? };
     let (uid, changed) = match taken {
         Some(before) => overwrite(tx, call, before, &input).await?,
         None => create_new(tx, call, parent, input).await?,
     };
     let repo = Some(changed.response.to_v1());
-    let event = v1::CreateRepoRequest {
-        parent_id: parent.as_str().into(),
-        repo,
-        prevent_existing,
-    };
+    let event = v1::CreateRepoRequest { parent_id: parent.as_str().into(), repo, prevent_existing };
     Ok(changed.with_event(&uid, &event))
 }
 
@@ -224,13 +204,7 @@ async fn create_new<T>(
     let repo = row.into_v2();
     let mut changed = Changed::one(REPO, &uid, None, Some(&repo), ());
     changed.changes.extend(readme.change);
-    Ok((
-        uid,
-        changed.map(|()| Stored {
-            repo,
-            readme: readme.content,
-        }),
-    ))
+    Ok((uid, changed.map(|()| Stored { repo, readme: readme.content })))
 }
 
 async fn insert(tx: &mut WriteTx, uid: &Uidp, row: &RepoRow) -> Result<()> {
@@ -271,10 +245,7 @@ async fn overwrite<T>(
 
 async fn update_v2(tx: &mut WriteTx, call: &Authorized<v2::UpdateRepoRequest>) -> Result<Changed<v2::Repo>> {
     let repo = call.request().repo.clone().unwrap_or_default();
-    let input = RepoInput {
-        repo,
-        ..RepoInput::default()
-    };
+    let input = RepoInput { repo, ..RepoInput::default() };
     Ok(update(tx, call, &call.mask(), &input).await?.map(|stored| stored.repo))
 }
 
@@ -307,10 +278,7 @@ async fn change<T>(
     let readme = readmes::write_v1(tx, call, uid, readme, input.readme.clone()).await?;
     let mut changed = Changed::one(REPO, uid, Some(&before), Some(&after), ());
     changed.changes.extend(readme.change);
-    Ok(changed.map(|()| Stored {
-        repo: after,
-        readme: readme.content,
-    }))
+    Ok(changed.map(|()| Stored { repo: after, readme: readme.content }))
 }
 
 async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo, now: Micros) -> Result<()> {
@@ -344,10 +312,7 @@ async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo,
 async fn require_name_free(tx: &mut WriteTx, uid: &Uidp, name: &str) -> Result<()> {
     let sql = "SELECT uid FROM repos WHERE parent = $1 AND name = $2";
     let params = [Value::from(uid.parent_str()), Value::from(name)];
-    match tx
-        .query_opt(sql, &params, |row| row.text(0).map_err(Error::from))
-        .await?
-    {
+    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         Some(_) => Err(Error::already_exists(REPO, name)),
         None => Ok(()),
     }
@@ -361,11 +326,8 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRepoRequest>) -> R
 pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     readmes::delete(tx, uid).await?;
-    tx.execute("DELETE FROM repos WHERE uid = $1", &[Value::from(uid.as_str())])
-        .await?;
+    tx.execute("DELETE FROM repos WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
-    let event = v1::DeleteRepoRequest {
-        id: uid.as_str().into(),
-    };
+    let event = v1::DeleteRepoRequest { id: uid.as_str().into() };
     Ok(Changed::one(REPO, uid, Some(&before), None, ()).with_event(uid, &event))
 }

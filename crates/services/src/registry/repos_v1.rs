@@ -20,40 +20,27 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 fn input<T>(call: &Authorized<T>, repo: v1::Repo, prevent_existing: bool) -> RepoInput {
     let (repo, readme) = shapes::from_v1(repo);
-    RepoInput {
-        repo,
-        readme: Some(readme),
-        by_operator: call.is_operator(),
-        prevent_existing,
-    }
+    RepoInput { repo, readme: Some(readme), by_operator: call.is_operator(), prevent_existing }
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateRepoRequest>) -> Result<Changed<v1::Repo>> {
     let request = call.request();
     // The contract requires the name of a repository, not the repository itself.
-    let repo = request
-        .repo
-        .clone()
-        .ok_or_else(|| Error::invalid_field("name", "name is required"))?;
+    let repo = request.repo.clone().ok_or_else(|| Error::invalid_field("name", "name is required"))?;
     let input = input(call, repo, request.prevent_existing);
     Ok(repos::create(tx, call, input).await?.map(Stored::into_v1))
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::Repo>) -> Result<Changed<v1::Repo>> {
     let input = input(call, call.request().clone(), false);
-    Ok(repos::update(tx, call, &Mask::whole(), &input)
-        .await?
-        .map(Stored::into_v1))
+    Ok(repos::update(tx, call, &Mask::whole(), &input).await?.map(Stored::into_v1))
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::RepoFilter>) -> Result<v1::RepoList> {
     let filter = call.request();
     let mut selection = list::select_v1(call.visible(), filter.uidp.as_ref(), &filter.id);
     if !filter.name.is_empty() {
-        selection.filters.push(Filter {
-            column: "name",
-            value: Value::from(&filter.name),
-        });
+        selection.filters.push(Filter { column: "name", value: Value::from(&filter.name) });
     }
     let rows = list::everything(tx, call, &repos::TABLE, &selection, RepoRow::size).await?;
     let mut contents = readmes::of_all(tx, &rows).await?;
@@ -61,9 +48,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::RepoFilter>) -> Result<v1::
         let readme = contents.remove(&row.uid).unwrap_or_default();
         shapes::to_v1(row.into_v2(), readme)
     };
-    Ok(v1::RepoList {
-        items: rows.into_iter().map(to_v1).collect(),
-    })
+    Ok(v1::RepoList { items: rows.into_iter().map(to_v1).collect() })
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteRepoRequest>) -> Result<Changed<()>> {

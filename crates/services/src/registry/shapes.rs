@@ -54,17 +54,11 @@ const TIERS: &[(v1::CatalogTier, v2::CatalogTier)] = &[
 ];
 
 fn tier_to_v1(tier: i32) -> i32 {
-    TIERS
-        .iter()
-        .find(|(_, new)| *new as i32 == tier)
-        .map_or(0, |(old, _)| *old as i32)
+    TIERS.iter().find(|(_, new)| *new as i32 == tier).map_or(0, |(old, _)| *old as i32)
 }
 
 fn tier_from_v1(tier: i32) -> i32 {
-    TIERS
-        .iter()
-        .find(|(old, _)| *old as i32 == tier)
-        .map_or(0, |(_, new)| *new as i32)
+    TIERS.iter().find(|(old, _)| *old as i32 == tier).map_or(0, |(_, new)| *new as i32)
 }
 
 fn sync_to_v1(sync: v2::SyncConfig) -> v1::SyncConfig {
@@ -220,14 +214,9 @@ mod tests {
             shell: "/bin/sh".into(),
             home_dir: "/home".into(),
         };
-        let keyring = v1::image_contents::RuntimeKeyringEntry {
-            name: "k".into(),
-            content: "c".into(),
-        };
-        let certificate = v1::custom_overlay::certificates::AdditionalEntry {
-            name: "ca".into(),
-            content: "pem".into(),
-        };
+        let keyring = v1::image_contents::RuntimeKeyringEntry { name: "k".into(), content: "c".into() };
+        let certificate =
+            v1::custom_overlay::certificates::AdditionalEntry { name: "ca".into(), content: "pem".into() };
         v1::CustomOverlay {
             contents: Some(v1::ImageContents {
                 packages: texts(&["b", "a"]),
@@ -237,18 +226,8 @@ mod tests {
             environment: [("A".to_owned(), "1".to_owned())].into(),
             annotations: [("b".to_owned(), "2".to_owned())].into(),
             accounts: Some(V1Accounts {
-                groups: vec![v1_accounts::Group {
-                    gid: 7,
-                    group_name: "g".into(),
-                    members: texts(&["z", "y"]),
-                }],
-                users: vec![
-                    v1_accounts::User {
-                        gid: None,
-                        ..user.clone()
-                    },
-                    user,
-                ],
+                groups: vec![v1_accounts::Group { gid: 7, group_name: "g".into(), members: texts(&["z", "y"]) }],
+                users: vec![v1_accounts::User { gid: None, ..user.clone() }, user],
                 run_as: "65532".into(),
             }),
             certificates: Some(v1::custom_overlay::Certificates {

@@ -87,11 +87,9 @@ pub async fn record(tx: &mut WriteTx, collection: &str, uid: &str, delta: i64) -
 /// many. One caller at a time (under a lease); on PostgreSQL two would conflict.
 pub async fn fold(tx: &mut WriteTx, limit: i64) -> Result<u64, StoreError> {
     let deltas = tx
-        .query(
-            "SELECT id, collection, uid, delta FROM count_deltas ORDER BY id LIMIT $1",
-            &[limit.into()],
-            |row| Ok::<_, StoreError>((row.int(0)?, row.text(1)?, row.text(2)?, row.int(3)?)),
-        )
+        .query("SELECT id, collection, uid, delta FROM count_deltas ORDER BY id LIMIT $1", &[limit.into()], |row| {
+            Ok::<_, StoreError>((row.int(0)?, row.text(1)?, row.text(2)?, row.int(3)?))
+        })
         .await?;
     let Some(last) = deltas.last().map(|delta| delta.0) else {
         return Ok(0);
@@ -109,8 +107,7 @@ pub async fn fold(tx: &mut WriteTx, limit: i64) -> Result<u64, StoreError> {
     }
     // The snapshot that was read is the snapshot that is deleted from: a delta
     // with a smaller id that commits meanwhile is in neither.
-    tx.execute("DELETE FROM count_deltas WHERE id <= $1", &[last.into()])
-        .await
+    tx.execute("DELETE FROM count_deltas WHERE id <= $1", &[last.into()]).await
 }
 
 /// Rows per upsert: saves round trips on PostgreSQL.
@@ -127,11 +124,7 @@ async fn add(tx: &mut WriteTx, rows: &[((&str, String), i64)]) -> Result<(), Sto
     }
     sql += " ON CONFLICT (collection, node) DO UPDATE SET n = counts.n + excluded.n
             RETURNING collection, node, n";
-    let after = tx
-        .query(&sql, &params, |row| {
-            Ok::<_, StoreError>((row.text(0)?, row.text(1)?, row.int(2)?))
-        })
-        .await?;
+    let after = tx.query(&sql, &params, |row| Ok::<_, StoreError>((row.text(0)?, row.text(1)?, row.int(2)?))).await?;
     for (collection, node, n) in after {
         if n == 0 {
             tx.execute(
@@ -162,11 +155,7 @@ const AFTER_ALL: &str = "~";
 
 /// The end of the range of `uid` and everything below it: `0` follows `/`.
 fn after(uid: &str) -> String {
-    if uid.is_empty() {
-        AFTER_ALL.to_owned()
-    } else {
-        format!("{uid}0")
-    }
+    if uid.is_empty() { AFTER_ALL.to_owned() } else { format!("{uid}0") }
 }
 
 async fn folded(tx: &mut ReadTx, collection: &str, node: &str) -> Result<i64, StoreError> {
@@ -197,11 +186,7 @@ fn nodes(uid: &str) -> impl Iterator<Item = String> {
     let ends = uid.match_indices('/').map(|(at, _)| at);
     ends.chain([uid.len()]).flat_map(|end| {
         let (parent, segment) = split(&uid[..end]);
-        [
-            below_node(parent),
-            bucket_node(parent, bucket(segment)),
-            child_node(parent, segment),
-        ]
+        [below_node(parent), bucket_node(parent, bucket(segment)), child_node(parent, segment)]
     })
 }
 
@@ -211,11 +196,7 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 fn join(parent: &str, rest: &str) -> String {
-    if parent.is_empty() {
-        rest.to_owned()
-    } else {
-        format!("{parent}/{rest}")
-    }
+    if parent.is_empty() { rest.to_owned() } else { format!("{parent}/{rest}") }
 }
 
 fn bucket(segment: &str) -> &str {

@@ -41,10 +41,7 @@ pub async fn seek_within(
             return Err(StoreError::bug(format!("{bound:?} is not a uid bound")));
         }
     }
-    let here = Seek {
-        start_uid_prefix: lower.to_owned(),
-        remaining: skip,
-    };
+    let here = Seek { start_uid_prefix: lower.to_owned(), remaining: skip };
     if skip <= 0 || lower >= upper {
         return Ok(Seek { remaining: 0, ..here });
     }
@@ -60,20 +57,14 @@ pub async fn seek_within(
         // The range starts inside the bucket that was found.
         Some(found) if found.start_uid_prefix.as_str() < lower => here,
         Some(found) if found.start_uid_prefix.as_str() < upper => found,
-        _ => Seek {
-            start_uid_prefix: upper.to_owned(),
-            remaining: 0,
-        },
+        _ => Seek { start_uid_prefix: upper.to_owned(), remaining: 0 },
     })
 }
 
 /// The deepest path that has the whole range below it.
 fn base<'a>(lower: &'a str, upper: &str) -> &'a str {
     let paths = lower.match_indices('/').map(|(at, _)| &lower[..at]);
-    paths
-        .take_while(|path| !path.is_empty() && upper <= after(path).as_str())
-        .last()
-        .unwrap_or("")
+    paths.take_while(|path| !path.is_empty() && upper <= after(path).as_str()).last().unwrap_or("")
 }
 
 struct Walk<'t, 'c> {
@@ -129,25 +120,16 @@ impl Walk<'_, '_> {
             };
             let start = join(&path, &bucket);
             if n <= self.enough {
-                return Ok(Some(Seek {
-                    start_uid_prefix: start,
-                    remaining: skip,
-                }));
+                return Ok(Some(Seek { start_uid_prefix: start, remaining: skip }));
             }
             let children = self.children(&path, &bucket).await?;
             let Some((segment, n)) = pass(children, &mut skip) else {
-                return Err(StoreError::bug(format!(
-                    "the counts of {start:?} in {} do not add up",
-                    self.collection
-                )));
+                return Err(StoreError::bug(format!("the counts of {start:?} in {} do not add up", self.collection)));
             };
             let child = join(&path, &segment);
             let itself = n - self.below(&child).await?;
             if n <= self.enough || skip < itself {
-                return Ok(Some(Seek {
-                    start_uid_prefix: child,
-                    remaining: skip,
-                }));
+                return Ok(Some(Seek { start_uid_prefix: child, remaining: skip }));
             }
             skip -= itself;
             path = child;
@@ -171,12 +153,7 @@ impl Walk<'_, '_> {
                 "SELECT substr(uid, CAST($4 AS INTEGER), 2), CAST(sum(delta) AS BIGINT)
                  FROM count_deltas WHERE collection = $1 AND uid >= $2 AND uid < $3
                  GROUP BY substr(uid, CAST($4 AS INTEGER), 2)",
-                &[
-                    self.collection.into(),
-                    (&lower).into(),
-                    (&after(path)).into(),
-                    start.into(),
-                ],
+                &[self.collection.into(), (&lower).into(), (&after(path)).into(), start.into()],
                 |row| Ok::<_, StoreError>((row.text(0)?, row.int(1)?)),
             )
             .await?;

@@ -37,12 +37,7 @@ pub struct SqliteOptions {
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self {
-            mmap_size: 256 << 20,
-            busy_timeout: Duration::from_secs(5),
-            queue: 1024,
-            statement_cache: 1024,
-        }
+        Self { mmap_size: 256 << 20, busy_timeout: Duration::from_secs(5), queue: 1024, statement_cache: 1024 }
     }
 }
 
@@ -54,10 +49,7 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     pub(crate) async fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
-        let file = Arc::new(File {
-            path: path.to_owned(),
-            options,
-        });
+        let file = Arc::new(File { path: path.to_owned(), options });
         let readers = Arc::new(reader::Readers::new(Arc::clone(&file)));
         let writer = writer::Writer::start(file, Arc::clone(&readers)).await?;
         Ok(Self { readers, writer })
@@ -144,10 +136,7 @@ impl File {
             "PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {};",
             self.options.mmap_size
         ))?;
-        Ok(SqliteTx {
-            conn,
-            rewritten: HashMap::new(),
-        })
+        Ok(SqliteTx { conn, rewritten: HashMap::new() })
     }
 }
 

@@ -34,11 +34,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Readers {
     pub(super) fn new(file: Arc<File>) -> Self {
-        Self {
-            file,
-            closed: AtomicBool::new(false),
-            slots: Mutex::new(Vec::new()),
-        }
+        Self { file, closed: AtomicBool::new(false), slots: Mutex::new(Vec::new()) }
     }
 
     pub(super) fn read<T, E: From<StoreError>>(
@@ -92,10 +88,7 @@ impl Readers {
             }
             // Connections of databases that are gone close here.
             slots.retain(|slot| slot.owner.strong_count() > 0);
-            let slot = Arc::new(Slot {
-                owner: Arc::downgrade(self),
-                idle: Mutex::new(None),
-            });
+            let slot = Arc::new(Slot { owner: Arc::downgrade(self), idle: Mutex::new(None) });
             slots.push(Arc::clone(&slot));
             let mut all = lock(&self.slots);
             all.retain(|slot| slot.strong_count() > 0);

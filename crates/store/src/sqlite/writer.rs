@@ -46,19 +46,13 @@ impl Writer {
                 let start = result.is_ok();
                 let _ = opened.send(result);
                 if start {
-                    Thread {
-                        file,
-                        readers,
-                        tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
-                    }
-                    .run(messages);
+                    Thread { file, readers, tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))) }.run(messages);
                 }
             })
             .map_err(|error| {
                 StoreError::unavailable(format!("cannot start the writer thread: {error}")).with_source(error)
             })?;
-        open.await
-            .unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
+        open.await.unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
         Ok(Self { queue })
     }
 
@@ -67,17 +61,9 @@ impl Writer {
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
-        let job = TypedJob {
-            f,
-            outcome: None,
-            reply: Some(reply),
-            span: tracing::Span::current(),
-        };
+        let job = TypedJob { f, outcome: None, reply: Some(reply), span: tracing::Span::current() };
         let closed = || StoreError::unavailable("the database is closed");
-        self.queue
-            .send(Message::Job(Box::new(job)))
-            .await
-            .map_err(|_| closed())?;
+        self.queue.send(Message::Job(Box::new(job))).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
@@ -187,9 +173,7 @@ impl Thread {
         self.readers.close();
         if let Some(conn) = self.tx.as_ref().and_then(connection) {
             // Another process may read; then the log simply stays.
-            let _ = conn
-                .conn
-                .execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA optimize;");
+            let _ = conn.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA optimize;");
         }
         self.tx = None;
         for done in closing {

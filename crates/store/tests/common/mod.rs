@@ -29,11 +29,7 @@ impl Fixture {
             );
             return None;
         };
-        let name = format!(
-            "bowline_test_{}_{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("bowline_test_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         run(&admin, &format!("CREATE DATABASE {name}")).await;
         Some(Self::Postgres { admin, name })
     }

@@ -51,20 +51,7 @@ impl Random {
     }
 
     fn text(&mut self) -> String {
-        let pieces = [
-            "a",
-            "Z",
-            "\"",
-            "\\",
-            "\n",
-            "\u{1}",
-            "ü",
-            "漢",
-            "😀",
-            "/",
-            "plain text ",
-            "\u{7f}",
-        ];
+        let pieces = ["a", "Z", "\"", "\\", "\n", "\u{1}", "ü", "漢", "😀", "/", "plain text ", "\u{7f}"];
         (0..self.below(12)).map(|_| pieces[self.below(pieces.len())]).collect()
     }
 }
@@ -188,11 +175,7 @@ pub(crate) fn disturb(desc: &MessageDescriptor, wire: &[u8], rng: &mut Random) -
     }
     for _ in 0..rng.below(3) {
         // A varint, a string, a group with a varint in it; number 5000.
-        let salt: [&[u8]; 3] = [
-            &[0xc0, 0xb8, 2, 1],
-            &[0xc2, 0xb8, 2, 2, 9, 9],
-            &[0xc3, 0xb8, 2, 8, 1, 0xc4, 0xb8, 2],
-        ];
+        let salt: [&[u8]; 3] = [&[0xc0, 0xb8, 2, 1], &[0xc2, 0xb8, 2, 2, 9, 9], &[0xc3, 0xb8, 2, 8, 1, 0xc4, 0xb8, 2]];
         fields.push(salt[rng.below(3)].to_vec());
     }
     for at in (1..fields.len()).rev() {

@@ -69,10 +69,7 @@ fn reads_group<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
 impl References {
     pub(crate) async fn load<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[BindingRow]) -> Result<References> {
         let readable = |reads: fn(&Authorized<T>, &BindingRow) -> bool, uid: fn(&BindingRow) -> &str| {
-            rows.iter()
-                .filter(|row| reads(call, row))
-                .map(uid)
-                .collect::<BTreeSet<&str>>()
+            rows.iter().filter(|row| reads(call, row)).map(uid).collect::<BTreeSet<&str>>()
         };
         let identities = readable(reads_identity, |row| &row.identity);
         let roles = readable(reads_role, |row| &row.role);
@@ -82,14 +79,8 @@ impl References {
         let groups = fetch(tx, groups::TABLE.name, groups::TABLE.columns, &groups, GroupRow::read).await?;
         Ok(References {
             identities: identities.into_iter().map(|facts| (facts.uid.clone(), facts)).collect(),
-            roles: roles
-                .into_iter()
-                .map(|row| (row.uid.as_str().to_owned(), row))
-                .collect(),
-            groups: groups
-                .into_iter()
-                .map(|row| (row.uid.as_str().to_owned(), row))
-                .collect(),
+            roles: roles.into_iter().map(|row| (row.uid.as_str().to_owned(), row)).collect(),
+            groups: groups.into_iter().map(|row| (row.uid.as_str().to_owned(), row)).collect(),
         })
     }
 
@@ -132,19 +123,9 @@ impl References {
         let role = self.roles.get(&row.role).map(|role| role.to_v1(call.contract()));
         let mut binding = v1::role_binding_list::Binding {
             id: row.uid.as_str().into(),
-            group: group.or_else(|| {
-                Some(v1::Group {
-                    id: row.group().into(),
-                    ..Default::default()
-                })
-            }),
+            group: group.or_else(|| Some(v1::Group { id: row.group().into(), ..Default::default() })),
             identity: row.identity.clone(),
-            role: role.or_else(|| {
-                Some(v1::Role {
-                    id: row.role.clone(),
-                    ..Default::default()
-                })
-            }),
+            role: role.or_else(|| Some(v1::Role { id: row.role.clone(), ..Default::default() })),
             created_at: timestamp(row.created_at),
             ..Default::default()
         };

@@ -19,16 +19,8 @@ pub(crate) struct Spelling {
 }
 
 impl Spelling {
-    pub(crate) const V1: Spelling = Spelling {
-        prefix: String::new(),
-        identity: "identity",
-        role: "role",
-    };
-    pub(crate) const V2: Spelling = Spelling {
-        prefix: String::new(),
-        identity: "identityUid",
-        role: "roleUid",
-    };
+    pub(crate) const V1: Spelling = Spelling { prefix: String::new(), identity: "identity", role: "role" };
+    pub(crate) const V2: Spelling = Spelling { prefix: String::new(), identity: "identityUid", role: "roleUid" };
 
     /// The same fields at another place of the request.
     pub(crate) fn inside(self, prefix: String) -> Spelling {
@@ -36,10 +28,7 @@ impl Spelling {
     }
 
     fn violation(&self, name: &str, what: &str) -> FieldViolation {
-        FieldViolation {
-            field: format!("{}{name}", self.prefix),
-            description: format!("{name} {what}"),
-        }
+        FieldViolation { field: format!("{}{name}", self.prefix), description: format!("{name} {what}") }
     }
 }
 
@@ -78,11 +67,7 @@ pub(super) async fn grants<T>(
             violations.push(spelling.violation(spelling.identity, WRONG_IDENTITY));
         }
     }
-    if violations.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::invalid(violations))
-    }
+    if violations.is_empty() { Ok(()) } else { Err(Error::invalid(violations)) }
 }
 
 fn wrong_role(role: &str) -> &'static str {
@@ -128,8 +113,6 @@ async fn exists(tx: &mut ReadTx, identity: &str) -> Result<bool> {
         return Ok(true);
     }
     let sql = "SELECT uid FROM identities WHERE uid = $1";
-    let found = tx
-        .query_opt(sql, &[Value::from(identity)], |row| row.text(0).map_err(Error::from))
-        .await?;
+    let found = tx.query_opt(sql, &[Value::from(identity)], |row| row.text(0).map_err(Error::from)).await?;
     Ok(found.is_some())
 }

@@ -16,13 +16,7 @@ pub(super) fn is_built_in(contract: &Contract, uid: &str) -> bool {
 
 /// Every built-in role as a range of its own; sorted.
 pub(crate) fn built_in_ranges(contract: &Contract) -> Vec<UidRange> {
-    merge(
-        contract
-            .built_in_roles()
-            .iter()
-            .map(|role| UidRange::single(&role.uid))
-            .collect(),
-    )
+    merge(contract.built_in_roles().iter().map(|role| UidRange::single(&role.uid)).collect())
 }
 
 /// Adds the built-in roles, which everybody sees, to what a list looks at. They stand in no place of the
