@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use bowline_store::{Db, PostgresOptions, SqliteOptions};
 use tempfile::TempDir;
 
-/// A data directory of its own, and for PostgreSQL a database of its own.
+/// A data directory of its own, and for PostgreSQL a database of its own, which stays behind a failure to be
+/// looked at: `bowline_crash_*`.
 pub(crate) struct Storage {
     directory: TempDir,
     database: Option<Database>,

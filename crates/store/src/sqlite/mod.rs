@@ -102,13 +102,16 @@ impl File {
     /// database in its place would be the worst answer.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
         let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
+        // the log has grown to its size limit, not after every few groups.
         tx.conn.execute_batch(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA foreign_keys = ON;
              PRAGMA temp_store = MEMORY;
              PRAGMA cache_size = -65536;
-             PRAGMA journal_size_limit = 67108864;",
+             PRAGMA journal_size_limit = 67108864;
+             PRAGMA wal_autocheckpoint = 16384;",
         )?;
         let mode: String = tx.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode != "wal" {
