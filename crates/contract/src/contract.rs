@@ -9,10 +9,10 @@ use crate::roles::{self, BuiltInRole};
 use crate::route::Routes;
 use crate::rules::FieldRules;
 
-/// The compiled `proto/` directory, with custom options and source comments.
+/// The compiled `proto/` directory, with custom options and source comments: what documentation is made of.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.binpb"));
 
-/// The same without comments: what reflection serves.
+/// The same without comments: what the method table is made of and reflection serves.
 pub const SERVED_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/served.binpb"));
 
 /// The method table and everything else that is derived from the descriptor set. Built once, immutable.
@@ -33,7 +33,7 @@ impl Contract {
     /// # Panics
     /// The descriptor set contradicts itself: a defect of the build that no input causes; a test covers it.
     pub fn load() -> Contract {
-        let pool = DescriptorPool::decode(DESCRIPTOR_SET).expect("the embedded descriptor set decodes");
+        let pool = DescriptorPool::decode(SERVED_DESCRIPTOR_SET).expect("the embedded descriptor set decodes");
         let capabilities = Capabilities::load(&pool);
         let method_options = MethodOptions::load(&pool);
         let mut services: Vec<ServiceDescriptor> = pool.services().collect();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The document of one version.
 pub fn openapi(contract: &Contract, version: ApiVersion, base_url: &str) -> Value {
-    let mut builder = Builder { docs: Docs::load(contract.pool()), wanted: BTreeSet::new(), schemas: BTreeMap::new() };
+    let mut builder = Builder { docs: Docs::load(), wanted: BTreeSet::new(), schemas: BTreeMap::new() };
     let mut paths: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
     for method in contract.methods().iter().filter(|method| method.version == version) {
         for binding in &method.bindings {
@@ -237,8 +237,11 @@ fn operation_id(method: &MethodInfo, binding: &HttpBinding) -> String {
 struct Docs(BTreeMap<String, String>);
 
 impl Docs {
-    fn load(pool: &DescriptorPool) -> Docs {
+    /// From the documented descriptor set, which is read for this alone.
+    fn load() -> Docs {
         let mut docs = BTreeMap::new();
+        let pool = DescriptorPool::decode(bowline_contract::DESCRIPTOR_SET);
+        let pool = pool.expect("the embedded descriptor set decodes, as a test of the contract shows");
         for file in pool.files() {
             let proto = file.file_descriptor_proto();
             let comments: BTreeMap<&[i32], &str> = proto

@@ -340,9 +340,12 @@ fn children_collection(table: &str) -> String {
 
 /// Counts a row that came (1) or went (-1); every insert and delete of a listed table calls it.
 pub(crate) async fn count(tx: &mut bowline_store::WriteTx, table: &Table, uid: &Uidp, delta: i64) -> Result<()> {
-    counters::record(tx, table.name, uid.as_str(), delta).await?;
-    if !uid.parent_str().is_empty() {
-        counters::record(tx, &children_collection(table.name), uid.parent_str(), delta).await?;
+    let parent = uid.parent_str();
+    if parent.is_empty() {
+        counters::record(tx, table.name, uid.as_str(), delta).await?;
+    } else {
+        let children = children_collection(table.name);
+        counters::record_two(tx, [(table.name, uid.as_str()), (&children, parent)], delta).await?;
     }
     Ok(())
 }

@@ -21,17 +21,12 @@ pub(crate) async fn require_group(tx: &mut ReadTx, uid: &Uidp) -> Result<()> {
 /// # Errors
 /// RESOURCE_EXHAUSTED naming the group and the limit.
 pub(crate) async fn require_room(tx: &mut ReadTx, parent: &Uidp, limit: &str, collection: &str) -> Result<()> {
-    for place in parent.self_and_ancestors() {
-        let sql = "SELECT resource_limits FROM groups WHERE uid = $1";
-        let limits = tx.query_opt(sql, &[Value::from(place)], |row| row.text(0).map_err(Error::from)).await?;
-        let Some(most) = limits.as_deref().filter(|text| *text != "{}").and_then(|text| stored_limit(text, limit))
-        else {
-            continue;
-        };
-        let count = counters::total(tx, collection, &Scope::Below(place)).await?;
+    for (place, limits) in limited(tx, parent).await? {
+        let Some(most) = stored_limit(&limits, limit) else { continue };
+        let count = counters::total(tx, collection, &Scope::Below(&place)).await?;
         if count >= most {
             return Err(Error::quota(
-                place,
+                &place,
                 format!(
                     "the group {place} may hold {most} {limit} and holds {count}; delete some or ask the operator for more"
                 ),
@@ -39,6 +34,17 @@ pub(crate) async fn require_room(tx: &mut ReadTx, parent: &Uidp, limit: &str, co
         }
     }
     Ok(())
+}
+
+/// The groups at and above `parent` that have limits, with them; one look-up for all.
+async fn limited(tx: &mut ReadTx, parent: &Uidp) -> Result<Vec<(String, String)>> {
+    let params: Vec<Value<'_>> = parent.self_and_ancestors().map(Value::from).collect();
+    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
+    let sql = format!(
+        "SELECT uid, resource_limits FROM groups WHERE resource_limits <> '{{}}' AND uid IN ({})",
+        places.join(", ")
+    );
+    tx.query(&sql, &params, |row| Ok((row.text(0)?, row.text(1)?))).await
 }
 
 fn stored_limit(text: &str, limit: &str) -> Option<i64> {
