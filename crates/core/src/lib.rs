@@ -13,4 +13,4 @@ pub use capability_set::CapabilitySet;
 pub use clock::{Clock, Micros, SystemClock};
 pub use error::{Code, Detail, Error, FieldViolation, PreconditionViolation, QuotaViolation, Reason, Result};
 pub use range::{UidRange, intersect, just_after, merge};
-pub use uidp::{ROOT_LENGTH, SEGMENT_LENGTH, Uidp, UidpError, hex};
+pub use uidp::{MAX_LEVELS, ROOT_LENGTH, SEGMENT_LENGTH, Uidp, UidpError, hex};

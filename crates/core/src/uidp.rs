@@ -5,6 +5,11 @@ pub const ROOT_LENGTH: usize = 40;
 /// Characters of every further segment: 8 random bytes in lower-case hex.
 pub const SEGMENT_LENGTH: usize = 16;
 
+/// Levels below the root that a UIDP may have: longer ones are refused before anything is done with them.
+pub const MAX_LEVELS: usize = 64;
+
+const MAX_LENGTH: usize = ROOT_LENGTH + MAX_LEVELS * (SEGMENT_LENGTH + 1);
+
 /// The path-like identifier of a resource: `<40 hex>(/<16 hex>)*`.
 ///
 /// A resource's ancestors are the prefixes of its UIDP, so a permission decision needs no look-up.
@@ -34,6 +39,9 @@ impl Uidp {
 
     /// Whether the text has the shape of a UIDP.
     pub fn is_valid(text: &str) -> bool {
+        if text.len() > MAX_LENGTH {
+            return false;
+        }
         let mut segments = text.split('/');
         let root_is_valid = segments.next().is_some_and(|root| is_hex(root, ROOT_LENGTH));
         root_is_valid && segments.all(|segment| is_hex(segment, SEGMENT_LENGTH))
@@ -85,6 +93,11 @@ impl Uidp {
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
             None => false,
         }
+    }
+
+    /// How many levels below the root this stands; 0 for a root.
+    pub fn levels(&self) -> usize {
+        (self.0.len() - ROOT_LENGTH) / (SEGMENT_LENGTH + 1)
     }
 
     /// This UIDP, then its parent, up to the root.
@@ -165,6 +178,13 @@ mod tests {
     }
 
     #[test]
+    fn no_longer_than_its_levels() {
+        let deepest = format!("{ROOT}{}", "/0123456789abcdef".repeat(MAX_LEVELS));
+        assert!(Uidp::is_valid(&deepest));
+        assert!(!Uidp::is_valid(&format!("{deepest}/0123456789abcdef")));
+    }
+
+    #[test]
     fn hierarchy() {
         let root = Uidp::parse(ROOT).unwrap();
         let child = root.child_from([1; 8]);
@@ -181,12 +201,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn made_ones_are_valid(root: [u8; 20], levels: Vec<[u8; 8]>) {
+        fn made_ones_are_valid(root: [u8; 20], levels in proptest::collection::vec(any::<[u8; 8]>(), 0..=MAX_LEVELS)) {
             let mut uidp = Uidp::root_from(root);
             for level in levels {
                 uidp = uidp.child_from(level);
             }
             prop_assert!(Uidp::is_valid(uidp.as_str()));
+            prop_assert_eq!(uidp.levels(), uidp.as_str().matches('/').count());
         }
     }
 }

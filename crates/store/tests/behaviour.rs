@@ -1,7 +1,7 @@
 //! What both engines promise alike.
 
-#![allow(clippy::print_stdout, reason = "smoke figures for a person who asks")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "smoke figures for a person who asks")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,7 +1,6 @@
 //! Kept counts against a naive model.
 
-#![allow(clippy::print_stdout, reason = "a measurement")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

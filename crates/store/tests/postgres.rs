@@ -1,7 +1,5 @@
 //! The server engine's own promises.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Both catalogs are read after a migration from nothing and written as lines; the lines must be the same.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! The embedded engine's own promises: what a lost group does to its neighbours.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -195,3 +195,24 @@ pub(crate) fn with_organizations_for_anyone(options: &Options) -> Options {
     let read: Result<Options, StartError> = Options { config: Some(file.path().into()), ..options.clone() }.with_file();
     read.unwrap_or_else(|error| panic!("the configuration is read: {error}"))
 }
+
+/// A hierarchy has an end, so that no identifier and no look-up along it grows without bound.
+#[tokio::test]
+async fn groups_nest_to_a_limit() {
+    for engine in bowline_testkit::engines() {
+        let server = bowline_testkit::TestServer::start(engine).await;
+        let operator = server.operator().await;
+        let mut parent = server.organization("acme").await;
+        for level in 0..32 {
+            parent = server.group(&parent, &format!("level {level}")).await;
+        }
+        let path = format!("/iam/v2/groups/{parent}");
+        let refused = operator.rest("POST", &path, Some(serde_json::json!({ "name": "one more" }))).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert!(refused.text().contains("nest at most 32 levels"), "{}", refused.text());
+        let endless = format!("/iam/v2/groups/{parent}{}", "/0123456789abcdef".repeat(100));
+        let refused = operator.rest("GET", &endless, None).await;
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        server.stop().await;
+    }
+}

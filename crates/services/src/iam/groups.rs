@@ -172,6 +172,9 @@ async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateGroupRequest>) 
     Ok(create(tx, call, &request.parent, input).await?.map(|row| row.to_v2()))
 }
 
+/// Levels that groups nest below their organization; what lives in them stands deeper still.
+const DEEPEST_GROUP: usize = bowline_core::MAX_LEVELS / 2;
+
 /// Creates a group; without a parent, an organization.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
@@ -182,6 +185,12 @@ pub(crate) async fn create<T>(
     let above = if parent.is_empty() { None } else { Some(parent_group(tx, call, parent).await?) };
     if above.is_none() {
         require_organization_creator(call)?;
+    }
+    if above.as_ref().is_some_and(|above| above.uid.levels() >= DEEPEST_GROUP) {
+        return Err(Error::invalid_field(
+            "parent",
+            format!("groups nest at most {DEEPEST_GROUP} levels below their organization"),
+        ));
     }
     let uid = above.as_ref().map_or_else(|| call.new_root(), |above| call.new_child(&above.uid));
     let by_operator = call.is_operator();
