@@ -117,6 +117,8 @@ fn principal(n: u64) -> Principal {
         expires_at: i64::MAX,
         email: None,
         narrowing: Narrowing::default(),
+        session: None,
+        provider: None,
         actor: None,
     }))
 }

@@ -86,6 +86,9 @@ pub struct AccessClaims {
     /// The organisation's identity provider through which the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idp: Option<String>,
+    /// The session that the token belongs to; it ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sid: Option<String>,
     /// Upstream's debugging member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal: Option<Value>,

@@ -132,6 +132,8 @@ impl Authenticator {
             expires_at: claims.exp * 1_000_000,
             email: claims.email,
             narrowing: Narrowing { capabilities, scopes: scopes.map_err(|_| broken("narrowing"))? },
+            session: claims.sid,
+            provider: claims.idp,
             actor: claims.act,
         })
     }

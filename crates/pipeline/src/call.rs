@@ -61,6 +61,7 @@ pub(crate) struct Context {
     pub(crate) seed: [u8; 32],
     pub(crate) drawn: AtomicU32,
     pub(crate) page_key: Arc<crate::page::PageKey>,
+    pub(crate) vault: Arc<crate::vault::Vault>,
 }
 
 impl Context {
@@ -185,6 +186,11 @@ impl<T> Authorized<T> {
         Uidp::root_from(std::array::from_fn(|i| drawn[i]))
     }
 
+    /// Random bytes, drawn for this call: the same for every attempt of its transaction, other ones at each asking.
+    pub fn draw(&self) -> [u8; 32] {
+        self.context.draw()
+    }
+
     /// The contract.
     pub fn contract(&self) -> &Contract {
         &self.context.contract
@@ -193,6 +199,11 @@ impl<T> Authorized<T> {
     /// What the operator configured.
     pub fn settings(&self) -> &Settings {
         &self.context.settings
+    }
+
+    /// The server's secrets, for use.
+    pub fn vault(&self) -> &crate::vault::Vault {
+        &self.context.vault
     }
 
     /// Id of the request.
@@ -264,6 +275,11 @@ impl<T> Open<T> {
     /// What the operator configured.
     pub fn settings(&self) -> &Settings {
         &self.context.settings
+    }
+
+    /// The server's secrets, for use.
+    pub fn vault(&self) -> &crate::vault::Vault {
+        &self.context.vault
     }
 
     /// The contract.

@@ -19,6 +19,7 @@ use crate::principal::Principal;
 use crate::rate_limit::RateLimits;
 use crate::record;
 use crate::settings::Settings;
+use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
 pub struct Outcome {
@@ -46,6 +47,8 @@ pub struct Pipeline {
     pub clock: Arc<dyn Clock>,
     /// Authenticates page tokens.
     pub page_key: Arc<PageKey>,
+    /// Secrets for use by handlers.
+    pub vault: Arc<Vault>,
     /// The handlers.
     pub handlers: Handlers,
     /// Limits.
@@ -64,6 +67,7 @@ impl Pipeline {
         settings: Arc<Settings>,
         clock: Arc<dyn Clock>,
         page_key: PageKey,
+        vault: Arc<Vault>,
         handlers: Handlers,
         limits: RateLimits,
     ) -> Pipeline {
@@ -75,6 +79,7 @@ impl Pipeline {
             settings,
             clock,
             page_key: Arc::new(page_key),
+            vault,
             handlers,
             limits,
             grants: Arc::default(),
@@ -136,6 +141,7 @@ impl Pipeline {
             seed: bowline_authn::wrap::random_bytes(),
             drawn: AtomicU32::new(0),
             page_key: self.page_key.clone(),
+            vault: self.vault.clone(),
         });
         let judge = self.handlers.judge_of(context.method).cloned();
         let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge };

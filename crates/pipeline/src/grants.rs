@@ -132,6 +132,17 @@ impl Grants {
 }
 
 impl Direct {
+    fn add_lines(&mut self, lines: &[Line], subject: &str) -> Result<()> {
+        for line in lines {
+            if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
+                let set = CapabilitySet::from_bytes(bytes)
+                    .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
+                self.add(group, &set);
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, group: &str, capabilities: &CapabilitySet) {
         let held = self.by_group.entry(group.into()).or_default();
         *held = held.union(capabilities);
@@ -150,12 +161,23 @@ const CACHED_CALLERS: usize = 20_000;
 
 const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
 
+/// Bindings in an organization whose directory has deactivated the person count for nothing.
 const BINDINGS: &str = "
 SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
 FROM identities i
 LEFT JOIN role_bindings b ON b.identity = i.uid
+  AND NOT EXISTS (SELECT 1 FROM scim_users u WHERE u.person = b.identity AND u.org = b.org AND NOT u.active)
 LEFT JOIN roles r ON r.uid = b.role
 WHERE i.uid = $1";
+
+/// What membership in the provider's groups gives while a session lasts.
+const SESSION: &str = "
+SELECT s.expires_at, m.scope, r.capabilities
+FROM sessions s
+LEFT JOIN session_groups g ON g.session = s.id
+LEFT JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group
+LEFT JOIN roles r ON r.uid = m.role
+WHERE s.id = $1 AND s.identity = $2";
 
 impl GrantsCache {
     /// The grants of the caller in this snapshot.
@@ -170,29 +192,32 @@ impl GrantsCache {
         if principal.is_operator() {
             return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
         }
+        let (subject, session) = (principal.subject(), token.session.as_deref());
         let direct = match tx.engine() {
-            Engine::Sqlite => self.validated(tx, principal.subject()).await?,
+            Engine::Sqlite => self.validated(tx, subject, session).await?,
             // Reading a revision there costs the round trip that the bindings cost.
-            Engine::Postgres => read_direct(tx, principal.subject()).await?.map(Arc::new),
+            Engine::Postgres => read_direct(tx, subject, session).await?.map(Arc::new),
         };
         let alive = direct.filter(|direct| direct.expires_at.is_none_or(|end| now < end));
         let direct = alive.ok_or_else(|| {
             Error::new(
                 Reason::Unauthenticated,
-                "Unauthenticated: the token's identity does not exist, has expired or is deactivated; sign in again",
+                "Unauthenticated: the token's identity or session does not exist, has expired or is deactivated; sign in again",
             )
         })?;
         Ok(Grants { direct, narrowing })
     }
 
-    async fn validated(&self, tx: &mut ReadTx, subject: &str) -> Result<Option<Arc<Direct>>> {
+    async fn validated(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Arc<Direct>>> {
         let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-        if let Some((known, direct)) = self.lock().get(subject)
+        // Session ids are drawn at random, so that they name their subject too.
+        let key = session.unwrap_or(subject);
+        if let Some((known, direct)) = self.lock().get(key)
             && *known == revision
         {
             return Ok(Some(direct.clone()));
         }
-        let Some(direct) = read_direct(tx, subject).await?.map(Arc::new) else {
+        let Some(direct) = read_direct(tx, subject, session).await?.map(Arc::new) else {
             return Ok(None);
         };
         // The state of a write may never be committed, and its revision may come again with another state.
@@ -203,7 +228,7 @@ impl GrantsCache {
         if entries.len() >= CACHED_CALLERS {
             entries.clear();
         }
-        entries.insert(subject.into(), (revision, direct.clone()));
+        entries.insert(key.into(), (revision, direct.clone()));
         Ok(Some(direct))
     }
 
@@ -212,13 +237,15 @@ impl GrantsCache {
     }
 }
 
-async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
-    struct Line {
-        expires_at: Option<Micros>,
-        deactivated: bool,
-        group: Option<String>,
-        capabilities: Option<Vec<u8>>,
-    }
+/// A role at a group, and facts of what it hangs on.
+struct Line {
+    expires_at: Option<Micros>,
+    deactivated: bool,
+    group: Option<String>,
+    capabilities: Option<Vec<u8>>,
+}
+
+async fn read_direct(tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Direct>> {
     let line = |row: &Row<'_>| {
         Ok::<_, Error>(Line {
             expires_at: row.opt_int(0)?,
@@ -228,32 +255,39 @@ async fn read_direct(tx: &mut ReadTx, subject: &str) -> Result<Option<Direct>> {
         })
     };
     let lines = tx.query(BINDINGS, &[Value::from(subject)], line).await?;
-    let Some(first) = lines.first() else { return Ok(None) };
-    if first.deactivated {
-        return Ok(None);
-    }
+    let Some(first) = lines.first().filter(|first| !first.deactivated) else { return Ok(None) };
     let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
-    for line in &lines {
-        if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
-            let set = CapabilitySet::from_bytes(bytes)
-                .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
-            direct.add(group, &set);
-        }
-    }
+    direct.add_lines(&lines, subject)?;
+    let Some(session) = session else { return Ok(Some(direct)) };
+    let line = |row: &Row<'_>| {
+        Ok::<_, Error>(Line {
+            expires_at: Some(row.int(0)?),
+            deactivated: false,
+            group: row.opt_text(1)?,
+            capabilities: row.opt_bytes(2)?,
+        })
+    };
+    let lines = tx.query(SESSION, &[Value::from(session), Value::from(subject)], line).await?;
+    // Without its row the session has ended.
+    let Some(ends) = lines.first().and_then(|first| first.expires_at) else { return Ok(None) };
+    direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
+    direct.add_lines(&lines, subject)?;
     Ok(Some(direct))
 }
 
-/// The grants of an identity as the store has them, without a token's narrowing; absent if it is gone or deactivated.
-pub async fn load_grants(tx: &mut ReadTx, subject: &str) -> Result<Option<Grants>> {
+/// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
+/// or deactivated.
+pub async fn load_grants(tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Grants>> {
     if subject == OPERATOR {
         let direct = Direct { operator: true, ..Direct::default() };
         return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
     }
-    let direct = read_direct(tx, subject).await?;
+    let direct = read_direct(tx, subject, session).await?;
     Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
 }
 
-/// Says that a permission changed: every write to bindings, roles or identities calls it.
+/// Says that a permission changed: every write to bindings, roles, identities, mappings, sessions or provisioned
+/// people calls it.
 pub async fn iam_changed(tx: &mut WriteTx) -> Result<()> {
     // PostgreSQL reads the bindings at every call; a shared row would make writers collide there.
     if tx.engine() == Engine::Sqlite {

@@ -22,6 +22,7 @@ mod principal;
 mod rate_limit;
 mod record;
 mod settings;
+mod vault;
 
 pub use authenticate::{Authenticator, OwnKeys};
 pub use call::{Authorized, Call, Caller, Open, Transport};
@@ -35,3 +36,4 @@ pub use principal::{Narrowing, OPERATOR, Principal, TokenFacts};
 pub use rate_limit::RateLimits;
 pub use record::{Actor, record_audit};
 pub use settings::{OrganizationCreators, Settings};
+pub use vault::Vault;

@@ -47,6 +47,10 @@ pub struct TokenFacts {
     pub email: Option<String>,
     /// What the token was narrowed to.
     pub narrowing: Narrowing,
+    /// The session that the token belongs to; the token ends with it.
+    pub session: Option<String>,
+    /// The organization's identity provider that the session began with.
+    pub provider: Option<String>,
     /// Claims of the token that was exchanged for this one.
     pub actor: Option<serde_json::Value>,
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bowline_authn::addresses::AddressPolicy;
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
+use bowline_authn::wrap::KeyEncryptionKey;
 use bowline_contract::Contract;
 use bowline_core::Clock;
-use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings};
+use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_services::Exchange;
 use bowline_transcode::Tables;
@@ -184,6 +185,10 @@ async fn assemble(
     let own_keys = OwnKeys { ring, verification };
     let authenticator = Arc::new(Authenticator::new(contract.clone(), settings.auth_url.clone(), own_keys));
     let page_key = PageKey::new(keys::secret(&db, &storage.wrapping_key, "page tokens").await?);
+    let sealing = KeyEncryptionKey::from_bytes(storage.wrapping_key.as_bytes());
+    let sealing = sealing.map_err(|error| StartError::Sealed(error.to_string()))?;
+    let authentication = keys::secret(&db, &storage.wrapping_key, "codes and refresh tokens").await?;
+    let vault = Arc::new(Vault::new(sealing, authentication));
     let policy = AddressPolicy {
         allow: options.allow_private_addresses.clone(),
         // A server that the world reaches through a proxy on the same machine is not a local one.
@@ -209,6 +214,7 @@ async fn assemble(
         settings.clone(),
         clock.clone(),
         page_key,
+        vault,
         bowline_services::handlers(contract.clone(), exchange.clone()),
         limits,
     ));

@@ -12,4 +12,10 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0001_identity_and_registry.sql"),
     },
     Migration { version: 2, name: "counters", sqlite: COUNTERS_MIGRATION.0, postgres: COUNTERS_MIGRATION.1 },
+    Migration {
+        version: 3,
+        name: "identity_whole",
+        sqlite: include_str!("../migrations/sqlite/0003_identity_whole.sql"),
+        postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
+    },
 ];

@@ -50,6 +50,7 @@ struct Proof {
 struct Issuance {
     subject: Uidp,
     basis: Option<Basis>,
+    session: Option<String>,
     now: Micros,
     request_id: String,
     method: String,
@@ -135,6 +136,7 @@ impl Exchange {
                 email_verified: claims.email_verified,
                 act: claims.act,
                 idp: claims.idp,
+                sid: claims.sid,
                 upstream: claims.upstream,
                 ..AccessClaims::default()
             },
@@ -238,6 +240,7 @@ impl Exchange {
         let issuance = Arc::new(Issuance {
             subject: subject.clone(),
             basis,
+            session: draft.sid.clone(),
             now,
             request_id: call.request_id().into(),
             method: call.method().full_name.clone(),
@@ -299,7 +302,7 @@ async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
         }
     }
     Ok(Standing {
-        grants: load_grants(tx, uid.as_str()).await?.ok_or_else(gone)?,
+        grants: load_grants(tx, uid.as_str(), issuance.session.as_deref()).await?.ok_or_else(gone)?,
         expires_at: row.as_ref().and_then(|row| row.expires_at),
         last_seen_at: row.and_then(|row| row.last_seen_at),
     })

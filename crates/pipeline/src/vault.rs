@@ -1,0 +1,50 @@
+use bowline_authn::wrap::{KeyEncryptionKey, hmac_sha256};
+use bowline_core::{Error, Result};
+
+/// The server's secrets, for use by handlers that never see them: sealing what is stored, and
+/// authenticating what the server hands out.
+pub struct Vault {
+    sealing: KeyEncryptionKey,
+    authentication: [u8; 32],
+}
+
+impl Vault {
+    /// A vault that seals with one key and authenticates with another.
+    pub fn new(sealing: KeyEncryptionKey, authentication: [u8; 32]) -> Vault {
+        Vault { sealing, authentication }
+    }
+
+    /// Encrypts what is stored. Only the same `context`, which names its place, opens it again.
+    pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
+        self.sealing.seal(context, plain)
+    }
+
+    /// Opens what [`Vault::seal`] made for the same place.
+    ///
+    /// # Errors
+    /// INTERNAL: the stored bytes are damaged, or were sealed with another key file.
+    pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+        self.sealing.open(context, sealed).map_err(|error| Error::internal(format!("{context}: {error}")))
+    }
+
+    /// A keyed digest of `message`; those of different purposes have nothing to do with each other.
+    pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
+        let key = hmac_sha256(&self.authentication, purpose.as_bytes());
+        hmac_sha256(&key, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purposes_and_contexts_are_apart() {
+        let vault = Vault::new(KeyEncryptionKey::from_bytes(&[1; 32]).unwrap(), [2; 32]);
+        assert_eq!(vault.mac("a", b"x"), vault.mac("a", b"x"));
+        assert_ne!(vault.mac("a", b"x"), vault.mac("b", b"x"));
+        let sealed = vault.seal("here", b"secret");
+        assert_eq!(vault.open("here", &sealed).unwrap(), b"secret");
+        assert!(vault.open("there", &sealed).is_err());
+    }
+}
