@@ -117,6 +117,18 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
+/// A short code of a public key that a page and a terminal both show, so that a person can compare them: eight
+/// characters, forty bits of its SHA-256, from an alphabet without look-alikes.
+pub fn check_code(public_key: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+    let digest = sha256(public_key);
+    let bits = digest[..5].iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let mut code: String =
+        (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect();
+    code.insert(4, '-');
+    code
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

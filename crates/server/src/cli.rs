@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{contract, keys, openapi, operator, serve};
+use crate::commands::{auth, context, contract, keys, openapi, operator, serve};
 use crate::error::StartError;
 use crate::options::Options;
 
@@ -22,6 +22,12 @@ struct Cli {
 enum Command {
     /// Run the server
     Serve(Box<Options>),
+    /// Sign in, and get tokens for everything else
+    #[command(subcommand)]
+    Auth(auth::AuthCommand),
+    /// The servers that the command line knows
+    #[command(subcommand)]
+    Context(context::ContextCommand),
     /// What only the operator may do
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
@@ -39,7 +45,8 @@ enum Command {
     Version,
 }
 
-/// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage.
+/// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
+/// 5 the server cannot be reached.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -52,7 +59,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "bowline: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(error.exit_code())
         }
     }
 }
@@ -60,6 +67,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn execute(command: Command) -> Result<(), StartError> {
     match command {
         Command::Serve(options) => block_on(serve::run(options.with_file()?)),
+        Command::Auth(command) => block_on(auth::run(command)),
+        Command::Context(command) => context::run(command),
         Command::Operator(command) => block_on(operator::run(command)),
         Command::Keys(command) => block_on(keys::run(command)),
         Command::Migrate(options) => block_on(serve::migrate(options.with_file()?)),
@@ -85,4 +94,10 @@ pub(crate) fn print(text: &str) -> Result<(), StartError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Tells the person at the terminal something: stderr, since stdout is for data.
+pub(crate) fn say(text: &str) {
+    // Where nobody listens there is nobody to tell.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use bowline_client::ClientError;
+
 /// Why the server does not start, or a command does not do its work: what was wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -33,7 +35,23 @@ pub enum StartError {
     /// A key or a secret cannot be opened.
     #[error("{0}: is this the key file that the database was made with?")]
     Sealed(String),
+    /// A command that talks to a server did not succeed.
+    #[error("{0}")]
+    Client(#[from] ClientError),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),
+}
+
+impl StartError {
+    /// What the process ends with: see [`crate::run`].
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            StartError::Client(error) if error.is_unauthenticated() => 3,
+            StartError::Client(error) if error.is_permission_denied() => 4,
+            StartError::Client(ClientError::Transport(_)) => 5,
+            StartError::Option(_) | StartError::Client(ClientError::Usage(_)) => 2,
+            _ => 1,
+        }
+    }
 }

@@ -1,7 +1,11 @@
 //! One file per command.
 
+pub(crate) mod auth;
+pub(crate) mod context;
 pub(crate) mod contract;
+mod duration;
 pub(crate) mod keys;
 pub(crate) mod openapi;
 pub(crate) mod operator;
 pub(crate) mod serve;
+pub(crate) mod session;

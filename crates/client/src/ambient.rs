@@ -1,0 +1,114 @@
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::error::ClientError;
+use crate::files;
+use crate::issuer::refusal;
+
+/// What the surroundings of the process say; the command line reads it from the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// `ACTIONS_ID_TOKEN_REQUEST_URL`, set by GitHub Actions for jobs that may have an identity token.
+    pub github_url: Option<String>,
+    /// `ACTIONS_ID_TOKEN_REQUEST_TOKEN`, likewise.
+    pub github_token: Option<String>,
+    /// `BOWLINE_ID_TOKEN`: the variable that a GitLab job names under `id_tokens`.
+    pub given_token: Option<String>,
+    /// Files where Kubernetes projects a service account's token, the preferred one first.
+    pub kubernetes_files: Vec<PathBuf>,
+}
+
+/// Where an identity token of the surroundings comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ambient {
+    /// GitHub Actions: asked for at each use.
+    GitHub {
+        /// Where to ask.
+        url: String,
+        /// What to show there.
+        token: String,
+    },
+    /// A variable, as in GitLab.
+    Variable(String),
+    /// A file, as in Kubernetes.
+    File(PathBuf),
+}
+
+#[derive(Deserialize)]
+struct GitHubAnswer {
+    value: String,
+}
+
+impl Ambient {
+    /// The source that these surroundings have, if any.
+    pub fn detect(surroundings: &Surroundings) -> Option<Ambient> {
+        if let Some(token) = &surroundings.given_token {
+            return Some(Ambient::Variable(token.clone()));
+        }
+        if let (Some(url), Some(token)) = (&surroundings.github_url, &surroundings.github_token) {
+            return Some(Ambient::GitHub { url: url.clone(), token: token.clone() });
+        }
+        surroundings.kubernetes_files.iter().find(|path| path.is_file()).cloned().map(Ambient::File)
+    }
+
+    /// What to call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ambient::GitHub { .. } => "GitHub Actions",
+            Ambient::Variable(_) => "BOWLINE_ID_TOKEN",
+            Ambient::File(_) => "Kubernetes",
+        }
+    }
+
+    /// An identity token for that audience.
+    ///
+    /// # Errors
+    /// The source does not give one.
+    pub async fn token(&self, http: &reqwest::Client, audience: &str) -> Result<String, ClientError> {
+        match self {
+            Ambient::Variable(token) => Ok(token.trim().to_owned()),
+            Ambient::File(path) => {
+                let gone = || ClientError::NotSignedIn(format!("{}: the token file is gone", path.display()));
+                Ok(files::read(path)?.ok_or_else(gone)?.trim().to_owned())
+            }
+            Ambient::GitHub { url, token } => from_github(http, url, token, audience).await,
+        }
+    }
+}
+
+async fn from_github(http: &reqwest::Client, url: &str, token: &str, audience: &str) -> Result<String, ClientError> {
+    let wrong = |error| ClientError::Usage(format!("ACTIONS_ID_TOKEN_REQUEST_URL: {error}"));
+    let mut url = url::Url::parse(url).map_err(wrong)?;
+    url.query_pairs_mut().append_pair("audience", audience);
+    let answer = http.get(url).bearer_auth(token).send().await.map_err(ClientError::transport)?;
+    let status = answer.status();
+    let body = answer.bytes().await.map_err(ClientError::transport)?;
+    if !status.is_success() {
+        return Err(refusal(status, &body));
+    }
+    let answer: GitHubAnswer = crate::issuer::parsed(&body)?;
+    Ok(answer.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nearest_counts() {
+        let home = tempfile::tempdir().unwrap();
+        let (there, missing) = (home.path().join("token"), home.path().join("none"));
+        std::fs::write(&there, "t\n").unwrap();
+        let mut surroundings =
+            Surroundings { kubernetes_files: vec![missing, there.clone()], ..Surroundings::default() };
+        assert_eq!(Ambient::detect(&Surroundings::default()), None);
+        assert_eq!(Ambient::detect(&surroundings), Some(Ambient::File(there)));
+        surroundings.github_url = Some("https://example/".into());
+        assert!(matches!(Ambient::detect(&surroundings), Some(Ambient::File(_))), "an address without a token");
+        surroundings.github_token = Some("x".into());
+        assert!(matches!(Ambient::detect(&surroundings), Some(Ambient::GitHub { .. })));
+        surroundings.given_token = Some("y".into());
+        assert_eq!(Ambient::detect(&surroundings), Some(Ambient::Variable("y".into())));
+    }
+}

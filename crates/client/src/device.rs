@@ -1,0 +1,142 @@
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::cache::Tokens;
+use crate::error::ClientError;
+use crate::issuer::{ExchangeRequest, Issuer, parsed, refusal};
+
+/// A sign-in on another device (RFC 8628).
+#[derive(Debug)]
+pub struct DeviceSignIn {
+    device_code: String,
+    token_endpoint: String,
+    interval: u64,
+    /// What the person has to type.
+    pub user_code: String,
+    /// Where.
+    pub verification_uri: String,
+    /// The same with the code filled in.
+    pub verification_uri_complete: Option<String>,
+    /// Seconds until it is too late.
+    pub expires_in: u64,
+}
+
+#[derive(Deserialize)]
+struct Discovery {
+    issuer: String,
+    device_authorization_endpoint: Option<String>,
+    token_endpoint: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Authorization {
+    device_code: String,
+    user_code: String,
+    verification_uri: String,
+    verification_uri_complete: Option<String>,
+    expires_in: u64,
+    #[serde(default = "five")]
+    interval: u64,
+}
+
+fn five() -> u64 {
+    5
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    id_token: String,
+    refresh_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    error: String,
+    error_description: Option<String>,
+}
+
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+impl DeviceSignIn {
+    /// Asks for a code.
+    ///
+    /// # Errors
+    /// The issuer offers no such sign-in, or no answer comes.
+    pub async fn start(issuer: &Issuer, refresh: bool) -> Result<DeviceSignIn, ClientError> {
+        let (status, body) = issuer.get(&issuer.at("/.well-known/openid-configuration")).await?;
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        let discovery: Discovery = parsed(&body)?;
+        if discovery.issuer != issuer.url() {
+            let found = discovery.issuer;
+            return Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")));
+        }
+        let missing = || ClientError::SignIn("the issuer offers no sign-in on another device".into());
+        let endpoint = discovery.device_authorization_endpoint.ok_or_else(missing)?;
+        let token_endpoint = discovery.token_endpoint.ok_or_else(missing)?;
+        let scope = if refresh { "openid email profile offline_access" } else { "openid email profile" };
+        let form = [("client_id", "bowline"), ("scope", scope)];
+        let answer: Authorization = post(issuer, &endpoint, &form).await?.map_err(|failure| failed(&failure))?;
+        Ok(DeviceSignIn {
+            device_code: answer.device_code,
+            token_endpoint,
+            interval: answer.interval,
+            user_code: answer.user_code,
+            verification_uri: answer.verification_uri,
+            verification_uri_complete: answer.verification_uri_complete,
+            expires_in: answer.expires_in,
+        })
+    }
+
+    /// Waits until the person has confirmed, then exchanges what came for a token of that audience.
+    ///
+    /// # Errors
+    /// The person refused, or it is too late.
+    pub async fn finish(mut self, issuer: &Issuer, audience: &str) -> Result<Tokens, ClientError> {
+        let form = [("grant_type", GRANT), ("device_code", self.device_code.as_str()), ("client_id", "bowline")];
+        let granted: Granted = loop {
+            tokio::time::sleep(Duration::from_secs(self.interval)).await;
+            match post(issuer, &self.token_endpoint, &form).await? {
+                Ok(granted) => break granted,
+                Err(failure) => match failure.error.as_str() {
+                    "authorization_pending" => {}
+                    "slow_down" => self.interval += 5,
+                    _ => return Err(failed(&failure)),
+                },
+            }
+        };
+        let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
+        let tokens = issuer.exchange(&granted.id_token, &request).await?;
+        Ok(Tokens { refresh_token: granted.refresh_token.or(tokens.refresh_token), ..tokens })
+    }
+}
+
+fn failed(failure: &Failure) -> ClientError {
+    ClientError::SignIn(match (failure.error.as_str(), &failure.error_description) {
+        ("access_denied", _) => "the sign-in was refused".into(),
+        ("expired_token", _) => "the code has expired; run the command again".into(),
+        (_, Some(description)) => format!("the sign-in failed: {description}"),
+        (error, None) => format!("the sign-in failed: {error}"),
+    })
+}
+
+/// An OAuth endpoint's answer: the document, or its error.
+async fn post<T: serde::de::DeserializeOwned>(
+    issuer: &Issuer,
+    endpoint: &str,
+    form: &[(&str, &str)],
+) -> Result<Result<T, Failure>, ClientError> {
+    let path = endpoint.strip_prefix(issuer.url()).ok_or_else(|| {
+        ClientError::SignIn(format!("the issuer names an endpoint of somebody else, {endpoint}; nothing was sent there"))
+    })?;
+    let (status, body) = issuer.send(path, None, form).await?;
+    if status.is_success() {
+        return parsed(&body).map(Ok);
+    }
+    match serde_json::from_slice(&body) {
+        Ok(failure) => Ok(Err(failure)),
+        Err(_) => Err(refusal(status, &body)),
+    }
+}

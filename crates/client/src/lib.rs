@@ -1,0 +1,47 @@
+//! A client of the platform API: what the command line is made of.
+//!
+//! [`Api`] calls any method of the contract by its type, over gRPC. [`Issuer`] talks to the token
+//! exchange and to the sign-in flows. [`TokenCache`] keeps tokens where the public Go SDK looks for
+//! them, and [`Contexts`] remembers which servers there are. Nothing here reads the environment or
+//! writes to a terminal; the command line does both.
+//!
+//! To call one more method: `api.call::<rpc::groups_service::ListGroups>(request).await`.
+
+mod ambient;
+mod api;
+mod browser;
+mod cache;
+mod contexts;
+mod device;
+mod error;
+mod files;
+mod headless;
+mod issuer;
+mod jwt;
+mod pull_token;
+
+pub use ambient::{Ambient, Surroundings};
+pub use api::Api;
+pub use browser::BrowserSignIn;
+pub use cache::{Tokens, TokenCache};
+pub use contexts::{Context, Contexts};
+pub use device::DeviceSignIn;
+pub use error::ClientError;
+pub use headless::HeadlessSignIn;
+pub use issuer::{ExchangeRequest, Issuer, SignInRequest};
+pub use jwt::{Claims, claims};
+pub use pull_token::{PullToken, PullTokenKey};
+
+/// The HTTP client of everything here: system roots, TLS 1.2 or newer, no redirects.
+///
+/// # Errors
+/// The system's certificates cannot be read.
+pub fn http_client() -> Result<reqwest::Client, ClientError> {
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(std::time::Duration::from_secs(10))
+        .timeout(std::time::Duration::from_secs(60))
+        .user_agent(concat!("bowline/", env!("CARGO_PKG_VERSION")));
+    builder.build().map_err(|error| ClientError::Transport(error.to_string()))
+}

@@ -1,0 +1,150 @@
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use bowline_client::{
+    BrowserSignIn, ClientError, DeviceSignIn, ExchangeRequest, HeadlessSignIn, SignInRequest, Tokens, claims,
+};
+use clap::Args;
+
+use crate::cli::{print, say};
+use crate::commands::session::{Session, Target};
+use crate::error::StartError;
+
+/// How long a person may take in the browser.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// `bowline auth login`.
+#[derive(Args)]
+pub(crate) struct LoginCommand {
+    #[command(flatten)]
+    target: Target,
+    /// Identity to assume
+    #[arg(long, value_name = "UIDP")]
+    identity: Option<String>,
+    /// Identity token to exchange: the token, or a file that holds it
+    #[arg(long, value_name = "FILE|JWT", conflicts_with_all = ["headless", "device", "refresh"])]
+    identity_token: Option<String>,
+    /// Identity provider of an organization
+    #[arg(long, value_name = "UIDP", conflicts_with_all = ["org_name", "provider"])]
+    identity_provider: Option<String>,
+    /// Organization whose identity provider is meant
+    #[arg(long, value_name = "NAME", conflicts_with = "provider")]
+    org_name: Option<String>,
+    /// One of the server's own identity providers
+    #[arg(long, value_name = "ID")]
+    provider: Option<String>,
+    /// Sign in with a browser elsewhere: prints an address to open
+    #[arg(long, conflicts_with_all = ["device", "refresh"])]
+    headless: bool,
+    /// Sign in on another device: prints a short code to type there
+    #[arg(long, conflicts_with_all = ["identity", "identity_provider", "org_name", "provider", "invite_code"])]
+    device: bool,
+    /// Audience of the token; may be repeated [default: the API]
+    #[arg(long, value_name = "AUDIENCE")]
+    audience: Vec<String>,
+    /// Keep a refresh token too, so that the sign-in lasts for up to 30 days
+    #[arg(long)]
+    refresh: bool,
+    /// Code of an invitation to join with
+    #[arg(long, value_name = "CODE")]
+    invite_code: Option<String>,
+    /// Do not open a browser, only print the address
+    #[arg(long)]
+    no_browser: bool,
+}
+
+pub(crate) async fn run(command: LoginCommand) -> Result<(), StartError> {
+    let session = Session::open(&command.target)?;
+    let audiences = match &command.audience[..] {
+        [] => vec![session.api.clone()],
+        audiences => audiences.to_vec(),
+    };
+    let first = &audiences[0];
+    let presented = presented_token(&command, &session).await?;
+    let tokens = match &presented {
+        Some(token) => session.issuer.exchange(token, &exchange(&command, first)).await?,
+        None => interactive(&command, &session, first).await?,
+    };
+    session.keep(first, &tokens)?;
+    for audience in &audiences[1..] {
+        let token = presented.as_ref().or(tokens.token.as_ref());
+        let token = token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))?;
+        session.keep(audience, &session.issuer.exchange(token, &exchange(&command, audience)).await?)?;
+    }
+    let who = tokens.token.as_deref().and_then(claims).unwrap_or_default();
+    say(&format!("signed in to {}{}\n", session.api, if who.email.is_empty() { String::new() } else { format!(" as {}", who.email) }));
+    print(&format!("{}\n", who.sub))
+}
+
+/// The token to exchange: the given one, or the surroundings' where an identity is named and no browser flow is.
+async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Option<String>, ClientError> {
+    if let Some(given) = &command.identity_token {
+        return read_token(given).map(Some);
+    }
+    match session.ambient() {
+        Some(ambient) if command.identity.is_some() && !command.headless && !command.device => {
+            say(&format!("using the identity token of {}\n", ambient.name()));
+            ambient.token(&session.http, session.issuer.url()).await.map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A token, or the file that holds it.
+fn read_token(given: &str) -> Result<String, ClientError> {
+    let path = Path::new(given);
+    if path.is_file() {
+        let text = std::fs::read_to_string(path);
+        return Ok(text.map_err(|source| ClientError::File { path: path.into(), source })?.trim().to_owned());
+    }
+    // A token with other contents than JSON may be one too: AWS identities present a signed request.
+    if given.contains(['/', '\\']) {
+        return Err(ClientError::Usage(format!("--identity-token {given}: there is no such file")));
+    }
+    Ok(given.to_owned())
+}
+
+fn exchange(command: &LoginCommand, audience: &str) -> ExchangeRequest {
+    ExchangeRequest {
+        audiences: vec![audience.into()],
+        identity: command.identity.clone(),
+        identity_provider: command.identity_provider.clone(),
+        ..ExchangeRequest::default()
+    }
+}
+
+async fn interactive(command: &LoginCommand, session: &Session, audience: &str) -> Result<Tokens, ClientError> {
+    let request = SignInRequest {
+        audience: audience.into(),
+        identity_provider: command.identity_provider.clone().or_else(|| command.org_name.clone()),
+        connection: command.provider.clone(),
+        identity: command.identity.clone(),
+        invite: command.invite_code.clone(),
+        refresh: command.refresh,
+    };
+    if command.device {
+        let flow = DeviceSignIn::start(&session.issuer, command.refresh).await?;
+        let minutes = flow.expires_in / 60;
+        let place = flow.verification_uri_complete.as_deref().unwrap_or(&flow.verification_uri);
+        say(&format!("Open {place}\nand check the code {}. It is good for {minutes} minutes.\n", flow.user_code));
+        return flow.finish(&session.issuer, audience).await;
+    }
+    if command.headless {
+        let flow = HeadlessSignIn::start(&session.issuer, &request)?;
+        say(&format!("Open {}\nThe page must show the code {}.\n", flow.url, flow.check_code));
+        return flow.finish(&session.issuer, audience, PATIENCE).await;
+    }
+    let flow = BrowserSignIn::start(&session.issuer, &request).await?;
+    say(&format!("Open this address if no browser does by itself:\n{}\n", flow.url));
+    if !command.no_browser {
+        open_browser(&flow.url);
+    }
+    flow.finish(PATIENCE).await
+}
+
+/// Asks the desktop to open the address; without a desktop the printed address has to do.
+fn open_browser(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let _ = Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+}

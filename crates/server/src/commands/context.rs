@@ -1,0 +1,73 @@
+//! `bowline context`: the servers that the command line knows.
+
+use bowline_client::{Context, Contexts};
+use clap::Subcommand;
+
+use crate::cli::print;
+use crate::commands::session::contexts_file;
+use crate::error::StartError;
+use crate::options::public_url;
+
+/// `bowline context`.
+#[derive(Subcommand)]
+pub(crate) enum ContextCommand {
+    /// List the known servers; the current one has a star
+    List,
+    /// Keep a server under a name, and make it the current one
+    Set {
+        /// Name of the context
+        name: String,
+        /// Address of the API
+        #[arg(long, value_name = "URL")]
+        api: String,
+        /// Address of the token exchange [default: the API's]
+        #[arg(long, value_name = "URL")]
+        issuer: Option<String>,
+        /// Identity to assume with the surroundings' own token (CI)
+        #[arg(long, value_name = "UIDP")]
+        identity: Option<String>,
+    },
+    /// Make a known server the current one
+    Use {
+        /// Name of the context
+        name: String,
+    },
+    /// Forget a server; its tokens stay until `bowline auth logout`
+    Remove {
+        /// Name of the context
+        name: String,
+    },
+}
+
+pub(crate) fn run(command: ContextCommand) -> Result<(), StartError> {
+    let path = contexts_file()?;
+    let mut known = Contexts::read(&path)?;
+    match command {
+        ContextCommand::List => return print(&listed(&known)),
+        ContextCommand::Set { name, api, issuer, identity } => {
+            let api = public_url("api", &api)?;
+            let issuer = issuer.map(|issuer| public_url("issuer", &issuer)).transpose()?;
+            known.contexts.insert(name.clone(), Context { api, issuer, identity });
+            known.current = Some(name);
+        }
+        ContextCommand::Use { name } => {
+            known.find(Some(&name))?;
+            known.current = Some(name);
+        }
+        ContextCommand::Remove { name } => {
+            known.find(Some(&name))?;
+            known.contexts.remove(&name);
+            known.current = known.current.filter(|current| *current != name);
+        }
+    }
+    Ok(known.write(&path)?)
+}
+
+fn listed(known: &Contexts) -> String {
+    let mut text = String::new();
+    for (name, context) in &known.contexts {
+        let star = if known.current.as_ref() == Some(name) { '*' } else { ' ' };
+        text.push_str(&format!("{star} {name}\t{}\n", context.api));
+    }
+    text
+}

@@ -1,0 +1,196 @@
+//! What every command that talks to a server needs: which one, and as whom.
+
+use std::path::PathBuf;
+
+use bowline_client::{
+    Ambient, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, Surroundings, TokenCache, Tokens, claims,
+    http_client,
+};
+use bowline_core::{Clock as _, SystemClock};
+use clap::Args;
+
+/// Which server is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Target {
+    /// Context to use instead of the current one
+    #[arg(long, env = "BOWLINE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Address of the API
+    #[arg(long, env = "BOWLINE_API", value_name = "URL")]
+    pub(crate) api: Option<String>,
+    /// Address of the token exchange [default: the API's]
+    #[arg(long, env = "BOWLINE_ISSUER", value_name = "URL")]
+    pub(crate) issuer: Option<String>,
+}
+
+/// A chosen server, and where its tokens are kept.
+pub(crate) struct Session {
+    pub(crate) api: String,
+    pub(crate) issuer: Issuer,
+    pub(crate) cache: TokenCache,
+    pub(crate) contexts: PathBuf,
+    /// Identity to assume with the surroundings' own token.
+    pub(crate) identity: Option<String>,
+    pub(crate) http: reqwest::Client,
+    ambient: Option<Ambient>,
+}
+
+/// Where Kubernetes puts a token: a volume of ours, else the service account's.
+const KUBERNETES_FILES: [&str; 2] =
+    ["/var/run/secrets/bowline/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"];
+
+impl Session {
+    /// Finds out which server is meant: flags and variables first, then the context.
+    pub(crate) fn open(target: &Target) -> Result<Session, ClientError> {
+        let contexts = contexts_file()?;
+        let known = Contexts::read(&contexts)?;
+        // An address of its own makes the current context the wrong one.
+        let context = match (&target.context, &target.api) {
+            (None, Some(_)) => None,
+            (name, _) => known.find(name.as_deref())?,
+        };
+        let api = target.api.clone().or_else(|| context.map(|context| context.api.clone()));
+        let api = api.ok_or_else(|| {
+            ClientError::Usage(
+                "which server? Name it with --api URL, or keep it with: bowline context set NAME --api URL".into(),
+            )
+        })?;
+        let api = checked("api", &api)?;
+        let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
+        let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
+        let http = http_client()?;
+        Ok(Session {
+            issuer: Issuer::new(&issuer, http.clone()),
+            cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
+            contexts,
+            identity: variable("BOWLINE_IDENTITY").or_else(|| context.and_then(|context| context.identity.clone())),
+            ambient: Ambient::detect(&surroundings()),
+            api,
+            http,
+        })
+    }
+
+    /// The time, unix seconds.
+    pub(crate) fn now() -> i64 {
+        SystemClock.now().div_euclid(1_000_000)
+    }
+
+    /// The surroundings' own identity token, if they have one.
+    pub(crate) fn ambient(&self) -> Option<&Ambient> {
+        self.ambient.as_ref()
+    }
+
+    /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity.
+    pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
+        if let Some(token) = self.cache.fresh(audience, Session::now())? {
+            return Ok(token);
+        }
+        let kept = self.cache.read(audience)?;
+        let tokens = if let Some(refresh_token) = &kept.refresh_token {
+            self.issuer.refresh(refresh_token, audience).await.map_err(ended)?
+        } else if let (Some(identity), Some(ambient)) = (&self.identity, self.ambient()) {
+            let presented = ambient.token(&self.http, self.issuer.url()).await?;
+            let request = ExchangeRequest {
+                audiences: vec![audience.into()],
+                identity: Some(identity.clone()),
+                ..ExchangeRequest::default()
+            };
+            self.issuer.exchange(&presented, &request).await?
+        } else if audience != self.api
+            && let Some(token) = self.cache.fresh(&self.api, Session::now())?
+        {
+            let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
+            self.issuer.exchange(&token, &request).await?
+        } else {
+            return Err(not_signed_in(kept.token.as_deref()));
+        };
+        self.cache.write(audience, &tokens)?;
+        tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
+    }
+
+    /// The API, called as whoever is signed in.
+    pub(crate) async fn api(&self) -> Result<Api, ClientError> {
+        Api::new(&self.api, Some(self.token(&self.api).await?))
+    }
+
+    /// Audiences of this issuer that tokens are kept for, in the cache's own spelling.
+    pub(crate) fn audiences(&self) -> Result<Vec<String>, ClientError> {
+        let own = self.api.replace('/', "-");
+        let mut audiences = Vec::new();
+        for audience in self.cache.kept()? {
+            let token = self.cache.read(&audience)?.token;
+            let issuer = token.as_deref().and_then(claims).map(|claims| claims.iss);
+            if audience == own || issuer.as_deref() == Some(self.issuer.url()) {
+                audiences.push(audience);
+            }
+        }
+        Ok(audiences)
+    }
+
+    /// Keeps tokens, and the server as a context if there is none yet.
+    pub(crate) fn keep(&self, audience: &str, tokens: &Tokens) -> Result<(), ClientError> {
+        self.cache.write(audience, tokens)?;
+        let mut known = Contexts::read(&self.contexts)?;
+        if known.contexts.is_empty() {
+            let issuer = Some(self.issuer.url().to_owned()).filter(|issuer| *issuer != self.api);
+            known.contexts.insert("default".into(), Context { api: self.api.clone(), issuer, identity: None });
+            known.current = Some("default".into());
+            known.write(&self.contexts)?;
+        }
+        Ok(())
+    }
+}
+
+fn ended(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused { code: 16 | 7, message } => {
+            ClientError::NotSignedIn(format!("{message}; sign in again with: bowline auth login"))
+        }
+        other => other,
+    }
+}
+
+fn not_signed_in(former: Option<&str>) -> ClientError {
+    let what = match former.and_then(claims) {
+        Some(former) if !former.email.is_empty() => format!("the token of {} has ended", former.email),
+        Some(_) => "the kept token has ended".into(),
+        None => "nobody is signed in".to_owned(),
+    };
+    ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
+}
+
+fn checked(flag: &str, text: &str) -> Result<String, ClientError> {
+    crate::options::public_url(flag, text).map_err(|error| ClientError::Usage(error.to_string()))
+}
+
+/// Where the contexts are kept.
+pub(crate) fn contexts_file() -> Result<PathBuf, ClientError> {
+    match variable("BOWLINE_CONTEXTS") {
+        Some(path) => Ok(path.into()),
+        None => {
+            let directory = user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")?;
+            Ok(Contexts::usual_path(&directory))
+        }
+    }
+}
+
+fn user_directory(name: &str, below_home: &str, on_mac: &str) -> Result<PathBuf, ClientError> {
+    if let Some(path) = variable(name) {
+        return Ok(path.into());
+    }
+    let home = variable("HOME").ok_or_else(|| ClientError::Usage(format!("neither HOME nor {name} is set")))?;
+    Ok(PathBuf::from(home).join(if cfg!(target_os = "macos") { on_mac } else { below_home }))
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        github_url: variable("ACTIONS_ID_TOKEN_REQUEST_URL"),
+        github_token: variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+        given_token: variable("BOWLINE_ID_TOKEN"),
+        kubernetes_files: KUBERNETES_FILES.iter().map(PathBuf::from).collect(),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
