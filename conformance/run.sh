@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk"   which suites to run
+#   SUITES="walk go-sdk terraform"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk}
+suites=${SUITES:-walk go-sdk terraform}
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -39,6 +39,20 @@ if [[ " $suites " == *" go-sdk "* ]]; then
   if [ ! -x "$sdk" ]; then
     say "building the Go suite (a few minutes the first time)"
     (cd "$here/go-sdk" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$sdk" .)
+  fi
+fi
+
+if [[ " $suites " == *" terraform "* ]]; then
+  export PROVIDER_DIR=$cache/terraform/$(cd "$here/terraform" && digest go.mod go.sum)
+  export TERRAFORM=$cache/terraform/1.5.7/terraform
+  if [ ! -x "$TERRAFORM" ]; then
+    say "building Terraform (a few minutes the first time)"
+    GOBIN=$(dirname "$TERRAFORM") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/hashicorp/terraform@v1.5.7
+  fi
+  if [ ! -x "$PROVIDER_DIR/terraform-provider-chainguard" ]; then
+    say "building the Terraform provider"
+    (cd "$here/terraform" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath \
+      -o "$PROVIDER_DIR/terraform-provider-chainguard" github.com/chainguard-dev/terraform-provider-chainguard)
   fi
 fi
 
@@ -97,6 +111,7 @@ for suite in $suites; do
       export UPSTREAM_TOKEN
       timeout 600 "$sdk" || failed+=" $suite"
       ;;
+    terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     *) die "unknown suite $suite" ;;
   esac
 done

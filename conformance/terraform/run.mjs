@@ -1,0 +1,127 @@
+// Terraform and its provider, unmodified, against the server: apply, plan again (empty), change in place, plan again,
+// import into an empty state (empty plan), destroy.
+//
+//   BASE_URL, OPERATOR_TOKEN   the server
+//   TERRAFORM, PROVIDER_DIR    the binary, and the directory that holds the provider's binary
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const { BASE_URL, OPERATOR_TOKEN, TERRAFORM, PROVIDER_DIR } = process.env;
+const work = mkdtempSync(join(tmpdir(), 'terraform.'));
+let checks = 0;
+
+function check(what, condition, detail = '') {
+  checks += 1;
+  if (!condition) throw new Error(`${what}\n${detail}`);
+  console.log(`  ok   ${what}`);
+}
+
+async function call(verb, path, body) {
+  const answer = await fetch(BASE_URL + path, {
+    method: verb,
+    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
+    body: body && JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${verb} ${path}: ${answer.status} ${text}`);
+  return text ? JSON.parse(text) : {};
+}
+
+// ---- an owner of an organization, whose token lies where the provider looks ---------------------
+
+const organization = (await call('POST', '/iam/v2/groups', { name: `terraform ${process.pid}` })).uid;
+const issuer = JSON.parse(readFileSync(process.env.PROVIDER, 'utf8')).issuer;
+const identity = await call('POST', `/iam/v2/identities/${organization}`, {
+  name: 'owner', claimMatch: { issuer, subject: 'walk-terraform' },
+});
+const owner = (await call('GET', '/iam/v2/roles?name=owner')).roles[0].uid;
+await call('POST', `/iam/v2/roleBindings/${organization}`, { identityUid: identity.uid, roleUid: owner });
+const upstream = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-terraform'], { encoding: 'utf8' }).trim();
+const exchanged = await fetch(`${BASE_URL}/sts/exchange`, {
+  method: 'POST',
+  headers: { authorization: `Bearer ${upstream}` },
+  body: new URLSearchParams({ aud: BASE_URL, identity: identity.uid }),
+});
+const { token } = await exchanged.json();
+const cache = join(work, 'cache', 'chainguard', BASE_URL.replaceAll('/', '-'));
+mkdirSync(cache, { recursive: true });
+writeFileSync(join(cache, 'oidc-token'), token, { mode: 0o600 });
+
+// ---- terraform ----------------------------------------------------------------------------------
+
+writeFileSync(join(work, 'terraformrc'), `provider_installation {
+  dev_overrides { "chainguard-dev/chainguard" = ${JSON.stringify(PROVIDER_DIR)} }
+  direct {}
+}\n`);
+const variables = {
+  TF_VAR_api: BASE_URL,
+  TF_VAR_organization: organization,
+  TF_VAR_expiration: new Date(Date.now() + 20 * 86400e3).toISOString().replace(/\.\d+Z/, 'Z'),
+};
+
+function terraform(directory, stage, ...args) {
+  copyFileSync(join(here, `stage-${stage}`, 'changing.tf'), join(directory, 'changing.tf'));
+  const result = spawnSync(TERRAFORM, args, {
+    cwd: directory,
+    encoding: 'utf8',
+    timeout: 300e3,
+    env: {
+      PATH: process.env.PATH, HOME: work, XDG_CACHE_HOME: join(work, 'cache'), TF_CLI_CONFIG_FILE: join(work, 'terraformrc'),
+      CHECKPOINT_DISABLE: '1', TF_IN_AUTOMATION: '1', TF_VAR_stage: String(stage), ...variables,
+    },
+  });
+  return { status: result.status, text: `${result.stdout}\n${result.stderr}` };
+}
+
+function directory(name) {
+  const path = join(work, name);
+  mkdirSync(path);
+  copyFileSync(join(here, 'main.tf'), join(path, 'main.tf'));
+  return path;
+}
+
+function planned(where, stage, what) {
+  const plan = terraform(where, stage, 'plan', '-input=false', '-no-color', '-detailed-exitcode');
+  check(what, plan.status === 0, plan.text);
+}
+
+try {
+  const main = directory('main');
+  const applied = terraform(main, 1, 'apply', '-auto-approve', '-input=false', '-no-color');
+  check('everything is applied', applied.status === 0, applied.text);
+  planned(main, 1, 'the plan after it is empty');
+
+  const changed = terraform(main, 2, 'apply', '-auto-approve', '-input=false', '-no-color');
+  check('everything is changed', changed.status === 0, changed.text);
+  planned(main, 2, 'the plan after that is empty');
+
+  const state = JSON.parse(readFileSync(join(main, 'terraform.tfstate'), 'utf8'));
+  const resources = state.resources.filter((resource) => resource.mode === 'managed');
+  check('every resource is in the state', resources.length === 14, `${resources.length}`);
+
+  const fresh = directory('import');
+  // What no API gives back is no difference: the provider keeps it in the state alone.
+  let text = readFileSync(join(fresh, 'main.tf'), 'utf8').replace(/\n *client_secret .*\n/, '\n');
+  writeFileSync(join(fresh, 'main.tf'), text);
+  for (const { type, name, instances } of resources) {
+    const imported = terraform(fresh, 2, 'import', '-input=false', '-no-color', `${type}.${name}`, instances[0].attributes.id);
+    check(`${type}.${name} is imported`, imported.status === 0, imported.text);
+  }
+  planned(fresh, 2, 'the plan after the imports is empty');
+
+  const destroyed = terraform(main, 2, 'destroy', '-auto-approve', '-input=false', '-no-color');
+  check('everything is destroyed', destroyed.status === 0, destroyed.text);
+  const left = await call('GET', `/iam/v2/groups?uidp.descendantsOf=${organization}`);
+  check('nothing is left', left.groups.length === 0, JSON.stringify(left));
+  console.log(`terraform: ${checks} checks passed`);
+} catch (error) {
+  console.error(`terraform: FAILED after ${checks} checks: ${error.message}`);
+  process.exitCode = 1;
+} finally {
+  if (process.env.KEEP) console.log(`kept ${work}`);
+  else rmSync(work, { recursive: true, force: true });
+}
