@@ -2,6 +2,7 @@
 // Platform API, unmodified: its clients, its token exchanger, its iterators.
 //
 //	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN
+//	go-sdk -base-url URL signin login|headless|device|cache
 //
 // Each flag falls back to an environment variable: BASE_URL, UPSTREAM_TOKEN,
 // OPERATOR_TOKEN.
@@ -20,6 +21,13 @@ func main() {
 	upstream := flag.String("upstream-token", os.Getenv("UPSTREAM_TOKEN"), "a workload's token for the server")
 	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
 	flag.Parse()
+	if flag.NArg() == 2 && flag.Arg(0) == "signin" {
+		if err := signIn(*base, flag.Arg(1)); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL ", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *base == "" || *upstream == "" || *operator == "" {
 		flag.Usage()
 		os.Exit(2)
