@@ -18,4 +18,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0003_identity_whole.sql"),
         postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
     },
+    Migration {
+        version: 6,
+        name: "registry_content",
+        sqlite: include_str!("../migrations/sqlite/0006_registry_content.sql"),
+        postgres: include_str!("../migrations/postgres/0006_registry_content.sql"),
+    },
 ];
