@@ -85,7 +85,8 @@ impl Api {
         headers.insert(HeaderName::from_static("cgclientid"), HeaderValue::from_static("bowline"));
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {token}"));
-            let mut value = value.map_err(|_| ClientError::NotSignedIn("the token holds characters of no token".into()))?;
+            let mut value =
+                value.map_err(|_| ClientError::NotSignedIn("the token holds characters of no token".into()))?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

@@ -98,7 +98,11 @@ fn read(query: &str) -> Answer {
     let value = |wanted: &str| {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         // The listener's own address says `token=true` and `error=true`: what comes after them is meant.
-        pairs.by_ref().filter(|(name, value)| name == wanted && value != "true").map(|(_, value)| value.into_owned()).last()
+        pairs
+            .by_ref()
+            .filter(|(name, value)| name == wanted && value != "true")
+            .map(|(_, value)| value.into_owned())
+            .last()
     };
     if let Some(error) = value("error") {
         let status = value("status_code").map(|status| format!(" ({status})")).unwrap_or_default();

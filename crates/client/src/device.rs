@@ -129,7 +129,9 @@ async fn post<T: serde::de::DeserializeOwned>(
     form: &[(&str, &str)],
 ) -> Result<Result<T, Failure>, ClientError> {
     let path = endpoint.strip_prefix(issuer.url()).ok_or_else(|| {
-        ClientError::SignIn(format!("the issuer names an endpoint of somebody else, {endpoint}; nothing was sent there"))
+        ClientError::SignIn(format!(
+            "the issuer names an endpoint of somebody else, {endpoint}; nothing was sent there"
+        ))
     })?;
     let (status, body) = issuer.send(path, None, form).await?;
     if status.is_success() {

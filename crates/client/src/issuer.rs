@@ -185,7 +185,8 @@ async fn read(mut answer: reqwest::Response) -> Result<(StatusCode, Vec<u8>), Cl
 }
 
 pub(crate) fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, ClientError> {
-    serde_json::from_slice(body).map_err(|error| ClientError::Transport(format!("the answer is no such document: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| ClientError::Transport(format!("the answer is no such document: {error}")))
 }
 
 /// The error of a body that should say it.
@@ -196,7 +197,11 @@ pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     }
 }
 
-fn narrowing<'a>(audiences: &'a [String], capabilities: &'a [String], scopes: &'a [String]) -> Vec<(&'static str, &'a str)> {
+fn narrowing<'a>(
+    audiences: &'a [String],
+    capabilities: &'a [String],
+    scopes: &'a [String],
+) -> Vec<(&'static str, &'a str)> {
     let all = [("aud", audiences), ("cap", capabilities), ("scopes", scopes)];
     all.into_iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value.as_str()))).collect()
 }

@@ -23,7 +23,7 @@ mod pull_token;
 pub use ambient::{Ambient, Surroundings};
 pub use api::Api;
 pub use browser::BrowserSignIn;
-pub use cache::{Tokens, TokenCache};
+pub use cache::{TokenCache, Tokens};
 pub use contexts::{Context, Contexts};
 pub use device::DeviceSignIn;
 pub use error::ClientError;

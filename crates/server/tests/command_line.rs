@@ -108,7 +108,8 @@ async fn other_audiences_and_narrowed_tokens() {
     let refused = server.anonymous().with_token(&printed).rest("GET", "/iam/v2/groups", None).await;
     assert_eq!(refused.status, 401, "a token for the registry is none for the API");
 
-    let narrowed = ended(&terminal.run(&["auth", "token", "--capabilities", "repo.list", "--scope", &organization]).await, 0);
+    let narrowed =
+        ended(&terminal.run(&["auth", "token", "--capabilities", "repo.list", "--scope", &organization]).await, 0);
     let narrowed = server.anonymous().with_token(&narrowed);
     assert_eq!(narrowed.rest("GET", &format!("/iam/v2/groups/{organization}"), None).await.status, 403);
     assert_eq!(narrowed.rest("GET", "/registry/v2/repos", None).await.status, 200);
@@ -143,7 +144,8 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     std::fs::create_dir_all(file.parent().expect("a directory")).expect("the cache is made");
     std::fs::write(&file, owner.token.as_deref().expect("an owner has a token")).expect("the token is kept");
 
-    let create = ["auth", "pull-token", "create", "--parent", &organization, "--repository", "oci,python", "-o", "json"];
+    let create =
+        ["auth", "pull-token", "create", "--parent", &organization, "--repository", "oci,python", "-o", "json"];
     let made: Value = serde_json::from_str(&ended(&terminal.run(&create).await, 0)).expect("JSON");
     let (identity, token) = (made["identity_id"].as_str().expect("an id"), made["token"].as_str().expect("a token"));
     let registry = server.server().parts().settings.registry_audience.clone();

@@ -10,6 +10,7 @@ use serde_json::Value;
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("contract", &["core"]),
+    ("content", &["core"]),
     ("store", &["core"]),
     ("authn", &["core"]),
     ("transcode", &["core"]),

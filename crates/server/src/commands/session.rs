@@ -165,13 +165,11 @@ fn checked(flag: &str, text: &str) -> Result<String, ClientError> {
 
 /// Where the contexts are kept.
 pub(crate) fn contexts_file() -> Result<PathBuf, ClientError> {
-    match variable("BOWLINE_CONTEXTS") {
-        Some(path) => Ok(path.into()),
-        None => {
-            let directory = user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")?;
-            Ok(Contexts::usual_path(&directory))
-        }
+    if let Some(path) = variable("BOWLINE_CONTEXTS") {
+        return Ok(path.into());
     }
+    let directory = user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")?;
+    Ok(Contexts::usual_path(&directory))
 }
 
 fn user_directory(name: &str, below_home: &str, on_mac: &str) -> Result<PathBuf, ClientError> {
@@ -191,6 +189,7 @@ fn surroundings() -> Surroundings {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the command line is what may read the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -73,7 +73,11 @@ pub(crate) async fn run(command: LoginCommand) -> Result<(), StartError> {
         session.keep(audience, &session.issuer.exchange(token, &exchange(&command, audience)).await?)?;
     }
     let who = tokens.token.as_deref().and_then(claims).unwrap_or_default();
-    say(&format!("signed in to {}{}\n", session.api, if who.email.is_empty() { String::new() } else { format!(" as {}", who.email) }));
+    say(&format!(
+        "signed in to {}{}\n",
+        session.api,
+        if who.email.is_empty() { String::new() } else { format!(" as {}", who.email) }
+    ));
     print(&format!("{}\n", who.sub))
 }
 

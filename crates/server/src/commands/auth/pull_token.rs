@@ -152,7 +152,11 @@ async fn bind(api: &Api, identity: &str, roles: Vec<String>) -> Result<(), Clien
     let parent = identity.rsplit_once('/').map_or(identity, |(parent, _)| parent);
     let requests = roles.into_iter().map(|role| v2::CreateRoleBindingRequest {
         parent: parent.into(),
-        role_binding: Some(v2::RoleBinding { identity_uid: identity.into(), role_uid: role, ..v2::RoleBinding::default() }),
+        role_binding: Some(v2::RoleBinding {
+            identity_uid: identity.into(),
+            role_uid: role,
+            ..v2::RoleBinding::default()
+        }),
     });
     let request = v2::BatchCreateRoleBindingsRequest {
         parent: parent.into(),

@@ -1,0 +1,35 @@
+use crate::digest::Digest;
+
+/// Why bytes could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// There is no such upload: never begun, finished, or expired.
+    #[error("the upload does not exist")]
+    UnknownUpload,
+    /// The bytes have another digest.
+    #[error("the content has the digest {found}")]
+    Mismatch {
+        /// Digest of what was sent.
+        found: Digest,
+    },
+    /// More bytes than may be sent.
+    #[error("the content is larger than {0} bytes")]
+    TooLarge(u64),
+    /// Two requests write to one upload.
+    #[error("another request writes to this upload")]
+    Busy,
+    /// The sender broke off.
+    #[error("the request's body broke off")]
+    Broken,
+    /// The disk or the object store refuses.
+    #[error("the content store refuses: {0}")]
+    Storage(#[from] std::io::Error),
+}
+
+impl ContentError {
+    /// Whether there is no room left.
+    pub fn is_full(&self) -> bool {
+        matches!(self, ContentError::Storage(error)
+            if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded))
+    }
+}
