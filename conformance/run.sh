@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk terraform"   which suites to run
+#   SUITES="walk go-sdk terraform browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk terraform}
+suites=${SUITES:-walk go-sdk terraform browser}
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -34,11 +34,28 @@ if [ ! -e "$WALK_MODULES/.done" ]; then
   touch "$WALK_MODULES/.done"
 fi
 
-if [[ " $suites " == *" go-sdk "* ]]; then
+if [[ " $suites " =~ \ (go-sdk|browser)\  ]]; then
   sdk=$cache/go-sdk/$(cd "$here/go-sdk" && digest go.mod go.sum ./*.go)/go-sdk
   if [ ! -x "$sdk" ]; then
     say "building the Go suite (a few minutes the first time)"
     (cd "$here/go-sdk" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$sdk" .)
+  fi
+fi
+
+if [[ " $suites " == *" browser "* ]]; then
+  export BROWSER_MODULES=$cache/browser/$(digest "$here/browser/package-lock.json")
+  if [ ! -e "$BROWSER_MODULES/.done" ]; then
+    say "installing what drives the browser"
+    mkdir -p "$BROWSER_MODULES"
+    cp "$here"/browser/package.json "$here"/browser/package-lock.json "$BROWSER_MODULES"
+    (cd "$BROWSER_MODULES" && npm ci --no-audit --no-fund --loglevel=error)
+    touch "$BROWSER_MODULES/.done"
+  fi
+  export CHROMIUM=${CHROMIUM:-$(command -v chromium || true)}
+  if [ -z "$CHROMIUM" ]; then
+    say "installing Chromium"
+    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium fonts-dejavu-core >"$cache/chromium.log" 2>&1
+    CHROMIUM=$(command -v chromium) || die "no Chromium; set CHROMIUM"
   fi
 fi
 
@@ -59,10 +76,10 @@ fi
 # ---- server and identity provider --------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/conformance.XXXXXX")
-server='' provider=''
+server='' provider='' people=''
 finish() {
-  for pid in $provider $server; do kill "$pid" 2>/dev/null || true; done
-  for pid in $provider $server; do wait "$pid" 2>/dev/null || true; done
+  for pid in $people $provider $server; do kill "$pid" 2>/dev/null || true; done
+  for pid in $people $provider $server; do wait "$pid" 2>/dev/null || true; done
   if [ -n "${KEEP:-}" ]; then say "kept $work"; else rm -rf "$work"; fi
 }
 trap finish EXIT
@@ -112,6 +129,14 @@ for suite in $suites; do
       timeout 600 "$sdk" || failed+=" $suite"
       ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
+    browser)
+      export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk
+      export SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}
+      node "$here/browser/people.mjs" "$work" "$BASE_URL/oauth/callback" >"$work/people.log" 2>&1 &
+      people=$!
+      wait_for 30 "$people" test -s "$PEOPLE" || { tail -n 30 "$work/people.log" >&2; die "the identity provider did not start"; }
+      timeout 600 node "$here/browser/main.mjs" || failed+=" $suite"
+      ;;
     *) die "unknown suite $suite" ;;
   esac
 done

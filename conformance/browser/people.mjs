@@ -23,10 +23,16 @@ const { Provider } = await import(pathToFileURL(require.resolve('oidc-provider')
 const key = { ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256', kid: 'people' };
 const client = { client_id: 'bowline', client_secret: randomBytes(24).toString('hex'), redirect_uris: redirects };
 
-const server = http.createServer();
-await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
-const issuer = `http://127.0.0.1:${server.address().port}`;
-const provider = new Provider(issuer, {
+/** One provider on a port of its own; its address. */
+async function serve() {
+  const server = http.createServer();
+  await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
+  const issuer = `http://127.0.0.1:${server.address().port}`;
+  server.on('request', new Provider(issuer, configuration).callback());
+  return issuer;
+}
+
+const configuration = {
   clients: [client],
   jwks: { keys: [key] },
   cookies: { keys: [randomBytes(16).toString('hex')] },
@@ -44,9 +50,11 @@ const provider = new Provider(issuer, {
       groups: id === 'grace' ? ['engineers'] : [],
     }),
   }),
-});
-server.on('request', provider.callback());
+};
+
+// The operator's, and one that an organization has of its own.
+const [issuer, otherIssuer] = [await serve(), await serve()];
 
 const file = path.join(workdir, 'people.json');
-writeFileSync(`${file}.new`, JSON.stringify({ issuer, clientId: client.client_id, clientSecret: client.client_secret }), { mode: 0o600 });
+writeFileSync(`${file}.new`, JSON.stringify({ issuer, otherIssuer, clientId: client.client_id, clientSecret: client.client_secret }), { mode: 0o600 });
 renameSync(`${file}.new`, file);

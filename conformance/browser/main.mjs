@@ -1,0 +1,324 @@
+// People in a real browser, without scripts: signing in, joining by invitation, an organization's own provider, devices,
+// programs that sign in through the browser, signing out. Every page is photographed at two widths and must fit both.
+//
+//   BASE_URL, OPERATOR_TOKEN   the server
+//   BOWLINE, DATA_DIR          its binary and its data directory
+//   SDK                        the Go suite's binary, for the SDK's own helpers
+//   PEOPLE                     people.json of the identity provider
+//   BROWSER_MODULES, CHROMIUM  playwright-core, and the browser
+//   SCREENSHOTS                where the pictures go
+import { execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+const { BASE_URL, OPERATOR_TOKEN, BOWLINE, DATA_DIR, SDK, PEOPLE, BROWSER_MODULES, CHROMIUM } = process.env;
+const screenshots = process.env.SCREENSHOTS;
+const { chromium } = createRequire(path.join(BROWSER_MODULES, 'package.json'))('playwright-core');
+const people = JSON.parse(readFileSync(PEOPLE, 'utf8'));
+const work = mkdtempSync(path.join(tmpdir(), 'browser.'));
+mkdirSync(screenshots, { recursive: true });
+const run = promisify(execFile);
+let checks = 0;
+const photographed = new Set();
+
+function check(what, condition, detail = '') {
+  if (!condition) throw new Error(`${what} ${detail}`);
+  checks += 1;
+  console.log(`  ok   ${what}`);
+}
+
+async function call(verb, where, body, token = OPERATOR_TOKEN) {
+  const answer = await fetch(BASE_URL + where, {
+    method: verb,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: body && JSON.stringify(body),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text ? JSON.parse(text) : {} };
+}
+
+async function made(where, body) {
+  const { status, body: answer } = await call('POST', where, body);
+  if (status !== 200) throw new Error(`POST ${where}: ${status} ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+const roleUid = async (name) => (await call('GET', `/iam/v2/roles?name=${name}`)).body.roles[0].uid;
+const bindingsOf = async (identity) => (await call('GET', `/iam/v2/roleBindings?identity=${identity}`)).body.roleBindings;
+
+// ---- the browser --------------------------------------------------------------------------------
+
+const browser = await chromium.launch({
+  executablePath: CHROMIUM,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+
+/** A browser of its own, without scripts. */
+async function person() {
+  const context = await browser.newContext({ javaScriptEnabled: false, colorScheme: 'light' });
+  return context.newPage();
+}
+
+/** Photographs a page of ours at both widths, and sees that it fits. */
+async function photograph(page, name) {
+  for (const width of [400, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    const content = await page.evaluate(() => document.documentElement.scrollWidth);
+    check(`${name} fits ${width} pixels`, content <= width, `it is ${content} wide`);
+    await page.screenshot({ path: path.join(screenshots, `${name}-${width}.png`), fullPage: true });
+  }
+  photographed.add(name);
+  const facts = await page.evaluate(() => ({
+    lang: document.documentElement.lang,
+    headings: document.querySelectorAll('h1').length,
+    main: document.querySelectorAll('main').length,
+    unnamed: [...document.querySelectorAll('input:not([type=hidden])')].filter((input) => input.labels.length === 0).length,
+  }));
+  check(`${name} has a language, one heading, a main part and labels`,
+    facts.lang === 'en' && facts.headings === 1 && facts.main === 1 && facts.unnamed === 0, JSON.stringify(facts));
+}
+
+/** Types a name at the identity provider, whose pages are its own. */
+async function atProvider(page, name) {
+  await page.waitForURL((url) => url.href.startsWith(people.issuer));
+  await page.fill('input[name=login]', name);
+  await page.fill('input[name=password]', 'anything');
+  await page.click('button[type=submit]');
+  await page.waitForURL((url) => !url.href.startsWith(people.issuer) || url.pathname.startsWith('/interaction/'));
+  if (page.url().startsWith(people.issuer)) await page.click('button[type=submit]');
+  await page.waitForURL((url) => url.href.startsWith(BASE_URL));
+}
+
+const heading = (page) => page.textContent('h1');
+const press = (page, name) => page.click(`button:has-text("${name}")`);
+
+async function expectHeading(page, text) {
+  const found = await heading(page);
+  check(`the page says: ${text}`, found === text, `it says: ${found}: ${await page.textContent('main')}`);
+}
+
+// ---- what people do -----------------------------------------------------------------------------
+
+async function signingIn() {
+  const page = await person();
+  await page.goto(`${BASE_URL}/oauth`);
+  await expectHeading(page, 'Sign in');
+  await photograph(page, 'sign-in');
+  await page.click('text=Continue with Example Company');
+  await atProvider(page, 'alan');
+  await expectHeading(page, 'Confirm your sign-in');
+  check('the page names the person', (await page.textContent('main')).includes('alan@example.com'));
+  await photograph(page, 'confirm');
+  await press(page, 'Continue');
+  await expectHeading(page, 'You are signed in');
+  await photograph(page, 'signed-in');
+  await page.goto(`${BASE_URL}/signout`);
+  await photograph(page, 'sign-out');
+  await press(page, 'Sign out');
+  await expectHeading(page, 'You are signed out');
+  await photograph(page, 'signed-out');
+}
+
+async function cancelling() {
+  const page = await person();
+  await page.goto(`${BASE_URL}/oauth?connection=company`);
+  await atProvider(page, 'alan');
+  await press(page, 'Cancel');
+  await expectHeading(page, 'Cancelled');
+  await photograph(page, 'cancelled');
+  await page.goto(`${BASE_URL}/oauth?exit=redirect&redirect=https://elsewhere.example/`);
+  await photograph(page, 'refused');
+  check('nobody is sent elsewhere', page.url().startsWith(BASE_URL));
+}
+
+async function joining() {
+  const organization = (await made('/iam/v2/groups', { name: 'invites people' })).uid;
+  const invite = await made(`/iam/v2/groupInvites/${organization}`, {
+    roleUid: await roleUid('viewer'), ttl: '3600s', email: 'ada@example.com', singleUse: true,
+  });
+  const intruder = await person();
+  await intruder.goto(`${BASE_URL}/oauth?connection=company&invite=${encodeURIComponent(invite.code)}`);
+  await atProvider(intruder, 'mallory');
+  await press(intruder, 'Continue');
+  check('an invitation for somebody else is refused', (await heading(intruder)) !== 'You are signed in');
+  await photograph(intruder, 'invitation-refused');
+
+  const page = await person();
+  await page.goto(`${BASE_URL}/oauth?connection=company&invite=${encodeURIComponent(invite.code)}`);
+  await atProvider(page, 'ada');
+  await photograph(page, 'invitation');
+  await press(page, 'Continue');
+  await expectHeading(page, 'You are signed in');
+  const bindings = (await call('GET', `/iam/v2/roleBindings?group=${organization}`)).body.roleBindings;
+  check('the invitation bound the role', bindings.some((one) => one.identity.email === 'ada@example.com' && one.role.name === 'viewer'),
+    JSON.stringify(bindings));
+}
+
+async function ownProvider() {
+  const organization = (await made('/iam/v2/groups', { name: 'sso.example', verified: true, kind: 'ORG_KIND_CUSTOMER' })).uid;
+  const viewer = await roleUid('viewer');
+  const provider = await made(`/iam/v2/identityProviders/${organization}`, {
+    name: 'sso', defaultRole: viewer,
+    oidc: { issuer: people.otherIssuer, clientId: people.clientId, clientSecret: people.clientSecret, additionalScopes: ['email', 'groups'], groupsClaim: 'groups' },
+  });
+  await made(`/iam/v2/externalGroupRoleMappings/${provider.uid}`, { externalGroupId: 'engineers', roleUid: await roleUid('editor') });
+  const page = await person();
+  await page.goto(`${BASE_URL}/oauth`);
+  await page.fill('input[name=organization]', 'nobody.example');
+  await press(page, 'Continue');
+  await photograph(page, 'unknown-organization');
+  await page.fill('input[name=organization]', 'sso.example');
+  const program = signInWith('login');
+  const url = new URL(await program.url);
+  url.searchParams.delete('client_id');
+  url.searchParams.set('idp_id', 'sso.example');
+  await page.goto(url.href);
+  await page.waitForURL((at) => at.href.startsWith(people.otherIssuer));
+  await page.fill('input[name=login]', 'grace');
+  await page.fill('input[name=password]', 'anything');
+  await page.click('button[type=submit]');
+  await page.waitForURL((at) => !at.href.startsWith(people.otherIssuer) || at.pathname.startsWith('/interaction/'));
+  if (page.url().startsWith(people.otherIssuer)) await page.click('button[type=submit]');
+  await page.waitForURL((at) => at.href.startsWith(BASE_URL));
+  await press(page, 'Continue');
+  const who = await program.done;
+  check('the first sign-in bound the default role',
+    (await bindingsOf(who.identity)).some((one) => one.role.uid === viewer), JSON.stringify(who));
+  check('a session with roles from groups has no refresh token', who.refresh === false);
+  const token = readFileSync(path.join(program.home, '.cache', 'chainguard', BASE_URL.replaceAll('/', '-'), 'oidc-token'), 'utf8');
+  const created = await call('POST', `/iam/v2/groups/${organization}`, { name: 'made by an engineer' }, token);
+  check('the role of the group counts', created.status === 200 || created.status === 403, JSON.stringify(created));
+  const seen = await call('GET', '/iam/v2/groups', undefined, token);
+  check('the session sees its organization alone', seen.body.groups.every((group) => group.uid.startsWith(organization)), JSON.stringify(seen));
+}
+
+/** Starts one of the SDK's helpers, or the command line; what a person has to open comes on stderr. */
+function signInWith(kind, extra = {}) {
+  const home = mkdtempSync(path.join(work, 'home.'));
+  const command = kind.startsWith('bowline ')
+    ? [BOWLINE, ['auth', 'login', '--api', BASE_URL, ...kind.split(' ').slice(1)]]
+    : [SDK, ['-base-url', BASE_URL, 'signin', kind]];
+  const child = spawn(...command, { env: { PATH: process.env.PATH, HOME: home, ...extra } });
+  let out = '';
+  let err = '';
+  let found;
+  const url = new Promise((resolve) => { found = resolve; });
+  child.stdout.on('data', (data) => { out += data; });
+  child.stderr.on('data', (data) => {
+    err += data;
+    const lines = err.split('\n');
+    const match = lines.map((line) => line.match(/https?:\/\/\S+/)).find(Boolean);
+    if (match) found(match[0]);
+  });
+  const done = new Promise((resolve, reject) => {
+    child.on('close', (status) => {
+      if (status !== 0) reject(new Error(`${kind} ended with ${status}: ${err}`));
+      else resolve(kind.startsWith('bowline ') ? { identity: out.trim() } : JSON.parse(out.trim().split('\n').at(-1)));
+    });
+  });
+  done.catch(() => {});
+  return { url, done, home, said: () => err };
+}
+
+async function programs() {
+  for (const kind of ['login', 'bowline --no-browser --refresh --provider company']) {
+    const program = signInWith(kind);
+    const page = await person();
+    await page.goto(await program.url);
+    if (page.url().startsWith(BASE_URL)) await page.click('text=Continue with Example Company');
+    await atProvider(page, 'linus');
+    if (kind === 'login') await photograph(page, 'confirm-program');
+    await press(page, 'Continue');
+    const who = await program.done;
+    check(`${kind}: somebody is signed in`, /^[0-9a-f]{40}$/.test(who.identity), JSON.stringify(who));
+    // Signing out in the browser ends what the program has.
+    if (kind === 'login') {
+      const again = await run(SDK, ['-base-url', BASE_URL, 'signin', 'cache'], { env: { PATH: process.env.PATH, HOME: program.home } });
+      check('the kept token works', JSON.parse(again.stdout).identity === who.identity);
+      await page.goto(`${BASE_URL}/signout`);
+      await press(page, 'Sign out');
+      const after = await run(SDK, ['-base-url', BASE_URL, 'signin', 'cache'], { env: { PATH: process.env.PATH, HOME: program.home } })
+        .then(() => 'works', (error) => error.stderr);
+      check('signing out ended the token', after.includes('Unauthenticated'), after);
+    }
+  }
+}
+
+async function headless() {
+  for (const kind of ['headless', 'bowline --headless']) {
+    const program = signInWith(kind);
+    const page = await person();
+    await page.goto(await program.url);
+    await page.click('text=Continue with Example Company');
+    await atProvider(page, 'ken');
+    if (kind === 'headless') await photograph(page, 'confirm-headless');
+    else {
+      const shown = (await page.textContent('dd.code')).trim();
+      check('the terminal shows the code of the page', program.said().includes(shown), `${shown}: ${program.said()}`);
+    }
+    await press(page, 'Continue');
+    await expectHeading(page, 'You are signed in');
+    check(`${kind}: somebody is signed in`, /^[0-9a-f]{40}$/.test((await program.done).identity));
+  }
+}
+
+async function devices() {
+  for (const kind of ['device', 'bowline --device --refresh']) {
+    const program = signInWith(kind);
+    await program.url;
+    const code = program.said().match(/\b([A-Z0-9]{4}-[A-Z0-9]{4})\b/)[1];
+    const page = await person();
+    await page.goto(`${BASE_URL}/activate`);
+    if (kind === 'device') {
+      await photograph(page, 'activate');
+      await page.fill('input[name=user_code]', 'AAAA-AAAA');
+      await press(page, 'Continue');
+      await photograph(page, 'activate-wrong');
+    }
+    await page.fill('input[name=user_code]', code.toLowerCase());
+    await press(page, 'Continue');
+    await page.click('text=Continue with Example Company');
+    await atProvider(page, 'dennis');
+    if (kind === 'device') await photograph(page, 'confirm-device');
+    await press(page, 'Continue');
+    await expectHeading(page, 'You are signed in');
+    check(`${kind}: somebody is signed in`, /^[0-9a-f]{40}$/.test((await program.done).identity));
+  }
+}
+
+async function operator() {
+  const { stdout } = await run(BOWLINE, ['operator', 'login-url', '--data-dir', DATA_DIR]);
+  const page = await person();
+  await page.goto(stdout.trim());
+  await photograph(page, 'operator');
+  await press(page, 'Show the token');
+  await photograph(page, 'operator-token');
+  const token = (await page.inputValue('#token').catch(() => page.textContent('#token'))).trim();
+  check('the operator’s token works', (await call('GET', '/iam/v2/groups', undefined, token)).status === 200);
+  await page.goto(stdout.trim());
+  const button = await page.$('button:has-text("Show the token")');
+  if (button) await button.click();
+  check('the link worked once', (await page.$('#token')) === null);
+}
+
+try {
+  const secret = path.join(work, 'secret');
+  writeFileSync(secret, people.clientSecret, { mode: 0o600 });
+  await run(BOWLINE, ['operator', 'providers', 'add', '--data-dir', DATA_DIR, '--id', 'company', '--label', 'Example Company',
+    '--issuer', people.issuer, '--client-id', people.clientId, '--client-secret-file', secret, '--scopes', 'email,profile']);
+  for (const part of [signingIn, cancelling, joining, ownProvider, programs, headless, devices, operator]) {
+    console.log(`\n${part.name}`);
+    await part();
+  }
+  console.log(`\nbrowser: ${checks} checks passed, ${photographed.size} pages photographed in ${screenshots}`);
+} catch (error) {
+  console.error(`browser: FAILED after ${checks} checks: ${error.stack}`);
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+  rmSync(work, { recursive: true, force: true });
+}
