@@ -109,6 +109,11 @@ async fn updates_change_what_they_name_and_leave_nothing_half_filled() {
         let part = json!({ "google": { "projectNumber": "44" }, "name": "ignored" });
         let changed = done(&owner, &format!("{patch}?updateMask=google.projectNumber"), part).await;
         assert_eq!((&changed["google"], &changed["name"]), (&google("q", "44"), &json!("accounts")));
+        // Without a mask the parts that are there change, and so does a map as a whole.
+        let part = json!({ "google": { "projectId": "r" }, "azure": { "clientIds": { "c": "3" } } });
+        let changed = done(&owner, &patch, part).await;
+        assert_eq!(changed["google"], google("r", "44"));
+        assert_eq!(changed["azure"], json!({ "tenantId": "t", "clientIds": { "c": "3" } }));
         let changed = done(&owner, &format!("{patch}?updateMask=azure,description"), json!({})).await;
         assert_eq!((&changed["azure"], &changed["description"]), (&Value::Null, &json!("")));
 
@@ -120,7 +125,7 @@ async fn updates_change_what_they_name_and_leave_nothing_half_filled() {
 
         let before = inventory(server).await;
         for (query, body, field) in [
-            ("", json!({ "google": { "projectId": "x" } }), "google.projectNumber"),
+            ("?updateMask=google", json!({ "google": { "projectId": "x" } }), "google.projectNumber"),
             ("?updateMask=google.projectId", json!({}), "google.projectId"),
             ("?updateMask=azure.tenantId", json!({ "azure": { "tenantId": "t" } }), "azure.clientIds"),
             ("", json!({ "amazon": { "account": "12" } }), "amazon.account"),

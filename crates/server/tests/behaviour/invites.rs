@@ -13,14 +13,12 @@ use prost_types::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{absent, call, done, each, holder, inventory, number, on_each_engine, refused, role, uid_of};
-use crate::traces::{everything_told, holds_text, newest_event};
+use crate::traces::{everything_told, holds_text, newest_event, told_once};
 
 const CREATED: &str = "dev.chainguard.api.iam.group_invite.created.v1";
 const DELETED: &str = "dev.chainguard.api.iam.group_invite.deleted.v1";
 
-fn hour() -> Option<Duration> {
-    Some(Duration { seconds: 3600, nanos: 0 })
-}
+const HOUR: Duration = Duration { seconds: 3600, nanos: 0 };
 
 async fn invite(server: &TestServer, group: &str, role: &str) -> Value {
     let body = json!({ "roleUid": role, "ttl": "3600s" });
@@ -94,7 +92,7 @@ async fn both_versions_make_and_withdraw_invitations() {
         let viewer = server.role("viewer");
         let request = v1::GroupInviteRequest {
             group: org.clone(),
-            ttl: hour(),
+            ttl: Some(HOUR),
             role: viewer.clone(),
             ..v1::GroupInviteRequest::default()
         };
@@ -106,7 +104,7 @@ async fn both_versions_make_and_withdraw_invitations() {
         let second = done(&owner, &format!("POST /iam/v1/group_invites/{org}"), body).await;
         assert_ne!(second["code"], first.code);
         assert_ne!(second["keyId"], first.key_id);
-        let invite = v2::GroupInvite { role_uid: viewer, ttl: hour(), ..v2::GroupInvite::default() };
+        let invite = v2::GroupInvite { role_uid: viewer, ttl: Some(HOUR), ..v2::GroupInvite::default() };
         let request = v2::CreateGroupInviteRequest { parent: org.clone(), group_invite: Some(invite) };
         let third = owner.grpc::<CreateGroupInvite>(request).await.expect("an invitation");
         assert_eq!(third.ttl, None);
@@ -122,7 +120,8 @@ async fn both_versions_make_and_withdraw_invitations() {
         let page = done(&owner, "GET /iam/v2/groupInvites?page_size=1", Value::Null).await;
         let token = page["nextPageToken"].as_str().expect("a token");
         let next = done(&owner, &format!("GET /iam/v2/groupInvites?page_size=3&page_token={token}"), Value::Null).await;
-        assert_eq!((each(&next["groupInvites"], "uid").len(), &next["nextPageToken"]), (3, &json!("")));
+        let (length, more) = (each(&next["groupInvites"], "uid").len(), next["nextPageToken"].as_str());
+        assert_eq!((length, more.unwrap_or_default()), (3, ""));
         let by_key = format!("GET /iam/v2/groupInvites?key_id={}", first.key_id);
         assert_eq!(each(&done(&owner, &by_key, Value::Null).await["groupInvites"], "uid"), [first.id.as_str()]);
         for query in
@@ -139,6 +138,43 @@ async fn both_versions_make_and_withdraw_invitations() {
         let again = call(&owner, &format!("DELETE /iam/v1/group_invites/{}", first.id), Value::Null).await;
         assert_eq!((again.status, &again.json()["details"]), (404, &json!([])));
         assert_eq!(done(&owner, "GET /iam/v2/groupInvites", Value::Null).await["totalCount"], "3");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn invitations_and_associations_are_audited_and_told_once() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let owner = server.actor("owner", &org).await;
+        let told = async |what: String, body: Value| told_once(server, &owner, &what, body, 1).await;
+        let body = json!({ "roleUid": server.role("viewer"), "ttl": "60s" });
+        let uid = uid_of(&told(format!("POST /iam/v2/groupInvites/{team}"), body).await);
+        told(format!("DELETE /iam/v1/group_invites/{uid}"), Value::Null).await;
+        let body = json!({ "role": server.role("viewer"), "ttl": "60s" });
+        let made = told(format!("POST /iam/v1/group_invites/{team}"), body.clone()).await;
+        told(format!("DELETE /iam/v2/groupInvites/{}", made["id"].as_str().expect("an id")), Value::Null).await;
+        for (create, change, delete) in [
+            (
+                "POST /iam/v2/accountAssociations",
+                "PATCH /iam/v2/accountAssociations",
+                "DELETE /iam/v1/account_associations",
+            ),
+            (
+                "POST /iam/v1/account_associations",
+                "PUT /iam/v1/account_associations",
+                "DELETE /iam/v2/accountAssociations",
+            ),
+        ] {
+            told(format!("{create}/{team}"), json!({ "name": "one" })).await;
+            told(format!("{change}/{team}"), json!({ "name": "two" })).await;
+            told(format!("{delete}/{team}"), Value::Null).await;
+        }
+        // The group, with all that goes along with it, is one event.
+        told(format!("POST /iam/v1/group_invites/{team}"), body).await;
+        told(format!("POST /iam/v2/accountAssociations/{team}"), json!({ "name": "one" })).await;
+        told_once(server, &owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null, 3).await;
     })
     .await;
 }
@@ -279,7 +315,7 @@ async fn the_operator_invites_into_a_new_organization_that_nobody_owns() {
         let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
         let request = |name: &str, role: String| v1::GroupInviteRequest {
             group: name.into(),
-            ttl: hour(),
+            ttl: Some(HOUR),
             role,
             email: "ada@example.com".into(),
             single_use: true,

@@ -1,8 +1,11 @@
 //! What calls leave behind: the events that will be told, and every byte of the audit log.
 
 use bowline_core::Error;
-use bowline_testkit::TestServer;
+use bowline_testkit::{Actor, TestServer};
 use prost::{Message, Name};
+use serde_json::Value;
+
+use crate::support::{done, number};
 
 /// An event as it waits to be told.
 #[derive(Debug, PartialEq)]
@@ -49,6 +52,18 @@ pub(crate) async fn everything_told(server: &TestServer) -> Vec<Vec<u8>> {
         found.extend(read.await.expect("the database answers"));
     }
     found
+}
+
+/// A call that must succeed and leave this many rows in the audit log, and one event.
+pub(crate) async fn told_once(server: &TestServer, actor: &Actor, what: &str, body: Value, audited: i64) -> Value {
+    let count = async || {
+        (number(server, "SELECT count(*) FROM audit").await, number(server, "SELECT count(*) FROM outbox").await)
+    };
+    let before = count().await;
+    let answer = done(actor, what, body).await;
+    let after = count().await;
+    assert_eq!((after.0 - before.0, after.1 - before.1), (audited, 1), "{what}");
+    answer
 }
 
 /// Whether the text is anywhere in the bytes.

@@ -56,8 +56,8 @@ mod tests {
     use bowline_contract::Contract;
     use v2::account_association::{Amazon, Google};
 
-    fn google(id: &str, number: &str) -> Option<Google> {
-        Some(Google { project_id: id.into(), project_number: number.into() })
+    fn google(id: &str, number: &str) -> Google {
+        Google { project_id: id.into(), project_number: number.into() }
     }
 
     #[test]
@@ -65,12 +65,15 @@ mod tests {
         let contract = Contract::load();
         let before = v2::AccountAssociation {
             name: "n".into(),
-            google: google("a", "1"),
+            google: Some(google("a", "1")),
             amazon: Some(Amazon { account: "2".into() }),
             ..v2::AccountAssociation::default()
         };
-        let given =
-            v2::AccountAssociation { name: "m".into(), google: google("b", "3"), ..v2::AccountAssociation::default() };
+        let given = v2::AccountAssociation {
+            name: "m".into(),
+            google: Some(google("b", "3")),
+            ..v2::AccountAssociation::default()
+        };
         let merge = |given: &v2::AccountAssociation, paths: &[&str]| {
             let mask = Mask::new(paths.iter().map(ToString::to_string).collect());
             merged(&before, given, &mask, contract.pool()).unwrap()
@@ -78,11 +81,11 @@ mod tests {
         assert_eq!(merge(&given, &["*"]), given);
         assert_eq!(merge(&given, &[]), before);
         let named = merge(&given, &["name", "google.project_number"]);
-        assert_eq!((named.name.as_str(), named.google), ("m", google("a", "3")));
+        assert_eq!((named.name.as_str(), named.google), ("m", Some(google("a", "3"))));
         assert_eq!(named.amazon, before.amazon);
         let replaced = merge(&given, &["google", "amazon"]);
-        assert_eq!((replaced.name.as_str(), replaced.google, replaced.amazon), ("n", google("b", "3"), None));
+        assert_eq!((replaced.name.as_str(), replaced.google, replaced.amazon), ("n", Some(google("b", "3")), None));
         let emptied = merge(&v2::AccountAssociation::default(), &["google.project_id", "azure.tenant_id"]);
-        assert_eq!((emptied.google, emptied.azure), (google("", "1"), None));
+        assert_eq!((emptied.google, emptied.azure), (Some(google("", "1")), None));
     }
 }

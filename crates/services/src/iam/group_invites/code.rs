@@ -111,7 +111,7 @@ mod tests {
             URL_SAFE_NO_PAD.encode(json.replace("eeff\"", "eefe\"")),
             URL_SAFE_NO_PAD.encode(json.replace("/0123", "/0124")),
             URL_SAFE_NO_PAD.encode(json.replace(',', ", ")),
-            URL_SAFE_NO_PAD.encode(json.replace("}", r#","more":1}"#)),
+            URL_SAFE_NO_PAD.encode(json.replace('}', r#","more":1}"#)),
             code(&super::tests::vault(3), &row()),
         ];
         for i in 0..text.len() {
