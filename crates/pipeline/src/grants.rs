@@ -129,6 +129,11 @@ impl Grants {
     pub fn is_operator(&self) -> bool {
         self.direct.operator
     }
+
+    /// Whether the identity has come to its end.
+    pub fn has_ended(&self, now: Micros) -> bool {
+        self.direct.expires_at.is_some_and(|end| now >= end)
+    }
 }
 
 impl Direct {

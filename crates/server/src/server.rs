@@ -38,6 +38,8 @@ pub struct Parts {
     pub exchange: Arc<Exchange>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
+    /// The server's secrets, for use.
+    pub vault: Arc<Vault>,
     /// What was configured.
     pub settings: Arc<Settings>,
     /// The time.
@@ -214,7 +216,7 @@ async fn assemble(
         settings.clone(),
         clock.clone(),
         page_key,
-        vault,
+        vault.clone(),
         bowline_services::handlers(contract.clone(), exchange.clone()),
         limits,
     ));
@@ -224,7 +226,7 @@ async fn assemble(
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock })
 }
 
 fn is_loopback_url(url: &str) -> bool {

@@ -10,3 +10,7 @@ pub(crate) const IDENTITY: &str = "iam.chainguard.dev/Identity";
 pub(crate) const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
 /// A repository.
 pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
+/// An invitation into a group.
+pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
+/// A group's accounts elsewhere.
+pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";

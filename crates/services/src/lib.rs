@@ -22,6 +22,11 @@ use bowline_pipeline::Handlers;
 pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
 
+/// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
+pub mod invites {
+    pub use crate::iam::group_invites::{InviteCode, Redeemed, Redeemer, read_code, redeem};
+}
+
 /// All handlers.
 pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
     register(contract, Some(exchange))

@@ -186,6 +186,8 @@ pub(crate) async fn inventory(server: &TestServer) -> Vec<i64> {
         "SELECT count(*) FROM identities",
         "SELECT count(*) FROM role_bindings",
         "SELECT count(*) FROM repos",
+        "SELECT count(*) FROM group_invites",
+        "SELECT count(*) FROM account_associations",
         "SELECT count(*) FROM audit",
         "SELECT count(*) FROM outbox",
     ] {

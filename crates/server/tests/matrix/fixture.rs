@@ -8,6 +8,8 @@ use std::time::Duration;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::rpc::account_associations_service::CreateAccountAssociation;
+use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
 use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
 use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
@@ -20,9 +22,13 @@ pub(crate) enum Kind {
     Role,
     Identity,
     Binding,
+    Invite,
+    /// Goes by the UIDP of its group.
+    Association,
 }
 
-pub(crate) const KINDS: [Kind; 5] = [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding];
+pub(crate) const KINDS: [Kind; 7] =
+    [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Invite, Kind::Association];
 
 /// Nobody holds a lock while panicking.
 pub(crate) const UNSHARED: &str = "no other thread";
@@ -32,7 +38,7 @@ pub(crate) struct Place {
     pub(crate) name: &'static str,
     pub(crate) group: String,
     pub(crate) exists: bool,
-    /// One of each kind that stays; of groups, the place itself.
+    /// One of each kind that stays; of groups and associations, the place itself.
     pub(crate) lasting: BTreeMap<Kind, String>,
     /// Of each kind one that the next delete takes.
     doomed: Mutex<BTreeMap<Kind, String>>,
@@ -124,16 +130,19 @@ impl<'s> Fixture<'s> {
 
     async fn furnished(&self, name: &'static str, group: &str) -> Place {
         let mut lasting = BTreeMap::from([(Kind::Group, group.to_owned())]);
-        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding] {
+        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Invite] {
             lasting.insert(kind, self.made(kind, group).await);
         }
+        lasting.insert(Kind::Association, self.note(Kind::Association, self.association(group).await));
+        // One that lies below the place, so that lists of what is below show it.
+        self.made(Kind::Association, group).await;
         Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
     }
 
     fn nowhere(&self, name: &'static str, above: &str) -> Place {
         let group = format!("{above}/{}", self.segment(16));
         let below = |kind: Kind| match kind {
-            Kind::Group => group.clone(),
+            Kind::Group | Kind::Association => group.clone(),
             _ => format!("{group}/{}", self.segment(16)),
         };
         let lasting = KINDS.map(|kind| (kind, below(kind))).into();
@@ -149,8 +158,27 @@ impl<'s> Fixture<'s> {
             Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
             Kind::Identity => server.identity(group, &name).await,
             Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
+            Kind::Invite => self.invite(group).await,
+            Kind::Association => {
+                let below = self.note(Kind::Group, server.group(group, &name).await);
+                self.association(&below).await
+            }
         };
         self.note(kind, uid)
+    }
+
+    async fn invite(&self, group: &str) -> String {
+        let ttl = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
+        let invite = v2::GroupInvite { role_uid: self.server.role("viewer"), ttl, ..v2::GroupInvite::default() };
+        let request = v2::CreateGroupInviteRequest { parent: group.into(), group_invite: Some(invite) };
+        self.operator.grpc::<CreateGroupInvite>(request).await.expect("the operator invites").uid
+    }
+
+    async fn association(&self, group: &str) -> String {
+        let association = v2::AccountAssociation { name: self.name(), ..v2::AccountAssociation::default() };
+        let request =
+            v2::CreateAccountAssociationRequest { parent: group.into(), account_association: Some(association) };
+        self.operator.grpc::<CreateAccountAssociation>(request).await.expect("the operator associates").uid
     }
 
     pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {
@@ -218,8 +246,15 @@ impl<'s> Fixture<'s> {
         let elsewhere = server.server().parts().settings.registry_audience.clone();
         let other_audience = self.exchanged(&owner, "other audience", &[("aud", &elsewhere)]).await;
         let base = ("aud", server.base());
-        // May bind, but not what the bound role gives.
-        let few = ["groups.list", "repo.list", "identity.delete", "role_bindings.create", "role_bindings.update"];
+        // May bind and invite, but not to what the role gives.
+        let few = [
+            "groups.list",
+            "repo.list",
+            "identity.delete",
+            "role_bindings.create",
+            "role_bindings.update",
+            "group_invites.create",
+        ];
         let narrowed = few.map(|name| ("cap", name)).into_iter().chain([base]).collect::<Vec<_>>();
         let by_capability = self.exchanged(&owner, "owner narrowed to a few capabilities", &narrowed).await;
         let by_scope = self.exchanged(&owner, "owner narrowed to the child", &[base, ("scopes", child)]).await;

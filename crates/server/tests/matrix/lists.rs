@@ -71,7 +71,7 @@ fn uids_of_message(reply: &DynamicMessage) -> BTreeSet<String> {
     let list = reply.fields().find_map(|(_, value)| value.as_list().map(<[Value]>::to_vec)).unwrap_or_default();
     let uid = |item: &Value| {
         let item = item.as_message().expect("a list of messages");
-        let field = ["uid", "id"].into_iter().find_map(|name| item.descriptor().get_field_by_name(name));
+        let field = ["uid", "id", "group"].into_iter().find_map(|name| item.descriptor().get_field_by_name(name));
         item.get_field(&field.expect("a uid")).as_str().expect("a text").to_owned()
     };
     let uids: BTreeSet<String> = list.iter().map(uid).collect();
@@ -81,6 +81,8 @@ fn uids_of_message(reply: &DynamicMessage) -> BTreeSet<String> {
 
 fn uids_of_json(reply: &Json) -> BTreeSet<String> {
     let list = reply.as_object().expect("an object").values().find_map(Json::as_array).cloned().unwrap_or_default();
-    let uid = |item: &Json| item["uid"].as_str().or(item["id"].as_str()).expect("a uid").to_owned();
+    let uid = |item: &Json| {
+        item["uid"].as_str().or(item["id"].as_str()).or(item["group"].as_str()).expect("a uid").to_owned()
+    };
     list.iter().map(uid).collect()
 }

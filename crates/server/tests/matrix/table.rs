@@ -1,8 +1,12 @@
 //! One valid request per method, aimed at a place.
 
+mod joining;
+
 use bowline_contract::Method;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v1::events as e1;
+use bowline_contract::v1::events::rpc::identities as static_identities;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
     groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1,
@@ -30,6 +34,8 @@ pub(crate) enum Judged {
     Place,
     /// Not at all, once the caller is known.
     Caller,
+    /// By nothing but whether the operator calls.
+    Operator,
     /// A list: by what is seen at a place or below it; the first version never refuses.
     List { refuses: bool },
 }
@@ -132,6 +138,8 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(identities());
     rows.extend(bindings());
     rows.extend(roles());
+    rows.extend(joining::invites());
+    rows.extend(joining::associations());
     rows.extend(repositories());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows
@@ -215,6 +223,13 @@ fn identities() -> Vec<Row> {
             subject: "somebody".into(),
         }),
         delete::<identities1::Delete>(Kind::Identity, |id| i1::DeleteIdentityRequest { id }),
+        row::<static_identities::Create>(Judged::Operator, |aim| e1::Identity {
+            id: aim.group(),
+            subject: aim.name(),
+            issuer: aim.issuer(),
+            issuer_keys: "{}".into(),
+            expiration: None,
+        }),
     ]
 }
 

@@ -11,7 +11,7 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Organizat
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::role_bindings;
+use super::{account_associations, group_invites, role_bindings};
 use crate::kinds::GROUP;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::require_group;
@@ -388,11 +388,13 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupRequest>) -> 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     require_empty(tx, uid).await?;
-    let bindings = role_bindings::delete_of_group(tx, uid).await?;
+    let mut along = role_bindings::delete_of_group(tx, uid).await?;
+    along.extend(group_invites::delete_of_group(tx, uid).await?);
+    along.extend(account_associations::delete_of_group(tx, uid).await?);
     tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteGroupRequest { id: uid.as_str().into() };
-    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ()).along(bindings).with_event(uid, &event))
+    Ok(Changed::one(GROUP, uid, Some(&before.to_v2()), None, ()).along(along).with_event(uid, &event))
 }
 
 /// What keeps a group from being deleted: table and what to call its rows.

@@ -266,9 +266,20 @@ pub(crate) async fn create<T>(
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
     let group = groups::require_place(tx, call).await?;
+    create_in(tx, call, &group, input, spelling).await
+}
+
+/// The same in a group that the method has judged itself.
+pub(crate) async fn create_in<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    group: &Uidp,
+    input: IdentityInput,
+    spelling: &Spelling,
+) -> Result<Changed<IdentityRow>> {
     let relationship = relationship::settle(input.relationship, None, call.now(), spelling)?;
     let mut row = IdentityRow {
-        uid: call.new_child(&group),
+        uid: call.new_child(group),
         name: input.name,
         description: input.description,
         email: String::new(),

@@ -1,5 +1,9 @@
 //! Identity and access management.
 
+mod account_associations;
+mod account_associations_v1;
+pub(crate) mod group_invites;
+mod group_invites_v1;
 pub(crate) mod groups;
 mod groups_v1;
 pub(crate) mod identities;
@@ -9,6 +13,7 @@ mod role_bindings;
 mod role_bindings_v1;
 mod roles;
 mod roles_v1;
+mod static_identities;
 
 use bowline_pipeline::Handlers;
 
@@ -23,5 +28,10 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = role_bindings_v1::register(handlers);
     let handlers = identities::register(handlers);
     let handlers = identities_v1::register(handlers);
+    let handlers = static_identities::register(handlers);
+    let handlers = group_invites::register(handlers);
+    let handlers = group_invites_v1::register(handlers);
+    let handlers = account_associations::register(handlers);
+    let handlers = account_associations_v1::register(handlers);
     role_bindings::register(handlers)
 }

@@ -242,7 +242,12 @@ struct Judge {
 
 impl Judge {
     fn refuse(&mut self, field: &str, description: impl Into<String>) {
-        let field = if field.is_empty() { self.member.to_owned() } else { format!("{}.{field}", self.member) };
+        let field = match (self.member, field) {
+            (member, "") => member.to_owned(),
+            // The method takes the parts as fields of its own.
+            ("", field) => field.to_owned(),
+            (member, field) => format!("{member}.{field}"),
+        };
         self.violations.push(FieldViolation { field, description: description.into() });
     }
 

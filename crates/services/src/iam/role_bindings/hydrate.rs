@@ -57,9 +57,24 @@ fn reads_identity<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
         || is_person && call.holds(row.group(), Capability::CapIamIdentityList)
 }
 
-/// Whether the caller may read the role: everybody reads the built-in ones.
 fn reads_role<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
-    !row.role.contains('/') || call.holds(&row.role, Capability::CapIamRolesList)
+    may_read_role(call, &row.role)
+}
+
+/// Whether the caller may read the role: everybody reads the built-in ones.
+fn may_read_role<T>(call: &Authorized<T>, role: &str) -> bool {
+    !role.contains('/') || call.holds(role, Capability::CapIamRolesList)
+}
+
+/// Those of the roles that exist and that the caller may read, by UIDP.
+pub(crate) async fn readable_roles<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    uids: impl Iterator<Item = &str>,
+) -> Result<HashMap<String, RoleRow>> {
+    let uids: BTreeSet<&str> = uids.filter(|uid| may_read_role(call, uid)).collect();
+    let rows = fetch(tx, roles::TABLE.name, roles::TABLE.columns, &uids, RoleRow::read).await?;
+    Ok(rows.into_iter().map(|row| (row.uid.as_str().to_owned(), row)).collect())
 }
 
 fn reads_group<T>(call: &Authorized<T>, row: &BindingRow) -> bool {

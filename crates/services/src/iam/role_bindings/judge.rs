@@ -70,6 +70,24 @@ pub(super) async fn grants<T>(
     if violations.is_empty() { Ok(()) } else { Err(Error::invalid(violations)) }
 }
 
+/// Judges a promise of a role at the group, such as an invitation: as a binding of it would be. `field` is what
+/// the caller calls the role.
+///
+/// # Errors
+/// INVALID_ARGUMENT naming the field; PERMISSION_DENIED naming what the caller lacks.
+pub(crate) async fn promise<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    group: &Uidp,
+    role: &str,
+    field: &str,
+) -> Result<()> {
+    match usable_role(tx, call, group, role).await? {
+        Some(capabilities) => call.require_all(group.as_str(), &capabilities),
+        None => Err(Error::invalid_field(field, format!("{field} {}", wrong_role(role)))),
+    }
+}
+
 fn wrong_role(role: &str) -> &'static str {
     match role {
         "" => "is required",

@@ -1,0 +1,113 @@
+//! Accepting an invitation.
+
+use bowline_authn::wrap::sha256;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Change, load_grants};
+use bowline_store::{ReadTx, Value, WriteTx};
+
+use super::{InviteCode, InviteRow, TABLE};
+use crate::iam::role_bindings::{self, BindingRow};
+use crate::iam::roles;
+use crate::list::Listed;
+
+/// Who accepts an invitation.
+#[derive(Clone, Copy, Debug)]
+pub struct Redeemer<'a> {
+    /// The person, who exists or is stored in the same transaction.
+    pub identity: &'a Uidp,
+    /// Their address, if one is known that counts: verified by an operator provider or by the inviting
+    /// organization's own.
+    pub verified_email: Option<&'a str>,
+}
+
+/// What accepting an invitation gave.
+#[derive(Debug)]
+pub struct Redeemed {
+    /// The group.
+    pub group: Uidp,
+    /// UIDP of the role.
+    pub role: String,
+    /// The new binding, for the audit log; absent if the person had the role there already.
+    pub binding: Option<Change>,
+}
+
+/// Gives a person what an invitation promises.
+///
+/// # Errors
+/// FAILED_PRECONDITION if the invitation is gone, over, used, or not backed any more by who made it;
+/// PERMISSION_DENIED if it is for another address. Nothing is changed then.
+pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now: Micros) -> Result<Redeemed> {
+    let invite = by_key(tx, code).await?.ok_or_else(|| gone(code))?;
+    judge(&invite, who, now)?;
+    judge_inviter(tx, &invite, now).await?;
+    if invite.single_use {
+        spend(tx, &invite, now).await?;
+    }
+    let binding = BindingRow {
+        uid: binding_uid(&code.group, &invite, who.identity, now),
+        identity: who.identity.as_str().into(),
+        role: invite.role.clone(),
+        created_at: now,
+    };
+    let binding = role_bindings::give(tx, &binding).await?;
+    Ok(Redeemed { group: code.group.clone(), role: invite.role, binding })
+}
+
+async fn by_key(tx: &mut ReadTx, code: &InviteCode) -> Result<Option<InviteRow>> {
+    let sql = format!("SELECT {} FROM group_invites WHERE key_id = $1 AND parent = $2", TABLE.columns);
+    let params = [Value::from(&code.key_id), Value::from(code.group.as_str())];
+    tx.query_opt(&sql, &params, InviteRow::read).await
+}
+
+fn gone(code: &InviteCode) -> Error {
+    Error::precondition("INVITE_GONE", code.group.as_str(), "the invitation does not exist any more")
+}
+
+fn refusal(kind: &'static str, invite: &InviteRow, what: &str) -> Error {
+    Error::precondition(kind, invite.uid.as_str(), format!("{what}; ask for a new invitation"))
+}
+
+/// Whether the invitation is still open, and open to this person.
+fn judge(invite: &InviteRow, who: &Redeemer<'_>, now: Micros) -> Result<()> {
+    if now >= invite.expires_at {
+        return Err(refusal("INVITE_EXPIRED", invite, "the invitation has expired"));
+    }
+    if invite.single_use && invite.used_at.is_some() {
+        return Err(used(invite));
+    }
+    let is_theirs = |email: &str| email.to_lowercase() == invite.email;
+    if invite.email.is_empty() || who.verified_email.is_some_and(is_theirs) {
+        return Ok(());
+    }
+    Err(Error::permission_denied(
+        "Permission denied: the invitation is for one e-mail address; sign in with a provider that has verified that address as yours",
+    ))
+}
+
+fn used(invite: &InviteRow) -> Error {
+    refusal("INVITE_USED", invite, "the invitation has been used")
+}
+
+/// Whether who made the invitation could still bind the role today.
+async fn judge_inviter(tx: &mut ReadTx, invite: &InviteRow, now: Micros) -> Result<()> {
+    let unbacked =
+        || refusal("INVITE_NOT_BACKED", invite, "whoever made the invitation may not give its role any more");
+    let grants = load_grants(tx, &invite.inviter, None).await?.filter(|grants| !grants.has_ended(now));
+    let grants = grants.ok_or_else(unbacked)?;
+    let role = roles::find(tx, &invite.role).await?;
+    let role =
+        role.ok_or_else(|| refusal("INVITE_ROLE_GONE", invite, "the invitation's role does not exist any more"))?;
+    if grants.allows(invite.group(), &role.capabilities) { Ok(()) } else { Err(unbacked()) }
+}
+
+async fn spend(tx: &mut WriteTx, invite: &InviteRow, now: Micros) -> Result<()> {
+    let sql = "UPDATE group_invites SET used_at = $2 WHERE uid = $1 AND used_at IS NULL";
+    let spent = tx.execute(sql, &[Value::from(invite.uid.as_str()), Value::Int(now)]).await?;
+    if spent == 1 { Ok(()) } else { Err(used(invite)) }
+}
+
+/// A UIDP that every attempt of the transaction makes alike; the invitation's own was drawn at random.
+fn binding_uid(group: &Uidp, invite: &InviteRow, identity: &Uidp, now: Micros) -> Uidp {
+    let digest = sha256(format!("bowline accepted invite\n{}\n{identity}\n{now}", invite.uid).as_bytes());
+    group.child_from(std::array::from_fn(|i| digest[i]))
+}
