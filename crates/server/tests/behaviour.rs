@@ -3,6 +3,8 @@
 //! `BOWLINE_TEST_POSTGRES` names the PostgreSQL server; `BOWLINE_WALK_ROWS` and
 //! `BOWLINE_REVOCATION_ROUNDS` size the two long tests.
 
+#[path = "behaviour/access.rs"]
+mod access;
 #[path = "behaviour/audit.rs"]
 mod audit;
 #[path = "behaviour/bad_input.rs"]
@@ -17,6 +19,10 @@ mod exchange;
 mod first_version;
 #[path = "behaviour/groups.rs"]
 mod groups;
+#[path = "behaviour/mail.rs"]
+mod mail;
+#[path = "behaviour/metadata.rs"]
+mod metadata;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
@@ -31,6 +37,8 @@ mod roles;
 mod storage_failure;
 #[path = "behaviour/support.rs"]
 mod support;
+#[path = "behaviour/terms.rs"]
+mod terms;
 #[path = "behaviour/visibility.rs"]
 mod visibility;
 #[path = "behaviour/walks.rs"]
