@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::support::{
-    call, done, execute, inventory, machine, number, on_each_engine, on_each_engine_with, person, refused,
+    Machine, call, done, execute, inventory, machine, number, on_each_engine, on_each_engine_with, person, refused,
 };
 
 const LOOKUP: &str = "GET /iam/v2/groups:lookupGroup";
@@ -153,7 +154,7 @@ async fn five_organizations_a_day_are_enough() {
 }
 
 #[tokio::test]
-async fn members_and_people_of_another_provider_do_not_ask() {
+async fn members_do_not_ask() {
     on_each_engine(async |server| {
         let org = verified(server, "acme.example").await;
         let team = server.group(&org, "team").await;
@@ -165,6 +166,44 @@ async fn members_and_people_of_another_provider_do_not_ask() {
         let operator = server.operator().await;
         assert_eq!(call(&operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await.status, 200);
         assert!(eligible(&me.actor).await);
+    })
+    .await;
+}
+
+/// A token of now for a person who came through an organization's own identity provider.
+fn through(server: &TestServer, me: &Machine, provider: &str) -> Actor {
+    let parts = server.server().parts();
+    let now = server.clock().seconds();
+    let claims = AccessClaims {
+        iss: parts.settings.auth_url.clone(),
+        sub: me.uid.clone(),
+        aud: vec![server.base().into()],
+        exp: now + 600,
+        iat: now,
+        jti: provider.into(),
+        email: Some("me@acme.example".into()),
+        email_verified: Some(true),
+        idp: Some(provider.into()),
+        ..AccessClaims::default()
+    };
+    let keys = parts.authenticator.keys();
+    let key = keys.ring.signing_key(now).expect("a key signs");
+    me.actor.with_token(&mint(TokenClass::Access, &claims, key))
+}
+
+#[tokio::test]
+async fn a_provider_proves_addresses_to_its_own_organization_alone() {
+    on_each_engine(async |server| {
+        let org = verified(server, "acme.example").await;
+        let evil = verified(server, "evil.example").await;
+        let me = person(server, "me", "me@acme.example").await;
+        let foreign = through(server, &me, &format!("{evil}/00000000000000aa"));
+        let answer = refused(&foreign, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0;
+        assert_eq!(refused(&foreign, &ask(&org), json!({}), 404, "NOT_FOUND").await.0, answer);
+        assert!(!eligible(&foreign).await);
+        let own = through(server, &me, &format!("{org}/00000000000000aa"));
+        assert!(eligible(&own).await);
+        done(&own, &ask(&org), json!({})).await;
     })
     .await;
 }

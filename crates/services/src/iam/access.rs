@@ -140,7 +140,7 @@ async fn note<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &Uidp) -> Result
 fn too_many(what: &str, wait: Micros) -> Error {
     let wait = Duration::from_micros(u64::try_from(wait).unwrap_or(1));
     let hours = wait.as_secs().div_ceil(3600);
-    Error::new(Reason::RateLimited, format!("Too many requests: {what}; ask again in {hours} hours"))
+    Error::new(Reason::RateLimited, format!("Rate limit reached: {what}; try again in {hours} h"))
         .with(Detail::RetryAfter(wait))
 }
 
