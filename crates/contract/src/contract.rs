@@ -1,9 +1,9 @@
 use std::collections::HashMap;
 
-use prost_reflect::{DescriptorPool, ServiceDescriptor, Value};
+use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
 
 use crate::capabilities::Capabilities;
-use crate::method::{Auth, MethodInfo, MethodOptions};
+use crate::method::{Auth, EventRule, MethodInfo, MethodOptions};
 use crate::options;
 use crate::roles::{self, BuiltInRole};
 use crate::route::Routes;
@@ -114,7 +114,7 @@ impl Contract {
             if scoped && method.scope_field.is_none() {
                 gap("scoped without a scope field");
             }
-            if method.is_mutation() && method.event.is_none() {
+            if method.is_mutation() && method.wire_event().is_none() {
                 gap("no event");
             }
             let unscoped = matches!(&method.auth, Auth::Capabilities { unscoped: true, needed } if !needed.is_empty());
@@ -153,8 +153,24 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
+                method.terms_exempt |= options::flag(rule, "terms_exempt");
+                if let Some(Value::Message(event)) = options::field(rule, "event") {
+                    method.event = Some(event_of_ours(method, &event));
+                }
                 method.max_request_bytes = (bytes > 0).then_some(bytes).or(method.max_request_bytes);
             }
         }
+    }
+}
+
+/// # Panics
+/// The wire contract has an event for the method: two would be one too many.
+fn event_of_ours(method: &MethodInfo, event: &DynamicMessage) -> EventRule {
+    assert!(method.event.is_none(), "{} has an event already", method.full_name);
+    EventRule {
+        event_type: options::text(event, "type"),
+        extensions: Vec::new(),
+        customer: options::flag(event, "customer"),
+        is_ours: true,
     }
 }

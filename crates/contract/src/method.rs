@@ -87,6 +87,8 @@ pub struct EventRule {
     pub extensions: Vec<String>,
     /// Whether subscriptions deliver it; otherwise it stays inside.
     pub customer: bool,
+    /// Whether it is an event of this server, which the wire contract does not know.
+    pub is_ours: bool,
 }
 
 /// How a method appears in a tool listing.
@@ -138,12 +140,33 @@ pub struct MethodInfo {
     pub own_identity_allowed: bool,
     /// Largest request in bytes, if the method has its own limit.
     pub max_request_bytes: Option<u64>,
+    /// Whether the method works in an organization that has not accepted the operator's terms.
+    pub terms_exempt: bool,
 }
 
 impl MethodInfo {
     /// Whether the method changes something.
     pub fn is_mutation(&self) -> bool {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
+    }
+
+    /// The request field that holds the resource, where the body is that field, or the whole request of an
+    /// update with a mask.
+    pub fn resource_field(&self) -> Option<FieldDescriptor> {
+        let field = match &self.bindings.first()?.body {
+            Body::None => return None,
+            Body::Field(field) => self.input.get_field_by_name(field)?,
+            Body::Whole => {
+                let mask = self.input.get_field_by_name("update_mask")?;
+                self.input.fields().find(|field| *field != mask)?
+            }
+        };
+        (field.kind().as_message().is_some() && !field.is_list()).then_some(field)
+    }
+
+    /// The event that the wire contract gives the method.
+    pub fn wire_event(&self) -> Option<&EventRule> {
+        self.event.as_ref().filter(|event| !event.is_ours)
     }
 
     /// `<Service>.<Method>` for messages.
@@ -196,6 +219,7 @@ impl MethodOptions {
             own_subject_field: None,
             own_identity_allowed: false,
             max_request_bytes: None,
+            terms_exempt: false,
         }
     }
 
@@ -253,6 +277,7 @@ impl MethodOptions {
             event_type: options::text(&event, "type"),
             extensions: options::texts(&event, "extensions"),
             customer: options::field(&event, "audience").and_then(|v| v.as_enum_number()) == Some(1),
+            is_ours: false,
         })
     }
 

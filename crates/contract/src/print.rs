@@ -110,7 +110,7 @@ impl Printer<'_> {
             let _ = writeln!(text, "    http   {} {}{body}", binding.verb.name(), binding.template);
         }
         self.auth(method, info, text);
-        if let Some(event) = &info.event {
+        if let Some(event) = info.wire_event() {
             let audience = if event.customer { "CUSTOMER" } else { "INTERNAL" };
             let _ = writeln!(
                 text,

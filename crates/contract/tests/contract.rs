@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use bowline_contract::{Auth, Contract, print_capabilities, print_packages};
+use bowline_contract::{Auth, Contract, Verb, print_capabilities, print_packages};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -113,4 +113,33 @@ fn scope_fields_lead_to_strings() {
     assert_eq!(find("chainguard.platform.iam.v2.GroupsService.ListGroups"), None);
     let public = contract.methods().iter().filter(|m| matches!(m.auth, Auth::Public)).count();
     assert!(public >= 6, "{public}");
+}
+
+#[test]
+fn only_taking_away_and_accepting_itself_need_no_accepted_terms() {
+    let contract = Contract::load();
+    for method in contract.methods() {
+        let deletes = method.bindings.iter().any(|binding| binding.verb == Verb::Delete);
+        let is_scoped = matches!(method.auth, Auth::Capabilities { unscoped: false, .. });
+        if deletes && is_scoped && method.scope_field.is_some() {
+            assert!(method.terms_exempt, "{} takes something away: add it to terms_rules.proto", method.full_name);
+        }
+        let name = method.full_name.rsplit('.').next().unwrap();
+        let takes = ["Delete", "BatchDelete", "Remove", "Revoke"].iter().any(|prefix| name.starts_with(prefix));
+        assert!(!method.terms_exempt || takes || name == "AcceptTerms", "{} takes nothing away", method.full_name);
+    }
+    let accepts = contract.by_full_name("chainguard.platform.iam.v2.TermsService.AcceptTerms").unwrap();
+    assert!(accepts.terms_exempt);
+}
+
+#[test]
+fn an_event_of_ours_is_recorded_and_not_printed() {
+    let contract = Contract::load();
+    for name in ["chainguard.platform.iam.Groups", "chainguard.platform.iam.v2.GroupsService"] {
+        let method = contract.by_full_name(&format!("{name}.RequestGroupAccess")).unwrap();
+        let event = method.event.as_ref().unwrap();
+        assert_eq!(event.event_type, "dev.bowline.iam.group_access.requested.v1");
+        assert!(event.customer && event.is_ours && method.wire_event().is_none());
+    }
+    assert!(printed().values().all(|text| !text.contains("dev.bowline.")));
 }

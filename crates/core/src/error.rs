@@ -157,7 +157,18 @@ pub struct QuotaViolation {
     pub description: String,
 }
 
-/// A typed detail, in the vocabulary of `google.rpc`.
+/// A document that the operator wants organizations to accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermsDocument {
+    /// What acceptances name.
+    pub id: String,
+    /// Title, for people.
+    pub label: String,
+    /// Where it is read.
+    pub url: String,
+}
+
+/// A typed detail, mostly in the vocabulary of `google.rpc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// The wrong fields, all at once.
@@ -177,6 +188,8 @@ pub enum Detail {
     Quota(Vec<QuotaViolation>),
     /// When to try again.
     RetryAfter(Duration),
+    /// The documents that the organization has not accepted.
+    TermsNotAccepted(Vec<TermsDocument>),
     /// Facts for `ErrorInfo.metadata`.
     Metadata(BTreeMap<&'static str, String>),
 }
@@ -237,6 +250,12 @@ impl Error {
         let description = description.into();
         Error::new(Reason::FailedPrecondition, format!("Precondition failed: {description}"))
             .with(Detail::Precondition(vec![PreconditionViolation { kind, subject: subject.into(), description }]))
+    }
+
+    /// The organization has not accepted these documents.
+    pub fn terms_not_accepted(missing: Vec<TermsDocument>) -> Error {
+        // Clients compare the message.
+        Error::new(Reason::FailedPrecondition, "terms not accepted").with(Detail::TermsNotAccepted(missing))
     }
 
     /// A limit on the number of resources is reached.

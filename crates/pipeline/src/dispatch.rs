@@ -19,6 +19,7 @@ use crate::principal::Principal;
 use crate::rate_limit::RateLimits;
 use crate::record;
 use crate::settings::Settings;
+use crate::terms;
 use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
@@ -164,6 +165,9 @@ impl Pipeline {
                         let (gate, handler) = (gate.clone(), handler.clone());
                         Box::pin(async move {
                             let authorized = gate.pass(tx).await?;
+                            if let Some(place) = &authorized.scope {
+                                terms::require_terms(tx, &authorized, place).await?;
+                            }
                             let changed = handler(tx, &authorized).await?;
                             record::record(tx, &gate.context, &changed.changes, changed.event.as_ref()).await?;
                             Ok(changed.response)

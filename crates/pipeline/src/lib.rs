@@ -22,6 +22,7 @@ mod principal;
 mod rate_limit;
 mod record;
 mod settings;
+mod terms;
 mod vault;
 
 pub use authenticate::{Authenticator, OwnKeys};
@@ -36,4 +37,5 @@ pub use principal::{Narrowing, OPERATOR, Principal, TokenFacts};
 pub use rate_limit::RateLimits;
 pub use record::{Actor, record_audit};
 pub use settings::{OrganizationCreators, Settings};
+pub use terms::require_terms;
 pub use vault::Vault;

@@ -48,14 +48,8 @@ impl Mask {
 
 /// The request field of an update that holds the resource, and its message; absent for other methods.
 pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescriptor)> {
-    let resource = match &info.bindings.first()?.body {
-        bowline_contract::Body::Field(field) => info.input.get_field_by_name(field)?,
-        _ => return None,
-    };
-    match resource.kind() {
-        Kind::Message(message) if !resource.is_list() => Some((resource.name().into(), message)),
-        _ => None,
-    }
+    let resource = info.resource_field()?;
+    Some((resource.name().into(), resource.kind().as_message()?.clone()))
 }
 
 /// Judges a mask that the caller wrote: every path names a field that a caller may change.

@@ -1,3 +1,5 @@
+use bowline_core::TermsDocument;
+
 /// Who may create an organization (a root group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OrganizationCreators {
@@ -23,6 +25,14 @@ pub struct Settings {
     pub libraries_audience: String,
     /// Who may create organizations.
     pub organizations: OrganizationCreators,
+    /// Documents that organizations can accept.
+    pub terms: Vec<TermsDocument>,
+    /// Whether an organization must accept them all before anything in it is changed.
+    pub terms_required: bool,
+    /// Domains of e-mail providers that anybody has an address at, in lower case: they stand for no organization.
+    pub blocked_email_domains: Vec<String>,
+    /// Whether a mail relay is configured.
+    pub sends_mail: bool,
 }
 
 impl Settings {

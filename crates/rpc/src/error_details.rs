@@ -4,6 +4,7 @@ use bowline_contract::google::rpc::{
     BadRequest, ErrorInfo, PreconditionFailure, QuotaFailure, ResourceInfo, RetryInfo, Status, bad_request,
     precondition_failure, quota_failure,
 };
+use bowline_contract::v1::iam::{MissingDocument, TermsNotAcceptedDetail};
 use bowline_contract::{ApiVersion, MethodInfo};
 use bowline_core::{Code, Detail, Error, Reason};
 use prost::{Message, Name};
@@ -11,12 +12,16 @@ use prost::{Message, Name};
 /// The error as the method's version presents it.
 ///
 /// The first version keeps its ambiguous failures: NOT_FOUND, PERMISSION_DENIED and blocked deletes are
-/// bare there. An internal error names the request.
+/// bare there, but for missing terms, which its clients look for. An internal error names the request.
 pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Status {
     let bare = method.is_some_and(|method| method.version == ApiVersion::V1)
         && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
-    let details = if bare { Vec::new() } else { details(error, method, request_id) };
+    let details = if bare { terms(error) } else { details(error, method, request_id) };
     Status { code: error.code() as i32, message: error.message().into(), details }
+}
+
+fn terms(error: &Error) -> Vec<prost_types::Any> {
+    error.details().iter().filter(|detail| matches!(detail, Detail::TermsNotAccepted(_))).filter_map(any_of).collect()
 }
 
 fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<prost_types::Any> {
@@ -72,6 +77,17 @@ fn any_of(detail: &Detail) -> Option<prost_types::Any> {
             violations: violations
                 .iter()
                 .map(|v| quota_failure::Violation { subject: v.subject.clone(), description: v.description.clone() })
+                .collect(),
+        }),
+        // Both versions carry the message of the first: clients know no other.
+        Detail::TermsNotAccepted(missing) => any(&TermsNotAcceptedDetail {
+            missing: missing
+                .iter()
+                .map(|document| MissingDocument {
+                    id: document.id.clone(),
+                    label: document.label.clone(),
+                    url: document.url.clone(),
+                })
                 .collect(),
         }),
         Detail::RetryAfter(delay) => any(&RetryInfo {

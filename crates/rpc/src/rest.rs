@@ -143,7 +143,8 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
     match &parts.binding.body {
         Body::None => {}
         Body::Whole => {
-            read_json(front, id, &parts.body, &mut wire)?;
+            let paths = read_json(front, id, &parts.body, &mut wire)?;
+            present = parts.method.resource_field().map(|field| below(field.name(), paths));
         }
         Body::Field(field) => {
             // A list of messages is no resource: it stands in the body as the field's value.
@@ -168,6 +169,12 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
         }
     }
     if violations.is_empty() { Ok((wire, present)) } else { Err(Error::invalid(violations)) }
+}
+
+/// What of the paths lies in the field, seen from there.
+fn below(field: &str, paths: Vec<String>) -> Vec<String> {
+    let inside = |path: String| Some(path.strip_prefix(field)?.strip_prefix('.')?.to_owned());
+    paths.into_iter().filter_map(inside).collect()
 }
 
 fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen.
+//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen, sending mail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use bowline_store::{Db, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
 use crate::keys;
+use crate::mail::{self, Relay};
 use crate::server::Parts;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
@@ -24,11 +25,14 @@ const FOLDED_AT_ONCE: i64 = 2000;
 const LEASE: Micros = 10_000_000;
 
 /// Starts everything; dropping the set stops it.
-pub(crate) fn start(parts: &Arc<Parts>) -> JoinSet<()> {
+pub(crate) fn start(parts: &Arc<Parts>, relay: Option<Relay>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
+    if let Some(relay) = relay {
+        tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), relay));
+    }
     tasks
 }
 

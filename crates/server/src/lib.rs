@@ -10,9 +10,11 @@ mod commands;
 mod error;
 mod facts;
 mod keys;
+mod mail;
 mod options;
 mod server;
 mod storage;
+mod terms;
 mod tls;
 mod well_known;
 
@@ -21,3 +23,4 @@ pub use error::StartError;
 pub use options::{LogFormat, Options};
 pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};
+pub use terms::TermsOption;

@@ -5,6 +5,23 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use crate::error::StartError;
+use crate::terms::TermsOption;
+
+/// Where anybody gets an address: such a domain stands for no organization.
+const FREE_MAIL_DOMAINS: [&str; 12] = [
+    "gmail.com",
+    "outlook.com",
+    "hotmail.com",
+    "yahoo.com",
+    "icloud.com",
+    "proton.me",
+    "gmx.de",
+    "gmx.net",
+    "aol.com",
+    "mail.ru",
+    "qq.com",
+    "163.com",
+];
 
 /// Who may create organizations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -93,6 +110,24 @@ pub struct Options {
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// Organizations must accept every [[terms]] of the configuration file (id, label, url) before they change anything
+    #[arg(long, env = "BOWLINE_TERMS_REQUIRED")]
+    #[serde(default)]
+    pub terms_required: bool,
+    /// Documents that organizations can accept; in the configuration file only.
+    #[arg(skip)]
+    #[serde(default)]
+    pub terms: Vec<TermsOption>,
+    /// Domains whose e-mail addresses prove no membership, comma-separated [default: large free providers]
+    #[arg(long, env = "BOWLINE_BLOCKED_EMAIL_DOMAINS", value_name = "DOMAIN,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub blocked_email_domains: Vec<String>,
+    /// Relay for the server's mail: smtp[s]://user:password@host:port; without TLS on this machine only
+    #[arg(long, env = "BOWLINE_SMTP_URL", value_name = "URL", hide_env_values = true)]
+    pub smtp_url: Option<String>,
+    /// Sender of the server's mail: an address, or Name <address>
+    #[arg(long, env = "BOWLINE_MAIL_FROM", value_name = "ADDRESS")]
+    pub mail_from: Option<String>,
     /// What is logged: levels by target, such as info,access=warn [default: info]
     #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -135,6 +170,15 @@ impl Options {
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             log_format: self.log_format.or(file.log_format),
+            terms_required: self.terms_required || file.terms_required,
+            terms: if self.terms.is_empty() { file.terms } else { self.terms },
+            blocked_email_domains: if self.blocked_email_domains.is_empty() {
+                file.blocked_email_domains
+            } else {
+                self.blocked_email_domains
+            },
+            smtp_url: self.smtp_url.or(file.smtp_url),
+            mail_from: self.mail_from.or(file.mail_from),
             log: self.log.or(file.log),
         }
     }
@@ -158,6 +202,14 @@ impl Options {
                     .into(),
             )),
         }
+    }
+
+    /// Domains whose addresses prove no membership, in lower case.
+    pub fn blocked_email_domains(&self) -> Vec<String> {
+        if self.blocked_email_domains.is_empty() {
+            return FREE_MAIL_DOMAINS.map(String::from).into();
+        }
+        self.blocked_email_domains.iter().map(|domain| domain.trim().to_ascii_lowercase()).collect()
     }
 
     /// The address to listen on.

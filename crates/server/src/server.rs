@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::error::StartError;
+use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, facts, keys, tls};
+use crate::{admin, background, facts, keys, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -63,6 +64,7 @@ impl Server {
     /// What was wrong and what to do.
     pub async fn start(options: &Options, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
         let tls = tls::config(options)?;
+        let relay = Relay::of(options)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let storage = Storage::open(options).await?;
         let listener = Listener::bind(options.listen(), tls, ListenerOptions::default())
@@ -78,7 +80,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let (admin_address, admin) = admin_listener(options, &parts, telemetry, stopped.clone()).await?;
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
-        let background = background::start(&parts);
+        let background = background::start(&parts, relay);
         Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background })
     }
 
@@ -156,6 +158,10 @@ fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Sett
             Some(Organizations::Anyone) => OrganizationCreators::Anyone,
             Some(Organizations::Operator) | None => OrganizationCreators::Operator,
         },
+        terms: terms::documents(options)?,
+        terms_required: options.terms_required,
+        blocked_email_domains: options.blocked_email_domains(),
+        sends_mail: options.smtp_url.is_some(),
         base_url,
         auth_url,
         registry_audience,

@@ -5,6 +5,8 @@
 
 #[path = "behaviour/accepting.rs"]
 mod accepting;
+#[path = "behaviour/access.rs"]
+mod access;
 #[path = "behaviour/associations.rs"]
 mod associations;
 #[path = "behaviour/audit.rs"]
@@ -23,6 +25,10 @@ mod first_version;
 mod groups;
 #[path = "behaviour/invites.rs"]
 mod invites;
+#[path = "behaviour/mail.rs"]
+mod mail;
+#[path = "behaviour/metadata.rs"]
+mod metadata;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
@@ -37,6 +43,8 @@ mod roles;
 mod storage_failure;
 #[path = "behaviour/support.rs"]
 mod support;
+#[path = "behaviour/terms.rs"]
+mod terms;
 #[path = "behaviour/traces.rs"]
 mod traces;
 #[path = "behaviour/visibility.rs"]

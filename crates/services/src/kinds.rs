@@ -8,6 +8,8 @@ pub(crate) const ROLE: &str = "iam.chainguard.dev/Role";
 pub(crate) const IDENTITY: &str = "iam.chainguard.dev/Identity";
 /// A role binding.
 pub(crate) const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
+/// An accepted document.
+pub(crate) const TERMS_ACCEPTANCE: &str = "iam.chainguard.dev/TermsAcceptance";
 /// A repository.
 pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
 /// An invitation into a group.

@@ -8,6 +8,7 @@ mod auth;
 mod iam;
 mod kinds;
 mod list;
+mod mail;
 mod oidc;
 mod ping;
 mod references;

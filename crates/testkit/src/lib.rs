@@ -8,6 +8,7 @@ mod actor;
 mod clock;
 mod engine;
 mod idp;
+mod mail;
 mod server;
 mod wire;
 
@@ -15,6 +16,7 @@ pub use actor::{Actor, GrpcError, RestReply};
 pub use clock::TestClock;
 pub use engine::{Engine, engines};
 pub use idp::IdentityProvider;
+pub use mail::{MailSink, Received};
 pub use server::TestServer;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
+use bowline_server::Options;
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, RestReply, TestServer, engines};
 use http::HeaderMap;
@@ -10,9 +11,14 @@ use serde_json::{Value, json};
 
 /// Runs a test once on each engine.
 pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
+    on_each_engine_with(|_| {}, test).await;
+}
+
+/// The same with other options than the usual ones.
+pub(crate) async fn on_each_engine_with(change: impl Fn(&mut Options), test: impl AsyncFn(&TestServer)) {
     log();
     for engine in engines() {
-        let server = TestServer::start(engine).await;
+        let server = TestServer::start_with(engine, &change).await;
         test(&server).await;
         server.stop().await;
     }
@@ -101,6 +107,28 @@ impl Machine {
     pub(crate) async fn again(&self, server: &TestServer) -> Actor {
         self.narrowed(server, &[]).await
     }
+}
+
+/// Somebody who signed in with this verified address; without one, whose address is not known.
+pub(crate) async fn person(server: &TestServer, subject: &str, email: &str) -> Machine {
+    let uid = bowline_services::human_uid(server.idp().issuer(), subject).as_str().to_owned();
+    let facts = [&uid, subject, email, server.idp().issuer()].map(String::from);
+    let db = &server.server().parts().storage.db;
+    let written = db.write(move |tx| {
+        let facts = facts.clone();
+        Box::pin(async move {
+            let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
+                                               relationship_type, relationship, issuer, subject, deactivated, created_at, updated_at)
+                       VALUES ($1, '', '', $2, '', $3, '', '', 0, $5, $4, $2, FALSE, 0, 0)";
+            let mut params: Vec<Sql<'_>> = facts.iter().map(Sql::from).collect();
+            params.push(Sql::Bytes(&[]));
+            tx.execute(sql, &params).await?;
+            bowline_pipeline::iam_changed(tx).await
+        })
+    });
+    written.await.expect("the database takes a person");
+    let actor = server.sign_in(subject, subject, &uid).await;
+    Machine { uid, subject: subject.into(), actor }
 }
 
 /// Exchanges a token of the fake issuer for one of this identity.

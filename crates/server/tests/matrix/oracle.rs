@@ -9,8 +9,10 @@ use crate::fixture::{Caller, Fixture, Place, Standing};
 use crate::table::{Judged, Row};
 
 pub(crate) const OK: i32 = 0;
+pub(crate) const INVALID: i32 = 3;
 pub(crate) const NOT_FOUND: i32 = 5;
 pub(crate) const DENIED: i32 = 7;
+pub(crate) const PRECONDITION: i32 = 9;
 pub(crate) const UNAUTHENTICATED: i32 = 16;
 
 /// Whether `uid` is `group` or lies in it.
@@ -63,7 +65,6 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     let needed = needed(fixture, row.full_name);
     let held = holds(caller, &needed, &place.group);
     match row.judged {
-        Judged::Caller | Judged::List { refuses: false } => OK,
         Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
         Judged::Operator => {
             if place.exists || row.absent_is_fine {
@@ -72,6 +73,8 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
                 NOT_FOUND
             }
         }
+        Judged::Caller => row.let_through,
+        Judged::List { refuses: false } => OK,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => {
             if held && !place.exists {
@@ -81,6 +84,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
             }
         }
         Judged::Place if !held => DENIED,
+        Judged::Place if row.let_through != OK => row.let_through,
         Judged::Place if !place.exists => {
             if row.absent_is_fine {
                 OK

@@ -6,10 +6,10 @@ use bowline_contract::Method;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v1::events as e1;
-use bowline_contract::v1::events::rpc::identities as static_identities;
+use bowline_contract::v1::events::rpc::identities as event_identities;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
-    groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1,
+    groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1, terms as terms1,
 };
 use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as repos1;
@@ -18,7 +18,7 @@ use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::identity as identity2;
 use bowline_contract::v2::iam::rpc::{
     groups_service as groups2, identities_service as identities2, role_bindings_service as bindings2,
-    roles_service as roles2,
+    roles_service as roles2, terms_service as terms2,
 };
 use bowline_contract::v2::registry as r2;
 use bowline_contract::v2::registry::rpc::repos_service as repos2;
@@ -26,6 +26,7 @@ use prost::Message;
 use prost_types::FieldMask;
 
 use crate::fixture::{Fixture, Kind, Place};
+use crate::oracle::{INVALID, NOT_FOUND, OK, PRECONDITION};
 
 /// How a method is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +96,8 @@ pub(crate) struct Row {
     pub(crate) takes: Option<Kind>,
     /// Whether the absence of what the request names is a success.
     pub(crate) absent_is_fine: bool,
+    /// The code of a call that is let through: not 0 where no caller of the matrix is a person.
+    pub(crate) let_through: i32,
     /// What a list lists.
     pub(crate) lists: Option<Kind>,
     pub(crate) build: Build,
@@ -107,6 +110,7 @@ fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send 
         grants: None,
         takes: None,
         absent_is_fine: false,
+        let_through: OK,
         lists: None,
         build: Box::new(move |aim| build(aim).encode_to_vec()),
     }
@@ -114,6 +118,11 @@ fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send 
 
 fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     row::<M>(Judged::Place, build)
+}
+
+/// A method that answers this once the caller is known, whoever that is.
+fn anybody<M: Method>(let_through: i32, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+    Row { let_through, ..row::<M>(Judged::Caller, build) }
 }
 
 fn grant<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
@@ -141,6 +150,8 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::invites());
     rows.extend(joining::associations());
     rows.extend(repositories());
+    rows.extend(terms());
+    rows.extend(of_people());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows
 }
@@ -223,7 +234,7 @@ fn identities() -> Vec<Row> {
             subject: "somebody".into(),
         }),
         delete::<identities1::Delete>(Kind::Identity, |id| i1::DeleteIdentityRequest { id }),
-        row::<static_identities::Create>(Judged::Operator, |aim| e1::Identity {
+        row::<event_identities::Create>(Judged::Operator, |aim| e1::Identity {
             id: aim.group(),
             subject: aim.name(),
             issuer: aim.issuer(),
@@ -295,6 +306,50 @@ fn roles() -> Vec<Row> {
         at::<roles1::Update>(move |aim| i1::Role { id: aim.uid(Kind::Role), ..role1(aim) }),
         list::<roles1::List>(Kind::Role, false, |uidp| i1::RoleFilter { uidp, ..default() }),
         delete::<roles1::Delete>(Kind::Role, |id| i1::DeleteRoleRequest { id }),
+    ]
+}
+
+/// Where a call is let through, it is told that there is no such document: the server of the matrix has none.
+fn terms() -> Vec<Row> {
+    let documents = || vec!["nothing".to_owned()];
+    vec![
+        Row {
+            let_through: INVALID,
+            ..at::<terms2::AcceptTerms>(move |aim| i2::AcceptTermsRequest {
+                group: aim.group(),
+                document_ids: documents(),
+            })
+        },
+        Row {
+            let_through: INVALID,
+            ..at::<terms1::AcceptTerms>(move |aim| i1::AcceptTermsRequest {
+                group: aim.group(),
+                document_ids: documents(),
+            })
+        },
+        at::<terms2::ListTermsAcceptances>(|aim| i2::ListTermsAcceptancesRequest { group: aim.group(), ..default() }),
+        Row { absent_is_fine: true, ..at::<terms1::ListAccepted>(|aim| i1::TermsFilter { group: aim.group() }) },
+    ]
+}
+
+/// What only people get something from; everybody who calls here is a machine, or the operator.
+fn of_people() -> Vec<Row> {
+    vec![
+        anybody::<identities2::UpdateIdentityMetadata>(PRECONDITION, |_| i2::UpdateIdentityMetadataRequest {
+            identity_metadata: Some(i2::IdentityMetadata { company: "acme".into(), ..default() }),
+            ..default()
+        }),
+        anybody::<event_identities::UpdateMetadata>(PRECONDITION, |_| default()),
+        anybody::<groups2::LookupGroup>(NOT_FOUND, |_| i2::LookupGroupRequest {}),
+        anybody::<groups1::LookupGroup>(NOT_FOUND, |_| i1::LookupGroupRequest {}),
+        anybody::<groups2::CheckEligibility>(OK, |_| i2::CheckEligibilityRequest {}),
+        anybody::<groups1::CheckEligibility>(OK, |_| i1::CheckEligibilityRequest {}),
+        anybody::<groups2::RequestGroupAccess>(NOT_FOUND, |aim| i2::RequestGroupAccessRequest {
+            group_uid: aim.group(),
+        }),
+        anybody::<groups1::RequestGroupAccess>(NOT_FOUND, |aim| i1::RequestGroupAccessRequest {
+            group_id: aim.group(),
+        }),
     ]
 }
 

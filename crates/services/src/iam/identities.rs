@@ -14,7 +14,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 use super::relationship::{self, Spelling, V2};
-use super::{groups, identities_v1, role_bindings};
+use super::{access, groups, identities_v1, metadata, role_bindings};
 use crate::kinds::IDENTITY;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 
@@ -99,6 +99,11 @@ impl Listed for IdentityRow {
 }
 
 impl IdentityRow {
+    /// Whether this is a person, not a machine.
+    pub(crate) fn is_person(&self) -> bool {
+        self.relationship_type == 0 && self.uid.is_root()
+    }
+
     /// How the identity is assumed; people sign in instead.
     pub(crate) fn relationship(&self) -> Result<Option<Relationship>> {
         relationship::decode(&self.stored)
@@ -376,7 +381,7 @@ pub(crate) async fn update<T>(
 }
 
 /// Otherwise the holder of a narrowed token could come back with a whole one.
-fn refuse_narrowed_self(principal: &Principal, uid: &Uidp) -> Result<()> {
+pub(crate) fn refuse_narrowed_self(principal: &Principal, uid: &Uidp) -> Result<()> {
     let narrowed = principal.token().is_some_and(|token| token.narrowing.is_narrow());
     if narrowed && principal.subject() == uid.as_str() {
         return Err(Error::permission_denied("Permission denied: a narrowed token cannot change its own identity"));
@@ -426,6 +431,8 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     let bindings = role_bindings::delete_of_identity(tx, uid).await?;
+    metadata::delete_of_identity(tx, uid).await?;
+    access::delete_of_identity(tx, uid).await?;
     tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;

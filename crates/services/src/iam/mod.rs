@@ -1,5 +1,7 @@
 //! Identity and access management.
 
+mod access;
+mod access_v1;
 mod account_associations;
 mod account_associations_v1;
 pub(crate) mod group_invites;
@@ -8,12 +10,15 @@ pub(crate) mod groups;
 mod groups_v1;
 pub(crate) mod identities;
 mod identities_v1;
+mod metadata;
 mod relationship;
 mod role_bindings;
 mod role_bindings_v1;
 mod roles;
 mod roles_v1;
 mod static_identities;
+mod terms;
+mod terms_v1;
 
 use bowline_pipeline::Handlers;
 
@@ -33,5 +38,10 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = group_invites_v1::register(handlers);
     let handlers = account_associations::register(handlers);
     let handlers = account_associations_v1::register(handlers);
+    let handlers = terms::register(handlers);
+    let handlers = terms_v1::register(handlers);
+    let handlers = metadata::register(handlers);
+    let handlers = access::register(handlers);
+    let handlers = access_v1::register(handlers);
     role_bindings::register(handlers)
 }

@@ -1,0 +1,25 @@
+//! Whether an organization accepted what the operator wants accepted before anything in it is changed.
+
+use std::collections::HashSet;
+
+use bowline_core::{Error, Result, Uidp};
+use bowline_store::{ReadTx, Value};
+
+use crate::call::Authorized;
+
+/// Refuses if terms are required and the place's organization has not accepted them all. The pipeline asks for
+/// scoped methods; handlers of unscoped ones ask themselves.
+///
+/// # Errors
+/// FAILED_PRECONDITION with the missing documents.
+pub async fn require_terms<T>(tx: &mut ReadTx, call: &Authorized<T>, place: &Uidp) -> Result<()> {
+    let settings = call.settings();
+    if !settings.terms_required || call.method().terms_exempt || call.is_operator() {
+        return Ok(());
+    }
+    let sql = "SELECT document FROM terms_acceptances WHERE parent = $1";
+    let accepted = tx.query(sql, &[Value::from(place.root_str())], |row| row.text(0).map_err(Error::from)).await?;
+    let accepted: HashSet<String> = accepted.into_iter().collect();
+    let missing: Vec<_> = settings.terms.iter().filter(|document| !accepted.contains(&document.id)).cloned().collect();
+    if missing.is_empty() { Ok(()) } else { Err(Error::terms_not_accepted(missing)) }
+}
