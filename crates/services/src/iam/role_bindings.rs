@@ -16,7 +16,7 @@ use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 pub(crate) use hydrate::References;
-pub(crate) use judge::Spelling;
+pub(crate) use judge::{Spelling, require_role};
 
 use super::{groups, roles};
 use crate::kinds::ROLE_BINDING;
