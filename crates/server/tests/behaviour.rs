@@ -15,8 +15,12 @@ mod escalation;
 mod exchange;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/group_mappings.rs"]
+mod group_mappings;
 #[path = "behaviour/groups.rs"]
 mod groups;
+#[path = "behaviour/identity_providers.rs"]
+mod identity_providers;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
@@ -27,6 +31,8 @@ mod repositories;
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scim_tokens.rs"]
+mod scim_tokens;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/support.rs"]

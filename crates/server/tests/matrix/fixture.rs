@@ -8,6 +8,9 @@ use std::time::Duration;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
+use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::CreateExternalGroupRoleMapping;
+use bowline_contract::v2::iam::rpc::identity_providers_service::{CreateIdentityProvider, GenerateScimToken};
 use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
 use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
@@ -20,9 +23,22 @@ pub(crate) enum Kind {
     Role,
     Identity,
     Binding,
+    Provider,
+    /// A provider with a SCIM token.
+    Provisioned,
+    Mapping,
 }
 
-pub(crate) const KINDS: [Kind; 5] = [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding];
+pub(crate) const KINDS: [Kind; 8] = [
+    Kind::Group,
+    Kind::Repo,
+    Kind::Role,
+    Kind::Identity,
+    Kind::Binding,
+    Kind::Provider,
+    Kind::Provisioned,
+    Kind::Mapping,
+];
 
 /// Nobody holds a lock while panicking.
 pub(crate) const UNSHARED: &str = "no other thread";
@@ -66,6 +82,8 @@ pub(crate) struct Fixture<'s> {
     pub(crate) callers: Vec<Caller>,
     /// Every UIDP of each kind, built-in roles aside.
     pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
+    /// What the providers with a token want to be told before they change.
+    etags: Mutex<BTreeMap<String, String>>,
     number: AtomicUsize,
 }
 
@@ -84,6 +102,7 @@ impl<'s> Fixture<'s> {
             places: Vec::new(),
             callers: Vec::new(),
             all: Mutex::default(),
+            etags: Mutex::default(),
             number: AtomicUsize::new(0),
         };
         let organization = fixture.note(Kind::Group, server.organization("matrix").await);
@@ -124,7 +143,7 @@ impl<'s> Fixture<'s> {
 
     async fn furnished(&self, name: &'static str, group: &str) -> Place {
         let mut lasting = BTreeMap::from([(Kind::Group, group.to_owned())]);
-        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding] {
+        for kind in KINDS.into_iter().filter(|kind| *kind != Kind::Group) {
             lasting.insert(kind, self.made(kind, group).await);
         }
         Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
@@ -149,8 +168,55 @@ impl<'s> Fixture<'s> {
             Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
             Kind::Identity => server.identity(group, &name).await,
             Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
+            Kind::Provider => self.provider(group, &name).await,
+            Kind::Provisioned => {
+                let provider = self.note(Kind::Provider, self.provider(group, &name).await);
+                self.provision(&provider).await;
+                provider
+            }
+            Kind::Mapping => {
+                let provider = self.note(Kind::Provider, self.provider(group, &name).await);
+                self.mapping(&provider, &name).await
+            }
         };
         self.note(kind, uid)
+    }
+
+    async fn provider(&self, group: &str, name: &str) -> String {
+        let oidc = Oidc { issuer: self.server.idp().issuer().into(), client_id: "matrix".into(), ..Oidc::default() };
+        let provider = v2::IdentityProvider {
+            name: name.into(),
+            default_role: self.server.role("viewer"),
+            configuration: Some(Configuration::Oidc(oidc)),
+            ..v2::IdentityProvider::default()
+        };
+        let request = v2::CreateIdentityProviderRequest { parent: group.into(), identity_provider: Some(provider) };
+        self.operator.grpc::<CreateIdentityProvider>(request).await.expect("the operator makes a provider").uid
+    }
+
+    async fn provision(&self, provider: &str) {
+        let request = v2::GenerateScimTokenRequest { identity_provider_uid: provider.into(), ..Default::default() };
+        let made = self.operator.grpc::<GenerateScimToken>(request).await.expect("the operator makes a token");
+        self.etags.lock().expect(UNSHARED).insert(provider.into(), made.etag);
+    }
+
+    /// What the provider wants to be told; something else where there is none.
+    pub(crate) fn etag(&self, provider: &str) -> String {
+        self.etags.lock().expect(UNSHARED).get(provider).cloned().unwrap_or_else(|| "none".into())
+    }
+
+    async fn mapping(&self, provider: &str, external_group: &str) -> String {
+        let mapping = v2::ExternalGroupRoleMapping {
+            external_group_id: external_group.into(),
+            role_uid: self.server.role("viewer"),
+            ..Default::default()
+        };
+        let request = v2::CreateExternalGroupRoleMappingRequest {
+            parent: provider.into(),
+            external_group_role_mapping: Some(mapping),
+        };
+        let made = self.operator.grpc::<CreateExternalGroupRoleMapping>(request).await;
+        made.expect("the operator makes a mapping").uid
     }
 
     pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {

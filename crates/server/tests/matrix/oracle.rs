@@ -55,6 +55,14 @@ pub(crate) fn needed(fixture: &Fixture<'_>, method: &str) -> BTreeSet<String> {
     }
 }
 
+/// Where the role of the request is given.
+fn granted_at<'p>(row: &Row, place: &'p Place) -> &'p str {
+    match row.grants_at_root {
+        true => place.group.split('/').next().expect("a split has a first part"),
+        false => &place.group,
+    }
+}
+
 /// The gRPC code that both transports must answer with.
 pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
     if matches!(caller.standing, Standing::Nobody) {
@@ -81,7 +89,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
             }
         }
         Judged::Place => match row.grants {
-            Some(role) if !holds(caller, &fixture.capabilities(role), &place.group) => DENIED,
+            Some(role) if !holds(caller, &fixture.capabilities(role), granted_at(row, place)) => DENIED,
             _ => OK,
         },
     }
