@@ -86,6 +86,7 @@ async fn a_mapping_gives_no_more_than_its_maker_holds_in_the_organization() {
         let body = |role: &str, scope: &str| json!({ "externalGroupId": "g", "roleUid": role, "scope": scope });
         // Held where the provider is, it is not held where the role is given.
         server.bind(&keeper.uid, &more, &team).await;
+        let operator = server.operator().await;
         let before = inventory(server).await;
         let refusal = refused(&keeper.actor, &create, body(&more, ""), 403, "PERMISSION_DENIED").await;
         assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], org.as_str());
@@ -102,7 +103,7 @@ async fn a_mapping_gives_no_more_than_its_maker_holds_in_the_organization() {
             (&more, &org, &"x".repeat(513), "externalGroupId"),
         ] {
             let body = json!({ "externalGroupId": group, "roleUid": role, "scope": scope });
-            let refusal = refused(&server.operator().await, &create, body, 400, "INVALID_ARGUMENT").await;
+            let refusal = refused(&operator, &create, body, 400, "INVALID_ARGUMENT").await;
             assert_eq!(refusal.fields(), [field], "{role} {scope} {group}");
         }
         assert_eq!(inventory(server).await, before);

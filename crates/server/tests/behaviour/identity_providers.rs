@@ -198,37 +198,39 @@ async fn what_is_no_provider_is_refused_and_changes_nothing() {
         let uid = provider(server, &org, "okta").await;
         let before = inventory(server).await;
         let cases: Vec<(&str, Value, &str)> = vec![
-            ("/oidc/issuer", json!("http://login.example.com"), "oidc.issuer"),
-            ("/oidc/issuer", json!("https://login.example.com?a"), "oidc.issuer"),
-            ("/oidc/issuer", json!("https://me@login.example.com"), "oidc.issuer"),
-            ("/oidc/issuer", json!("https://login.example.com/#x"), "oidc.issuer"),
-            ("/oidc/issuer", json!("login.example.com"), "oidc.issuer"),
-            ("/oidc/issuer", json!(format!("https://a.example/{}", "x".repeat(1024))), "oidc.issuer"),
-            ("/oidc/issuer", json!(""), "oidc.issuer"),
-            ("/oidc/clientId", json!(""), "oidc.clientId"),
-            ("/oidc/clientId", json!("a\nb"), "oidc.clientId"),
-            ("/oidc/groupsClaim", json!("x".repeat(257)), "oidc.groupsClaim"),
-            ("/oidc/additionalScopes", json!(["a b"]), "oidc.additionalScopes[0]"),
-            ("/oidc/additionalScopes", json!(["a", ""]), "oidc.additionalScopes[1]"),
-            ("/oidc/additionalScopes", json!(vec!["a"; 21]), "oidc.additionalScopes"),
-            ("/oidc/clientSecret", json!("x".repeat(4097)), "oidc.clientSecret"),
-            ("/name", json!("ab"), "name"),
-            ("/defaultRole", json!(""), "defaultRole"),
-            ("/defaultRole", json!("viewer"), "defaultRole"),
-            ("/defaultRole", json!(absent(&org)), "defaultRole"),
-            ("/oidc", Value::Null, "oidc"),
+            ("oidc.issuer", json!("http://login.example.com"), "oidc.issuer"),
+            ("oidc.issuer", json!("https://login.example.com?a"), "oidc.issuer"),
+            ("oidc.issuer", json!("https://me@login.example.com"), "oidc.issuer"),
+            ("oidc.issuer", json!("https://login.example.com/#x"), "oidc.issuer"),
+            ("oidc.issuer", json!("login.example.com"), "oidc.issuer"),
+            ("oidc.issuer", json!(format!("https://a.example/{}", "x".repeat(1024))), "oidc.issuer"),
+            ("oidc.issuer", json!(""), "oidc.issuer"),
+            ("oidc.clientId", json!(""), "oidc.clientId"),
+            ("oidc.clientId", json!("a\nb"), "oidc.clientId"),
+            ("oidc.groupsClaim", json!("x".repeat(257)), "oidc.groupsClaim"),
+            ("oidc.additionalScopes", json!(["a b"]), "oidc.additionalScopes[0]"),
+            ("oidc.additionalScopes", json!(["a", ""]), "oidc.additionalScopes[1]"),
+            ("oidc.additionalScopes", json!(vec!["a"; 21]), "oidc.additionalScopes"),
+            ("oidc.clientSecret", json!("x".repeat(4097)), "oidc.clientSecret"),
+            ("name", json!("ab"), "name"),
+            ("defaultRole", json!(""), "defaultRole"),
+            ("defaultRole", json!("viewer"), "defaultRole"),
+            ("defaultRole", json!(absent(&org)), "defaultRole"),
+            ("oidc", Value::Null, "oidc"),
         ];
         for (at, value, field) in cases {
             let mut body = provider_of(server, "okta", ISSUER);
-            *body.pointer_mut(at).unwrap_or_else(|| panic!("{at}")) = value;
-            body["oidc"].as_object_mut().map(|oidc| oidc.retain(|_, value| !value.is_null()));
+            match at.split_once('.') {
+                Some((outer, inner)) => body[outer][inner] = value,
+                None => body[at] = value,
+            }
             for what in [
                 format!("POST /iam/v2/identityProviders/{org}"),
                 format!("PATCH /iam/v2/identityProviders/{uid}?update_mask=*"),
             ] {
                 let refusal = refused(&operator, &what, body.clone(), 400, "INVALID_ARGUMENT").await;
                 let fields = refusal.fields();
-                assert!(fields.iter().any(|found| found == field), "{what} {at}: {fields:?}");
+                assert!(fields.iter().any(|found| found.starts_with(field)), "{what} {at}: {fields:?}");
             }
             for what in
                 [format!("POST /iam/v1/identityProviders/{org}"), format!("PUT /iam/v1/identityProviders/{uid}")]
