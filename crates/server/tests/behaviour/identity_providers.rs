@@ -355,6 +355,16 @@ async fn a_role_that_a_provider_gives_is_in_use() {
     .await;
 }
 
+/// What hangs on a provider.
+const OWN: [&str; 6] = [
+    "SELECT count(*) FROM external_group_role_mappings",
+    "SELECT count(*) FROM scim_tokens",
+    "SELECT count(*) FROM scim_users",
+    "SELECT count(*) FROM sessions",
+    "SELECT count(*) FROM session_groups",
+    "SELECT count(*) FROM refresh_tokens",
+];
+
 #[tokio::test]
 async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along() {
     on_each_engine(async |server| {
@@ -381,14 +391,6 @@ async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along() {
                 execute(server, sql, &[provider]).await;
             }
         }
-        const OWN: [&str; 6] = [
-            "SELECT count(*) FROM external_group_role_mappings",
-            "SELECT count(*) FROM scim_tokens",
-            "SELECT count(*) FROM scim_users",
-            "SELECT count(*) FROM sessions",
-            "SELECT count(*) FROM session_groups",
-            "SELECT count(*) FROM refresh_tokens",
-        ];
         for sql in OWN {
             assert_eq!(number(server, sql).await, 2, "{sql}");
         }

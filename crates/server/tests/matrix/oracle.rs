@@ -57,10 +57,8 @@ pub(crate) fn needed(fixture: &Fixture<'_>, method: &str) -> BTreeSet<String> {
 
 /// Where the role of the request is given.
 fn granted_at<'p>(row: &Row, place: &'p Place) -> &'p str {
-    match row.grants_at_root {
-        true => place.group.split('/').next().expect("a split has a first part"),
-        false => &place.group,
-    }
+    let organization = place.group.split('/').next().filter(|_| row.grants_at_root);
+    organization.unwrap_or(&place.group)
 }
 
 /// The gRPC code that both transports must answer with.
