@@ -25,6 +25,8 @@ mod identity_providers;
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
+#[path = "behaviour/provider_ends.rs"]
+mod provider_ends;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]
