@@ -125,7 +125,7 @@ impl FieldRules {
                     FieldPlan {
                         json_name: field.json_name().into(),
                         proto_name: field.name().into(),
-                        required: behaviors.contains(&REQUIRED),
+                        required: behaviors.contains(&REQUIRED) && can_be_absent(&field),
                         scope: options::get(&field.options(), &iam_scope).is_some(),
                         repeated: field.is_list() || field.is_map(),
                         check,
@@ -283,6 +283,11 @@ fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::Extensio
         Some(Value::List(list)) => list.iter().filter_map(Value::as_enum_number).collect(),
         _ => Vec::new(),
     }
+}
+
+/// A plain boolean that is false is not on the wire, and false is an answer.
+fn can_be_absent(field: &FieldDescriptor) -> bool {
+    field.kind() != Kind::Bool || field.supports_presence()
 }
 
 fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<String, usize>) -> Check {

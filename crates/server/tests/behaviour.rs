@@ -21,8 +21,12 @@ mod escalation;
 mod exchange;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/group_mappings.rs"]
+mod group_mappings;
 #[path = "behaviour/groups.rs"]
 mod groups;
+#[path = "behaviour/identity_providers.rs"]
+mod identity_providers;
 #[path = "behaviour/invites.rs"]
 mod invites;
 #[path = "behaviour/mail.rs"]
@@ -33,12 +37,16 @@ mod metadata;
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
+#[path = "behaviour/provider_ends.rs"]
+mod provider_ends;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scim_tokens.rs"]
+mod scim_tokens;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/support.rs"]

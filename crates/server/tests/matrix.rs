@@ -18,6 +18,8 @@ mod malformed;
 mod oracle;
 #[path = "matrix/table.rs"]
 mod table;
+#[path = "matrix/table_providers.rs"]
+mod table_providers;
 #[path = "matrix/unimplemented.rs"]
 mod unimplemented;
 
@@ -99,6 +101,10 @@ async fn judge_all(fixture: &Fixture<'_>, callers: &dyn Fn(&str) -> bool, places
 async fn leak(fixture: &Fixture<'_>, caller: &fixture::Caller, row: &Row) -> Option<String> {
     let [there, absent] = ["sibling", "absent sibling"].map(|name| fixture.place(name));
     if oracle::code(fixture, caller, row, there) != oracle::DENIED {
+        return None;
+    }
+    // Who may call the method there, and lacks only what it would give, may know what is there.
+    if oracle::holds(caller, &oracle::needed(fixture, row.full_name), &there.group) {
         return None;
     }
     let there = over_rest(fixture, &caller.actor, row, there).await;

@@ -6,6 +6,12 @@ pub(crate) const GROUP: &str = "iam.chainguard.dev/Group";
 pub(crate) const ROLE: &str = "iam.chainguard.dev/Role";
 /// An identity.
 pub(crate) const IDENTITY: &str = "iam.chainguard.dev/Identity";
+/// An identity provider.
+pub(crate) const IDENTITY_PROVIDER: &str = "iam.chainguard.dev/IdentityProvider";
+/// A mapping of a provider's group to a role.
+pub(crate) const EXTERNAL_GROUP_ROLE_MAPPING: &str = "iam.chainguard.dev/ExternalGroupRoleMapping";
+/// The SCIM token of an identity provider, which goes by the provider's UIDP.
+pub(crate) const SCIM_TOKEN: &str = "iam.chainguard.dev/ScimToken";
 /// A role binding.
 pub(crate) const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
 /// An accepted document.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bowline_contract::Contract;
 use bowline_pipeline::Handlers;
 
-pub use iam::{human_uid, seed_built_in_roles};
+pub use iam::{ProviderRow, human_uid, seed_built_in_roles, verify_scim_token};
 pub use oidc::Exchange;
 
 /// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.

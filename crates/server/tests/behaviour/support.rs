@@ -182,6 +182,39 @@ pub(crate) async fn role(server: &TestServer, group: &str, name: &str, capabilit
     uid_of(&done(&server.operator().await, &format!("POST /iam/v2/roles/{group}"), body).await)
 }
 
+/// A provider as a caller writes it, with the viewer as its default role.
+pub(crate) fn provider_of(server: &TestServer, name: &str, issuer: &str) -> Value {
+    let oidc = json!({ "issuer": issuer, "clientId": "client", "clientSecret": "hush" });
+    json!({ "name": name, "defaultRole": server.role("viewer"), "oidc": oidc })
+}
+
+/// Creates an identity provider.
+pub(crate) async fn provider(server: &TestServer, group: &str, name: &str) -> String {
+    let what = format!("POST /iam/v2/identityProviders/{group}");
+    uid_of(&done(&server.operator().await, &what, provider_of(server, name, "https://login.example.com")).await)
+}
+
+/// Type, subject, group, extensions, and body as JSON, of the newest event.
+pub(crate) async fn newest_event(server: &TestServer) -> [String; 5] {
+    let db = &server.server().parts().storage.db;
+    let sql = "SELECT event_type, subject, group_uid, extensions, body_type, body FROM outbox ORDER BY id DESC LIMIT 1";
+    let read = db.read(move |tx| {
+        Box::pin(async move {
+            let row = tx.query_opt(sql, &[], |row| {
+                let texts: Result<Vec<String>, _> = (0..5).map(|column| row.text(column)).collect();
+                Ok::<_, Error>((texts?, row.bytes(5)?))
+            });
+            row.await
+        })
+    });
+    let (mut texts, body) = read.await.expect("the outbox can be read").expect("it has a row");
+    let pool = server.server().parts().contract.pool();
+    let message = pool.get_message_by_name(&texts[4]).expect("a message of the contract");
+    let body = prost_reflect::DynamicMessage::decode(message, body.as_slice()).expect("an encoded body");
+    texts[4] = body.to_string();
+    texts.try_into().expect("five texts")
+}
+
 /// One number out of the database.
 pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
     let db = &server.server().parts().storage.db;
@@ -216,6 +249,9 @@ pub(crate) async fn inventory(server: &TestServer) -> Vec<i64> {
         "SELECT count(*) FROM repos",
         "SELECT count(*) FROM group_invites",
         "SELECT count(*) FROM account_associations",
+        "SELECT count(*) FROM identity_providers",
+        "SELECT count(*) FROM external_group_role_mappings",
+        "SELECT count(*) FROM scim_tokens",
         "SELECT count(*) FROM audit",
         "SELECT count(*) FROM outbox",
     ] {

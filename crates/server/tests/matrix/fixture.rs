@@ -8,8 +8,11 @@ use std::time::Duration;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
 use bowline_contract::v2::iam::rpc::account_associations_service::CreateAccountAssociation;
+use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::CreateExternalGroupRoleMapping;
 use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
+use bowline_contract::v2::iam::rpc::identity_providers_service::{CreateIdentityProvider, GenerateScimToken};
 use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
 use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
@@ -25,10 +28,24 @@ pub(crate) enum Kind {
     Invite,
     /// Goes by the UIDP of its group.
     Association,
+    Provider,
+    /// A provider with a SCIM token.
+    Provisioned,
+    Mapping,
 }
 
-pub(crate) const KINDS: [Kind; 7] =
-    [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Invite, Kind::Association];
+pub(crate) const KINDS: [Kind; 10] = [
+    Kind::Group,
+    Kind::Repo,
+    Kind::Role,
+    Kind::Identity,
+    Kind::Binding,
+    Kind::Invite,
+    Kind::Association,
+    Kind::Provider,
+    Kind::Provisioned,
+    Kind::Mapping,
+];
 
 /// Nobody holds a lock while panicking.
 pub(crate) const UNSHARED: &str = "no other thread";
@@ -72,6 +89,8 @@ pub(crate) struct Fixture<'s> {
     pub(crate) callers: Vec<Caller>,
     /// Every UIDP of each kind, built-in roles aside.
     pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
+    /// What the providers with a token want to be told before they change.
+    etags: Mutex<BTreeMap<String, String>>,
     number: AtomicUsize,
 }
 
@@ -90,6 +109,7 @@ impl<'s> Fixture<'s> {
             places: Vec::new(),
             callers: Vec::new(),
             all: Mutex::default(),
+            etags: Mutex::default(),
             number: AtomicUsize::new(0),
         };
         let organization = fixture.note(Kind::Group, server.organization("matrix").await);
@@ -130,7 +150,8 @@ impl<'s> Fixture<'s> {
 
     async fn furnished(&self, name: &'static str, group: &str) -> Place {
         let mut lasting = BTreeMap::from([(Kind::Group, group.to_owned())]);
-        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Invite] {
+        let made_apart = [Kind::Group, Kind::Association];
+        for kind in KINDS.into_iter().filter(|kind| !made_apart.contains(kind)) {
             lasting.insert(kind, self.made(kind, group).await);
         }
         lasting.insert(Kind::Association, self.note(Kind::Association, self.association(group).await));
@@ -163,6 +184,16 @@ impl<'s> Fixture<'s> {
                 let below = self.note(Kind::Group, server.group(group, &name).await);
                 self.association(&below).await
             }
+            Kind::Provider => self.provider(group, &name).await,
+            Kind::Provisioned => {
+                let provider = self.note(Kind::Provider, self.provider(group, &name).await);
+                self.provision(&provider).await;
+                provider
+            }
+            Kind::Mapping => {
+                let provider = self.note(Kind::Provider, self.provider(group, &name).await);
+                self.mapping(&provider, &name).await
+            }
         };
         self.note(kind, uid)
     }
@@ -179,6 +210,43 @@ impl<'s> Fixture<'s> {
         let request =
             v2::CreateAccountAssociationRequest { parent: group.into(), account_association: Some(association) };
         self.operator.grpc::<CreateAccountAssociation>(request).await.expect("the operator associates").uid
+    }
+
+    async fn provider(&self, group: &str, name: &str) -> String {
+        let oidc = Oidc { issuer: self.server.idp().issuer().into(), client_id: "matrix".into(), ..Oidc::default() };
+        let provider = v2::IdentityProvider {
+            name: name.into(),
+            default_role: self.server.role("viewer"),
+            configuration: Some(Configuration::Oidc(oidc)),
+            ..v2::IdentityProvider::default()
+        };
+        let request = v2::CreateIdentityProviderRequest { parent: group.into(), identity_provider: Some(provider) };
+        self.operator.grpc::<CreateIdentityProvider>(request).await.expect("the operator makes a provider").uid
+    }
+
+    async fn provision(&self, provider: &str) {
+        let request = v2::GenerateScimTokenRequest { identity_provider_uid: provider.into(), ..Default::default() };
+        let made = self.operator.grpc::<GenerateScimToken>(request).await.expect("the operator makes a token");
+        self.etags.lock().expect(UNSHARED).insert(provider.into(), made.etag);
+    }
+
+    /// What the provider wants to be told; something else where there is none.
+    pub(crate) fn etag(&self, provider: &str) -> String {
+        self.etags.lock().expect(UNSHARED).get(provider).cloned().unwrap_or_else(|| "none".into())
+    }
+
+    async fn mapping(&self, provider: &str, external_group: &str) -> String {
+        let mapping = v2::ExternalGroupRoleMapping {
+            external_group_id: external_group.into(),
+            role_uid: self.server.role("viewer"),
+            ..Default::default()
+        };
+        let request = v2::CreateExternalGroupRoleMappingRequest {
+            parent: provider.into(),
+            external_group_role_mapping: Some(mapping),
+        };
+        let made = self.operator.grpc::<CreateExternalGroupRoleMapping>(request).await;
+        made.expect("the operator makes a mapping").uid
     }
 
     pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {

@@ -57,6 +57,12 @@ pub(crate) fn needed(fixture: &Fixture<'_>, method: &str) -> BTreeSet<String> {
     }
 }
 
+/// Where the role of the request is given.
+fn granted_at<'p>(row: &Row, place: &'p Place) -> &'p str {
+    let organization = place.group.split('/').next().filter(|_| row.grants_at_root);
+    organization.unwrap_or(&place.group)
+}
+
 /// The gRPC code that both transports must answer with.
 pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
     if matches!(caller.standing, Standing::Nobody) {
@@ -93,7 +99,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
             }
         }
         Judged::Place => match row.grants {
-            Some(role) if !holds(caller, &fixture.capabilities(role), &place.group) => DENIED,
+            Some(role) if !holds(caller, &fixture.capabilities(role), granted_at(row, place)) => DENIED,
             _ => OK,
         },
     }

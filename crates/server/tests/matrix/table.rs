@@ -50,15 +50,15 @@ pub(crate) struct Aim<'a> {
 }
 
 impl Aim<'_> {
-    fn group(&self) -> String {
+    pub(crate) fn group(&self) -> String {
         self.place.group.clone()
     }
 
-    fn uid(&self, kind: Kind) -> String {
+    pub(crate) fn uid(&self, kind: Kind) -> String {
         self.place.lasting[&kind].clone()
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.fixture.name()
     }
 
@@ -67,11 +67,11 @@ impl Aim<'_> {
         self.fixture.segment(40)
     }
 
-    fn viewer(&self) -> String {
+    pub(crate) fn viewer(&self) -> String {
         self.fixture.server.role("viewer")
     }
 
-    fn issuer(&self) -> String {
+    pub(crate) fn issuer(&self) -> String {
         self.fixture.server.idp().issuer().into()
     }
 
@@ -80,7 +80,7 @@ impl Aim<'_> {
     }
 }
 
-fn default<T: Default>() -> T {
+pub(crate) fn default<T: Default>() -> T {
     T::default()
 }
 
@@ -92,6 +92,8 @@ pub(crate) struct Row {
     pub(crate) judged: Judged,
     /// The built-in role whose capabilities the caller must hold as well: nobody grants what they lack.
     pub(crate) grants: Option<&'static str>,
+    /// Whether the role is given at the organization, wherever below it the request goes.
+    pub(crate) grants_at_root: bool,
     /// What a success takes away.
     pub(crate) takes: Option<Kind>,
     /// Whether the absence of what the request names is a success.
@@ -103,11 +105,12 @@ pub(crate) struct Row {
     pub(crate) build: Build,
 }
 
-fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     Row {
         full_name: M::FULL_NAME,
         judged,
         grants: None,
+        grants_at_root: false,
         takes: None,
         absent_is_fine: false,
         let_through: OK,
@@ -116,7 +119,7 @@ fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send 
     }
 }
 
-fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     row::<M>(Judged::Place, build)
 }
 
@@ -125,15 +128,15 @@ fn anybody<M: Method>(let_through: i32, build: impl Fn(&Aim<'_>) -> M::Request +
     Row { let_through, ..row::<M>(Judged::Caller, build) }
 }
 
-fn grant<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn grant<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     Row { grants: Some("viewer"), ..row::<M>(Judged::Place, build) }
 }
 
-fn delete<M: Method>(kind: Kind, build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn delete<M: Method>(kind: Kind, build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
     Row { takes: Some(kind), ..row::<M>(Judged::Place, move |aim| build(aim.doomed.clone())) }
 }
 
-fn list<M: Method>(
+pub(crate) fn list<M: Method>(
     kind: Kind,
     refuses: bool,
     build: impl Fn(Option<UidpFilter>) -> M::Request + Send + Sync + 'static,
@@ -152,11 +155,12 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(repositories());
     rows.extend(terms());
     rows.extend(of_people());
+    rows.extend(crate::table_providers::rows());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows
 }
 
-fn mask(path: &str) -> FieldMask {
+pub(crate) fn mask(path: &str) -> FieldMask {
     FieldMask { paths: vec![path.into()] }
 }
 

@@ -20,7 +20,7 @@ use crate::list::timestamp;
 /// How long static keys are good for at most, and when nothing is said.
 const STATIC_KEYS_LIFE: Micros = 365 * 24 * 3600 * 1_000_000;
 /// How far a client's clock may be ahead when it asks for the longest life.
-const CLOCK_SKEW: Micros = 5 * 60 * 1_000_000;
+pub(super) const CLOCK_SKEW: Micros = 5 * 60 * 1_000_000;
 /// The first second of the year 1: what the wire's timestamps begin with.
 const FIRST_SECOND: i64 = -62_135_596_800;
 
@@ -389,7 +389,7 @@ fn pattern_problem(pattern: &str) -> Option<String> {
 }
 
 /// Why an issuer cannot be one. Issuers are compared as text, so they have to be written properly.
-fn issuer_problem(issuer: &str) -> Option<&'static str> {
+pub(super) fn issuer_problem(issuer: &str) -> Option<&'static str> {
     const NO_URL: Option<&str> = Some("must be an https URL without user, query and fragment");
     if issuer.is_empty() {
         return Some("issuer is required");
@@ -432,7 +432,7 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn micros(time: &prost_types::Timestamp) -> Option<Micros> {
+pub(super) fn micros(time: &prost_types::Timestamp) -> Option<Micros> {
     if time.seconds < FIRST_SECOND || !(0..1_000_000_000).contains(&time.nanos) {
         return None;
     }

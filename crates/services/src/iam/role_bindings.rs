@@ -18,7 +18,7 @@ use prost::Message;
 
 pub(crate) use give::give;
 pub(crate) use hydrate::{References, readable_roles};
-pub(crate) use judge::{Spelling, promise};
+pub(crate) use judge::{Spelling, promise, require_role};
 
 use super::{groups, roles};
 use crate::kinds::ROLE_BINDING;

@@ -2,6 +2,7 @@
 //! custom ones live in a group.
 
 mod built_in;
+mod uses;
 
 use bowline_contract::Contract;
 use bowline_contract::v1::iam as v1;
@@ -295,7 +296,7 @@ pub(crate) async fn update<T>(
         judge_name(contract, &after.name)?;
         require_name_free(tx, &after).await?;
     }
-    require_may_widen(tx, call, &before, &after).await?;
+    uses::require_may_widen(tx, call, &before, &after).await?;
     save(tx, &after).await?;
     iam_changed(tx).await?;
     let event = after.to_v1(contract);
@@ -309,31 +310,6 @@ async fn require_name_free(tx: &mut ReadTx, role: &RoleRow) -> Result<()> {
     match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         Some(_) => Err(Error::already_exists(ROLE, &role.name)),
         None => Ok(()),
-    }
-}
-
-/// Groups that are read at a time to judge a widened role.
-const GROUPS_AT_ONCE: i64 = 500;
-
-/// Adding to a bound role grants to everyone who has it: the caller must hold the addition wherever it is bound.
-async fn require_may_widen<T>(tx: &mut ReadTx, call: &Authorized<T>, before: &RoleRow, after: &RoleRow) -> Result<()> {
-    let added = after.capabilities.difference(&before.capabilities);
-    // A custom role is bound at its group or below, where what is held at the group is held too.
-    if added.is_empty() || call.grants().allows(after.uid.parent_str(), &added) {
-        return Ok(());
-    }
-    let sql = "SELECT DISTINCT parent FROM role_bindings WHERE role = $1 AND parent > $2 ORDER BY parent LIMIT $3";
-    let mut last = String::new();
-    loop {
-        let params = [Value::from(after.uid.as_str()), Value::from(&last), Value::Int(GROUPS_AT_ONCE)];
-        let bound = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-        for group in &bound {
-            call.require_all(group, &added)?;
-        }
-        match bound.into_iter().next_back() {
-            Some(group) => last = group,
-            None => return Ok(()),
-        }
     }
 }
 
@@ -362,15 +338,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleRequest>) -> R
 pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
     let before = require_custom(tx, call).await?;
     let uid = before.uid.as_str();
-    let sql = "SELECT uid FROM role_bindings WHERE role = $1 LIMIT 1";
-    let bound = tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?;
-    if bound.is_some() {
-        return Err(Error::precondition(
-            "ROLE_BOUND",
-            uid,
-            "cannot delete a role that is bound; delete its role bindings first",
-        ));
-    }
+    uses::require_unused(tx, uid).await?;
     tx.execute("DELETE FROM roles WHERE uid = $1", &[Value::from(uid)]).await?;
     list::count(tx, &TABLE, &before.uid, -1).await?;
     iam_changed(tx).await?;

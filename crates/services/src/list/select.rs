@@ -86,9 +86,13 @@ async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, plac
     Ok(())
 }
 
-/// Whether a group or a repository of this UIDP exists.
+/// Whether something that others live in exists under this UIDP.
 async fn exists(tx: &mut ReadTx, uid: &str) -> Result<bool> {
-    for sql in ["SELECT uid FROM groups WHERE uid = $1", "SELECT uid FROM repos WHERE uid = $1"] {
+    for sql in [
+        "SELECT uid FROM groups WHERE uid = $1",
+        "SELECT uid FROM repos WHERE uid = $1",
+        "SELECT uid FROM identity_providers WHERE uid = $1",
+    ] {
         if tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?.is_some() {
             return Ok(true);
         }

@@ -50,7 +50,7 @@ pub(super) async fn grants<T>(
             violations.push(spelling.violation(spelling.identity, wrong));
         }
         if !known.contains_key(input.role.as_str()) {
-            known.insert(&input.role, usable_role(tx, call, group, &input.role).await?);
+            known.insert(&input.role, usable_role(tx, call, group.as_str(), &input.role).await?);
         }
         match known.get(input.role.as_str()).copied().flatten() {
             Some(capabilities) => granted = granted.union(&capabilities),
@@ -82,10 +82,8 @@ pub(crate) async fn promise<T>(
     role: &str,
     field: &str,
 ) -> Result<()> {
-    match usable_role(tx, call, group, role).await? {
-        Some(capabilities) => call.require_all(group.as_str(), &capabilities),
-        None => Err(Error::invalid_field(field, format!("{field} {}", wrong_role(role)))),
-    }
+    let capabilities = require_role(tx, call, group.as_str(), role, field).await?;
+    call.require_all(group.as_str(), &capabilities)
 }
 
 fn wrong_role(role: &str) -> &'static str {
@@ -95,15 +93,30 @@ fn wrong_role(role: &str) -> &'static str {
     }
 }
 
+/// What a role gives that is named in this field of something else than a binding, to be given at the group.
+///
+/// # Errors
+/// INVALID_ARGUMENT for a role that cannot be bound there.
+pub(crate) async fn require_role<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    group: &str,
+    role: &str,
+    field: &str,
+) -> Result<CapabilitySet> {
+    let capabilities = usable_role(tx, call, group, role).await?;
+    capabilities.ok_or_else(|| Error::invalid_field(field, format!("{field} {}", wrong_role(role))))
+}
+
 /// What the role gives, if it may be bound at the group. A role that the caller may not list is like none.
 async fn usable_role<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
-    group: &Uidp,
+    group: &str,
     role: &str,
 ) -> Result<Option<CapabilitySet>> {
     let Ok(uid) = Uidp::parse(role) else { return Ok(None) };
-    let reaches = uid.parent().is_none_or(|place| place.contains(group.as_str()));
+    let reaches = uid.parent().is_none_or(|place| place.contains(group));
     let is_listed = uid.is_root() || call.holds(role, Capability::CapIamRolesList);
     if !reaches || !is_listed {
         return Ok(None);

@@ -1,0 +1,118 @@
+//! What an identity provider holds fast, what goes with it, and how many there may be.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    done, each, execute, holder, inventory, newest_event, number, on_each_engine, provider, provider_of, refused, role,
+    uid_of,
+};
+
+const ISSUER: &str = "https://login.example.com";
+
+#[tokio::test]
+async fn a_role_that_a_provider_gives_is_in_use() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let operator = server.operator().await;
+        let capabilities = ["CAP_IAM_ROLES_UPDATE", "CAP_IAM_ROLES_DELETE", "CAP_IAM_ROLES_LIST", "CAP_REPO_LIST"];
+        let keeper = holder(server, &org, "keeper", &org, &capabilities).await.actor;
+        let by_default = role(server, &org, "by default", &["CAP_REPO_LIST"]).await;
+        let mapped = role(server, &org, "mapped", &["CAP_REPO_LIST"]).await;
+        let uid = provider(server, &org, "okta").await;
+        let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
+        done(&operator, &patch, json!({ "defaultRole": by_default })).await;
+        let mapping = json!({ "externalGroupId": "admins", "roleUid": mapped });
+        let mapping = done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await;
+        let wider = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_REPO_DELETE"] });
+        let before = inventory(server).await;
+        for role in [&by_default, &mapped] {
+            refused(&keeper, &format!("PATCH /iam/v2/roles/{role}"), wider.clone(), 403, "PERMISSION_DENIED").await;
+            let delete = format!("DELETE /iam/v2/roles/{role}");
+            let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+            assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ROLE_BOUND");
+        }
+        assert_eq!(inventory(server).await, before);
+        done(&operator, &patch, json!({ "defaultRole": server.role("viewer") })).await;
+        done(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{}", uid_of(&mapping)), Value::Null).await;
+        done(&keeper, &format!("PATCH /iam/v2/roles/{mapped}"), wider).await;
+        for role in [&by_default, &mapped] {
+            done(&keeper, &format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
+        }
+    })
+    .await;
+}
+
+/// What hangs on a provider.
+const OWN: [&str; 6] = [
+    "SELECT count(*) FROM external_group_role_mappings",
+    "SELECT count(*) FROM scim_tokens",
+    "SELECT count(*) FROM scim_users",
+    "SELECT count(*) FROM sessions",
+    "SELECT count(*) FROM session_groups",
+    "SELECT count(*) FROM refresh_tokens",
+];
+
+#[tokio::test]
+async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let operator = server.operator().await;
+        let (uid, other) = (provider(server, &team, "okta").await, provider(server, &org, "other").await);
+        let group = format!("DELETE /iam/v2/groups/{team}");
+        let refusal = refused(&operator, &group, Value::Null, 400, "FAILED_PRECONDITION").await;
+        assert_eq!(refusal.message(), "Precondition failed: cannot delete group with child identity providers");
+
+        for provider in [&uid, &other] {
+            let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
+            done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{provider}"), mapping).await;
+            done(&operator, &format!("POST /iam/v2/identityProviders/{provider}:generateScimToken"), json!({})).await;
+            for sql in [
+                "INSERT INTO sessions (id, identity, provider, created_at, expires_at) VALUES ('s' || $1, 'i', $1, 1, 2)",
+                "INSERT INTO session_groups (session, external_group) VALUES ('s' || $1, 'admins')",
+                "INSERT INTO refresh_tokens (hash, family, session, identity, audiences, narrowing, expires_at)
+                 SELECT client_secret, 'f', 's' || $1, 'i', '[]', '{}', 2 FROM identity_providers WHERE uid = $1",
+                "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
+                 SELECT 'u' || uid, uid, org, 'e', 'n', 'p', scim_enabled, '{}', 1, 1 FROM identity_providers WHERE uid = $1",
+            ] {
+                execute(server, sql, &[provider]).await;
+            }
+        }
+        for sql in OWN {
+            assert_eq!(number(server, sql).await, 2, "{sql}");
+        }
+        let audited = number(server, "SELECT count(*) FROM audit").await;
+        done(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
+        assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited + 2, "the provider and its mapping");
+        let [kind, subject, parent, ..] = newest_event(server).await;
+        assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.deleted.v1");
+        assert_eq!((subject, parent), (uid, team));
+        for sql in OWN {
+            assert_eq!(number(server, sql).await, 1, "{sql}: only those of the other provider are left");
+        }
+        let left = done(&operator, "GET /iam/v2/externalGroupRoleMappings", Value::Null).await;
+        assert_eq!((left["totalCount"].as_str(), each(&left["externalGroupRoleMappings"], "uid").len()), (Some("1"), 1));
+        done(&operator, &group, Value::Null).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_organization_has_as_many_providers_as_the_operator_lets_it() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let operator = server.operator().await;
+        let limit = json!({ "name": "acme", "resourceLimits": { "idps": 1 } });
+        done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
+        let uid = provider(server, &org, "okta").await;
+        let create = format!("POST /iam/v2/identityProviders/{team}");
+        let body = provider_of(server, "entra", ISSUER);
+        let before = inventory(server).await;
+        refused(&operator, &create, body.clone(), 429, "QUOTA_EXCEEDED").await;
+        assert_eq!(inventory(server).await, before);
+        done(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
+        done(&operator, &create, body).await;
+    })
+    .await;
+}
