@@ -33,6 +33,9 @@ pub enum StartError {
     /// A key or a secret cannot be opened.
     #[error("{0}: is this the key file that the database was made with?")]
     Sealed(String),
+    /// The audit log is not what it should be.
+    #[error("audit log: {0}")]
+    Audit(String),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),

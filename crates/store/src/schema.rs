@@ -18,4 +18,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0003_identity_whole.sql"),
         postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
     },
+    Migration {
+        version: 5,
+        name: "audit_chain",
+        sqlite: include_str!("../migrations/sqlite/0005_audit_chain.sql"),
+        postgres: include_str!("../migrations/postgres/0005_audit_chain.sql"),
+    },
 ];

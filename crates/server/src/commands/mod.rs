@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod audit;
 pub(crate) mod contract;
 pub(crate) mod keys;
 pub(crate) mod openapi;
