@@ -9,6 +9,7 @@ mod clock;
 mod engine;
 mod idp;
 mod server;
+mod streamed;
 mod wire;
 
 pub use actor::{Actor, GrpcError, RestReply};
@@ -16,6 +17,7 @@ pub use clock::TestClock;
 pub use engine::{Engine, engines};
 pub use idp::IdentityProvider;
 pub use server::TestServer;
+pub use streamed::{Event, Streamed};
 
 #[cfg(test)]
 mod tests;

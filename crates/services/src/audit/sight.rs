@@ -51,16 +51,22 @@ pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&
             "must be the UIDP of an organization or a person, which is a root",
         ));
     }
-    require(call, &named)?;
+    let mut judged: Vec<&str> = places.iter().map(|(_, place)| *place).filter(|place| !place.is_empty()).collect();
+    if judged.is_empty() {
+        judged.push(&named);
+    }
+    for place in judged {
+        require(call, place)?;
+    }
     Ok(Sequence::Of(named))
 }
 
-/// Refuses who may see nothing of that root's entries.
-fn require<T>(call: &Authorized<T>, root: &str) -> Result<()> {
-    if is_own(call, root) || call.grants().sees_around(root, call.needed()) {
+/// Refuses who may see no entry of what is there or below.
+fn require<T>(call: &Authorized<T>, place: &str) -> Result<()> {
+    if is_own(call, place) || call.grants().sees_around(place, call.needed()) {
         return Ok(());
     }
-    call.require_all(root, call.needed())?;
+    call.require_all(place, call.needed())?;
     // The capability is held there, so nothing but a narrowed scope can have hidden it.
     Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"))
 }
