@@ -10,7 +10,7 @@ use bowline_core::{Clock, Error, Micros};
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::Exchange;
-use bowline_store::{Db, ReadTx, Value, WriteTx, counters};
+use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
 use crate::keys;
@@ -116,6 +116,8 @@ async fn number(parts: Arc<Parts>) {
 
 /// One batch, if rows wait and no other replica numbers them; gives how many rows got numbers.
 pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u64, Error> {
+    // One writer at a time needs no lease, and a restart then waits for none.
+    let holder = if db.engine() == Engine::Sqlite { "the one writer" } else { holder };
     let own = holder.to_owned();
     let idle = db.read(move |tx| {
         Box::pin(async move { Ok::<_, Error>(!rows_wait(tx).await? || is_taken(tx, NUMBERING, &own, now).await?) })
