@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 
+use bowline_core::CapabilitySet;
 use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
 
 use crate::capabilities::Capabilities;
@@ -25,6 +26,7 @@ pub struct Contract {
     capabilities: Capabilities,
     roles: Vec<BuiltInRole>,
     field_rules: FieldRules,
+    kinds: HashMap<String, CapabilitySet>,
 }
 
 impl Contract {
@@ -50,6 +52,7 @@ impl Contract {
             routes: Routes::build(&methods),
             roles: roles::load(&pool, &capabilities),
             field_rules: FieldRules::load(&pool),
+            kinds: kinds(&pool, &methods),
             methods,
             capabilities,
             pool,
@@ -101,6 +104,11 @@ impl Contract {
         &self.field_rules
     }
 
+    /// The capabilities that list resources of this kind; absent for kinds that no method lists.
+    pub fn listing_of_kind(&self, kind: &str) -> Option<&CapabilitySet> {
+        self.kinds.get(kind)
+    }
+
     /// The contract's gaps, one line each: methods without a binding, scoped methods without a scope
     /// field, mutations without an event. A golden file keeps the list from growing unseen.
     pub fn gaps(&self) -> Vec<String> {
@@ -133,6 +141,26 @@ fn require_scope(method: &MethodInfo) {
         let has_scope = needed.is_empty() || method.scope_field.is_some();
         assert!(has_scope, "{} needs capabilities and has no scope field", method.full_name);
     }
+}
+
+/// What lists each kind of resource.
+///
+/// # Panics
+/// A kind names a method that is none, or one that needs no capability.
+fn kinds(pool: &DescriptorPool, methods: &[MethodInfo]) -> HashMap<String, CapabilitySet> {
+    let extension = options::extension(pool, "bowline.contract.v1.resource_kinds");
+    let rules = pool.files().filter_map(|file| options::get(&file.options(), &extension));
+    let mut kinds = HashMap::new();
+    for rule in rules.filter_map(|rules| rules.as_list().map(<[Value]>::to_vec)).flatten() {
+        let Value::Message(rule) = rule else { continue };
+        let (kind, name) = (options::text(&rule, "kind"), options::text(&rule, "list_method"));
+        let method = methods.iter().find(|method| method.full_name == name);
+        match method.map(|method| &method.auth) {
+            Some(Auth::Capabilities { needed, .. }) if !needed.is_empty() => kinds.insert(kind, *needed),
+            _ => panic!("the kind {kind} is listed by {name}, which is no method with a capability"),
+        };
+    }
+    kinds
 }
 
 fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {

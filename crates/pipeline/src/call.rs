@@ -26,6 +26,13 @@ pub struct Caller {
     pub(crate) peer: Option<IpAddr>,
 }
 
+impl Caller {
+    /// Who it is.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+}
+
 /// What a transport hands over: a method and an encoded request.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -43,6 +50,8 @@ pub struct Call {
     pub present: Option<Vec<String>>,
     /// Offset and length of the wanted part of a whole list, where the transport knows.
     pub slice: Option<(usize, usize)>,
+    /// Where a stream goes on that was interrupted, where the transport knows.
+    pub resume: Option<i64>,
 }
 
 /// What every handler may know of a call.

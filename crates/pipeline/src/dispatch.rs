@@ -19,6 +19,7 @@ use crate::principal::Principal;
 use crate::rate_limit::RateLimits;
 use crate::record;
 use crate::settings::Settings;
+use crate::streams::Streams;
 use crate::terms;
 use crate::vault::Vault;
 
@@ -54,6 +55,8 @@ pub struct Pipeline {
     pub handlers: Handlers,
     /// Limits.
     pub limits: RateLimits,
+    /// The open streams.
+    pub streams: Arc<Streams>,
     grants: Arc<GrantsCache>,
 }
 
@@ -83,6 +86,7 @@ impl Pipeline {
             vault,
             handlers,
             limits,
+            streams: Arc::default(),
             grants: Arc::default(),
         }
     }
@@ -110,42 +114,27 @@ impl Pipeline {
     /// Takes a call to its end.
     pub async fn dispatch(&self, call: Call) -> Outcome {
         let info = self.contract.method(call.method);
+        let scope = self.shown_scope(&call, info);
+        let principal = call.caller.principal.subject().to_owned();
+        Outcome { result: self.run(call, info).await, principal, scope }
+    }
+
+    /// The place that the call is about, as the log may show it.
+    pub fn shown_scope(&self, call: &Call, info: &MethodInfo) -> String {
         let scope = info.scope_field.as_deref().and_then(|field| {
             let id = self.tables.message(info.input.full_name())?;
             self.tables.read_string(id, &call.payload, field).ok().flatten()
         });
         // Only what is no more than an id may enter the log.
-        let scope = match scope {
+        match scope {
             None => String::new(),
             Some(scope) if Uidp::is_valid(&scope) => scope.into_owned(),
             Some(_) => "malformed".into(),
-        };
-        let principal = call.caller.principal.subject().to_owned();
-        Outcome { result: self.run(call, info).await, principal, scope }
+        }
     }
 
     async fn run(&self, call: Call, info: &MethodInfo) -> Result<Bytes> {
-        let now = self.clock.now();
-        let payload = call.payload;
-        let context = Arc::new(Context {
-            contract: self.contract.clone(),
-            settings: self.settings.clone(),
-            method: call.method,
-            principal: call.caller.principal,
-            bearer: call.caller.bearer,
-            peer: call.caller.peer,
-            request_id: call.request_id,
-            transport: call.transport,
-            present: call.present,
-            slice: call.slice,
-            now,
-            seed: bowline_authn::wrap::random_bytes(),
-            drawn: AtomicU32::new(0),
-            page_key: self.page_key.clone(),
-            vault: self.vault.clone(),
-        });
-        let judge = self.handlers.judge_of(context.method).cloned();
-        let gate = Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge };
+        let gate = self.gate(call);
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::Open(handler)) => handler(Open::new(gate.payload.clone(), gate.context.clone())).await,
             Some(Handler::Read(handler)) => {
@@ -175,8 +164,34 @@ impl Pipeline {
                     })
                     .await
             }
+            Some(Handler::Watch(_)) => Err(Error::internal("a method that streams was called for one answer")),
             None => self.unimplemented(info, gate).await,
         }
+    }
+
+    /// What judges a call, with everything that handlers may know of it.
+    pub(crate) fn gate(&self, call: Call) -> Gate {
+        let now = self.clock.now();
+        let payload = call.payload;
+        let context = Arc::new(Context {
+            contract: self.contract.clone(),
+            settings: self.settings.clone(),
+            method: call.method,
+            principal: call.caller.principal,
+            bearer: call.caller.bearer,
+            peer: call.caller.peer,
+            request_id: call.request_id,
+            transport: call.transport,
+            present: call.present,
+            slice: call.slice,
+            now,
+            seed: bowline_authn::wrap::random_bytes(),
+            drawn: AtomicU32::new(0),
+            page_key: self.page_key.clone(),
+            vault: self.vault.clone(),
+        });
+        let judge = self.handlers.judge_of(context.method).cloned();
+        Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge }
     }
 
     /// A method without a handler still asks who calls and whether they may.
@@ -192,7 +207,7 @@ impl Pipeline {
 }
 
 /// What stands between a call and its handler.
-struct Gate {
+pub(crate) struct Gate {
     tables: Arc<Tables>,
     grants: Arc<GrantsCache>,
     context: Arc<Context>,
@@ -202,7 +217,7 @@ struct Gate {
 
 impl Gate {
     /// Authorizes, then validates; both in the snapshot that the handler works in.
-    async fn pass(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
+    pub(crate) async fn pass(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
         let mut authorized = self.authorize(tx).await?;
         authorized.mask = self.validate(self.context.info())?.map(Arc::new);
         Ok(authorized)

@@ -16,11 +16,27 @@ pub(crate) type WriteFn =
 pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
 
+pub(crate) type WatchFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>, Option<i64>) -> BoxFuture<'a, Result<Watched<Bytes>>>
+    + Send
+    + Sync;
+
+/// What a watching handler found in one look.
+#[derive(Clone, Debug)]
+pub struct Watched<T> {
+    /// What is new, each with the number to go on from after it.
+    pub items: Vec<(i64, T)>,
+    /// Where the next look begins.
+    pub cursor: i64,
+    /// Whether there is more to be seen at once.
+    pub more: bool,
+}
+
 #[derive(Clone)]
 pub(crate) enum Handler {
     Read(Arc<ReadFn>),
     Write(Arc<WriteFn>),
     Open(Arc<OpenFn>),
+    Watch(Arc<WatchFn>),
 }
 
 /// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
@@ -82,6 +98,35 @@ impl Handlers {
         self
     }
 
+    /// Registers a handler of a method that answers with a stream. It looks again and again, each time in a snapshot
+    /// of its own in which the caller is judged anew; at first without a cursor, then from where it left off.
+    pub fn watch<M: Method>(
+        mut self,
+        handler: impl for<'a> Fn(
+            &'a mut ReadTx,
+            &'a Authorized<M::Request>,
+            Option<i64>,
+        ) -> BoxFuture<'a, Result<Watched<M::Response>>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::Watch(Arc::new(move |tx, call, cursor| {
+                let handler = handler.clone();
+                Box::pin(async move {
+                    let typed = call.with_request(decode::<M::Request>(call.request())?);
+                    let Watched { items, cursor, more } = handler(tx, &typed, cursor).await?;
+                    let items = items.into_iter().map(|(id, item)| (id, item.encode_to_vec().into())).collect();
+                    Ok(Watched { items, cursor, more })
+                })
+            })),
+        );
+        self
+    }
+
     /// Registers a handler of a method that is public or authenticates by itself.
     pub fn open<M: Method>(
         mut self,
@@ -122,6 +167,8 @@ impl Handlers {
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });
         assert_eq!(has_permission, needs_permission, "{} is registered as the wrong kind of handler", M::FULL_NAME);
+        let streams = matches!(handler, Handler::Watch(_));
+        assert_eq!(streams, method.server_streaming, "{} is registered as the wrong kind of handler", M::FULL_NAME);
         let place = &mut self.table[method.index];
         assert!(place.is_none(), "{} has two handlers", M::FULL_NAME);
         *place = Some(handler);
@@ -129,6 +176,11 @@ impl Handlers {
 
     pub(crate) fn get(&self, method: usize) -> Option<&Handler> {
         self.table[method].as_ref()
+    }
+
+    /// Whether the method at this position of the table answers with a stream.
+    pub fn streams(&self, method: usize) -> bool {
+        matches!(self.table[method], Some(Handler::Watch(_)))
     }
 
     /// Whether the method at this position of the table has a handler.

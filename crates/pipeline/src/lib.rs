@@ -10,6 +10,7 @@
 //! ([`Authorized::require_all`]), and, for unscoped methods, where the caller may look
 //! ([`Authorized::visible`]).
 
+pub mod audit;
 mod authenticate;
 mod call;
 mod changed;
@@ -22,6 +23,7 @@ mod principal;
 mod rate_limit;
 mod record;
 mod settings;
+mod streams;
 mod terms;
 mod vault;
 
@@ -30,12 +32,13 @@ pub use call::{Authorized, Call, Caller, Open, Transport};
 pub use changed::{Change, Changed, EventBody, Image};
 pub use dispatch::{Outcome, Pipeline};
 pub use grants::{Grants, GrantsCache, iam_changed, load_grants};
-pub use handlers::Handlers;
+pub use handlers::{Handlers, Watched};
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};
 pub use principal::{Narrowing, OPERATOR, Principal, TokenFacts};
 pub use rate_limit::RateLimits;
 pub use record::{Actor, record_audit};
 pub use settings::{OrganizationCreators, Settings};
+pub use streams::{Stream, Streams};
 pub use terms::require_terms;
 pub use vault::Vault;

@@ -5,6 +5,7 @@ use bowline_core::{Micros, Result};
 use bowline_store::{Value, WriteTx};
 use serde_json::json;
 
+use crate::audit::{HASH_LENGTH, image_hash};
 use crate::call::Context;
 use crate::changed::{Change, EventBody, Image};
 
@@ -20,20 +21,23 @@ pub struct Actor<'a> {
 }
 
 const INSERT_AUDIT: &str = "
-INSERT INTO audit (at, org, actor, method, request_id, kind, resource, before_type, before_image, after_type, after_image)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+INSERT INTO audit (at, org, actor, method, request_id, kind, resource,
+  before_type, before_hash, before_image, after_type, after_hash, after_image)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
 
 const INSERT_OUTBOX: &str = "
 INSERT INTO outbox (at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
-/// Appends one row to the audit log.
+/// Appends one row to the audit log. It gets its number, and its place in the chains, after the commit.
 pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
     fn parts(image: Option<&Image>) -> (Option<&str>, Option<&[u8]>) {
         (image.map(|image| image.type_name.as_str()), image.map(|image| image.bytes.as_slice()))
     }
     let (before_type, before) = parts(change.before.as_ref());
     let (after_type, after) = parts(change.after.as_ref());
+    let before_hash = before.map(image_hash);
+    let after_hash = after.map(image_hash);
     let params = [
         Value::Int(at),
         Value::Text(root(&change.uid)),
@@ -43,8 +47,10 @@ pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, chang
         Value::Text(change.kind),
         Value::Text(&change.uid),
         Value::OptText(before_type),
+        Value::OptBytes(before_hash.as_ref().map(<[u8; HASH_LENGTH]>::as_slice)),
         Value::OptBytes(before),
         Value::OptText(after_type),
+        Value::OptBytes(after_hash.as_ref().map(<[u8; HASH_LENGTH]>::as_slice)),
         Value::OptBytes(after),
     ];
     tx.execute(INSERT_AUDIT, &params).await?;

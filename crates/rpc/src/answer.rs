@@ -135,13 +135,8 @@ fn remove_last(json: &mut Vec<u8>, needle: &[u8]) {
     }
 }
 
-/// An error as JSON.
-pub(crate) fn failure(
-    front: &Front,
-    error: &Error,
-    method: Option<&MethodInfo>,
-    request_id: &str,
-) -> Response<ReplyBody> {
+/// The body of an error.
+pub(crate) fn error_json(front: &Front, error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<u8> {
     let status = status_of(error, method, request_id);
     let mut json = format!("{{\"code\":{},\"message\":", status.code).into_bytes();
     push_json_string(&mut json, &status.message);
@@ -158,6 +153,17 @@ pub(crate) fn failure(
         }
     }
     json.extend(b"]}");
+    json
+}
+
+/// An error as JSON.
+pub(crate) fn failure(
+    front: &Front,
+    error: &Error,
+    method: Option<&MethodInfo>,
+    request_id: &str,
+) -> Response<ReplyBody> {
+    let json = error_json(front, error, method, request_id);
     let mut response = Response::new(ReplyBody::from(json));
     *response.status_mut() = http_status(error);
     let headers = response.headers_mut();

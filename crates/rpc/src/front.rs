@@ -104,7 +104,7 @@ pub(crate) fn request_limit(method: &MethodInfo, of_transport: usize) -> usize {
     method.max_request_bytes.map_or(of_caller, |limit| limit as usize)
 }
 
-fn deadline(time: Duration) -> Error {
+pub(crate) fn deadline(time: Duration) -> Error {
     Error::new(
         Reason::DeadlineExceeded,
         format!("Deadline exceeded: the call took longer than {} ms; whether it took effect is open", time.as_millis()),

@@ -7,17 +7,20 @@ use std::time::Duration;
 use bowline_core::Error;
 use bowline_pipeline::{Call, Caller, Transport};
 use bytes::{Buf, BufMut, Bytes};
+use futures_util::TryStreamExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use prost::Message;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
-use tonic::server::{Grpc, UnaryService};
+use tonic::server::{Grpc, ServerStreamingService, UnaryService};
 use tonic::{Code, Status};
 
 use crate::body::ReplyBody;
 use crate::error_details::status_of;
 use crate::front::{self, Front};
+use crate::streaming::Watching;
 
 /// Whether the request is gRPC.
 pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
@@ -42,7 +45,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
             return refusal.into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
         }
     };
-    let service = Unary {
+    let service = Once {
         front: front.clone(),
         method: method.index,
         caller: Some(caller),
@@ -56,7 +59,14 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         .max_encoding_message_size(front.grpc_message_bytes);
     // The body arrives inside, so a client that stalls in its middle is covered too.
     let limit = front.request_time * 2;
-    let mut response = if let Ok(response) = tokio::time::timeout(limit, grpc.unary(service, request)).await {
+    let answer = async {
+        if front.pipeline.handlers.streams(method.index) {
+            grpc.server_streaming(service, request).await
+        } else {
+            grpc.unary(service, request).await
+        }
+    };
+    let mut response = if let Ok(response) = tokio::time::timeout(limit, answer).await {
         response.map(ReplyBody::Grpc)
     } else {
         let late = Status::deadline_exceeded("Deadline exceeded: the request did not arrive in time");
@@ -90,7 +100,7 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// One method, called once.
-struct Unary {
+struct Once {
     front: Arc<Front>,
     method: usize,
     caller: Option<Caller>,
@@ -98,30 +108,52 @@ struct Unary {
     timeout: Option<Duration>,
 }
 
-impl UnaryService<Bytes> for Unary {
-    type Response = Bytes;
-    type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
-
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let front = self.front.clone();
-        let timeout = self.timeout;
-        let request_id = self.request_id.clone();
-        let method = self.method;
-        let Some(caller) = self.caller.take() else {
-            return Box::pin(std::future::ready(Err(Status::internal("a call was made twice"))));
-        };
-        let call = Call {
-            method,
-            payload: request.into_inner(),
+impl Once {
+    fn call(&mut self, payload: Bytes) -> Result<Call, Status> {
+        let caller = self.caller.take().ok_or_else(|| Status::internal("a call was made twice"))?;
+        Ok(Call {
+            method: self.method,
+            payload,
             caller,
             request_id: self.request_id.clone(),
             transport: Transport::Grpc,
             present: None,
             slice: None,
-        };
+            resume: None,
+        })
+    }
+}
+
+impl UnaryService<Bytes> for Once {
+    type Response = Bytes;
+    type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let (front, method) = (self.front.clone(), self.method);
+        let (timeout, request_id) = (self.timeout, self.request_id.clone());
+        let call = Once::call(self, request.into_inner());
         Box::pin(async move {
-            let result = front.call(call, "grpc", timeout).await;
+            let result = front.call(call?, "grpc", timeout).await;
             result.map(tonic::Response::new).map_err(|error| status(&front, method, &error, &request_id))
+        })
+    }
+}
+
+impl ServerStreamingService<Bytes> for Once {
+    type Response = Bytes;
+    type ResponseStream = BoxStream<'static, Result<Bytes, Status>>;
+    type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
+        let (front, method) = (self.front.clone(), self.method);
+        let (timeout, request_id) = (self.timeout, self.request_id.clone());
+        let call = Once::call(self, request.into_inner());
+        Box::pin(async move {
+            let opened = Watching::open(&front, call?, "grpc", timeout).await;
+            let watching = opened.map_err(|error| status(&front, method, &error, &request_id))?;
+            let messages = watching.messages();
+            let stream = messages.map_err(move |error| status(&front, method, &error, &request_id));
+            Ok(tonic::Response::new(Box::pin(stream) as Self::ResponseStream))
         })
     }
 }

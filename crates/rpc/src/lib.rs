@@ -17,6 +17,7 @@ mod openapi;
 mod peer;
 mod query;
 mod rest;
+mod streaming;
 mod telemetry;
 
 pub use error_details::status_of;

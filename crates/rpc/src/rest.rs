@@ -17,6 +17,7 @@ use crate::answer::{JSON, Names, failure, success};
 use crate::body::ReplyBody;
 use crate::front::{self, Front};
 use crate::query;
+use crate::streaming::{Watching, last_event_id};
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -49,7 +50,8 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
             let mut method = front.contract().method(route.method);
             let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
-                Ok(payload) => success(front, method, &payload, names, &request_id),
+                Ok(Reply::One(payload)) => success(front, method, &payload, names, &request_id),
+                Ok(Reply::Stream(watching)) => watching.events(names),
                 Err(error) => failure(front, &error, Some(method), &request_id),
             };
             if let Ok(value) = HeaderValue::from_str(&request_id) {
@@ -71,7 +73,7 @@ async fn answer<'f>(
     method: &mut &'f MethodInfo,
     connected: IpAddr,
     request_id: &str,
-) -> Result<Bytes> {
+) -> Result<Reply> {
     let (head, body) = request.into_parts();
     let first = method.index;
     let refused = |error| front.refused(first, error, "rest", request_id);
@@ -104,8 +106,18 @@ async fn answer<'f>(
         transport: Transport::Rest,
         present,
         slice,
+        resume: last_event_id(&head.headers).map_err(refused)?,
     };
-    front.call(call, "rest", None).await
+    if front.pipeline.handlers.streams(method.index) {
+        return Ok(Reply::Stream(Box::new(Watching::open(front, call, "rest", None).await?)));
+    }
+    Ok(Reply::One(front.call(call, "rest", None).await?))
+}
+
+/// What a method answers with.
+enum Reply {
+    One(Bytes),
+    Stream(Box<Watching>),
 }
 
 /// The body, whole. A GET has none that counts.

@@ -1,4 +1,5 @@
-//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen, sending mail.
+//! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
+//! noting who was last seen, sending mail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,9 +7,10 @@ use std::time::Duration;
 use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
+use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::Exchange;
-use bowline_store::{Db, Value, WriteTx, counters};
+use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
 use crate::keys;
@@ -16,6 +18,8 @@ use crate::mail::{self, Relay};
 use crate::server::Parts;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
+const NUMBER_EVERY: Duration = Duration::from_millis(50);
+const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 
@@ -23,11 +27,21 @@ const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const FOLDED_AT_ONCE: i64 = 2000;
 /// How long a replica may stay silent before another takes its work over, in microseconds.
 const LEASE: Micros = 10_000_000;
+/// A day, in microseconds.
+const DAY: Micros = 24 * 3600 * 1_000_000;
+
+/// Names of leases.
+const NUMBERING: &str = "audit numbers";
+const PRUNING: &str = "audit pruning";
 
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>, relay: Option<Relay>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
+    tasks.spawn(number(parts.clone()));
+    if let Some(days) = parts.audit_retention {
+        tasks.spawn(prune(parts.clone(), days));
+    }
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
     if let Some(relay) = relay {
@@ -62,14 +76,95 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
         return Ok(0);
     }
-    let sql = "INSERT INTO leases (name, holder, until) VALUES ('fold', $1, $2)
-               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-               WHERE leases.holder = excluded.holder OR leases.until < $3";
-    let params = [Value::from(holder), Value::Int(now + LEASE), Value::Int(now)];
-    if tx.execute(sql, &params).await? == 0 {
+    if !lease(tx, "fold", holder, now).await? {
         return Ok(0);
     }
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
+}
+
+/// Takes or keeps the lease of that name, unless another replica has it.
+async fn lease(tx: &mut WriteTx, name: &str, holder: &str, now: Micros) -> Result<bool, Error> {
+    let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
+               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+               WHERE leases.holder = excluded.holder OR leases.until < $4";
+    let params = [Value::from(name), Value::from(holder), Value::Int(now + LEASE), Value::Int(now)];
+    Ok(tx.execute(sql, &params).await? > 0)
+}
+
+/// Whether another replica has the lease of that name: asked before anything is written.
+async fn is_taken(tx: &mut ReadTx, name: &str, holder: &str, now: Micros) -> Result<bool, Error> {
+    let sql = "SELECT holder FROM leases WHERE name = $1 AND holder <> $2 AND until >= $3";
+    let params = [Value::from(name), Value::from(holder), Value::Int(now)];
+    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
+}
+
+/// Numbers and chains the rows of the audit log soon after their commits, and tells those who wait for them.
+async fn number(parts: Arc<Parts>) {
+    let holder: String = bowline_core::hex(&random_bytes::<8>());
+    loop {
+        match number_once(&parts.storage.db, &holder, parts.clock.now()).await {
+            Ok(0) => tokio::time::sleep(NUMBER_EVERY).await,
+            Ok(n) => {
+                parts.pipeline.streams.tell();
+                if n < NUMBERED_AT_ONCE {
+                    tokio::time::sleep(NUMBER_EVERY).await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(cause = %cause(&error), "the audit log was not numbered; new rows cannot be read until it is");
+                tokio::time::sleep(NUMBER_EVERY * 20).await;
+            }
+        }
+    }
+}
+
+/// One batch, if rows wait and no other replica numbers them; gives how many rows got numbers.
+pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u64, Error> {
+    // One writer at a time needs no lease, and a restart then waits for none.
+    let holder = if db.engine() == Engine::Sqlite { "the one writer" } else { holder };
+    let own = holder.to_owned();
+    let idle = db.read(move |tx| {
+        Box::pin(async move { Ok::<_, Error>(!rows_wait(tx).await? || is_taken(tx, NUMBERING, &own, now).await?) })
+    });
+    if idle.await? {
+        return Ok(0);
+    }
+    let holder = holder.to_owned();
+    db.write_leased(move |tx| {
+        let holder = holder.clone();
+        Box::pin(async move { if lease(tx, NUMBERING, &holder, now).await? { number_rows(tx).await } else { Ok(0) } })
+    })
+    .await
+}
+
+/// Takes rows away that are older than the operator wants to keep.
+async fn prune(parts: Arc<Parts>, days: u32) {
+    let holder: String = bowline_core::hex(&random_bytes::<8>());
+    loop {
+        match prune_once(&parts.storage.db, &holder, days, parts.clock.now()).await {
+            Ok(PRUNED_AT_ONCE) => {}
+            Ok(_) => tokio::time::sleep(PRUNE_EVERY).await,
+            Err(error) => {
+                tracing::warn!(cause = %cause(&error), "old rows of the audit log were not pruned; they are tried again");
+                tokio::time::sleep(PRUNE_EVERY).await;
+            }
+        }
+    }
+}
+
+async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64, Error> {
+    let holder = holder.to_owned();
+    let until = now - Micros::from(days) * DAY;
+    db.write_leased(move |tx| {
+        let holder = holder.clone();
+        Box::pin(async move {
+            if !lease(tx, PRUNING, &holder, now).await? {
+                return Ok(0);
+            }
+            prune_rows(tx, until, now).await
+        })
+    })
+    .await
 }
 
 async fn look_for_keys(parts: Arc<Parts>) {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{auth, context, contract, keys, openapi, operator, serve};
+use crate::commands::{audit, auth, context, contract, keys, openapi, operator, serve};
 use crate::error::StartError;
 use crate::options::Options;
 
@@ -36,6 +36,9 @@ enum Command {
     Keys(keys::KeysCommand),
     /// Bring the database's schema up to date, which a start does too
     Migrate(Box<Options>),
+    /// The audit log, as it stands in the database; the server may run
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// The wire contract
     #[command(subcommand)]
     Contract(contract::ContractCommand),
@@ -72,6 +75,7 @@ fn execute(command: Command) -> Result<(), StartError> {
         Command::Operator(command) => block_on(operator::run(command)),
         Command::Keys(command) => block_on(keys::run(command)),
         Command::Migrate(options) => block_on(serve::migrate(options.with_file()?)),
+        Command::Audit(command) => block_on(audit::run(command)),
         Command::Contract(command) => contract::run(command),
         Command::Openapi(command) => openapi::run(command),
         Command::Version => print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION"))),

@@ -38,6 +38,9 @@ pub enum StartError {
     /// A command that talks to a server did not succeed.
     #[error("{0}")]
     Client(#[from] ClientError),
+    /// The audit log is not what it should be.
+    #[error("audit log: {0}")]
+    Audit(String),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),

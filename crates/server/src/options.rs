@@ -107,6 +107,9 @@ pub struct Options {
     /// Calls without a token per second that one address may make; 0 for no limit [default: 100]
     #[arg(long, env = "BOWLINE_RATE_LIMIT_ADDRESS", value_name = "N")]
     pub rate_limit_address: Option<u32>,
+    /// Days for which rows of the audit log are kept [default: for ever]
+    #[arg(long, env = "BOWLINE_AUDIT_RETENTION", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub audit_retention: Option<u32>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -169,6 +172,7 @@ impl Options {
             trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
+            audit_retention: self.audit_retention.or(file.audit_retention),
             log_format: self.log_format.or(file.log_format),
             terms_required: self.terms_required || file.terms_required,
             terms: if self.terms.is_empty() { file.terms } else { self.terms },

@@ -45,6 +45,8 @@ pub struct Parts {
     pub settings: Arc<Settings>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Days for which rows of the audit log are kept; absent for ever.
+    pub audit_retention: Option<u32>,
 }
 
 /// A running server.
@@ -102,6 +104,7 @@ impl Server {
     /// Lets running calls end, then closes the storage.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
+        self.parts.pipeline.streams.stop();
         for listener in self.listeners {
             if let Err(error) = listener.await {
                 tracing::error!(%error, "a listener ended badly");
@@ -232,7 +235,13 @@ async fn assemble(
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock })
+    let audit_retention = match options.audit_retention {
+        Some(0) => {
+            return Err(StartError::Option("--audit-retention 0: a day at least; leave it out to keep all".into()));
+        }
+        days => days,
+    };
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock, audit_retention })
 }
 
 fn is_loopback_url(url: &str) -> bool {

@@ -11,6 +11,12 @@ mod access;
 mod associations;
 #[path = "behaviour/audit.rs"]
 mod audit;
+#[path = "behaviour/audit_chain.rs"]
+mod audit_chain;
+#[path = "behaviour/audit_log.rs"]
+mod audit_log;
+#[path = "behaviour/audit_watch.rs"]
+mod audit_watch;
 #[path = "behaviour/bad_input.rs"]
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]

@@ -4,6 +4,7 @@
 //! handlers are the operations themselves, `v1` handlers translate to them. To add a method, write its
 //! handler next to its resource and register it in the domain's `register`.
 
+mod audit;
 mod auth;
 mod iam;
 mod kinds;
@@ -46,5 +47,6 @@ fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handler
     let handlers = registry::register(handlers);
     let handlers = oidc::register(handlers, exchange);
     let handlers = auth::register(handlers);
+    let handlers = audit::register(handlers);
     ping::register(handlers)
 }

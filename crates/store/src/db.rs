@@ -5,7 +5,7 @@ use std::path::Path;
 use futures_util::future::BoxFuture;
 
 use crate::error::StoreError;
-use crate::postgres::{Postgres, PostgresOptions};
+use crate::postgres::{BEGIN_LEASED, BEGIN_WRITE, Postgres, PostgresOptions};
 use crate::sqlite::{Sqlite, SqliteOptions};
 use crate::tx::{ReadTx, WriteTx};
 
@@ -68,7 +68,19 @@ impl Db {
     ) -> Result<T, E> {
         match &self.0 {
             Backend::Sqlite(sqlite) => sqlite.write(f).await,
-            Backend::Postgres(postgres) => postgres.write(f).await,
+            Backend::Postgres(postgres) => postgres.write(BEGIN_WRITE, f).await,
+        }
+    }
+
+    /// Like [`Db::write`], on one snapshot but not serializable: for work that holds a lease and touches rows
+    /// that nobody else changes, so that it makes no caller's transaction try again.
+    pub async fn write_leased<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.write(f).await,
+            Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
         }
     }
 

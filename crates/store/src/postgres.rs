@@ -40,7 +40,9 @@ impl Default for PostgresOptions {
 }
 
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
+/// Write-write conflicts fail here too, but nobody's reads count.
+pub(crate) const BEGIN_LEASED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
+pub(crate) const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
 /// How often a write is tried in all.
 const MAX_TRIES: u32 = 30;
 
@@ -137,12 +139,13 @@ impl Postgres {
     /// outcome to chance.
     pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
+        begin: &'static str,
         mut f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let this = self.clone();
         let task = async move {
             for attempt in 1..=MAX_TRIES {
-                match this.attempt(&mut f).await {
+                match this.attempt(begin, &mut f).await {
                     Attempt::Done(outcome) => return outcome,
                     Attempt::Conflict => {
                         tracing::debug!(attempt, "serialization failure, trying again");
@@ -162,9 +165,10 @@ impl Postgres {
 
     async fn attempt<T: Send, E: From<StoreError> + Send>(
         &self,
+        begin: &'static str,
         f: &mut (impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send),
     ) -> Attempt<T, E> {
-        let mut tx = match self.begin(BEGIN_WRITE).await {
+        let mut tx = match self.begin(begin).await {
             Ok(tx) => WriteTx::new(Inner::Postgres(tx)),
             Err(error) => return Attempt::Done(Err(error.into())),
         };

@@ -19,6 +19,12 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
     },
     Migration {
+        version: 5,
+        name: "audit_chain",
+        sqlite: include_str!("../migrations/sqlite/0005_audit_chain.sql"),
+        postgres: include_str!("../migrations/postgres/0005_audit_chain.sql"),
+    },
+    Migration {
         version: 6,
         name: "registry_content",
         sqlite: include_str!("../migrations/sqlite/0006_registry_content.sql"),

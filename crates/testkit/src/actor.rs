@@ -7,6 +7,7 @@ use bytes::Buf as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use prost::Message as _;
 
+use crate::streamed::Streamed;
 use crate::wire::{Answer, Wire};
 
 /// Somebody who calls the server.
@@ -88,6 +89,25 @@ impl Actor {
         }
     }
 
+    /// Opens a path whose answer goes on, over REST.
+    pub async fn watch_rest(&self, path: &str, mut headers: HeaderMap) -> Streamed {
+        self.authorize(&mut headers);
+        Streamed::new(self.wire.watch(false, path, headers, Vec::new()).await)
+    }
+
+    /// Opens a method whose answer goes on, over gRPC.
+    pub async fn watch_grpc<M: Method>(&self, request: M::Request) -> Streamed {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+        headers.insert("te", HeaderValue::from_static("trailers"));
+        self.authorize(&mut headers);
+        let payload = prost::Message::encode_to_vec(&request);
+        let length = u32::try_from(payload.len()).expect("a test's message is small").to_be_bytes();
+        let (service, method) = M::FULL_NAME.rsplit_once('.').expect("a full name has dots");
+        let frame = [&[0][..], &length, &payload].concat();
+        Streamed::new(self.wire.watch(true, &format!("/{service}/{method}"), headers, frame).await)
+    }
+
     fn authorize(&self, headers: &mut HeaderMap) {
         if let Some(token) = &self.token {
             let value = HeaderValue::from_str(&format!("Bearer {token}")).expect("a token fits into a header");
@@ -160,7 +180,7 @@ pub struct GrpcError {
 
 impl GrpcError {
     /// From the trailers, or from the headers of an answer without a body; absent for a success.
-    fn read(answer: &Answer) -> Option<GrpcError> {
+    pub(crate) fn read(answer: &Answer) -> Option<GrpcError> {
         let member = |name: &str| answer.trailers.get(name).or_else(|| answer.headers.get(name));
         let code = member("grpc-status").and_then(|value| value.to_str().ok()).and_then(|value| value.parse().ok());
         let code: i32 = code.expect("a gRPC answer has a status");

@@ -10,6 +10,7 @@ mod engine;
 mod idp;
 mod mail;
 mod server;
+mod streamed;
 mod wire;
 
 pub use actor::{Actor, GrpcError, RestReply};
@@ -18,6 +19,7 @@ pub use engine::{Engine, engines};
 pub use idp::IdentityProvider;
 pub use mail::{MailSink, Received};
 pub use server::TestServer;
+pub use streamed::{Event, Streamed};
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Uri};
+use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
@@ -54,16 +55,39 @@ impl Wire {
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Answer {
+        let response = self.open(client, verb, path, headers, body).await;
+        let (head, body) = response.into_parts();
+        let collected = body.collect().await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
+        let trailers = collected.trailers().cloned().unwrap_or_default();
+        Answer { status: head.status.as_u16(), headers: head.headers, body: collected.to_bytes(), trailers }
+    }
+
+    /// Sends a request whose answer goes on.
+    pub(crate) async fn watch(
+        &self,
+        is_grpc: bool,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Response<Incoming> {
+        let (client, verb) = if is_grpc { (&self.grpc, "POST") } else { (&self.rest, "GET") };
+        self.open(client, verb, path, headers, body).await
+    }
+
+    async fn open(
+        &self,
+        client: &Client<Direct, Full<Bytes>>,
+        verb: &str,
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Response<Incoming> {
         let uri: Uri = format!("http://{}{path}", self.authority)
             .parse()
             .unwrap_or_else(|error| panic!("{path:?} makes no address: {error}"));
         let mut request = Request::builder().method(verb).uri(uri).body(Full::from(body)).expect("the request is one");
         *request.headers_mut() = headers;
-        let response = client.request(request).await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
-        let (head, body) = response.into_parts();
-        let collected = body.collect().await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"));
-        let trailers = collected.trailers().cloned().unwrap_or_default();
-        Answer { status: head.status.as_u16(), headers: head.headers, body: collected.to_bytes(), trailers }
+        client.request(request).await.unwrap_or_else(|error| panic!("{verb} {path}: {error:?}"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub(crate) mod audit;
 pub(crate) mod auth;
 pub(crate) mod context;
 pub(crate) mod contract;

@@ -8,13 +8,11 @@ use crate::support::{call, inventory, number, on_each_engine, send, uid_of};
 
 /// The newest row of the audit log: actor, method, kind, resource, request id, and whether it has images.
 async fn newest(server: &TestServer) -> (Vec<String>, bool, bool) {
-    let order = if number(server, "SELECT count(*) FROM audit WHERE seq IS NULL").await > 0 { "id" } else { "seq" };
-    let sql = format!(
-        "SELECT actor, method, kind, resource, request_id, before_image, after_image FROM audit ORDER BY {order} DESC LIMIT 1"
-    );
+    let sql = "SELECT actor, method, kind, resource, request_id, before_image, after_image FROM audit
+               ORDER BY id DESC LIMIT 1";
     let read = server.server().parts().storage.db.read(|tx| {
         Box::pin(async move {
-            let row = tx.query_opt(&sql, &[], |row| {
+            let row = tx.query_opt(sql, &[], |row| {
                 let texts: Result<Vec<String>, _> = (0..5).map(|column| row.text(column)).collect();
                 Ok::<_, Error>((texts?, row.opt_bytes(5)?.is_some(), row.opt_bytes(6)?.is_some()))
             });

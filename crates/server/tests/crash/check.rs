@@ -63,6 +63,8 @@ pub(crate) async fn check(db: &Db, ground: &Ground, sent: &[&Sent]) -> Seen {
     let read = db.read(move |tx| Box::pin(async move { Snapshot::read(tx, &groups).await })).await;
     let snapshot = read.expect("the database can be read");
     assert_eq!(snapshot.damage, Vec::<String>::new(), "the file is damaged");
+    let findings = bowline_pipeline::audit::verify(db, None, |_| {}).await.expect("the audit log can be read");
+    assert_eq!(findings.wrong, None, "the chain of the audit log is broken");
     snapshot.audit_agrees_with_rows();
     snapshot.audit_agrees_with_events();
     snapshot.counts_agree_with_rows(&ground.groups);

@@ -83,7 +83,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
         Judged::List { refuses: false } => OK,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => {
-            if held && !place.exists {
+            if held && !place.exists && !row.absent_is_fine {
                 NOT_FOUND
             } else {
                 OK

@@ -3,6 +3,8 @@
 mod joining;
 
 use bowline_contract::Method;
+use bowline_contract::bowline::audit::v1 as audit;
+use bowline_contract::bowline::audit::v1::rpc::audit as log;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v1::events as e1;
@@ -156,8 +158,24 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(terms());
     rows.extend(of_people());
     rows.extend(crate::table_providers::rows());
+    rows.extend(audit_log());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows
+}
+
+/// Methods whose answer depends on what happened before: `behaviour/audit_log.rs` and `behaviour/audit_watch.rs`
+/// judge who may call them.
+pub(crate) const ELSEWHERE: [&str; 3] =
+    ["bowline.audit.v1.Audit.GetCheckpoints", "bowline.audit.v1.Audit.GetEntry", "bowline.audit.v1.Audit.WatchEntries"];
+
+/// What was done to something stays on record when it is gone, and nothing may have been done yet.
+fn audit_log() -> Vec<Row> {
+    let within = |aim: &Aim<'_>| audit::ListEntriesRequest { within: aim.group(), ..default() };
+    let history = |aim: &Aim<'_>| audit::GetHistoryRequest { resource: aim.group(), ..default() };
+    vec![
+        Row { absent_is_fine: true, ..row::<log::ListEntries>(Judged::List { refuses: true }, within) },
+        Row { absent_is_fine: true, ..at::<log::GetHistory>(history) },
+    ]
 }
 
 pub(crate) fn mask(path: &str) -> FieldMask {

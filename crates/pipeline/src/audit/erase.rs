@@ -1,0 +1,35 @@
+//! Takes the images of one resource out of the audit log. Their hashes stay, so that the chains still hold.
+
+use bowline_core::{Error, Micros, Result};
+use bowline_store::{Value, WriteTx};
+
+use crate::changed::Change;
+use crate::record::{Actor, record_audit};
+
+/// What was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Erased {
+    /// Rows that lost their images.
+    pub rows: u64,
+    /// Rows whose images must stay until they are numbered.
+    pub waiting: i64,
+}
+
+const ERASE: &str = "
+UPDATE audit SET before_image = NULL, after_image = NULL
+WHERE resource = $1 AND seq IS NOT NULL AND (before_image IS NOT NULL OR after_image IS NOT NULL)";
+
+const WAITING: &str = "
+SELECT count(*) FROM audit
+WHERE seq IS NULL AND resource = $1 AND (before_image IS NOT NULL OR after_image IS NOT NULL)";
+
+/// Erases all numbered images of the resource, and records that.
+pub async fn erase_images(tx: &mut WriteTx, resource: &str, actor: &Actor<'_>, now: Micros) -> Result<Erased> {
+    let rows = tx.execute(ERASE, &[Value::from(resource)]).await?;
+    let waiting = tx.query_opt(WAITING, &[Value::from(resource)], |row| row.int(0).map_err(Error::from)).await?;
+    if rows > 0 {
+        let change = Change { kind: "bowline.dev/AuditImages", uid: resource.into(), before: None, after: None };
+        record_audit(tx, now, actor, &change).await?;
+    }
+    Ok(Erased { rows, waiting: waiting.unwrap_or(0) })
+}

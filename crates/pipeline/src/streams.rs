@@ -1,0 +1,191 @@
+//! Answers that go on: a handler looks again and again, and the caller is judged anew each time.
+
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bowline_core::{Error, Reason, Result};
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::call::{Call, Caller};
+use crate::dispatch::Pipeline;
+use crate::handlers::{Handler, WatchFn, Watched};
+
+/// Streams that one caller may have open at once.
+const PER_CALLER: usize = 16;
+/// Longest time between two looks; news shorten it.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Shortest time between two looks that found nothing more, whatever news there are.
+const REST: Duration = Duration::from_millis(10);
+
+/// All open streams of a server.
+pub struct Streams {
+    open: Mutex<HashMap<String, usize>>,
+    news: watch::Sender<u64>,
+    stopped: watch::Sender<bool>,
+}
+
+impl Default for Streams {
+    fn default() -> Streams {
+        Streams { open: Mutex::default(), news: watch::Sender::new(0), stopped: watch::Sender::new(false) }
+    }
+}
+
+impl Streams {
+    /// Says that there may be something new to see.
+    pub fn tell(&self) {
+        self.news.send_modify(|n| *n += 1);
+    }
+
+    /// Ends all streams, and those that still begin.
+    pub fn stop(&self) {
+        self.stopped.send_replace(true);
+    }
+
+    /// How many streams the caller has open.
+    pub fn open_of(&self, subject: &str) -> usize {
+        self.lock().get(subject).copied().unwrap_or(0)
+    }
+
+    fn begin(self: &Arc<Self>, subject: &str) -> Result<Place> {
+        let mut open = self.lock();
+        let count = open.entry(subject.to_owned()).or_default();
+        if *count >= PER_CALLER {
+            return Err(Error::new(
+                Reason::QuotaExceeded,
+                format!("Resource exhausted: the caller has {PER_CALLER} streams open; close one first"),
+            ));
+        }
+        *count += 1;
+        drop(open);
+        Ok(Place { streams: self.clone(), subject: subject.into() })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One open stream, counted until it is dropped.
+struct Place {
+    streams: Arc<Streams>,
+    subject: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.streams.lock();
+        if let Some(count) = open.get_mut(&self.subject) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.subject);
+            }
+        }
+    }
+}
+
+/// An answer that goes on. Nothing is read ahead of what was taken.
+pub struct Stream {
+    pipeline: Arc<Pipeline>,
+    handler: Arc<WatchFn>,
+    call: Call,
+    cursor: Option<i64>,
+    /// Found and not taken yet: what one look gave.
+    found: VecDeque<(i64, Bytes)>,
+    more: bool,
+    news: watch::Receiver<u64>,
+    stopped: watch::Receiver<bool>,
+    _place: Place,
+}
+
+impl Pipeline {
+    /// Opens a stream: judges the caller and looks once, so that a refusal comes before anything else.
+    ///
+    /// # Errors
+    /// Whatever a call is refused with, and RESOURCE_EXHAUSTED for too many streams.
+    pub async fn open_stream(self: &Arc<Self>, call: Call) -> Result<Stream> {
+        let Some(Handler::Watch(handler)) = self.handlers.get(call.method).cloned() else {
+            return Err(Error::internal("a method that gives one answer was called for a stream"));
+        };
+        let place = self.streams.begin(call.caller.principal.subject())?;
+        let mut stream = Stream {
+            pipeline: self.clone(),
+            handler,
+            cursor: call.resume,
+            call,
+            found: VecDeque::new(),
+            more: true,
+            news: self.streams.news.subscribe(),
+            stopped: self.streams.stopped.subscribe(),
+            _place: place,
+        };
+        stream.look().await?;
+        Ok(stream)
+    }
+}
+
+impl Stream {
+    /// The next message with its number; waits until there is one. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// Why the stream ends: the token ended, a permission was taken away, the server stops.
+    pub async fn next(&mut self) -> Result<(i64, Bytes)> {
+        loop {
+            if *self.stopped.borrow() {
+                return Err(Error::new(
+                    Reason::Unavailable,
+                    "Unavailable: the server stops; go on from the last number that came",
+                ));
+            }
+            if let Some(item) = self.found.pop_front() {
+                return Ok(item);
+            }
+            if !self.more {
+                self.wait().await;
+                self.more = true;
+                continue;
+            }
+            self.look().await?;
+        }
+    }
+
+    async fn wait(&mut self) {
+        let (news, stopped) = (&mut self.news, &mut self.stopped);
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            // A sender that is gone is one that stopped.
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+            () = async {
+                tokio::time::sleep(REST).await;
+                if news.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            } => {}
+        }
+    }
+
+    /// One look, by a caller whose token and permissions are judged as if the call came now.
+    async fn look(&mut self) -> Result<()> {
+        let pipeline = &self.pipeline;
+        let audiences = [pipeline.settings.api_audience.as_str()];
+        let bearer = self.call.caller.bearer.as_deref();
+        let principal = pipeline.authenticator.authenticate(bearer, &audiences, pipeline.clock.now())?;
+        self.news.mark_unchanged();
+        let caller = Caller { principal, ..self.call.caller.clone() };
+        let gate = pipeline.gate(Call { caller, ..self.call.clone() });
+        let (handler, cursor) = (self.handler.clone(), self.cursor);
+        let look = pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let authorized = gate.pass(tx).await?;
+                handler(tx, &authorized, cursor).await
+            })
+        });
+        let Watched { items, cursor, more } = look.await?;
+        self.found.extend(items);
+        self.cursor = Some(cursor);
+        self.more = more;
+        Ok(())
+    }
+}

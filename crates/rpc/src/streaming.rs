@@ -1,0 +1,173 @@
+//! Answers that go on, as both transports send them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline_contract::MethodInfo;
+use bowline_core::{Error, Result};
+use bowline_pipeline::{Call, Stream};
+use bowline_transcode::JsonOptions;
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, unfold};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Response};
+
+use crate::access_log::{self, Entry};
+use crate::answer::{Names, error_json};
+use crate::body::ReplyBody;
+use crate::front::{Front, deadline};
+use crate::rest::message_id;
+
+/// Longest silence of server-sent events: proxies close what says nothing.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// An open stream, which is logged when it ends.
+pub(crate) struct Watching {
+    front: Arc<Front>,
+    stream: Stream,
+    method: usize,
+    principal: String,
+    scope: String,
+    transport: &'static str,
+    request_id: String,
+    started: Instant,
+    ends: Option<Duration>,
+    is_logged: bool,
+}
+
+impl Watching {
+    /// Opens a stream; a refusal is logged and comes before anything else.
+    pub(crate) async fn open(
+        front: &Arc<Front>,
+        call: Call,
+        transport: &'static str,
+        ends: Option<Duration>,
+    ) -> Result<Watching> {
+        let (method, request_id) = (call.method, call.request_id.clone());
+        let principal = call.caller.principal().subject().to_owned();
+        let scope = front.pipeline.shown_scope(&call, front.contract().method(method));
+        let opened = tokio::time::timeout(front.request_time, front.pipeline.open_stream(call)).await;
+        match opened.unwrap_or_else(|_| Err(deadline(front.request_time))) {
+            Ok(stream) => Ok(Watching {
+                front: front.clone(),
+                stream,
+                method,
+                principal,
+                scope,
+                transport,
+                request_id,
+                started: Instant::now(),
+                ends,
+                is_logged: false,
+            }),
+            Err(error) => Err(front.refused(method, error, transport, &request_id)),
+        }
+    }
+
+    /// The next message; an error ends the stream. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<(i64, Bytes)> {
+        let left = self.ends.map(|ends| ends.saturating_sub(self.started.elapsed()));
+        let result = match (left, self.ends) {
+            (Some(left), Some(ends)) => match tokio::time::timeout(left, self.stream.next()).await {
+                Ok(result) => result,
+                Err(_) => Err(deadline(ends)),
+            },
+            _ => self.stream.next().await,
+        };
+        if result.is_err() {
+            self.log(&result);
+        }
+        result
+    }
+
+    fn log<T>(&mut self, result: &Result<T>) {
+        self.is_logged = true;
+        let entry = Entry {
+            method: self.front.contract().method(self.method),
+            principal: &self.principal,
+            scope: &self.scope,
+            transport: self.transport,
+            request_id: &self.request_id,
+            elapsed: self.started.elapsed(),
+        };
+        access_log::write(&self.front, &entry, result);
+    }
+
+    fn method(&self) -> &MethodInfo {
+        self.front.contract().method(self.method)
+    }
+
+    /// The messages, until an error.
+    pub(crate) fn messages(self) -> BoxStream<'static, Result<Bytes>> {
+        Box::pin(unfold(Some(self), |watching| async {
+            let mut watching = watching?;
+            match watching.next().await {
+                Ok((_, message)) => Some((Ok(message), Some(watching))),
+                Err(error) => Some((Err(error), None)),
+            }
+        }))
+    }
+
+    /// The messages as server-sent events; the last one says why the stream ended.
+    pub(crate) fn events(self, names: Names) -> Response<ReplyBody> {
+        let events = unfold(Some(self), move |watching| async move {
+            let mut watching = watching?;
+            match tokio::time::timeout(HEARTBEAT, watching.next()).await {
+                Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b":\n\n")), Some(watching))),
+                Ok(Ok((id, message))) => match watching.event(id, &message, names) {
+                    Ok(event) => Some((Ok(event), Some(watching))),
+                    Err(error) => Some((Ok(watching.last_event(&error)), None)),
+                },
+                Ok(Err(error)) => Some((Ok(watching.last_event(&error)), None)),
+            }
+        });
+        let mut response = Response::new(ReplyBody::Other(axum::body::Body::from_stream(events)));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    fn event(&mut self, id: i64, message: &[u8], names: Names) -> Result<Bytes> {
+        let output = &self.method().output;
+        let mut event = format!("id: {id}\nevent: {}\ndata: ", output.name().to_lowercase()).into_bytes();
+        let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
+        let written = message_id(&self.front, output.full_name()).and_then(|table| {
+            let json = self.front.tables().to_json(table, message, &options, &mut event);
+            json.map_err(|error| Error::internal(error.to_string()))
+        });
+        if written.is_err() {
+            self.log(&written);
+        }
+        written?;
+        event.extend(b"\n\n");
+        Ok(event.into())
+    }
+
+    fn last_event(&self, error: &Error) -> Bytes {
+        let mut event = b"event: error\ndata: ".to_vec();
+        event.extend(error_json(&self.front, error, Some(self.method()), &self.request_id));
+        event.extend(b"\n\n");
+        event.into()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        if !self.is_logged {
+            // The client went, which is how most streams end.
+            self.log(&Ok(()));
+        }
+    }
+}
+
+/// Where interrupted server-sent events go on.
+///
+/// # Errors
+/// INVALID_ARGUMENT for what is no number.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let number = value.to_str().ok().and_then(|text| text.trim().parse().ok()).filter(|number| *number >= 0);
+    number.map(Some).ok_or_else(|| Error::invalid_field("Last-Event-ID", "must be the number of an event"))
+}

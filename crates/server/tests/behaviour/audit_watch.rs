@@ -1,0 +1,153 @@
+//! Entries as they come, over gRPC and as server-sent events.
+
+use std::time::Duration;
+
+use bowline_contract::bowline::audit::v1::rpc::audit::WatchEntries;
+use bowline_contract::bowline::audit::v1::{Entry, WatchEntriesRequest};
+use bowline_testkit::{TestServer, engines};
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::audit_log::numbered;
+use crate::support::{done, machine, on_each_engine};
+
+fn request(organization: &str, after: Option<i64>) -> WatchEntriesRequest {
+    WatchEntriesRequest { organization: organization.into(), after, ..WatchEntriesRequest::default() }
+}
+
+#[tokio::test]
+async fn entries_come_from_a_number_on_over_grpc() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let owner = server.actor("owner", &org).await;
+        numbered(server).await;
+        let mut stream = owner.watch_grpc::<WatchEntries>(request(&org, Some(0))).await;
+        let mut last: Entry = stream.message().await.expect("the first entry");
+        assert_eq!((last.sequence, last.resource.as_str()), (1, org.as_str()));
+        assert!(last.after.as_ref().is_some_and(|image| image.content.is_some()), "with its image");
+        for name in ["a", "b", "c"] {
+            let repo = server.repo(&org, name).await;
+            loop {
+                let entry: Entry = stream.message().await.expect("an entry");
+                assert_eq!(entry.sequence, last.sequence + 1, "no gap");
+                last = entry;
+                if last.resource == repo {
+                    break;
+                }
+            }
+        }
+        // From now on: nothing of what was before.
+        let mut stream = owner.watch_grpc::<WatchEntries>(request(&org, None)).await;
+        let repo = server.repo(&org, "new").await;
+        let entry: Entry = stream.message().await.expect("an entry");
+        assert_eq!((entry.resource, entry.sequence), (repo, last.sequence + 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn server_sent_events_go_on_where_they_were_interrupted() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let owner = server.actor("owner", &org).await;
+        server.repo(&org, "a").await;
+        numbered(server).await;
+        let path = format!("/audit/v1/entries:watch?organization={org}&after=1");
+        let mut stream = owner.watch_rest(&path, HeaderMap::new()).await;
+        assert_eq!(stream.status, 200);
+        assert_eq!(stream.headers["content-type"], "text/event-stream");
+        let first = stream.event().await.expect("an event");
+        assert_eq!((first.id.as_str(), first.name.as_str()), ("2", "entry"));
+        assert_eq!(first.data["sequence"], "2");
+        let second = stream.event().await.expect("an event");
+        drop(stream);
+        let mut headers = HeaderMap::new();
+        headers.insert("last-event-id", "2".parse().expect("a header"));
+        let mut stream = owner.watch_rest(&path, headers.clone()).await;
+        assert_eq!(stream.event().await.expect("an event"), second);
+        let repo = server.repo(&org, "b").await;
+        while stream.event().await.expect("an event").data["resource"] != repo.as_str() {}
+        for (name, value) in [("last-event-id", "x"), ("last-event-id", "-1")] {
+            headers.insert(name, value.parse().expect("a header"));
+            assert_eq!(owner.watch_rest(&path, headers.clone()).await.status, 400, "{value}");
+        }
+        let anonymous = server.anonymous().watch_rest(&path, HeaderMap::new()).await;
+        assert_eq!(anonymous.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_the_binding_or_the_token_does() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let reader = machine(server, &org, "reader").await;
+        let binding = server.bind(&reader.uid, &server.role("owner"), &org).await;
+        numbered(server).await;
+        let mut grpc = reader.actor.watch_grpc::<WatchEntries>(request(&org, None)).await;
+        let path = format!("/audit/v1/entries:watch?organization={org}");
+        let mut rest = reader.actor.watch_rest(&path, HeaderMap::new()).await;
+        done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+        let error = loop {
+            if let Err(error) = grpc.message::<Entry>().await {
+                break error;
+            }
+        };
+        assert_eq!(error.code, 7, "{error:?}");
+        let last = loop {
+            let event = rest.event().await.expect("the stream says why it ends");
+            if event.name == "error" {
+                break event;
+            }
+        };
+        assert_eq!(last.data["code"], 7, "{last:?}");
+        assert_eq!(rest.event().await, None);
+        // A token of an hour does not outlive it.
+        let owner = server.actor("owner", &org).await;
+        numbered(server).await;
+        let mut grpc = owner.watch_grpc::<WatchEntries>(request(&org, None)).await;
+        server.clock().advance(Duration::from_secs(3601));
+        let error = grpc.message::<Entry>().await.expect_err("the token has ended");
+        assert_eq!(error.code, 16, "{error:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_caller_has_sixteen_streams_and_a_stop_ends_them() {
+    for engine in engines() {
+        let server = TestServer::start(engine).await;
+        let org = server.organization("acme").await;
+        let owner = server.actor("owner", &org).await;
+        let mut streams = Vec::new();
+        for _ in 0..16 {
+            streams.push(owner.watch_grpc::<WatchEntries>(request(&org, None)).await);
+        }
+        let mut further = owner.watch_grpc::<WatchEntries>(request(&org, None)).await;
+        assert_eq!(further.message::<Entry>().await.expect_err("one too many").code, 8);
+        let path = format!("/audit/v1/entries:watch?organization={org}");
+        assert_eq!(owner.watch_rest(&path, HeaderMap::new()).await.status, 429);
+        // One that is closed makes room.
+        drop(streams.pop());
+        for _ in 0..200 {
+            if server.server().parts().pipeline.streams.open_of(&owner.identity) < 16 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        streams.push(owner.watch_grpc::<WatchEntries>(request(&org, None)).await);
+        let ended = tokio::spawn(async move {
+            let mut codes = Vec::new();
+            for stream in &mut streams {
+                codes.push(loop {
+                    if let Err(error) = stream.message::<Entry>().await {
+                        break error.code;
+                    }
+                });
+            }
+            codes
+        });
+        tokio::time::timeout(Duration::from_secs(10), server.stop()).await.expect("streams hold no stop up");
+        assert_eq!(ended.await.expect("every stream ends with a status"), vec![14; 16]);
+    }
+}

@@ -1,0 +1,70 @@
+//! Entries as callers see them, with and without the images.
+
+use bowline_contract::bowline::audit::v1::{Entry, Image};
+use bowline_core::{Error, Result, hex};
+use bowline_pipeline::Authorized;
+use bowline_store::{ReadTx, Value};
+
+use super::scan::Row;
+use crate::list::timestamp;
+
+/// Bytes of images that one answer carries at most; the entry that goes past it is still whole.
+const IMAGE_BYTES: usize = 2 << 20;
+
+/// The row as an entry without images.
+pub(super) fn entry<T>(call: &Authorized<T>, row: &Row) -> Entry {
+    let image = |side: &Option<(String, Vec<u8>)>| {
+        side.as_ref().map(|(name, hash)| Image { r#type: name.clone(), hash: hex(hash), content: None })
+    };
+    let global = call.is_operator();
+    Entry {
+        sequence: row.org_seq,
+        global_sequence: if global { row.seq } else { 0 },
+        organization: row.org.clone(),
+        time: timestamp(row.at),
+        actor: row.actor.clone(),
+        method: row.method.clone(),
+        request_id: row.request_id.clone(),
+        kind: row.kind.clone(),
+        resource: row.resource.clone(),
+        before: image(&row.before),
+        after: image(&row.after),
+        hash: hex(&row.org_hash),
+        global_hash: if global { hex(&row.hash) } else { String::new() },
+    }
+}
+
+/// The rows as entries with images, as many as one answer can carry.
+pub(super) async fn entries<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[Row]) -> Result<Vec<Entry>> {
+    let mut entries = Vec::with_capacity(rows.len());
+    let mut bytes = 0;
+    for row in rows {
+        let (entry, size) = with_images(tx, call, row).await?;
+        entries.push(entry);
+        bytes += size;
+        if bytes > IMAGE_BYTES {
+            break;
+        }
+    }
+    Ok(entries)
+}
+
+async fn with_images<T>(tx: &mut ReadTx, call: &Authorized<T>, row: &Row) -> Result<(Entry, usize)> {
+    let mut entry = entry(call, row);
+    if row.before.is_none() && row.after.is_none() {
+        return Ok((entry, 0));
+    }
+    let sql = "SELECT before_image, after_image FROM audit WHERE seq IS NOT NULL AND seq = $1";
+    let read = |row: &bowline_store::Row<'_>| Ok::<_, Error>((row.opt_bytes(0)?, row.opt_bytes(1)?));
+    let (before, after) = tx.query_opt(sql, &[Value::Int(row.seq)], read).await?.unwrap_or_default();
+    let size = before.as_ref().map_or(0, Vec::len) + after.as_ref().map_or(0, Vec::len);
+    for (image, bytes) in [(&mut entry.before, before), (&mut entry.after, after)] {
+        let (Some(image), Some(value)) = (image, bytes) else { continue };
+        // A message of a newer release cannot be written as JSON here.
+        if call.contract().pool().get_message_by_name(&image.r#type).is_some() {
+            let type_url = format!("type.googleapis.com/{}", image.r#type);
+            image.content = Some(prost_types::Any { type_url, value });
+        }
+    }
+    Ok((entry, size))
+}

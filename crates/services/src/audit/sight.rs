@@ -1,0 +1,98 @@
+//! Which sequence a caller may read, and which of its rows.
+
+use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::Authorized;
+
+use super::scan::Row;
+
+/// A sequence of entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Sequence {
+    /// Of the whole server.
+    Server,
+    /// Of an organization or a person.
+    Of(String),
+}
+
+impl Sequence {
+    /// The name of its chain in the store.
+    pub(super) fn chain(&self) -> &str {
+        match self {
+            Sequence::Server => "",
+            Sequence::Of(root) => root,
+        }
+    }
+}
+
+/// The sequence that a request names, by its root or by a place in it.
+///
+/// # Errors
+/// INVALID_ARGUMENT where it names none or several, PERMISSION_DENIED where the caller may see nothing of it.
+pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&str, &str)]) -> Result<Sequence> {
+    let root = |place: &str| place.split('/').next().unwrap_or_default().to_owned();
+    let mut named = organization.to_owned();
+    for (field, place) in places.iter().filter(|(_, place)| !place.is_empty()) {
+        if named.is_empty() {
+            named = root(place);
+        } else if root(place) != named {
+            return Err(Error::invalid_field(*field, format!("is not in organization {named}")));
+        }
+    }
+    if named.is_empty() {
+        if call.is_operator() {
+            return Ok(Sequence::Server);
+        }
+        let why = "organization is required: only the operator reads the whole server's sequence";
+        return Err(Error::invalid_field("organization", why));
+    }
+    if !Uidp::parse(&named).is_ok_and(|uid| uid.is_root()) {
+        return Err(Error::invalid_field(
+            "organization",
+            "must be the UIDP of an organization or a person, which is a root",
+        ));
+    }
+    let mut judged: Vec<&str> = places.iter().map(|(_, place)| *place).filter(|place| !place.is_empty()).collect();
+    if judged.is_empty() {
+        judged.push(&named);
+    }
+    for place in judged {
+        require(call, place)?;
+    }
+    Ok(Sequence::Of(named))
+}
+
+/// Refuses who may see no entry of what is there or below.
+fn require<T>(call: &Authorized<T>, place: &str) -> Result<()> {
+    if is_own(call, place) || call.grants().sees_around(place, call.needed()) {
+        return Ok(());
+    }
+    call.require_all(place, call.needed())?;
+    // The capability is held there, so nothing but a narrowed scope can have hidden it.
+    Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"))
+}
+
+/// Refuses who may not see all that is at the root itself.
+pub(super) fn require_at<T>(call: &Authorized<T>, sequence: &Sequence) -> Result<()> {
+    match sequence {
+        Sequence::Of(root) if !is_own(call, root) => call.require_all(root, call.needed()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the caller may see the row: by the capabilities for bindings and for its kind, at its resource.
+pub(super) fn sees<T>(call: &Authorized<T>, row: &Row) -> bool {
+    if is_own(call, &row.resource) {
+        return true;
+    }
+    let needed = match call.contract().listing_of_kind(&row.kind) {
+        Some(listing) => call.needed().union(listing),
+        None => *call.needed(),
+    };
+    call.grants().allows(&row.resource, &needed)
+}
+
+/// A person sees what happened to themselves, unless the token was made for less.
+fn is_own<T>(call: &Authorized<T>, resource: &str) -> bool {
+    let is_narrow = call.principal().token().is_none_or(|token| token.narrowing.is_narrow());
+    !is_narrow && !resource.contains('/') && call.principal().subject() == resource
+}
