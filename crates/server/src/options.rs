@@ -90,6 +90,9 @@ pub struct Options {
     /// Calls without a token per second that one address may make; 0 for no limit [default: 100]
     #[arg(long, env = "BOWLINE_RATE_LIMIT_ADDRESS", value_name = "N")]
     pub rate_limit_address: Option<u32>,
+    /// Writes per second that one directory may make over SCIM; 0 for no limit [default: 25]
+    #[arg(long, env = "BOWLINE_SCIM_RATE", value_name = "N")]
+    pub scim_rate: Option<u32>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -134,6 +137,7 @@ impl Options {
             trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
+            scim_rate: self.scim_rate.or(file.scim_rate),
             log_format: self.log_format.or(file.log_format),
             log: self.log.or(file.log),
         }

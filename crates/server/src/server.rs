@@ -12,7 +12,8 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
-use bowline_services::Exchange;
+use bowline_scim::Scim;
+use bowline_services::{Exchange, ScimUsers};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -25,6 +26,8 @@ use crate::{admin, background, facts, keys, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
+/// Writes that one directory may make per second, where nothing is configured.
+const DEFAULT_SCIM_RATE: u32 = 25;
 
 /// What a server is made of; tests look inside.
 pub struct Parts {
@@ -202,10 +205,7 @@ async fn assemble(
         settings.clone(),
         contract.clone(),
     ));
-    let limits = RateLimits::new(
-        options.rate_limit_principal.unwrap_or(0),
-        options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE),
-    );
+    let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
         tables,
@@ -246,6 +246,20 @@ async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Res
     Ok(())
 }
 
+fn scim(options: &Options, parts: &Parts) -> Scim {
+    Scim {
+        users: ScimUsers::new(parts.storage.db.clone()),
+        base_url: parts.settings.base_url.clone(),
+        clock: parts.clock.clone(),
+        draw: bowline_authn::wrap::random_bytes::<8>,
+        limits: RateLimits::new(options.scim_rate.unwrap_or(DEFAULT_SCIM_RATE), address_rate(options)),
+    }
+}
+
+fn address_rate(options: &Options) -> u32 {
+    options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
+}
+
 fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
@@ -263,7 +277,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
             &[&settings.registry_audience, &settings.libraries_audience],
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages),
+        router: well_known::router(pages).merge(bowline_scim::router(scim(options, parts))),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

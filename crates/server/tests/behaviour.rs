@@ -27,6 +27,12 @@ mod repositories;
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scim.rs"]
+mod scim;
+#[path = "behaviour/scim_doors.rs"]
+mod scim_doors;
+#[path = "behaviour/scim_people.rs"]
+mod scim_people;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/support.rs"]

@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline", &["core", "contract", "store", "authn", "transcode"]),
     ("services", &["core", "contract", "store", "authn", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
-    ("server", &["core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc"]),
+    ("scim", &["core", "pipeline", "services"]),
+    ("server", &["core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc", "scim"]),
     ("testkit", &["core", "contract", "server"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
 ];

@@ -12,6 +12,7 @@ mod oidc;
 mod ping;
 mod references;
 mod registry;
+pub mod scim;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use bowline_pipeline::Handlers;
 
 pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
+pub use scim::ScimUsers;
 
 /// All handlers.
 pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {

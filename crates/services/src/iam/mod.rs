@@ -5,7 +5,7 @@ mod groups_v1;
 pub(crate) mod identities;
 mod identities_v1;
 mod relationship;
-mod role_bindings;
+pub(crate) mod role_bindings;
 mod role_bindings_v1;
 mod roles;
 mod roles_v1;
