@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_authn::addresses::AddressPolicy;
+use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::KeyEncryptionKey;
@@ -200,7 +201,8 @@ async fn assemble(
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
     let exchange = Arc::new(Exchange::new(
         db.clone(),
-        Arc::new(IssuerKeys::new(client)),
+        Arc::new(IssuerKeys::new(client.clone())),
+        aws_sts(options, client)?,
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
@@ -225,6 +227,24 @@ async fn assemble(
     ];
     facts::write(&db, told).await?;
     Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+}
+
+fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartError> {
+    let url = options.aws_sts_url.as_deref().map(|url| public_url("aws-sts-url", url)).transpose()?;
+    let hosts = match options.aws_sts_hosts.as_slice() {
+        [] => vec![GLOBAL_HOST.to_owned()],
+        hosts => hosts.to_vec(),
+    };
+    let is_host = |host: &String| {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+        !host.is_empty() && host.bytes().all(is_name)
+    };
+    match hosts.iter().find(|host| !is_host(host)) {
+        None => Ok(AwsSts::new(client, hosts, url)),
+        Some(host) => Err(StartError::Option(format!(
+            "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
+        ))),
+    }
 }
 
 fn is_loopback_url(url: &str) -> bool {
