@@ -1,10 +1,11 @@
 // Command go-sdk drives a running server with the public Go SDK of the
 // Platform API, unmodified: its clients, its token exchanger, its iterators.
 //
-//	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN
+//	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN [-sts-address ADDRESS]
 //
 // Each flag falls back to an environment variable: BASE_URL, UPSTREAM_TOKEN,
-// OPERATOR_TOKEN.
+// OPERATOR_TOKEN, STS_ADDRESS. The last is where the server looks for AWS; without
+// it the AWS identities are left out.
 package main
 
 import (
@@ -19,6 +20,7 @@ func main() {
 	base := flag.String("base-url", os.Getenv("BASE_URL"), "base URL of the server")
 	upstream := flag.String("upstream-token", os.Getenv("UPSTREAM_TOKEN"), "a workload's token for the server")
 	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
+	awsSts := flag.String("sts-address", os.Getenv("STS_ADDRESS"), "host and port that the server asks in place of AWS STS")
 	flag.Parse()
 	if *base == "" || *upstream == "" || *operator == "" {
 		flag.Usage()
@@ -35,11 +37,13 @@ func main() {
 		fmt.Printf("FAIL  setting up: %v\n\n0 passed, 1 failed\n", err)
 		os.Exit(1)
 	}
+	w.sts = *awsSts
 	for _, suite := range []struct {
 		title string
 		run   func(context.Context, *world)
 	}{
 		{"Token exchange", exchange},
+		{"AWS identities", awsIdentities},
 		{"Claims", claims},
 		{"v2 groups, roles, identities, bindings", iamV2},
 		{"v2 repositories", registryV2},

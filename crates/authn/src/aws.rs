@@ -77,9 +77,9 @@ pub enum AwsError {
     /// AWS does not accept the signature.
     #[error("AWS did not accept the token's signature")]
     Rejected,
-    /// AWS cannot be asked, or its answer is not understood.
+    /// AWS cannot be asked, or its answer is not understood; the word is for logs.
     #[error("AWS STS cannot be asked at the moment")]
-    Unavailable,
+    Unavailable(&'static str),
 }
 
 /// Who AWS says signed.
@@ -225,14 +225,11 @@ impl AwsSts {
         let url = format!("{issuer}{TARGET}");
         let outbound = Request { method: Method::POST, headers: outbound(request, &url)?, url, body: Bytes::new() };
         let limits = Limits { body: MAX_ANSWER, ..Limits::default() };
-        let response = self.client.fetch(outbound, limits).await.map_err(|error: FetchError| {
-            // What is wrong with the way to AWS is the operator's to know.
-            let _ = error.reason();
-            AwsError::Unavailable
-        })?;
+        let fetched = self.client.fetch(outbound, limits).await;
+        let response = fetched.map_err(|error: FetchError| AwsError::Unavailable(error.reason()))?;
         match response.status.as_u16() {
-            200 => read_caller(&response.body, issuer).ok_or(AwsError::Unavailable),
-            429 | 500.. => Err(AwsError::Unavailable),
+            200 => read_caller(&response.body, issuer).ok_or(AwsError::Unavailable("answer")),
+            429 | 500.. => Err(AwsError::Unavailable("status")),
             _ => Err(AwsError::Rejected),
         }
     }

@@ -205,7 +205,7 @@ async fn aws_says_who_it_was() {
     }
     // Nobody is there.
     let gone = sts(Some("http://127.0.0.1:1".into())).caller(&request).await;
-    assert_eq!(gone.unwrap_err(), AwsError::Unavailable);
+    assert_eq!(gone.unwrap_err(), AwsError::Unavailable("connect"));
 }
 
 #[test]

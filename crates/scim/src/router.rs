@@ -45,6 +45,9 @@ struct Call<'a> {
     request_id: &'a str,
 }
 
+/// Bytes of a path that go to the log; anybody can send a longer one.
+const LOGGED_PATH: usize = 256;
+
 type Outcome = Result<Answer, Answer>;
 
 async fn serve(State(scim): State<Arc<Scim>>, request: Request) -> Answer {
@@ -56,8 +59,8 @@ async fn serve(State(scim): State<Arc<Scim>>, request: Request) -> Answer {
     let answer = outcome.unwrap_or_else(|refusal| refusal);
     tracing::info!(
         target: "access",
-        method = %format!("scim {} {}", head.method, rest.split('/').next().unwrap_or_default()),
-        principal = %provider,
+        method = %format!("scim {}", head.method),
+        path = path.get(..path.len().min(LOGGED_PATH)).unwrap_or_default(),
         status = answer.status().as_u16(),
         request_id = %origin.request_id,
     );

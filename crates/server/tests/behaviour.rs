@@ -13,6 +13,8 @@ mod bad_tokens;
 mod escalation;
 #[path = "behaviour/exchange.rs"]
 mod exchange;
+#[path = "behaviour/exchange_aws.rs"]
+mod exchange_aws;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
 #[path = "behaviour/groups.rs"]

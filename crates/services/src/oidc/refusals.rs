@@ -38,7 +38,7 @@ pub(super) fn keys(error: KeysError) -> Error {
 pub(super) fn aws(error: AwsError) -> Error {
     tracing::info!(reason = ?error, "exchange refused: AWS");
     match error {
-        AwsError::Unavailable => Error::new(Reason::Unavailable, format!("Unavailable: {error}; try again"))
+        AwsError::Unavailable(_) => Error::new(Reason::Unavailable, format!("Unavailable: {error}; try again"))
             .with(Detail::RetryAfter(Duration::from_secs(1))),
         AwsError::Expired => Error::new(Reason::TokenExpired, format!("Unauthenticated: {error}")),
         // Whatever is no token of any kind is told alike.

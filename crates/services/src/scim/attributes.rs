@@ -96,9 +96,12 @@ pub(super) fn canonical_sub(name: &str) -> String {
     SUB.iter().find(|known| known.eq_ignore_ascii_case(name)).map_or(name, |known| known).into()
 }
 
-/// A schema in its own spelling.
+/// The schema of an extension in its own spelling, as far as that is known.
 pub(super) fn canonical_schema(schema: &str) -> String {
-    if schema.eq_ignore_ascii_case(ENTERPRISE_SCHEMA) { ENTERPRISE_SCHEMA.into() } else { schema.into() }
+    if schema.eq_ignore_ascii_case(ENTERPRISE_SCHEMA) {
+        return ENTERPRISE_SCHEMA.into();
+    }
+    schema.get(4..).map_or_else(|| schema.into(), |name| format!("urn:{name}"))
 }
 
 /// What a user is kept as.
