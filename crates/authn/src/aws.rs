@@ -297,6 +297,9 @@ fn signed_names(authorization: &str) -> Result<Vec<String>, AwsError> {
     if is_sts && is_signature && is_canonical { Ok(names) } else { Err(AwsError::Malformed) }
 }
 
+/// Days from the first of March of the year 0 to the Unix epoch, and one since days count from 1.
+const EPOCH: i64 = 719_469;
+
 /// Unix seconds of `YYYYMMDDTHHMMSSZ`.
 fn seconds(date: &str) -> Option<i64> {
     let bytes = date.as_bytes();
@@ -314,7 +317,6 @@ fn seconds(date: &str) -> Option<i64> {
     // Years begin in March, so that the leap day is the last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (month * 153 + 2) / 5;
-    const EPOCH: i64 = 719_469;
     is_time.then(|| (days + day - EPOCH) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 

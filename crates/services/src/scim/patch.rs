@@ -175,7 +175,7 @@ impl Target {
             (None, None) => {
                 match (attributes.get_mut(&name), value) {
                     (Some(Value::Object(inside)), Value::Object(value)) if operator != Operator::Remove => {
-                        merge(inside, value)
+                        merge(inside, value);
                     }
                     (_, value) => set(attributes, &name, operator, value),
                 }

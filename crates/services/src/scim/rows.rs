@@ -33,10 +33,7 @@ impl UserRow {
     pub(super) fn read(row: &Row<'_>) -> Result<UserRow> {
         let uid = row.text(0)?;
         let damaged = || ScimError::Failed(Error::internal(format!("scim_users holds the damaged row {uid}")));
-        let attributes = match serde_json::from_str(&row.text(5)?) {
-            Ok(Json::Object(attributes)) => attributes,
-            _ => return Err(damaged()),
-        };
+        let Ok(Json::Object(attributes)) = serde_json::from_str(&row.text(5)?) else { return Err(damaged()) };
         Ok(UserRow {
             uid: Uidp::parse(&uid).map_err(|_| damaged())?,
             external_id: row.text(1)?,
