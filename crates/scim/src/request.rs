@@ -74,12 +74,10 @@ impl Parameters {
     /// Reads the query part of an address.
     ///
     /// # Errors
-    /// 400 for a number that is none.
-    pub(crate) fn read(query: &str) -> Result<Parameters, Answer> {
+    /// What is wrong with a number that is none.
+    pub(crate) fn read(query: &str) -> Result<Parameters, String> {
         let mut parameters = Parameters::default();
-        let number = |name: &str, text: &str| {
-            text.parse().map_err(|_| refused(StatusCode::BAD_REQUEST, &format!("{name} must be a whole number")))
-        };
+        let number = |name: &str, text: &str| text.parse().map_err(|_| format!("{name} must be a whole number"));
         let names = |text: &str| -> Vec<String> {
             text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect()
         };

@@ -41,6 +41,7 @@ struct Call<'a> {
     /// Address of the endpoint of this provider.
     base: String,
     head: &'a Parts,
+    parameters: Parameters,
     now: Micros,
     request_id: &'a str,
 }
@@ -85,8 +86,10 @@ async fn answer(
         let counted = scim.limits.count_principal(directory.provider.as_str());
         counted.map_err(|error| failed(&error, request_id))?;
     }
+    let parameters = Parameters::read(head.uri.query().unwrap_or_default());
+    let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
     let base = format!("{}/scim/v2/{provider}", scim.base_url);
-    let call = Call { scim, presented, base, head, now, request_id };
+    let call = Call { scim, presented, base, head, parameters, now, request_id };
     call.dispatch(rest, body).await
 }
 
@@ -129,55 +132,47 @@ impl Call<'_> {
         }
     }
 
-    fn parameters(&self) -> Result<Parameters, Answer> {
-        Parameters::read(self.head.uri.query().unwrap_or_default())
-    }
-
     fn changing(&self) -> Changing {
         let versions = request::tags(&self.head.headers, header::IF_MATCH);
         Changing { now: self.now, request_id: self.request_id.into(), versions }
     }
 
     async fn list(&self) -> Outcome {
-        let parameters = self.parameters()?;
-        let listed = self.scim.users.list(&self.presented, &parameters.query(), self.now).await;
+        let listed = self.scim.users.list(&self.presented, &self.parameters.query(), self.now).await;
         let listing = listed.map_err(|error| failure(error, self.request_id))?;
-        let resources = listing.users.into_iter().map(|user| render::user(user, &self.base, &parameters)).collect();
-        Ok(message(StatusCode::OK, &documents::list(resources, listing.total, parameters.start())))
+        let resources =
+            listing.users.into_iter().map(|user| render::user(user, &self.base, &self.parameters)).collect();
+        Ok(message(StatusCode::OK, &documents::list(resources, listing.total, self.parameters.start())))
     }
 
     async fn get(&self, id: &str) -> Outcome {
-        let parameters = self.parameters()?;
         let found = self.scim.users.get(&self.presented, id, self.now).await;
         let user = found.map_err(|error| failure(error, self.request_id))?;
         if request::tags(&self.head.headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.contains(&user.version)) {
             return Ok(empty(StatusCode::NOT_MODIFIED));
         }
-        Ok(self.resource(StatusCode::OK, user, &parameters))
+        Ok(self.resource(StatusCode::OK, user))
     }
 
     async fn create(&self, body: axum::body::Body) -> Outcome {
-        let parameters = self.parameters()?;
         let body = request::json(body).await?;
         let created = self.scim.users.create(&self.presented, body, (self.scim.draw)(), self.changing()).await;
         let user = created.map_err(|error| failure(error, self.request_id))?;
-        Ok(self.resource(StatusCode::CREATED, user, &parameters))
+        Ok(self.resource(StatusCode::CREATED, user))
     }
 
     async fn replace(&self, id: &str, body: axum::body::Body) -> Outcome {
-        let parameters = self.parameters()?;
         let body = request::json(body).await?;
         let replaced = self.scim.users.replace(&self.presented, id, body, self.changing()).await;
         let user = replaced.map_err(|error| failure(error, self.request_id))?;
-        Ok(self.resource(StatusCode::OK, user, &parameters))
+        Ok(self.resource(StatusCode::OK, user))
     }
 
     async fn patch(&self, id: &str, body: axum::body::Body) -> Outcome {
-        let parameters = self.parameters()?;
         let body = request::json(body).await?;
         let patched = self.scim.users.patch(&self.presented, id, body, self.changing()).await;
         let user = patched.map_err(|error| failure(error, self.request_id))?;
-        Ok(self.resource(StatusCode::OK, user, &parameters))
+        Ok(self.resource(StatusCode::OK, user))
     }
 
     async fn delete(&self, id: &str) -> Outcome {
@@ -187,7 +182,7 @@ impl Call<'_> {
     }
 
     /// A user with version and place in the headers too.
-    fn resource(&self, status: StatusCode, user: User, parameters: &Parameters) -> Answer {
+    fn resource(&self, status: StatusCode, user: User) -> Answer {
         let location = HeaderValue::from_str(&render::location(&self.base, &user.id));
         let version = HeaderValue::from_str(&user.version);
         let mut response = message(status, &render::user(user, &self.base, parameters));
