@@ -187,18 +187,18 @@ async fn aws_says_who_it_was() {
     };
     assert_eq!(caller, expected);
     assert_eq!(server.hits(), ["/?Action=GetCallerIdentity&Version=2011-06-15"]);
-    for (reply, error) in [(Reply::status as fn(u16, &str) -> Reply, 403), (Reply::status, 400), (Reply::status, 302)]
-        .map(|(reply, status)| (reply(status, "location: https://elsewhere.example/\r\n"), AwsError::Rejected))
-        .into_iter()
-        .chain([
-            (Reply::status(500, ""), AwsError::Unavailable),
-            (Reply::status(429, ""), AwsError::Unavailable),
-            (Reply::Json(answer("12345678901")), AwsError::Unavailable),
-            (Reply::Json(json!({})), AwsError::Unavailable),
-            (Reply::text("<xml/>"), AwsError::Unavailable),
-            (Reply::Endless, AwsError::Unavailable),
-        ])
-    {
+    let location = "location: https://elsewhere.example/\r\n";
+    for (reply, error) in [
+        (Reply::status(403, ""), AwsError::Rejected),
+        (Reply::status(400, ""), AwsError::Rejected),
+        (Reply::status(302, location), AwsError::Rejected),
+        (Reply::status(500, ""), AwsError::Unavailable("status")),
+        (Reply::status(429, ""), AwsError::Unavailable("status")),
+        (Reply::Json(answer("12345678901")), AwsError::Unavailable("answer")),
+        (Reply::Json(json!({})), AwsError::Unavailable("answer")),
+        (Reply::text("<xml/>"), AwsError::Unavailable("answer")),
+        (Reply::Endless, AwsError::Unavailable("too_large")),
+    ] {
         let reply = std::sync::Mutex::new(Some(reply));
         let server = TestServer::start(move |_, _| reply.lock().unwrap().take().unwrap()).await;
         assert_eq!(sts(Some(server.url.clone())).caller(&request).await.unwrap_err(), error);

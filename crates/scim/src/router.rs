@@ -185,7 +185,7 @@ impl Call<'_> {
     fn resource(&self, status: StatusCode, user: User) -> Answer {
         let location = HeaderValue::from_str(&render::location(&self.base, &user.id));
         let version = HeaderValue::from_str(&user.version);
-        let mut response = message(status, &render::user(user, &self.base, parameters));
+        let mut response = message(status, &render::user(user, &self.base, &self.parameters));
         if let (Ok(location), Ok(version)) = (location, version) {
             response.headers_mut().insert(header::LOCATION, location);
             response.headers_mut().insert(header::ETAG, version);

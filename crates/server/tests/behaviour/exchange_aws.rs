@@ -37,7 +37,7 @@ async fn answer(State(asked): State<Arc<AtomicUsize>>, request: Request) -> (Sta
     asked.fetch_add(1, Ordering::SeqCst);
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_asked = request.method() == "POST"
-        && request.uri().to_string() == "/?Action=GetCallerIdentity&Version=2011-06-15"
+        && *request.uri() == "/?Action=GetCallerIdentity&Version=2011-06-15"
         && header("host") == "sts.amazonaws.com"
         && header("accept") == "application/json"
         && header("chainguard-audience").starts_with("http")
