@@ -39,8 +39,8 @@ fn and(name: &'static str, value: &str) -> Vec<(&'static str, String)> {
 }
 
 fn written(line: &str, headers: &[(&str, String)], body: &str) -> String {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!("{line}\r\n{headers}\r\n{body}")
+    let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    format!("{line}\r\n{}\r\n{body}", headers.concat())
 }
 
 fn token(headers: &[(&str, String)]) -> String {
