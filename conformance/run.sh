@@ -85,11 +85,13 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-read -r port admin < <(node -e '
+read -r port admin sts < <(node -e '
   const { createServer } = require("node:net");
-  const open = [0, 0].map(() => createServer().listen(0, "127.0.0.1"));
+  const open = [0, 0, 0].map(() => createServer().listen(0, "127.0.0.1"));
   setTimeout(() => { console.log(open.map((s) => s.address().port).join(" ")); open.forEach((s) => s.close()); }, 50);')
 export BASE_URL=http://127.0.0.1:$port
+# Where the server looks for AWS, and the Go suite stands in for it.
+export STS_ADDRESS=127.0.0.1:$sts
 
 # wait_for SECONDS PID COMMAND...: until the command succeeds or the process ends.
 wait_for() {
@@ -103,7 +105,7 @@ wait_for() {
 ready() { node -e 'fetch(process.argv[1]).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))' "http://127.0.0.1:$admin/readyz"; }
 
 say "starting the server at $BASE_URL"
-"$binary" serve --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" >"$work/server.log" 2>&1 &
+"$binary" serve --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" --aws-sts-url "http://$STS_ADDRESS" >"$work/server.log" 2>&1 &
 server=$!
 wait_for 60 "$server" ready || { tail -n 30 "$work/server.log" >&2; die "the server did not become ready"; }
 

@@ -1,11 +1,12 @@
 // Command go-sdk drives a running server with the public Go SDK of the
 // Platform API, unmodified: its clients, its token exchanger, its iterators.
 //
-//	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN
+//	go-sdk -base-url URL -upstream-token TOKEN -operator-token TOKEN [-sts-address ADDRESS]
 //	go-sdk -base-url URL signin login|headless|device|cache
 //
 // Each flag falls back to an environment variable: BASE_URL, UPSTREAM_TOKEN,
-// OPERATOR_TOKEN.
+// OPERATOR_TOKEN, STS_ADDRESS. The last is where the server looks for AWS; without
+// it the AWS identities are left out.
 package main
 
 import (
@@ -20,6 +21,7 @@ func main() {
 	base := flag.String("base-url", os.Getenv("BASE_URL"), "base URL of the server")
 	upstream := flag.String("upstream-token", os.Getenv("UPSTREAM_TOKEN"), "a workload's token for the server")
 	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
+	awsSts := flag.String("sts-address", os.Getenv("STS_ADDRESS"), "host and port that the server asks in place of AWS STS")
 	flag.Parse()
 	if flag.NArg() == 2 && flag.Arg(0) == "signin" {
 		if err := signIn(*base, flag.Arg(1)); err != nil {
@@ -43,11 +45,13 @@ func main() {
 		fmt.Printf("FAIL  setting up: %v\n\n0 passed, 1 failed\n", err)
 		os.Exit(1)
 	}
+	w.sts = *awsSts
 	for _, suite := range []struct {
 		title string
 		run   func(context.Context, *world)
 	}{
 		{"Token exchange", exchange},
+		{"AWS identities", awsIdentities},
 		{"Claims", claims},
 		{"v2 groups, roles, identities, bindings", iamV2},
 		{"v2 repositories", registryV2},

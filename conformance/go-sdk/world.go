@@ -27,6 +27,7 @@ type world struct {
 	org, identity   string
 	owner, viewer   string // uids of the built-in roles
 	token           string // of the identity, by exchange
+	sts             string // address of the stand-in for AWS, if there is one
 
 	operator clients.Clients
 	v2       clients.Clients

@@ -3,6 +3,7 @@
 //! Nothing here reads storage, the environment or the clock: time comes in as unix seconds.
 
 pub mod addresses;
+pub mod aws;
 pub mod capset;
 pub mod claims;
 pub mod discovery;

@@ -44,20 +44,20 @@ pub struct Mismatch {
 }
 
 #[derive(Clone, Debug)]
-enum Test {
+pub(crate) enum Test {
     Exact(String),
     Whole(Regex),
 }
 
 impl Test {
-    fn compile(expect: &Expect) -> Result<Self, String> {
+    pub(crate) fn compile(expect: &Expect) -> Result<Self, String> {
         match expect {
             Expect::Exact(text) => Ok(Self::Exact(text.clone())),
             Expect::Pattern(pattern) => whole(pattern).map(Self::Whole),
         }
     }
 
-    fn fits(&self, value: &str) -> bool {
+    pub(crate) fn fits(&self, value: &str) -> bool {
         match self {
             Self::Exact(text) => text == value,
             Self::Whole(regex) => regex.is_match(value),

@@ -33,6 +33,15 @@ impl Caller {
     }
 }
 
+/// Where a request outside the contract came from: the transport adds it to the request's extensions.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The address that called.
+    pub peer: Option<IpAddr>,
+    /// Id of the request, given or made.
+    pub request_id: String,
+}
+
 /// What a transport hands over: a method and an encoded request.
 #[derive(Clone, Debug)]
 pub struct Call {

@@ -110,6 +110,16 @@ pub struct Options {
     /// Days for which rows of the audit log are kept [default: for ever]
     #[arg(long, env = "BOWLINE_AUDIT_RETENTION", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     pub audit_retention: Option<u32>,
+    /// Writes per second that one directory may make over SCIM; 0 for no limit [default: 25]
+    #[arg(long, env = "BOWLINE_SCIM_RATE", value_name = "N")]
+    pub scim_rate: Option<u32>,
+    /// STS hosts that requests of AWS identities may be signed for, comma-separated [default: sts.amazonaws.com]
+    #[arg(long, env = "BOWLINE_AWS_STS_HOSTS", value_name = "HOST,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub aws_sts_hosts: Vec<String>,
+    /// Where those requests are sent, such as a proxy or stand-in [default: https://<the signed host>]
+    #[arg(long, env = "BOWLINE_AWS_STS_URL", value_name = "URL")]
+    pub aws_sts_url: Option<String>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -173,6 +183,9 @@ impl Options {
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),
+            scim_rate: self.scim_rate.or(file.scim_rate),
+            aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
+            aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
             log_format: self.log_format.or(file.log_format),
             terms_required: self.terms_required || file.terms_required,
             terms: if self.terms.is_empty() { file.terms } else { self.terms },

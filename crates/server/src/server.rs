@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_authn::addresses::AddressPolicy;
+use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::KeyEncryptionKey;
@@ -12,7 +13,8 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
-use bowline_services::Exchange;
+use bowline_scim::Scim;
+use bowline_services::{Exchange, ScimUsers};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -26,6 +28,8 @@ use crate::{admin, background, facts, keys, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
+/// Writes that one directory may make per second, where nothing is configured.
+const DEFAULT_SCIM_RATE: u32 = 25;
 
 /// What a server is made of; tests look inside.
 pub struct Parts {
@@ -208,15 +212,13 @@ async fn assemble(
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
     let exchange = Arc::new(Exchange::new(
         db.clone(),
-        Arc::new(IssuerKeys::new(client)),
+        Arc::new(IssuerKeys::new(client.clone())),
+        aws_sts(options, client)?,
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
     ));
-    let limits = RateLimits::new(
-        options.rate_limit_principal.unwrap_or(0),
-        options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE),
-    );
+    let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
         tables,
@@ -244,6 +246,24 @@ async fn assemble(
     Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock, audit_retention })
 }
 
+fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartError> {
+    let url = options.aws_sts_url.as_deref().map(|url| public_url("aws-sts-url", url)).transpose()?;
+    let hosts = match options.aws_sts_hosts.as_slice() {
+        [] => vec![GLOBAL_HOST.to_owned()],
+        hosts => hosts.to_vec(),
+    };
+    let is_host = |host: &String| {
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+        !host.is_empty() && host.bytes().all(is_name)
+    };
+    match hosts.iter().find(|host| !is_host(host)) {
+        None => Ok(AwsSts::new(client, hosts, url)),
+        Some(host) => Err(StartError::Option(format!(
+            "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
+        ))),
+    }
+}
+
 fn is_loopback_url(url: &str) -> bool {
     match url::Url::parse(url).ok().as_ref().and_then(url::Url::host) {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -263,6 +283,20 @@ async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Res
     Ok(())
 }
 
+fn scim(options: &Options, parts: &Parts) -> Scim {
+    Scim {
+        users: ScimUsers::new(parts.storage.db.clone()),
+        base_url: parts.settings.base_url.clone(),
+        clock: parts.clock.clone(),
+        draw: bowline_authn::wrap::random_bytes::<8>,
+        limits: RateLimits::new(options.scim_rate.unwrap_or(DEFAULT_SCIM_RATE), address_rate(options)),
+    }
+}
+
+fn address_rate(options: &Options) -> u32 {
+    options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
+}
+
 fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
@@ -280,7 +314,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
             &[&settings.registry_audience, &settings.libraries_audience],
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages),
+        router: well_known::router(pages).merge(bowline_scim::router(scim(options, parts))),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

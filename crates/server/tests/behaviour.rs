@@ -25,6 +25,8 @@ mod bad_tokens;
 mod escalation;
 #[path = "behaviour/exchange.rs"]
 mod exchange;
+#[path = "behaviour/exchange_aws.rs"]
+mod exchange_aws;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
 #[path = "behaviour/group_mappings.rs"]
@@ -51,6 +53,12 @@ mod repositories;
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scim.rs"]
+mod scim;
+#[path = "behaviour/scim_doors.rs"]
+mod scim_doors;
+#[path = "behaviour/scim_people.rs"]
+mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
 mod scim_tokens;
 #[path = "behaviour/storage_failure.rs"]

@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("services", &["core", "contract", "store", "authn", "pipeline"]),
     ("client", &["core", "contract", "authn"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
-    ("server", &["client", "core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc"]),
+    ("scim", &["core", "pipeline", "services"]),
+    ("server", &["client", "core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc", "scim"]),
     ("testkit", &["core", "contract", "server"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
 ];

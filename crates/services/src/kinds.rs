@@ -22,3 +22,5 @@ pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
 pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 /// A group's accounts elsewhere.
 pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
+/// A person that a directory provisions.
+pub(crate) const SCIM_USER: &str = "bowline.dev/ScimUser";

@@ -14,6 +14,7 @@ mod oidc;
 mod ping;
 mod references;
 mod registry;
+pub mod scim;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use bowline_pipeline::Handlers;
 
 pub use iam::{ProviderRow, human_uid, seed_built_in_roles, verify_scim_token};
 pub use oidc::Exchange;
+pub use scim::ScimUsers;
 
 /// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
 pub mod invites {

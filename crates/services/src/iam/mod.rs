@@ -16,7 +16,7 @@ pub(crate) mod identity_providers;
 mod identity_providers_v1;
 mod metadata;
 mod relationship;
-mod role_bindings;
+pub(crate) mod role_bindings;
 mod role_bindings_v1;
 mod roles;
 mod roles_v1;

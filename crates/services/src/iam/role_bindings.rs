@@ -383,20 +383,26 @@ pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &
 
 /// Deletes every binding at a group.
 pub(crate) async fn delete_of_group(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
-    delete_all(tx, "WHERE parent = $1 ORDER BY uid LIMIT 500", uid).await
+    delete_all(tx, "WHERE parent = $1 ORDER BY uid LIMIT 500", &[Value::from(uid.as_str())]).await
 }
 
 /// Deletes every binding of an identity.
 pub(crate) async fn delete_of_identity(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
-    delete_all(tx, "WHERE identity = $1 ORDER BY uid LIMIT 500", uid).await
+    delete_all(tx, "WHERE identity = $1 ORDER BY uid LIMIT 500", &[Value::from(uid.as_str())]).await
+}
+
+/// Deletes every binding of an identity inside of an organization.
+pub(crate) async fn delete_of_identity_in(tx: &mut WriteTx, identity: &str, org: &str) -> Result<Vec<Change>> {
+    let condition = "WHERE identity = $1 AND org = $2 ORDER BY uid LIMIT 500";
+    delete_all(tx, condition, &[Value::from(identity), Value::from(org)]).await
 }
 
 /// Deletes and counts, some at a time, until the condition holds for no more. Each becomes a row of the audit log.
-async fn delete_all(tx: &mut WriteTx, condition: &str, of: &Uidp) -> Result<Vec<Change>> {
+async fn delete_all(tx: &mut WriteTx, condition: &str, params: &[Value<'_>]) -> Result<Vec<Change>> {
     let sql = format!("SELECT {} FROM {} {condition}", TABLE.columns, TABLE.name);
     let mut changes = Vec::new();
     loop {
-        let found = tx.query(&sql, &[Value::from(of.as_str())], BindingRow::read).await?;
+        let found = tx.query(&sql, params, BindingRow::read).await?;
         if found.is_empty() {
             break;
         }

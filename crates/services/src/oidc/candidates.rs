@@ -50,6 +50,11 @@ impl Basis {
         })
     }
 
+    /// What the identity stores of its relationship; absent for people.
+    pub(super) fn relationship(&self) -> Option<&Relationship> {
+        self.relationship.as_ref()
+    }
+
     /// What the identity trusts.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use bowline_authn::TokenError;
+use bowline_authn::aws::AwsSts;
 use bowline_authn::claims::{AccessClaims, MAX_ACCESS_LIFETIME, TokenClass, mint, verify_own};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::jwks::Jwks;
@@ -16,6 +17,7 @@ use bowline_store::{Db, WriteTx};
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
+use super::aws::may_be_signed_request;
 use super::candidates::{Basis, Keys, pick};
 use super::cap_claim::cap_claim;
 use super::last_seen::LastSeen;
@@ -26,10 +28,11 @@ use crate::kinds::IDENTITY;
 
 /// The token exchange, with everything it needs.
 pub struct Exchange {
-    db: Db,
+    pub(super) db: Db,
     issuer_keys: Arc<IssuerKeys>,
     authenticator: Arc<Authenticator>,
-    settings: Arc<Settings>,
+    pub(super) aws: AwsSts,
+    pub(super) settings: Arc<Settings>,
     contract: Arc<Contract>,
     default_audiences: Vec<String>,
     matchers: Matchers,
@@ -37,13 +40,13 @@ pub struct Exchange {
 }
 
 /// What a presented token proved.
-struct Proof {
-    subject: Uidp,
+pub(super) struct Proof {
+    pub(super) subject: Uidp,
     /// What the identity trusted when the proof was made; absent for tokens of ours.
-    basis: Option<Basis>,
+    pub(super) basis: Option<Basis>,
     /// Members that the new token takes over or says of its holder.
-    draft: AccessClaims,
-    narrowing: Narrowing,
+    pub(super) draft: AccessClaims,
+    pub(super) narrowing: Narrowing,
 }
 
 /// What an issuance writes, for every attempt of its transaction.
@@ -68,6 +71,7 @@ impl Exchange {
     pub fn new(
         db: Db,
         issuer_keys: Arc<IssuerKeys>,
+        aws: AwsSts,
         authenticator: Arc<Authenticator>,
         settings: Arc<Settings>,
         contract: Arc<Contract>,
@@ -76,6 +80,7 @@ impl Exchange {
         Exchange {
             db,
             issuer_keys,
+            aws,
             authenticator,
             settings,
             contract,
@@ -95,6 +100,10 @@ impl Exchange {
     pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>) -> Result<RawToken> {
         let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
         let asked = Asked::read(call.request(), &self.settings, &self.contract)?;
+        if may_be_signed_request(token) {
+            let proof = self.prove_aws(token, &asked, call.now()).await?;
+            return self.issue(call, asked.audiences, proof).await;
+        }
         let presented = parse_unverified(token).map_err(refusals::token)?;
         // Storage refuses texts with NUL, and no issuer of sense has one.
         if presented.issuer.contains('\0') || presented.subject.contains('\0') {
@@ -308,7 +317,7 @@ async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
     })
 }
 
-fn require_active(row: &IdentityRow, now: Micros) -> Result<()> {
+pub(super) fn require_active(row: &IdentityRow, now: Micros) -> Result<()> {
     if row.deactivated {
         return Err(refusals::inactive("is deactivated"));
     }
@@ -347,51 +356,10 @@ fn actor(presented: &Presented, expected: &ClaimMatch) -> Value {
     Value::Object(act)
 }
 
-fn seconds(micros: Micros) -> i64 {
+pub(super) fn seconds(micros: Micros) -> i64 {
     micros.div_euclid(1_000_000)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Micros = 1_000_000;
-
-    #[test]
-    fn a_token_ends_with_whatever_ends_first() {
-        let now = 1_000 * SECOND + 999_999;
-        assert_eq!(ends(now, i64::MAX, None), 4_600);
-        assert_eq!(ends(now, 1_200, None), 1_200);
-        assert_eq!(ends(now, i64::MAX, Some(1_300 * SECOND + 5)), 1_300);
-        assert_eq!(ends(now, 1_200, Some(1_300 * SECOND)), 1_200);
-    }
-
-    #[test]
-    fn the_actor_is_the_presented_token_with_the_judged_claims_only() {
-        let claims = json!({"iss": "i", "sub": "s", "aud": ["a"], "exp": 1, "repo": "r", "secret": "x"});
-        let Value::Object(claims) = claims else { unreachable!("an object") };
-        let presented = Presented {
-            header: bowline_authn::jwt::Header { alg: bowline_authn::jwt::Alg::Es256, kid: None, typ: None },
-            issuer: "i".into(),
-            subject: "s".into(),
-            audiences: vec!["a".into()],
-            expiry: 1,
-            not_before: None,
-            issued_at: None,
-            claims,
-        };
-        let expected = ClaimMatch {
-            issuer: bowline_authn::matching::Expect::Exact("i".into()),
-            subject: bowline_authn::matching::Expect::Exact("s".into()),
-            audience: None,
-            claims: [("repo".to_owned(), "r".to_owned())].into(),
-            claim_patterns: Default::default(),
-        };
-        assert_eq!(actor(&presented, &expected), json!({"iss": "i", "sub": "s", "aud": "a", "repo": "r"}));
-    }
-
-    #[test]
-    fn hex_has_two_digits_per_byte() {
-        assert_eq!(bowline_core::hex(&[0, 10, 255]), "000aff");
-    }
-}
+#[path = "exchange_tests.rs"]
+mod tests;

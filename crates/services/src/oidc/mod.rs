@@ -6,6 +6,7 @@
 
 mod asked;
 mod audiences;
+mod aws;
 mod candidates;
 mod cap_claim;
 mod exchange;

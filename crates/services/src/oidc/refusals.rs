@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bowline_authn::TokenError;
+use bowline_authn::aws::AwsError;
 use bowline_authn::discovery::{KEEP_FAILURE, KeysError};
 use bowline_authn::matching::Mismatch;
 use bowline_core::{Detail, Error, Reason};
@@ -31,6 +32,25 @@ pub(super) fn keys(error: KeysError) -> Error {
         return Error::new(Reason::Unavailable, format!("Unavailable: {error}")).with(Detail::RetryAfter(wait));
     }
     Error::new(Reason::TokenInvalid, format!("Unauthenticated: {error}"))
+}
+
+/// The signed request of an AWS identity is not good, or AWS cannot say so.
+pub(super) fn aws(error: AwsError) -> Error {
+    tracing::info!(reason = ?error, "exchange refused: AWS");
+    match error {
+        AwsError::Unavailable(_) => Error::new(Reason::Unavailable, format!("Unavailable: {error}; try again"))
+            .with(Detail::RetryAfter(Duration::from_secs(1))),
+        AwsError::Expired => Error::new(Reason::TokenExpired, format!("Unauthenticated: {error}")),
+        // Whatever is no token of any kind is told alike.
+        AwsError::Malformed => token(TokenError::Malformed),
+        _ => Error::new(Reason::TokenInvalid, format!("Unauthenticated: {error}")),
+    }
+}
+
+/// AWS named somebody whom the identity does not accept.
+pub(super) fn aws_caller(member: &'static str) -> Error {
+    tracing::info!(reason = "aws", member, "exchange refused");
+    Error::permission_denied(format!("invalid {member:?}"))
 }
 
 /// The one answer for an identity that does not exist and one that does not trust the token's issuer.

@@ -1,0 +1,87 @@
+//! Answers and errors in the form of RFC 7644.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use bowline_core::{Code, Error};
+use bowline_services::scim::{Refusal, ScimError};
+use serde_json::{Value, json};
+
+const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
+const SCIM_JSON: HeaderValue = HeaderValue::from_static("application/scim+json");
+
+pub(crate) type Answer = Response<Body>;
+
+/// A SCIM message.
+pub(crate) fn message(status: StatusCode, body: &Value) -> Answer {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, SCIM_JSON);
+    response
+}
+
+/// A success without a body.
+pub(crate) fn empty(status: StatusCode) -> Answer {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// An error of HTTP, without a type of SCIM's own.
+pub(crate) fn refused(status: StatusCode, detail: &str) -> Answer {
+    error(status, None, detail)
+}
+
+fn error(status: StatusCode, scim_type: Option<&str>, detail: &str) -> Answer {
+    let mut body = json!({ "schemas": [ERROR], "status": status.as_str(), "detail": detail });
+    if let Some(scim_type) = scim_type {
+        body["scimType"] = json!(scim_type);
+    }
+    let mut response = message(status, &body);
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// What a request failed with.
+pub(crate) fn failure(error: ScimError, request_id: &str) -> Answer {
+    match error {
+        ScimError::Refused(refusal, detail) => self::error(status_of(refusal), refusal.scim_type(), &detail),
+        ScimError::Failed(error) => failed(&error, request_id),
+    }
+}
+
+/// What the server failed with, or its rate limit.
+pub(crate) fn failed(error: &Error, request_id: &str) -> Answer {
+    if matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
+        let mut causes = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            causes = format!("{causes}: {cause}");
+            source = cause.source();
+        }
+        tracing::error!(request_id, cause = %causes, "a SCIM request failed");
+    }
+    let status = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = self::error(status, None, error.message());
+    if let Some(delay) = error.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+    }
+    response
+}
+
+fn status_of(refusal: Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Unauthorized => StatusCode::UNAUTHORIZED,
+        Refusal::InvalidFilter
+        | Refusal::InvalidSyntax
+        | Refusal::InvalidPath
+        | Refusal::InvalidValue
+        | Refusal::NoTarget
+        | Refusal::Mutability => StatusCode::BAD_REQUEST,
+        Refusal::Uniqueness => StatusCode::CONFLICT,
+        Refusal::NotFound => StatusCode::NOT_FOUND,
+        Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Refusal::VersionMismatch => StatusCode::PRECONDITION_FAILED,
+    }
+}

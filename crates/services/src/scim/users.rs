@@ -1,0 +1,367 @@
+//! The operations on users.
+
+use bowline_core::{Micros, Uidp};
+use bowline_pipeline::{Actor, Change, iam_changed, record_audit};
+use bowline_store::{Db, ReadTx, Value, WriteTx};
+use serde_json::{Map, Value as Json};
+
+use super::access::{Directory, Presented, admit};
+use super::attributes::Attributes;
+use super::filter::{self, Condition};
+use super::leave::{end_sessions, leave};
+use super::patch;
+use super::refusal::{Refusal, Result, ScimError};
+use super::rows::{self, COLUMNS, UserRow, Where};
+use crate::kinds::SCIM_USER;
+
+/// Most users of one answer.
+pub const MAX_COUNT: usize = 100;
+/// Users that a search by e-mail reads at a time.
+const SCAN: i64 = 200;
+
+/// The users that directories provision.
+#[derive(Clone)]
+pub struct ScimUsers {
+    db: Db,
+}
+
+/// A user as a directory sees them.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Last segment of the UIDP.
+    pub id: String,
+    /// All attributes but `id`, `meta` and `schemas`.
+    pub attributes: Map<String, Json>,
+    /// When the directory made them.
+    pub created: Micros,
+    /// When they changed last.
+    pub updated: Micros,
+    /// Entity tag.
+    pub version: String,
+}
+
+/// What a writing request brings besides its body.
+#[derive(Clone, Debug)]
+pub struct Changing {
+    /// The time, the same for all attempts.
+    pub now: Micros,
+    /// Id of the request, for the audit log.
+    pub request_id: String,
+    /// Entity tags one of which the user must have; absent for any.
+    pub versions: Option<Vec<String>>,
+}
+
+/// What a list asks for.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// The filter, absent for all.
+    pub filter: Option<String>,
+    /// Position of the first wanted user, from 0.
+    pub offset: usize,
+    /// Most users wanted.
+    pub count: usize,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// The users, by UIDP.
+    pub users: Vec<User>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+impl From<UserRow> for User {
+    fn from(row: UserRow) -> User {
+        User {
+            id: row.id().into(),
+            version: row.version(),
+            created: row.created_at,
+            updated: row.updated_at,
+            attributes: row.attributes,
+        }
+    }
+}
+
+/// What is to be done with one user.
+#[derive(Clone)]
+enum Edit {
+    Replace(Attributes),
+    Patch(Json),
+    Delete,
+}
+
+impl Edit {
+    fn method(&self) -> &'static str {
+        match self {
+            Edit::Replace(_) => "scim Users.replace",
+            Edit::Patch(_) => "scim Users.patch",
+            Edit::Delete => "scim Users.delete",
+        }
+    }
+}
+
+impl ScimUsers {
+    /// The users in this database.
+    pub fn new(db: Db) -> ScimUsers {
+        ScimUsers { db }
+    }
+
+    /// Lets a directory in. Every operation does so again in its own transaction.
+    pub async fn admit(&self, presented: &Presented, now: Micros) -> Result<Directory> {
+        let presented = presented.clone();
+        self.db.read(move |tx| Box::pin(async move { admit(tx, &presented, now).await })).await
+    }
+
+    /// One user.
+    pub async fn get(&self, presented: &Presented, id: &str, now: Micros) -> Result<User> {
+        let (presented, id) = (presented.clone(), id.to_owned());
+        let read = self.db.read(move |tx| {
+            Box::pin(async move {
+                let directory = admit(tx, &presented, now).await?;
+                require(tx, &directory, &id).await
+            })
+        });
+        read.await.map(User::from)
+    }
+
+    /// Adds a user. `drawn` becomes the id.
+    pub async fn create(&self, presented: &Presented, body: Json, drawn: [u8; 8], changing: Changing) -> Result<User> {
+        let input = (presented.clone(), read_resource(body)?, changing);
+        let write = self.db.write(move |tx| {
+            let (presented, attributes, changing) = input.clone();
+            Box::pin(async move {
+                let directory = admit(tx, &presented, changing.now).await?;
+                create(tx, &directory, attributes, drawn, &changing).await
+            })
+        });
+        write.await.map(User::from)
+    }
+
+    /// Replaces all attributes of a user.
+    pub async fn replace(&self, presented: &Presented, id: &str, body: Json, changing: Changing) -> Result<User> {
+        let edit = Edit::Replace(read_resource(body)?);
+        self.edit(presented, id, edit, changing).await
+    }
+
+    /// Changes some attributes of a user.
+    pub async fn patch(&self, presented: &Presented, id: &str, body: Json, changing: Changing) -> Result<User> {
+        self.edit(presented, id, Edit::Patch(body), changing).await
+    }
+
+    /// Deletes a user, and what the person may do in the organization.
+    pub async fn delete(&self, presented: &Presented, id: &str, changing: Changing) -> Result<()> {
+        self.edit(presented, id, Edit::Delete, changing).await.map(|_| ())
+    }
+
+    async fn edit(&self, presented: &Presented, id: &str, edit: Edit, changing: Changing) -> Result<User> {
+        let input = (presented.clone(), id.to_owned(), edit, changing);
+        let write = self.db.write(move |tx| {
+            let (presented, id, edit, changing) = input.clone();
+            Box::pin(async move {
+                let directory = admit(tx, &presented, changing.now).await?;
+                let before = require(tx, &directory, &id).await?;
+                let version = before.version();
+                if changing.versions.as_ref().is_some_and(|versions| !versions.contains(&version)) {
+                    let detail = format!("the user has the version {version} now; read it again");
+                    return Err(ScimError::refuse(Refusal::VersionMismatch, detail));
+                }
+                change(tx, &directory, before, edit, &changing).await
+            })
+        });
+        write.await.map(User::from)
+    }
+
+    /// Users that fit a filter.
+    pub async fn list(&self, presented: &Presented, query: &Query, now: Micros) -> Result<Listing> {
+        let conditions = query.filter.as_deref().map(filter::read).transpose()?.unwrap_or_default();
+        if conditions.iter().any(|condition| matches!(condition, Condition::Email(_))) {
+            return self.search(presented, &conditions, query, now).await;
+        }
+        let (presented, query) = (presented.clone(), query.clone());
+        self.db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let directory = admit(tx, &presented, now).await?;
+                    page(tx, &directory, &conditions, &query).await
+                })
+            })
+            .await
+    }
+
+    /// Reads all users, some at a time: e-mail addresses are in no column.
+    async fn search(
+        &self,
+        presented: &Presented,
+        conditions: &[Condition],
+        query: &Query,
+        now: Micros,
+    ) -> Result<Listing> {
+        let mut listing = Listing { users: Vec::new(), total: 0 };
+        let mut after = String::new();
+        loop {
+            let input = (presented.clone(), conditions.to_vec(), after);
+            let read = self.db.read(move |tx| {
+                Box::pin(async move {
+                    let (presented, conditions, after) = input;
+                    let directory = admit(tx, &presented, now).await?;
+                    scan(tx, &directory, &conditions, &after).await
+                })
+            });
+            let rows = read.await?;
+            let is_last = (rows.len() as i64) < SCAN;
+            after = rows.last().map(|row| row.uid.as_str().to_owned()).unwrap_or_default();
+            for row in rows {
+                if conditions.iter().all(|condition| condition.fits(&row.attributes)) {
+                    if listing.total >= query.offset && listing.users.len() < query.count {
+                        listing.users.push(row.into());
+                    }
+                    listing.total += 1;
+                }
+            }
+            if is_last {
+                return Ok(listing);
+            }
+        }
+    }
+}
+
+fn read_resource(body: Json) -> Result<Attributes> {
+    match body {
+        Json::Object(members) => Attributes::read(members),
+        _ => Err(ScimError::refuse(Refusal::InvalidSyntax, "the body must be an object")),
+    }
+}
+
+async fn require(tx: &mut ReadTx, directory: &Directory, id: &str) -> Result<UserRow> {
+    let uid = format!("{}/{id}", directory.provider);
+    let missing = || ScimError::refuse(Refusal::NotFound, format!("there is no user with the id {id:?}"));
+    // Only an id of ours goes to the store; one with a slash would reach below a user.
+    if !Uidp::is_valid(&uid) || id.contains('/') {
+        return Err(missing());
+    }
+    rows::find(tx, &uid).await?.ok_or_else(missing)
+}
+
+async fn create(
+    tx: &mut WriteTx,
+    directory: &Directory,
+    attributes: Attributes,
+    drawn: [u8; 8],
+    changing: &Changing,
+) -> Result<UserRow> {
+    let mut row = UserRow {
+        uid: directory.provider.child_from(drawn),
+        external_id: String::new(),
+        user_name: String::new(),
+        person: String::new(),
+        active: true,
+        attributes: Map::new(),
+        created_at: changing.now,
+        updated_at: changing.now,
+    };
+    let person = directory.person(&attributes.external_id);
+    row.set(attributes, person);
+    rows::insert(tx, &row).await?;
+    if !row.active {
+        end_sessions(tx, &directory.provider, &row.person).await?;
+    }
+    iam_changed(tx).await?;
+    let change = Change { kind: SCIM_USER, uid: row.uid.as_str().into(), before: None, after: Some(row.image()) };
+    record(tx, directory, "scim Users.create", changing, &[change]).await?;
+    Ok(row)
+}
+
+async fn change(
+    tx: &mut WriteTx,
+    directory: &Directory,
+    before: UserRow,
+    edit: Edit,
+    changing: &Changing,
+) -> Result<UserRow> {
+    let method = edit.method();
+    let attributes = match edit {
+        Edit::Delete => return delete(tx, directory, before, changing).await,
+        Edit::Replace(attributes) => attributes,
+        Edit::Patch(message) => {
+            let mut attributes = before.attributes.clone();
+            patch::apply(&mut attributes, &message)?;
+            Attributes::read(attributes)?
+        }
+    };
+    let is_same_person = attributes.external_id == before.external_id;
+    let person = if is_same_person { before.person.clone() } else { directory.person(&attributes.external_id) };
+    let mut after = before.clone();
+    after.set(attributes, person);
+    if after == before {
+        return Ok(before);
+    }
+    after.updated_at = changing.now;
+    rows::update(tx, &after).await?;
+    // Whoever the entry meant before is not in the directory any more.
+    let mut changes = if is_same_person { Vec::new() } else { leave(tx, &directory.provider, &before.person).await? };
+    if !after.active {
+        end_sessions(tx, &directory.provider, &after.person).await?;
+    }
+    iam_changed(tx).await?;
+    let uid = after.uid.as_str().into();
+    let images = (Some(before.image()), Some(after.image()));
+    changes.insert(0, Change { kind: SCIM_USER, uid, before: images.0, after: images.1 });
+    record(tx, directory, method, changing, &changes).await?;
+    Ok(after)
+}
+
+async fn delete(tx: &mut WriteTx, directory: &Directory, before: UserRow, changing: &Changing) -> Result<UserRow> {
+    tx.execute("DELETE FROM scim_users WHERE uid = $1", &[Value::from(before.uid.as_str())]).await?;
+    let mut changes = leave(tx, &directory.provider, &before.person).await?;
+    iam_changed(tx).await?;
+    let uid = before.uid.as_str().into();
+    changes.insert(0, Change { kind: SCIM_USER, uid, before: Some(before.image()), after: None });
+    record(tx, directory, Edit::Delete.method(), changing, &changes).await?;
+    Ok(before)
+}
+
+async fn record(
+    tx: &mut WriteTx,
+    directory: &Directory,
+    method: &str,
+    changing: &Changing,
+    changes: &[Change],
+) -> Result<()> {
+    let actor = Actor { subject: directory.provider.as_str(), request_id: &changing.request_id, method };
+    for change in changes {
+        record_audit(tx, changing.now, &actor, change).await?;
+    }
+    Ok(())
+}
+
+fn uids(directory: &Directory, conditions: &[Condition]) -> Vec<String> {
+    let of = |condition: &Condition| match condition {
+        Condition::Id(id) => Some(format!("{}/{id}", directory.provider)),
+        _ => None,
+    };
+    conditions.iter().filter_map(of).collect()
+}
+
+async fn page(tx: &mut ReadTx, directory: &Directory, conditions: &[Condition], query: &Query) -> Result<Listing> {
+    let uids = uids(directory, conditions);
+    let Where { sql, mut params } = Where::new(directory.provider.as_str(), conditions, &uids);
+    let counted = tx.query_opt(&format!("SELECT COUNT(*) FROM scim_users {sql}"), &params, |row| row.int(0)).await?;
+    let total = usize::try_from(counted.unwrap_or(0)).unwrap_or_default();
+    let (limit, offset) = (params.len() + 1, params.len() + 2);
+    let sql = format!("SELECT {COLUMNS} FROM scim_users {sql} ORDER BY uid LIMIT ${limit} OFFSET ${offset}");
+    params.push(Value::Int(query.count.min(MAX_COUNT) as i64));
+    params.push(Value::Int(i64::try_from(query.offset).unwrap_or(i64::MAX)));
+    let users = tx.query(&sql, &params, |row| UserRow::read(row).map(User::from)).await?;
+    Ok(Listing { users, total })
+}
+
+async fn scan(tx: &mut ReadTx, directory: &Directory, conditions: &[Condition], after: &str) -> Result<Vec<UserRow>> {
+    let uids = uids(directory, conditions);
+    let Where { sql, mut params } = Where::new(directory.provider.as_str(), conditions, &uids);
+    let (last, limit) = (params.len() + 1, params.len() + 2);
+    let sql = format!("SELECT {COLUMNS} FROM scim_users {sql} AND uid > ${last} ORDER BY uid LIMIT ${limit}");
+    params.push(Value::from(after));
+    params.push(Value::Int(SCAN));
+    tx.query(&sql, &params, UserRow::read).await
+}
