@@ -10,3 +10,5 @@ pub(crate) const IDENTITY: &str = "iam.chainguard.dev/Identity";
 pub(crate) const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
 /// A repository.
 pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
+/// A subscription.
+pub(crate) const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";

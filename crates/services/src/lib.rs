@@ -5,6 +5,7 @@
 //! handler next to its resource and register it in the domain's `register`.
 
 mod auth;
+mod events;
 mod iam;
 mod kinds;
 mod list;
@@ -38,6 +39,7 @@ fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handler
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
+    let handlers = events::register(handlers);
     let handlers = oidc::register(handlers, exchange);
     let handlers = auth::register(handlers);
     ping::register(handlers)

@@ -18,4 +18,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0003_identity_whole.sql"),
         postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
     },
+    Migration {
+        version: 4,
+        name: "events",
+        sqlite: include_str!("../migrations/sqlite/0004_events.sql"),
+        postgres: include_str!("../migrations/postgres/0004_events.sql"),
+    },
 ];
