@@ -1,4 +1,4 @@
-//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen.
+//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
+use bowline_delivery::Relay;
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::Exchange;
 use bowline_store::{Db, Value, WriteTx, counters};
@@ -29,7 +30,29 @@ pub(crate) fn start(parts: &Arc<Parts>) -> JoinSet<()> {
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
+    tasks.spawn(relay(parts).run());
     tasks
+}
+
+fn relay(parts: &Parts) -> Relay {
+    Relay::new(bowline_delivery::Parts {
+        db: parts.storage.db.clone(),
+        contract: parts.contract.clone(),
+        tables: parts.tables.clone(),
+        settings: parts.settings.clone(),
+        authenticator: parts.authenticator.clone(),
+        client: parts.client.clone(),
+        clock: parts.clock.clone(),
+        random: || u64::from_be_bytes(random_bytes()),
+        holder: parts.replica.clone(),
+    })
+}
+
+/// Once everything has stopped: lets another replica go on at once.
+pub(crate) async fn give_back(parts: &Parts) {
+    if let Err(error) = Relay::give_back(&parts.storage.db, &parts.replica).await {
+        tracing::warn!(cause = %cause(&error), "another replica goes on delivering events only when the lease has ended");
+    }
 }
 
 async fn fold(db: Db, clock: Arc<dyn Clock>) {

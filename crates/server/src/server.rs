@@ -7,7 +7,7 @@ use std::time::Duration;
 use bowline_authn::addresses::AddressPolicy;
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
-use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
@@ -42,6 +42,12 @@ pub struct Parts {
     pub settings: Arc<Settings>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// Writes messages as JSON.
+    pub tables: Arc<Tables>,
+    /// The client for requests to hosts that others name.
+    pub client: GuardedClient,
+    /// What this replica calls itself where one of several does something.
+    pub replica: String,
 }
 
 /// A running server.
@@ -104,6 +110,7 @@ impl Server {
             }
         }
         self.background.shutdown().await;
+        background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
         self.parts.storage.db.close().await;
     }
@@ -197,7 +204,7 @@ async fn assemble(
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
     let exchange = Arc::new(Exchange::new(
         db.clone(),
-        Arc::new(IssuerKeys::new(client)),
+        Arc::new(IssuerKeys::new(client.clone())),
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
@@ -208,7 +215,7 @@ async fn assemble(
     );
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
-        tables,
+        tables.clone(),
         db.clone(),
         authenticator.clone(),
         settings.clone(),
@@ -224,7 +231,8 @@ async fn assemble(
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+    let replica = bowline_core::hex(&random_bytes::<8>());
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock, tables, client, replica })
 }
 
 fn is_loopback_url(url: &str) -> bool {

@@ -175,9 +175,8 @@ async fn redeliver(
     }
     let uid = call.place()?;
     let subscription = subscriptions::require(tx, uid).await?;
-    let mut sql = String::from(
-        "UPDATE dead_letters SET redeliver_at = $2 WHERE subscription = $1 AND redeliver_at IS NULL",
-    );
+    let mut sql =
+        String::from("UPDATE dead_letters SET redeliver_at = $2 WHERE subscription = $1 AND redeliver_at IS NULL");
     let mut params = vec![Value::from(uid.as_str()), Value::Int(call.now())];
     if !request.all {
         require_dead_letter(tx, uid, &request.event_id).await?;

@@ -47,7 +47,9 @@ mod tests {
 
     #[test]
     fn only_absolute_urls_without_credentials_pass() {
-        for good in ["https://localhost/callback", "https://a.example:8443/x?y=z", "https://[2001:db8::1]", "HTTPS://A.EXAMPLE"] {
+        for good in
+            ["https://localhost/callback", "https://a.example:8443/x?y=z", "https://[2001:db8::1]", "HTTPS://A.EXAMPLE"]
+        {
             assert!(violations(good, &["https"]).is_empty(), "{good}: {:?}", violations(good, &["https"]));
         }
         for bad in [

@@ -46,7 +46,8 @@ impl Listed for SubscriptionRow {
     fn read(row: &Row<'_>) -> Result<SubscriptionRow> {
         let uid = row.text(0)?;
         Ok(SubscriptionRow {
-            uid: Uidp::parse(&uid).map_err(|_| Error::internal(format!("subscriptions holds the damaged uid {uid}")))?,
+            uid: Uidp::parse(&uid)
+                .map_err(|_| Error::internal(format!("subscriptions holds the damaged uid {uid}")))?,
             sink: row.text(1)?,
             created_at: row.int(2)?,
         })
@@ -153,7 +154,9 @@ async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<
     }
     Err(Error::quota(
         organization,
-        format!("an organization may hold {MOST_IN_ORGANIZATION} subscriptions; delete some, or subscribe one sink to a group further up"),
+        format!(
+            "an organization may hold {MOST_IN_ORGANIZATION} subscriptions; delete some, or subscribe one sink to a group further up"
+        ),
     ))
 }
 
