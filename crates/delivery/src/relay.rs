@@ -231,9 +231,9 @@ impl Relay {
                 state.redeliver(&uid, event, now);
             }
         }
-        if now - session.forgot_at >= FORGET_EVERY {
+        // Cursors first: what is to be forgotten hangs on those that are saved.
+        if now - session.forgot_at >= FORGET_EVERY && !state.catch_up(CATCH_UP_EVERY, now) {
             session.forgot_at = now;
-            state.catch_up(CATCH_UP_EVERY, now);
             if saving::forget(&self.db, state.floor(), now - KEEP_EVENTS, now - KEEP_DEAD_LETTERS).await? {
                 session.forgot_at = now - FORGET_EVERY;
             }

@@ -280,7 +280,12 @@ impl State {
         if attempt.is_redelivery {
             subscription.redeliveries.pop_front();
             let error = match outcome {
-                Outcome::Delivered => None,
+                Outcome::Delivered => {
+                    // The sink is well again: what waits for it need not wait for its time.
+                    subscription.row.next_at = None;
+                    self.dirty.insert(attempt.uid.clone());
+                    None
+                }
                 Outcome::Failed(error) | Outcome::Hopeless(error) => Some(error),
             };
             let event_id = attempt.event.id.clone();
@@ -333,15 +338,18 @@ impl State {
     }
 
     /// Moves cursors of those who wait for nothing past what was for others, now and then: where they begin after
-    /// a restart, and what may be forgotten, hang on it.
-    pub(crate) fn catch_up(&mut self, often: Micros, now: Micros) {
+    /// a restart, and what may be forgotten, hang on it. True if there was something to move.
+    pub(crate) fn catch_up(&mut self, often: Micros, now: Micros) -> bool {
+        let mut has_moved = false;
         for (uid, subscription) in &mut self.subscriptions {
             let lag = self.newest - subscription.saved;
             if subscription.is_idle() && (lag > LAG || lag > 0 && now - subscription.saved_at > often) {
                 subscription.row.cursor = self.newest;
                 self.dirty.insert(uid.clone());
+                has_moved = true;
             }
         }
+        has_moved
     }
 
     /// What is to be saved, which counts as saved once [`State::saved`] was told so.

@@ -163,9 +163,10 @@ fn a_redelivery_is_tried_once_and_moves_no_cursor() {
     let attempt = state.next(true, 0).unwrap();
     assert!(attempt.is_redelivery && attempt.event.seq == 2);
     settle(&mut state, &attempt, Outcome::Delivered, 0);
-    assert!(state.next(true, 0).is_none(), "the wait of the head goes on");
     let batch = state.unsaved();
-    assert!(batch.cursors.is_empty() && batch.redelivered.len() == 1 && batch.redelivered[0].error.is_none());
+    assert!(batch.redelivered.len() == 1 && batch.redelivered[0].error.is_none());
+    assert_eq!((batch.cursors[0].1.cursor, batch.cursors[0].1.failing_since), (0, Some(0)));
+    assert_eq!(due(&mut state, 0), [("a/s".into(), 5)], "a sink that is well again is tried at once");
 }
 
 #[test]
@@ -176,9 +177,10 @@ fn the_floor_is_what_everybody_has_saved() {
     while let Some(attempt) = state.next(true, 0) {
         settle(&mut state, &attempt, Outcome::Delivered, 0);
     }
-    state.catch_up(DAY, 2 * DAY);
+    assert!(state.catch_up(DAY, 2 * DAY));
     let batch = state.unsaved();
     assert_eq!(state.floor(), 0, "saved is only what the database has");
     state.saved(&batch, 2 * DAY);
     assert_eq!(state.floor(), 9, "the newest row stays");
+    assert!(!state.catch_up(DAY, 2 * DAY));
 }

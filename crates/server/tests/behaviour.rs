@@ -9,12 +9,16 @@ mod audit;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/deliveries.rs"]
+mod deliveries;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
 mod exchange;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/golden_events.rs"]
+mod golden_events;
 #[path = "behaviour/groups.rs"]
 mod groups;
 #[path = "behaviour/narrowing.rs"]
@@ -27,8 +31,12 @@ mod repositories;
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/sink.rs"]
+mod sink;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
+#[path = "behaviour/subscriptions.rs"]
+mod subscriptions;
 #[path = "behaviour/support.rs"]
 mod support;
 #[path = "behaviour/visibility.rs"]

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v2::events;
+use bowline_contract::v2::events::rpc::subscriptions_service::CreateSubscription;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
 use bowline_core::CapabilitySet;
@@ -20,9 +22,11 @@ pub(crate) enum Kind {
     Role,
     Identity,
     Binding,
+    Subscription,
 }
 
-pub(crate) const KINDS: [Kind; 5] = [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding];
+pub(crate) const KINDS: [Kind; 6] =
+    [Kind::Group, Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Subscription];
 
 /// Nobody holds a lock while panicking.
 pub(crate) const UNSHARED: &str = "no other thread";
@@ -124,7 +128,7 @@ impl<'s> Fixture<'s> {
 
     async fn furnished(&self, name: &'static str, group: &str) -> Place {
         let mut lasting = BTreeMap::from([(Kind::Group, group.to_owned())]);
-        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding] {
+        for kind in [Kind::Repo, Kind::Role, Kind::Identity, Kind::Binding, Kind::Subscription] {
             lasting.insert(kind, self.made(kind, group).await);
         }
         Place { name, group: group.into(), exists: true, lasting, doomed: Mutex::default() }
@@ -148,6 +152,7 @@ impl<'s> Fixture<'s> {
             Kind::Repo => server.repo(group, &name).await,
             Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
             Kind::Identity => server.identity(group, &name).await,
+            Kind::Subscription => self.subscription(group).await,
             Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
         };
         self.note(kind, uid)
@@ -158,6 +163,12 @@ impl<'s> Fixture<'s> {
         let role = v2::Role { name: name.into(), capabilities, ..v2::Role::default() };
         let request = v2::CreateRoleRequest { parent: group.into(), role: Some(role) };
         self.operator.grpc::<CreateRole>(request).await.expect("the operator makes a role").uid
+    }
+
+    async fn subscription(&self, group: &str) -> String {
+        let subscription = events::Subscription { sink: "https://a.example".into(), ..events::Subscription::default() };
+        let request = events::CreateSubscriptionRequest { parent: group.into(), subscription: Some(subscription) };
+        self.operator.grpc::<CreateSubscription>(request).await.expect("the operator subscribes").uid
     }
 
     /// What a delete may take: the same until one took it.
