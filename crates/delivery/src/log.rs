@@ -110,8 +110,8 @@ pub(crate) async fn after(db: &Db, seq: i64) -> Result<News> {
 async fn read_after(tx: &mut ReadTx, seq: i64) -> Result<News> {
     let sql = format!("SELECT {COLUMNS} FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2");
     let params = [Value::Int(seq), Value::Int(BATCH as i64)];
-    let mut news = News::default();
-    news.events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+    let events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+    let mut news = News { events, ..News::default() };
     for event in news.events.iter().filter(|event| event.begins_subscription()) {
         let sql = "SELECT sink FROM subscriptions WHERE uid = $1";
         let sink = tx.query_opt(sql, &[Value::from(&event.subject)], |row| row.text(0).map_err(Error::from)).await?;

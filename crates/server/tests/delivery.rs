@@ -75,6 +75,36 @@ async fn postgres_delivers_everything_in_order_through_kills() {
     run(Some(admin), plan()).await;
 }
 
+/// Two replicas of one database: when the one that delivers is gone, the other goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_replica_takes_over_within_a_quarter_of_a_minute() {
+    let Some(admin) = env("BOWLINE_TEST_POSTGRES").filter(|_| env("BOWLINE_TEST_SKIP_POSTGRES").is_none()) else {
+        return;
+    };
+    let storage = Storage::create(Some(&admin)).await;
+    let (first, second) = (Addresses::free(), Addresses::free());
+    let holder = started_server(&storage, first).await;
+    let token = operator_token(&storage);
+    let mut client = Client::new(first.api, &token);
+    let sinks = Sinks::start(1).await;
+    let made = client.call("POST", "/iam/v2/groups/", &json!({ "name": "acme" })).await.expect("an answer");
+    let org = made["uid"].as_str().expect("a uid").to_owned();
+    let body = json!({ "sink": sinks.url(0, usize::MAX) });
+    client.call("POST", &format!("/events/v1/subscriptions/{org}"), &body).await.expect("an answer");
+    let create = format!("/registry/v2/repos/{org}");
+    client.call("POST", &create, &json!({ "name": "one" })).await.expect("an answer");
+    sinks.wait_for(1, Duration::from_secs(15)).await;
+
+    let other = started_server(&storage, second).await;
+    let token = operator_token(&storage);
+    holder.kill();
+    let mut client = Client::new(second.api, &token);
+    client.call("POST", &create, &json!({ "name": "two" })).await.expect("an answer");
+    sinks.wait_for(2, Duration::from_secs(15)).await;
+    other.kill();
+    storage.drop_database().await;
+}
+
 async fn run(postgres: Option<String>, plan: Plan) {
     let engine = if postgres.is_some() { "PostgreSQL" } else { "SQLite" };
     let started = Instant::now();

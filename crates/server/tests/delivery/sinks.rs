@@ -64,6 +64,15 @@ impl Sinks {
         all.values().map(|one| (one.subscription.clone(), one.accepted.clone())).collect()
     }
 
+    /// Waits until so many attempts were made.
+    pub(crate) async fn wait_for(&self, attempts: u64, patience: Duration) {
+        let started = std::time::Instant::now();
+        while self.attempts().0 < attempts {
+            assert!(started.elapsed() < patience, "{} of {attempts} attempts came", self.attempts().0);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Attempts and failures of all.
     pub(crate) fn attempts(&self) -> (u64, u64) {
         let all = self.shared.all.lock().expect(UNSHARED);
