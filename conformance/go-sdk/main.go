@@ -57,6 +57,7 @@ func main() {
 		{"v2 repositories", registryV2},
 		{"v1 clients", platformV1},
 		{"Iterators", iterators},
+		{"Events", deliveries},
 		{"Errors", statuses},
 	} {
 		fmt.Printf("\n%s\n", suite.title)

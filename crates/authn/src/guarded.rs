@@ -73,6 +73,9 @@ impl FetchError {
 #[error("the outbound HTTP client cannot be built: {0}")]
 pub struct BuildError(String);
 
+/// How long a body is read that nobody wants.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
 /// The limits of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -242,6 +245,28 @@ impl GuardedClient {
             Ok(Response { status: response.status(), headers: response.headers().clone(), body: body.freeze() })
         };
         tokio::time::timeout(limits.total, send).await.map_err(|_| FetchError::Timeout)?
+    }
+
+    /// Sends a request for its status alone, which must come within the total time. Of the body at most
+    /// `limits.body` bytes are read, for a second, so that the connection can be used again; they are dropped.
+    pub async fn send(&self, request: Request, limits: Limits) -> Result<StatusCode, FetchError> {
+        let (url, client) = self.pick(&request.url)?;
+        let sent = client.request(request.method, url).headers(request.headers).body(request.body).send();
+        let answered = tokio::time::timeout(limits.total, sent).await.map_err(|_| FetchError::Timeout)?;
+        let mut response = answered.map_err(|error| classify(&error, FetchError::Connect))?;
+        let status = response.status();
+        let drain = async {
+            let mut left = limits.body;
+            while let Ok(Some(chunk)) = response.chunk().await {
+                let Some(rest) = left.checked_sub(chunk.len()) else {
+                    return;
+                };
+                left = rest;
+            }
+        };
+        // The status is known; a body that does not end costs the connection and nothing else.
+        let _ = tokio::time::timeout(DRAIN_TIME, drain).await;
+        Ok(status)
     }
 
     /// GETs a JSON document of at most 1 MiB within 10 seconds; any status but 2xx is an error.

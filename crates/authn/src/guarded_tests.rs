@@ -33,6 +33,13 @@ fn allow(net: &str) -> AddressPolicy {
     AddressPolicy { allow: vec![net.parse().unwrap()], allow_loopback_and_http: false }
 }
 
+/// What a delivery of an event does.
+async fn post(client: &GuardedClient, url: &str) -> Result<StatusCode, FetchError> {
+    let body = Bytes::from_static(b"{}");
+    let request = Request { method: Method::POST, url: url.to_owned(), headers: HeaderMap::new(), body };
+    client.send(request, Limits { total: Duration::from_secs(2), body: 64 * 1024 }).await
+}
+
 #[tokio::test]
 async fn no_spelling_of_a_private_address_is_connected_to() {
     let server = TestServer::start(|_, _| Reply::Json(serde_json::json!({}))).await;
@@ -45,6 +52,7 @@ async fn no_spelling_of_a_private_address_is_connected_to() {
             let started = Instant::now();
             let got = client.get_json(&url).await;
             assert_eq!(got.unwrap_err(), FetchError::RefusedAddress, "{host}");
+            assert_eq!(post(client, &url).await, Err(FetchError::RefusedAddress), "{host}");
             assert!(started.elapsed() < Duration::from_secs(2), "{host} was tried");
             let plain = client.get_json(&url.replace("https:", "http:")).await;
             assert_eq!(plain.unwrap_err(), FetchError::NotHttps, "{host}");
@@ -176,6 +184,31 @@ async fn answers_have_limits() {
 }
 
 #[tokio::test]
+async fn who_wants_the_status_alone_is_not_held_up_by_the_body() {
+    let server = TestServer::start(|own, path| match path {
+        "/slow" => Reply::Slow,
+        "/endless" => Reply::Endless,
+        "/cut" => Reply::CutOff,
+        "/redirect" => Reply::status(302, &format!("location: {own}/fine\r\n")),
+        "/500" => Reply::status(500, ""),
+        "/garbage" => Reply::Raw("garbage".to_owned()),
+        _ => Reply::Json(serde_json::json!({})),
+    })
+    .await;
+    let client = client(loopback(), &[]);
+    let status = async |path: &str| post(&client, &format!("{}{path}", server.url)).await.map(|status| status.as_u16());
+    let started = Instant::now();
+    for path in ["/fine", "/slow", "/endless", "/cut"] {
+        assert_eq!(status(path).await, Ok(200), "{path}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(status("/redirect").await, Ok(302));
+    assert_eq!(status("/500").await, Ok(500));
+    assert_eq!(status("/garbage").await, Err(FetchError::Connect));
+    assert_eq!(server.hits().iter().filter(|path| *path == "/fine").count(), 1, "no redirect was followed");
+}
+
+#[tokio::test]
 async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
     /// Allowed at first, a neighbour from then on: rebinding.
     struct Rebinding(std::sync::atomic::AtomicUsize);
@@ -200,6 +233,7 @@ async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
     assert!(matches!(first, FetchError::Timeout | FetchError::Connect), "{first:?}");
     assert_eq!(resolver.0.load(std::sync::atomic::Ordering::SeqCst), 1);
     assert_eq!(client.get_json(&url).await.unwrap_err(), FetchError::RefusedAddress);
+    assert_eq!(post(&client, &url).await, Err(FetchError::RefusedAddress));
     assert!(server.hits().is_empty());
 }
 

@@ -1,5 +1,5 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, sending mail.
+//! noting who was last seen, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
+use bowline_delivery::Relay;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::Exchange;
@@ -14,7 +15,7 @@ use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
 use crate::keys;
-use crate::mail::{self, Relay};
+use crate::mail;
 use crate::server::Parts;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
@@ -35,7 +36,7 @@ const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
 
 /// Starts everything; dropping the set stops it.
-pub(crate) fn start(parts: &Arc<Parts>, relay: Option<Relay>) -> JoinSet<()> {
+pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(number(parts.clone()));
@@ -44,10 +45,32 @@ pub(crate) fn start(parts: &Arc<Parts>, relay: Option<Relay>) -> JoinSet<()> {
     }
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
-    if let Some(relay) = relay {
-        tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), relay));
+    if let Some(mail_relay) = mail_relay {
+        tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
+    tasks.spawn(relay(parts).run());
     tasks
+}
+
+fn relay(parts: &Parts) -> Relay {
+    Relay::new(bowline_delivery::Parts {
+        db: parts.storage.db.clone(),
+        contract: parts.contract.clone(),
+        tables: parts.tables.clone(),
+        settings: parts.settings.clone(),
+        authenticator: parts.authenticator.clone(),
+        client: parts.client.clone(),
+        clock: parts.clock.clone(),
+        random: || u64::from_be_bytes(random_bytes()),
+        holder: parts.replica.clone(),
+    })
+}
+
+/// Once everything has stopped: lets another replica go on at once.
+pub(crate) async fn give_back(parts: &Parts) {
+    if let Err(error) = Relay::give_back(&parts.storage.db, &parts.replica).await {
+        tracing::warn!(cause = %cause(&error), "another replica goes on delivering events only when the lease has ended");
+    }
 }
 
 async fn fold(db: Db, clock: Arc<dyn Clock>) {

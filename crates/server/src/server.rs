@@ -8,7 +8,7 @@ use bowline_authn::addresses::AddressPolicy;
 use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
-use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
@@ -51,6 +51,12 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Days for which rows of the audit log are kept; absent for ever.
     pub audit_retention: Option<u32>,
+    /// Writes messages as JSON.
+    pub tables: Arc<Tables>,
+    /// The client for requests to hosts that others name.
+    pub client: GuardedClient,
+    /// What this replica calls itself where one of several does something.
+    pub replica: String,
 }
 
 /// A running server.
@@ -115,6 +121,7 @@ impl Server {
             }
         }
         self.background.shutdown().await;
+        background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
         self.parts.storage.db.close().await;
     }
@@ -213,7 +220,7 @@ async fn assemble(
     let exchange = Arc::new(Exchange::new(
         db.clone(),
         Arc::new(IssuerKeys::new(client.clone())),
-        aws_sts(options, client)?,
+        aws_sts(options, client.clone())?,
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
@@ -221,7 +228,7 @@ async fn assemble(
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
-        tables,
+        tables.clone(),
         db.clone(),
         authenticator.clone(),
         settings.clone(),
@@ -243,7 +250,21 @@ async fn assemble(
         }
         days => days,
     };
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock, audit_retention })
+    let replica = bowline_core::hex(&random_bytes::<8>());
+    Ok(Parts {
+        contract,
+        storage,
+        authenticator,
+        exchange,
+        pipeline,
+        vault,
+        settings,
+        clock,
+        audit_retention,
+        tables,
+        client,
+        replica,
+    })
 }
 
 fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartError> {

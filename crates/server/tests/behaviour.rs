@@ -21,6 +21,8 @@ mod audit_watch;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/deliveries.rs"]
+mod deliveries;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
@@ -29,6 +31,8 @@ mod exchange;
 mod exchange_aws;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/golden_events.rs"]
+mod golden_events;
 #[path = "behaviour/group_mappings.rs"]
 mod group_mappings;
 #[path = "behaviour/groups.rs"]
@@ -61,8 +65,12 @@ mod scim_doors;
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
 mod scim_tokens;
+#[path = "behaviour/sink.rs"]
+mod sink;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
+#[path = "behaviour/subscriptions.rs"]
+mod subscriptions;
 #[path = "behaviour/support.rs"]
 mod support;
 #[path = "behaviour/terms.rs"]

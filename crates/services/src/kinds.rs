@@ -24,3 +24,5 @@ pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
 /// A person that a directory provisions.
 pub(crate) const SCIM_USER: &str = "bowline.dev/ScimUser";
+/// A subscription.
+pub(crate) const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";

@@ -6,6 +6,7 @@
 
 mod audit;
 mod auth;
+mod events;
 mod iam;
 mod kinds;
 mod list;
@@ -47,6 +48,7 @@ fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handler
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
+    let handlers = events::register(handlers);
     let handlers = oidc::register(handlers, exchange);
     let handlers = auth::register(handlers);
     let handlers = audit::register(handlers);

@@ -19,6 +19,12 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0003_identity_whole.sql"),
     },
     Migration {
+        version: 4,
+        name: "events",
+        sqlite: include_str!("../migrations/sqlite/0004_events.sql"),
+        postgres: include_str!("../migrations/postgres/0004_events.sql"),
+    },
+    Migration {
         version: 5,
         name: "audit_chain",
         sqlite: include_str!("../migrations/sqlite/0005_audit_chain.sql"),

@@ -18,6 +18,14 @@ const KNOWN: &[&str] = &[
     // Rows are numbered in the order of their transactions; SQLite has one at a time, which its row ids tell.
     "postgres: audit.txid int not null, with a default",
     "postgres: index audit_unnumbered on audit (txid, id) where seq IS NULL",
+    "postgres: index outbox_unnumbered on outbox (txid, id) where seq IS NULL",
+    "postgres: outbox.id int not null, numbered",
+    "postgres: outbox.seq int",
+    "postgres: outbox.txid int not null, with a default",
+    "postgres: primary key of outbox (id)",
+    "postgres: unique index outbox_by_seq on outbox (seq)",
+    "sqlite: outbox.seq int not null, numbered",
+    "sqlite: primary key of outbox (seq)",
     // One text makes the migrator's own table on both, and SQLite lets keys of such tables be null.
     "postgres: schema_migrations.version int not null",
     "sqlite: schema_migrations.version int",

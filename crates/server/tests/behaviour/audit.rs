@@ -77,6 +77,11 @@ async fn every_mutation_is_audited_once_and_told_once() {
         judge(format!("PATCH /registry/v2/repos/{repo}/readme"), json!({ "content": "# hello" })).await;
         judge(format!("POST /registry/v1/repos/{team}"), json!({ "name": "v1" })).await;
         judge(format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+        let sink = json!({ "sink": "https://a.example" });
+        let second = uid_of(&judge(format!("POST /events/v2/subscriptions/{team}"), sink.clone()).await);
+        let first = judge(format!("POST /events/v1/subscriptions/{team}"), sink).await;
+        judge(format!("DELETE /events/v2/subscriptions/{second}"), Value::Null).await;
+        judge(format!("DELETE /events/v1/subscriptions/{}", first["id"].as_str().expect("an id")), Value::Null).await;
     })
     .await;
 }

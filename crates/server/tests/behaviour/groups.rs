@@ -13,12 +13,17 @@ async fn a_group_is_deleted_only_when_nothing_lives_in_it() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let operator = server.operator().await;
-        for (at, what) in ["groups", "repos", "identities", "roles"].iter().enumerate() {
+        for (at, what) in ["groups", "repos", "identities", "roles", "subscriptions"].iter().enumerate() {
             let group = server.group(&org, &format!("team {at}")).await;
             let child = match *what {
                 "groups" => format!("/iam/v2/groups/{}", server.group(&group, "child").await),
                 "repos" => format!("/registry/v2/repos/{}", server.repo(&group, "child").await),
                 "identities" => format!("/iam/v2/identities/{}", server.identity(&group, "child").await),
+                "subscriptions" => {
+                    let sink = json!({ "sink": "https://a.example" });
+                    let made = done(&operator, &format!("POST /events/v2/subscriptions/{group}"), sink).await;
+                    format!("/events/v2/subscriptions/{}", uid_of(&made))
+                }
                 _ => format!("/iam/v2/roles/{}", role(server, &group, "child", &["CAP_REPO_LIST"]).await),
             };
             let delete = format!("DELETE /iam/v2/groups/{group}");

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v2::events;
+use bowline_contract::v2::events::rpc::subscriptions_service::CreateSubscription;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
 use bowline_contract::v2::iam::rpc::account_associations_service::CreateAccountAssociation;
@@ -32,9 +34,10 @@ pub(crate) enum Kind {
     /// A provider with a SCIM token.
     Provisioned,
     Mapping,
+    Subscription,
 }
 
-pub(crate) const KINDS: [Kind; 10] = [
+pub(crate) const KINDS: [Kind; 11] = [
     Kind::Group,
     Kind::Repo,
     Kind::Role,
@@ -45,6 +48,7 @@ pub(crate) const KINDS: [Kind; 10] = [
     Kind::Provider,
     Kind::Provisioned,
     Kind::Mapping,
+    Kind::Subscription,
 ];
 
 /// Nobody holds a lock while panicking.
@@ -178,6 +182,7 @@ impl<'s> Fixture<'s> {
             Kind::Repo => server.repo(group, &name).await,
             Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
             Kind::Identity => server.identity(group, &name).await,
+            Kind::Subscription => self.subscription(group).await,
             Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
             Kind::Invite => self.invite(group).await,
             Kind::Association => {
@@ -254,6 +259,12 @@ impl<'s> Fixture<'s> {
         let role = v2::Role { name: name.into(), capabilities, ..v2::Role::default() };
         let request = v2::CreateRoleRequest { parent: group.into(), role: Some(role) };
         self.operator.grpc::<CreateRole>(request).await.expect("the operator makes a role").uid
+    }
+
+    async fn subscription(&self, group: &str) -> String {
+        let subscription = events::Subscription { sink: "https://a.example".into(), ..events::Subscription::default() };
+        let request = events::CreateSubscriptionRequest { parent: group.into(), subscription: Some(subscription) };
+        self.operator.grpc::<CreateSubscription>(request).await.expect("the operator subscribes").uid
     }
 
     /// What a delete may take: the same until one took it.

@@ -417,6 +417,7 @@ const DEPENDENTS: &[(&str, &str)] = &[
     ("SELECT uid FROM identities WHERE parent = $1 LIMIT 1", "identities"),
     ("SELECT uid FROM roles WHERE parent = $1 LIMIT 1", "roles"),
     ("SELECT uid FROM identity_providers WHERE parent = $1 LIMIT 1", "identity providers"),
+    ("SELECT uid FROM subscriptions WHERE parent = $1 LIMIT 1", "subscriptions"),
 ];
 
 async fn require_empty(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {

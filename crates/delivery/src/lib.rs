@@ -1,0 +1,25 @@
+//! Delivery of events to subscriptions: one relay reads the log of events and posts each to the sinks that are
+//! subscribed at or above its group.
+//!
+//! The outbox is a log, and each subscription has a cursor in it; there are no rows per event and subscription.
+//! One replica at a time runs the relay, by a lease. It keeps the subscriptions in memory, by group, looks at new
+//! rows alone, and holds for each subscription the next few events: the first of them is tried until the sink takes
+//! it or a day has passed, so that a subscription's events come in order, each at least once. Cursors are saved in
+//! batches, after the fact: what a crash forgets is sent again.
+//!
+//! - [`Relay`]: the loop; `hold` is its life with the lease.
+//! - `state`: who waits for what; nothing in it awaits.
+//! - `log`, `saving`, `lease`: the statements.
+//! - `message`: an event as a request.
+
+mod backoff;
+mod event;
+mod lease;
+mod log;
+mod message;
+mod relay;
+mod saving;
+mod state;
+mod time_text;
+
+pub use relay::{Parts, Relay};

@@ -1,0 +1,224 @@
+//! Reading the log of events.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bowline_core::{Error, Micros, Result, UidRange};
+use bowline_store::{Db, Engine, ReadTx, Row, Value};
+
+use crate::event::{COLUMNS, Event};
+
+/// Rows that are read, or numbered, at a time.
+pub(crate) const BATCH: usize = 500;
+/// Events of one subscription that are read at a time.
+pub(crate) const PAGE: usize = 32;
+/// Numbers that one statement for a subscription looks at, and how many such statements follow one another.
+const WINDOW: i64 = 10_000;
+const WINDOWS: usize = 20;
+
+/// A subscription as it is stored, and where it stands.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) uid: String,
+    pub(crate) sink: String,
+    pub(crate) created_at: Micros,
+    pub(crate) cursor: Option<i64>,
+    pub(crate) attempts: i64,
+    pub(crate) failing_since: Option<Micros>,
+    pub(crate) next_at: Option<Micros>,
+    pub(crate) last_error: String,
+}
+
+impl Stored {
+    fn read(row: &Row<'_>) -> Result<Stored> {
+        Ok(Stored {
+            uid: row.text(0)?,
+            sink: row.text(1)?,
+            created_at: row.int(2)?,
+            cursor: row.opt_int(3)?,
+            attempts: row.opt_int(4)?.unwrap_or(0),
+            failing_since: row.opt_int(5)?,
+            next_at: row.opt_int(6)?,
+            last_error: row.opt_text(7)?.unwrap_or_default(),
+        })
+    }
+}
+
+/// The newest number, 0 for none. Rows are never all deleted, so it only grows.
+pub(crate) async fn newest(db: &Db) -> Result<i64> {
+    db.read(|tx| {
+        Box::pin(async move {
+            let sql = "SELECT coalesce(max(seq), 0) FROM outbox";
+            Ok(tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0))
+        })
+    })
+    .await
+}
+
+/// All subscriptions, by UIDP.
+pub(crate) async fn subscriptions(db: &Db) -> Result<Vec<Stored>> {
+    let mut all: Vec<Stored> = Vec::new();
+    loop {
+        let after = all.last().map(|last| last.uid.clone()).unwrap_or_default();
+        let page = db.read(move |tx| {
+            Box::pin(async move {
+                let sql =
+                    "SELECT s.uid, s.sink, s.created_at, c.cursor, c.attempts, c.failing_since, c.next_at, c.last_error
+                           FROM subscriptions s LEFT JOIN subscription_cursors c ON c.subscription = s.uid
+                           WHERE s.uid > $1 ORDER BY s.uid LIMIT $2";
+                tx.query(sql, &[Value::from(&after), Value::Int(BATCH as i64)], Stored::read).await
+            })
+        });
+        let page = page.await?;
+        let is_last = page.len() < BATCH;
+        all.extend(page);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// The number of the event that a subscription began with, if it has one yet.
+pub(crate) async fn beginning(db: &Db, uid: &str) -> Result<Option<i64>> {
+    let uid = uid.to_owned();
+    db.read(move |tx| {
+        Box::pin(async move {
+            let sql = "SELECT min(seq) FROM outbox WHERE org = $1 AND subject = $2";
+            let org = uid.split('/').next().unwrap_or_default();
+            let params = [Value::from(org), Value::from(&uid)];
+            let found = tx.query_opt(sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?;
+            Ok(found.flatten())
+        })
+    })
+    .await
+}
+
+/// New rows of the log, and the sinks of subscriptions that began in them.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) sinks: HashMap<String, String>,
+    /// Whether rows wait for their number.
+    pub(crate) has_unnumbered: bool,
+}
+
+/// What came after a number.
+pub(crate) async fn after(db: &Db, seq: i64) -> Result<News> {
+    db.read(move |tx| Box::pin(async move { read_after(tx, seq).await })).await
+}
+
+async fn read_after(tx: &mut ReadTx, seq: i64) -> Result<News> {
+    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2");
+    let params = [Value::Int(seq), Value::Int(BATCH as i64)];
+    let events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+    let mut news = News { events, ..News::default() };
+    for event in news.events.iter().filter(|event| event.begins_subscription()) {
+        let sql = "SELECT sink FROM subscriptions WHERE uid = $1";
+        let sink = tx.query_opt(sql, &[Value::from(&event.subject)], |row| row.text(0).map_err(Error::from)).await?;
+        // One that is gone again needs no events.
+        news.sinks.extend(sink.map(|sink| (event.subject.clone(), sink)));
+    }
+    if tx.engine() == Engine::Postgres {
+        let sql = "SELECT id FROM outbox WHERE seq IS NULL LIMIT 1";
+        news.has_unnumbered = tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_some();
+    }
+    Ok(news)
+}
+
+/// Numbers the rows of finished transactions, in the order of the transactions; nothing can come between them later.
+/// Only for PostgreSQL: the embedded engine numbers as it writes.
+pub(crate) async fn number(db: &Db) -> Result<()> {
+    db.write(|tx| {
+        Box::pin(async move {
+            let sql = "UPDATE outbox SET seq = ready.n + (SELECT coalesce(max(seq), 0) FROM outbox)
+                       FROM (SELECT id, row_number() OVER (ORDER BY txid, id) AS n FROM outbox
+                             WHERE seq IS NULL AND txid < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)
+                             ORDER BY txid, id LIMIT $1) AS ready
+                       WHERE outbox.id = ready.id";
+            tx.execute(sql, &[Value::Int(BATCH as i64)]).await?;
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// A stretch of the log that a subscription wants to have.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) uid: Arc<str>,
+    pub(crate) group: Arc<str>,
+    /// After this number.
+    pub(crate) after: i64,
+}
+
+/// The next events of a subscription.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) uid: Arc<str>,
+    pub(crate) events: Vec<Arc<Event>>,
+    /// Everything up to here is in the events.
+    pub(crate) read_to: i64,
+}
+
+/// The next events of several subscriptions, up to the number `last`.
+pub(crate) async fn matching(db: &Db, wanted: Vec<Wanted>, last: i64) -> Result<Vec<Found>> {
+    db.read(move |tx| {
+        Box::pin(async move {
+            let mut all = Vec::with_capacity(wanted.len());
+            for one in wanted {
+                all.push(matching_one(tx, one, last).await?);
+            }
+            Ok(all)
+        })
+    })
+    .await
+}
+
+async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Found> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM outbox
+         WHERE org = $1 AND seq > $2 AND seq <= $3 AND customer
+           AND (group_uid >= $4 AND group_uid < $5 OR group_uid = '' AND subject = $6)
+         ORDER BY seq LIMIT $7"
+    );
+    let range = UidRange::subtree(&wanted.group);
+    let mut read_to = wanted.after;
+    let mut events: Vec<Arc<Event>> = Vec::new();
+    for _ in 0..WINDOWS {
+        let end = last.min(read_to + WINDOW);
+        let params = [
+            Value::from(wanted.group.split('/').next().unwrap_or_default()),
+            Value::Int(read_to),
+            Value::Int(end),
+            Value::from(&range.lower),
+            Value::from(&range.upper),
+            Value::from(&*wanted.group),
+            Value::Int(PAGE as i64),
+        ];
+        events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+        let is_full = events.len() == PAGE;
+        read_to = if is_full { events.last().map_or(end, |event| event.seq) } else { end };
+        if !events.is_empty() || read_to >= last {
+            break;
+        }
+    }
+    Ok(Found { uid: wanted.uid, events, read_to })
+}
+
+/// Dead letters that somebody asked to have sent again.
+pub(crate) async fn to_redeliver(db: &Db) -> Result<Vec<(String, Arc<Event>)>> {
+    db.read(|tx| {
+        Box::pin(async move {
+            let sql = "SELECT seq, at, event_type, group_uid, subject, method, actor, extensions, body_type, body,
+                              1 = 1, event_id, subscription
+                       FROM dead_letters WHERE redeliver_at IS NOT NULL ORDER BY redeliver_at, seq LIMIT 200";
+            tx.query(sql, &[], |row| {
+                let mut event = Event::read(row)?;
+                event.id = row.text(11)?;
+                Ok((row.text(12)?, Arc::new(event)))
+            })
+            .await
+        })
+    })
+    .await
+}

@@ -1,0 +1,160 @@
+//! An event as a request: CloudEvents 1.0 in binary mode, signed with a token of the class for webhooks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bowline_authn::claims::{TokenClass, mint_value};
+use bowline_authn::guarded::Request;
+use bowline_authn::wrap::{random_bytes, sha256};
+use bowline_contract::Contract;
+use bowline_core::Micros;
+use bowline_pipeline::{Authenticator, Settings};
+use bowline_transcode::{JsonOptions, Tables};
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use crate::event::Event;
+use crate::time_text::rfc3339;
+
+/// Who the token of a delivery is for.
+const AUDIENCE: &str = "customer";
+/// Seconds that it is good for.
+const TOKEN_LIFE: i64 = 600;
+
+/// What all deliveries of an event share.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    headers: HeaderMap,
+    body: Bytes,
+    digest: String,
+}
+
+/// Makes requests of events.
+pub(crate) struct Writer {
+    pub(crate) contract: Arc<Contract>,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) authenticator: Arc<Authenticator>,
+}
+
+impl Writer {
+    /// The request that delivers an event to a subscription of `group`.
+    ///
+    /// # Errors
+    /// The event cannot be written, now or ever; or no key signs at this time.
+    pub(crate) fn request(&self, event: &Event, group: &str, sink: &str, now: Micros) -> Result<Request, Unwritable> {
+        let content = event.content.get_or_init(|| self.content(event));
+        let content = content.as_ref().map_err(|reason| Unwritable::Ever(reason.clone()))?;
+        let token = self.token(group, &content.digest, now).ok_or(Unwritable::Now)?;
+        let mut headers = content.headers.clone();
+        let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Unwritable::Now)?;
+        headers.insert(AUTHORIZATION, bearer);
+        Ok(Request { method: http::Method::POST, url: sink.to_owned(), headers, body: content.body.clone() })
+    }
+
+    fn content(&self, event: &Event) -> Result<Content, String> {
+        let body = self.body(event)?;
+        let digest = format!("sha256:{}", bowline_core::hex(&sha256(&body)));
+        Ok(Content { headers: self.headers(event)?, body: body.into(), digest })
+    }
+
+    /// `{"actor": .., "body": ..}` with the body in proto names.
+    fn body(&self, event: &Event) -> Result<Vec<u8>, String> {
+        let message = self.tables.message(&event.body_type).ok_or("the event's body is of an unknown type")?;
+        let options = JsonOptions { proto_names: true, emit_defaults: false };
+        let mut text = format!("{{\"actor\":{},\"body\":", event.actor).into_bytes();
+        let written = self.tables.to_json(message, &event.body, &options, &mut text);
+        written.map_err(|_| "the event's body is damaged")?;
+        text.push(b'}');
+        Ok(text)
+    }
+
+    fn headers(&self, event: &Event) -> Result<HeaderMap, String> {
+        let source = self.source(&event.method);
+        let time = rfc3339(event.at);
+        let mut attributes: BTreeMap<String, String> =
+            serde_json::from_str(&event.extensions).map_err(|_| "the event's extensions are damaged")?;
+        for (name, value) in [
+            ("id", event.id.as_str()),
+            ("specversion", "1.0"),
+            ("type", &event.event_type),
+            ("source", &source),
+            ("subject", &event.subject),
+            ("time", &time),
+            ("group", &event.group),
+            ("audience", AUDIENCE),
+            ("bodytype", &event.body_type),
+        ] {
+            attributes.insert(name.into(), value.into());
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in attributes.iter().filter(|(_, value)| !value.is_empty()) {
+            let header = HeaderName::try_from(format!("ce-{}", name.to_ascii_lowercase()));
+            let value = HeaderValue::from_str(&encoded(value));
+            let (Ok(header), Ok(value)) = (header, value) else {
+                return Err(format!("the event's extension {name} has no form as a header"));
+            };
+            headers.insert(header, value);
+        }
+        Ok(headers)
+    }
+
+    /// Where the event comes from: the collection's URL, which is that of the called method up to what varies.
+    fn source(&self, method: &str) -> String {
+        let info = self.contract.by_full_name(method);
+        let template = info.and_then(|info| info.bindings.first()).map(|binding| binding.template.to_string());
+        let path = template.as_deref().unwrap_or_default().split(['{', ':']).next().unwrap_or_default();
+        format!("{}{}", self.settings.base_url, path.trim_end_matches('/'))
+    }
+
+    fn token(&self, group: &str, digest: &str, now: Micros) -> Option<String> {
+        let seconds = now.div_euclid(1_000_000);
+        let keys = self.authenticator.keys();
+        let key = keys.ring.signing_key(seconds)?;
+        let claims = json!({
+            "iss": self.settings.auth_url,
+            "sub": format!("webhook:{group}"),
+            "aud": AUDIENCE,
+            "iat": seconds,
+            "exp": seconds + TOKEN_LIFE,
+            "jti": bowline_core::hex(&random_bytes::<16>()),
+            "webhook": { "digest": digest },
+        });
+        Some(mint_value(TokenClass::Webhook, &claims, key))
+    }
+}
+
+/// Why there is no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unwritable {
+    /// No key signs at this time.
+    Now,
+    /// The stored event is beyond repair.
+    Ever(String),
+}
+
+/// A value of an attribute as a header carries it: what is not visible ASCII, the quote and the percent sign escaped.
+fn encoded(value: &str) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        match byte {
+            b'"' | b'%' => text += &format!("%{byte:02X}"),
+            0x21..=0x7e => text.push(byte.into()),
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_values_are_escaped() {
+        assert_eq!(encoded("a/b:c"), "a/b:c");
+        assert_eq!(encoded("Ü \"%\r\n"), "%C3%9C%20%22%25%0D%0A");
+    }
+}

@@ -1,0 +1,321 @@
+//! The loop that delivers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bowline_authn::guarded::{GuardedClient, Limits};
+use bowline_contract::Contract;
+use bowline_core::{Clock, Error, Micros, Result};
+use bowline_pipeline::{Authenticator, Settings};
+use bowline_store::{Db, Engine};
+use bowline_transcode::Tables;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::message::{Unwritable, Writer};
+use crate::saving::Batch;
+use crate::state::{Attempt, Outcome, State};
+use crate::{lease, log, saving};
+
+/// Requests under way at once, and how many of them may be to sinks that failed or dawdled.
+const AT_ONCE: usize = 256;
+const SLOW_AT_ONCE: usize = 128;
+/// Subscriptions that one look into the log catches up.
+const CAUGHT_UP_AT_ONCE: usize = 64;
+/// Time for one attempt, and bytes that are read of the answer's body.
+const LIMITS: Limits = Limits { total: Duration::from_secs(10), body: 64 * 1024 };
+
+/// How often the log is looked at: the embedded engine answers within microseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+const LOOK_EVERY_ON_POSTGRES: Duration = Duration::from_millis(200);
+const SAVE_EVERY: Duration = Duration::from_millis(50);
+const ASK_FOR_REDELIVERIES_EVERY: Duration = Duration::from_millis(500);
+const KEEP_LEASE_EVERY: Duration = Duration::from_secs(2);
+/// Without a renewal for this long nothing new is sent: another holder is about to begin.
+const TRUST_LEASE_FOR: Duration = Duration::from_secs(5);
+const ASK_FOR_LEASE_EVERY: Duration = Duration::from_secs(1);
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+
+const MINUTE: Micros = 60_000_000;
+const DAY: Micros = 24 * 60 * MINUTE;
+/// How long events stay that nobody waits for.
+const KEEP_EVENTS: Micros = 7 * DAY;
+/// How long dead letters stay.
+const KEEP_DEAD_LETTERS: Micros = 30 * DAY;
+const FORGET_EVERY: Micros = MINUTE;
+const CATCH_UP_EVERY: Micros = 10 * MINUTE;
+/// A subscription whose beginning is not in the log by then has lost it.
+const BEGINNING_COMES_WITHIN: Micros = MINUTE;
+
+/// What a relay is made of.
+pub struct Parts {
+    /// The database.
+    pub db: Db,
+    /// The contract.
+    pub contract: Arc<Contract>,
+    /// Writes bodies as JSON.
+    pub tables: Arc<Tables>,
+    /// What was configured.
+    pub settings: Arc<Settings>,
+    /// Has the keys that sign.
+    pub authenticator: Arc<Authenticator>,
+    /// The only way out.
+    pub client: GuardedClient,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Numbers for waits.
+    pub random: fn() -> u64,
+    /// A name that no other relay has.
+    pub holder: String,
+}
+
+/// Delivers events while it has the lease, and waits for it otherwise.
+pub struct Relay {
+    db: Db,
+    client: GuardedClient,
+    clock: Arc<dyn Clock>,
+    random: fn() -> u64,
+    holder: String,
+    writer: Arc<Writer>,
+}
+
+/// An attempt that ended.
+struct Done {
+    attempt: Attempt,
+    outcome: Outcome,
+    took: Duration,
+}
+
+/// What lives as long as the lease.
+struct Session {
+    state: State,
+    in_flight: JoinSet<Done>,
+    slow_in_flight: usize,
+    saving: Option<(Arc<Batch>, JoinHandle<Result<bool>>)>,
+    /// A batch that could not be saved yet.
+    unsaved: Option<Arc<Batch>>,
+    saved_at: Instant,
+    asked_for_redeliveries_at: Instant,
+    lease_kept_at: Instant,
+    forgot_at: Micros,
+}
+
+impl Relay {
+    /// A relay that does nothing until it is run.
+    pub fn new(parts: Parts) -> Relay {
+        let Parts { db, contract, tables, settings, authenticator, client, clock, random, holder } = parts;
+        let writer = Arc::new(Writer { contract, tables, settings, authenticator });
+        Relay { db, client, clock, random, holder, writer }
+    }
+
+    /// Runs for ever. Dropping the future drops what is under way; it is sent again.
+    pub async fn run(self) {
+        loop {
+            let pause = match lease::take(&self.db, &self.holder, self.clock.now()).await {
+                Ok(false) => ASK_FOR_LEASE_EVERY,
+                Ok(true) => match self.hold().await {
+                    Ok(()) => ASK_FOR_LEASE_EVERY,
+                    Err(error) => {
+                        tracing::warn!(cause = %cause(&error), "events are not delivered at the moment; the relay begins again");
+                        PAUSE_AFTER_ERROR
+                    }
+                },
+                Err(error) => {
+                    tracing::warn!(cause = %cause(&error), "the lease for delivering events could not be asked for");
+                    PAUSE_AFTER_ERROR
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Lets another replica begin at once, after this one has been dropped.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn give_back(db: &Db, holder: &str) -> Result<()> {
+        lease::give_back(db, holder).await
+    }
+
+    /// Delivers until the lease is lost.
+    async fn hold(&self) -> Result<()> {
+        let mut session = self.begin().await?;
+        let look_every = if self.db.engine() == Engine::Sqlite { LOOK_EVERY } else { LOOK_EVERY_ON_POSTGRES };
+        let mut looked_at = Instant::now();
+        let mut has_more = true;
+        loop {
+            if session.lease_kept_at.elapsed() >= KEEP_LEASE_EVERY {
+                if !lease::take(&self.db, &self.holder, self.clock.now()).await? {
+                    return Ok(());
+                }
+                session.lease_kept_at = Instant::now();
+            }
+            if has_more || looked_at.elapsed() >= look_every {
+                looked_at = Instant::now();
+                has_more = self.look(&mut session).await?;
+            }
+            self.start_attempts(&mut session);
+            if !self.save(&mut session).await? {
+                return Ok(());
+            }
+            let pause = if has_more { Duration::ZERO } else { look_every.saturating_sub(looked_at.elapsed()) };
+            self.wait(&mut session, pause.min(SAVE_EVERY)).await?;
+        }
+    }
+
+    /// Waits until attempts end, or for that long.
+    async fn wait(&self, session: &mut Session, pause: Duration) -> Result<()> {
+        if session.in_flight.is_empty() {
+            tokio::time::sleep(pause).await;
+            return Ok(());
+        }
+        // Nothing is lost when the time wins: what has ended stays in the set.
+        let mut ended = tokio::time::timeout(pause, session.in_flight.join_next()).await.unwrap_or_default();
+        while let Some(done) = ended {
+            self.settle(session, done.map_err(Error::internal)?);
+            ended = session.in_flight.try_join_next();
+        }
+        Ok(())
+    }
+
+    async fn begin(&self) -> Result<Session> {
+        let lease_kept_at = Instant::now();
+        let now = self.clock.now();
+        let newest = log::newest(&self.db).await?;
+        let mut state = State::new(newest);
+        for stored in log::subscriptions(&self.db).await? {
+            let cursor = match stored.cursor {
+                Some(cursor) => Some(cursor),
+                None => log::beginning(&self.db, &stored.uid).await?.filter(|seq| *seq <= newest),
+            };
+            let lost_its_beginning = now - stored.created_at > BEGINNING_COMES_WITHIN;
+            if let Some(cursor) = cursor.or(lost_its_beginning.then_some(newest)) {
+                state.resume(stored, cursor, now);
+            }
+        }
+        let long_ago = Instant::now().checked_sub(ASK_FOR_REDELIVERIES_EVERY);
+        Ok(Session {
+            state,
+            in_flight: JoinSet::new(),
+            slow_in_flight: 0,
+            saving: None,
+            unsaved: None,
+            saved_at: Instant::now(),
+            asked_for_redeliveries_at: long_ago.unwrap_or_else(Instant::now),
+            lease_kept_at,
+            forgot_at: now,
+        })
+    }
+
+    /// Looks at what is new in the database. True if there is more than was looked at.
+    async fn look(&self, session: &mut Session) -> Result<bool> {
+        let now = self.clock.now();
+        let state = &mut session.state;
+        let news = log::after(&self.db, state.newest).await?;
+        for event in &news.events {
+            state.see(event, &news.sinks, now);
+        }
+        if news.has_unnumbered {
+            log::number(&self.db).await?;
+        }
+        let wanted = state.wanted(CAUGHT_UP_AT_ONCE);
+        let is_busy = wanted.len() == CAUGHT_UP_AT_ONCE || news.events.len() == log::BATCH;
+        if !wanted.is_empty() {
+            for found in log::matching(&self.db, wanted, state.newest).await? {
+                state.fill(found, now);
+            }
+        }
+        state.wake(now);
+        if session.asked_for_redeliveries_at.elapsed() >= ASK_FOR_REDELIVERIES_EVERY {
+            session.asked_for_redeliveries_at = Instant::now();
+            for (uid, event) in log::to_redeliver(&self.db).await? {
+                state.redeliver(&uid, event, now);
+            }
+        }
+        // Cursors first: what is to be forgotten hangs on those that are saved.
+        if now - session.forgot_at >= FORGET_EVERY && !state.catch_up(CATCH_UP_EVERY, now) {
+            session.forgot_at = now;
+            if saving::forget(&self.db, state.floor(), now - KEEP_EVENTS, now - KEEP_DEAD_LETTERS).await? {
+                session.forgot_at = now - FORGET_EVERY;
+            }
+        }
+        Ok(is_busy)
+    }
+
+    fn start_attempts(&self, session: &mut Session) {
+        if session.lease_kept_at.elapsed() > TRUST_LEASE_FOR {
+            return;
+        }
+        let now = self.clock.now();
+        while session.in_flight.len() < AT_ONCE {
+            let slow_too = session.slow_in_flight < SLOW_AT_ONCE;
+            let Some(attempt) = session.state.next(slow_too, now) else {
+                return;
+            };
+            session.slow_in_flight += usize::from(attempt.is_slow);
+            let (client, writer) = (self.client.clone(), self.writer.clone());
+            session.in_flight.spawn(async move {
+                let started = Instant::now();
+                let outcome = try_once(&client, &writer, &attempt, now).await;
+                Done { attempt, outcome, took: started.elapsed() }
+            });
+        }
+    }
+
+    fn settle(&self, session: &mut Session, done: Done) {
+        let Done { attempt, outcome, took } = done;
+        session.slow_in_flight -= usize::from(attempt.is_slow);
+        if let Outcome::Failed(error) | Outcome::Hopeless(error) = &outcome {
+            tracing::info!(subscription = %attempt.uid, event = %attempt.event.id, error, "an event was not delivered");
+        }
+        session.state.settle(&attempt, outcome, took, self.clock.now(), (self.random)());
+    }
+
+    /// Saves what has changed, beside everything else; one batch at a time. False if the lease is lost.
+    async fn save(&self, session: &mut Session) -> Result<bool> {
+        if let Some((_, task)) = &session.saving
+            && !task.is_finished()
+        {
+            return Ok(true);
+        }
+        if let Some((batch, task)) = session.saving.take() {
+            match task.await {
+                Ok(Ok(true)) => session.state.saved(&batch, self.clock.now()),
+                Ok(Ok(false)) => return Ok(false),
+                Ok(Err(error)) => {
+                    tracing::warn!(cause = %cause(&error), "it could not be saved which events were delivered; tried again");
+                    session.unsaved = Some(batch);
+                    session.saved_at = Instant::now() + PAUSE_AFTER_ERROR;
+                }
+                Err(error) => return Err(Error::internal(error)),
+            }
+        }
+        if session.saved_at.elapsed() < SAVE_EVERY {
+            return Ok(true);
+        }
+        let batch = session.unsaved.take().unwrap_or_else(|| Arc::new(session.state.unsaved()));
+        if !batch.is_empty() {
+            session.saved_at = Instant::now();
+            let (db, holder, saved) = (self.db.clone(), self.holder.clone(), batch.clone());
+            let task = tokio::spawn(async move { saving::save(&db, &holder, saved).await });
+            session.saving = Some((batch, task));
+        }
+        Ok(true)
+    }
+}
+
+async fn try_once(client: &GuardedClient, writer: &Writer, attempt: &Attempt, now: Micros) -> Outcome {
+    let request = match writer.request(&attempt.event, &attempt.group, &attempt.sink, now) {
+        Ok(request) => request,
+        Err(Unwritable::Now) => return Outcome::Failed("no key signs at this time".into()),
+        Err(Unwritable::Ever(reason)) => return Outcome::Hopeless(reason),
+    };
+    match client.send(request, LIMITS).await {
+        Ok(status) if status.is_success() => Outcome::Delivered,
+        Ok(status) => Outcome::Failed(format!("the host answered with status {}", status.as_u16())),
+        Err(error) => Outcome::Failed(error.public_message()),
+    }
+}
+
+fn cause(error: &Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}

@@ -1,0 +1,86 @@
+//! The form of a sink. Whether its address may be reached is judged when something is sent there.
+
+use bowline_core::FieldViolation;
+use url::Url;
+
+/// What is wrong with a sink, if anything. An absent one is the field rules' matter.
+pub(super) fn violations(sink: &str, schemes: &[&str]) -> Vec<FieldViolation> {
+    if sink.is_empty() {
+        return Vec::new();
+    }
+    let violation = |description: String| vec![FieldViolation { field: "sink".into(), description }];
+    match judge(sink, schemes) {
+        Ok(()) => Vec::new(),
+        Err(description) => violation(description),
+    }
+}
+
+fn judge(sink: &str, schemes: &[&str]) -> Result<(), String> {
+    let wanted = || format!("sink must be an absolute {} URL such as https://example.com/events", schemes.join(" or "));
+    // The parser mends these silently; what is stored is what was written.
+    if sink.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+        return Err("sink must not contain spaces, control characters or backslashes".into());
+    }
+    let url = Url::parse(sink).map_err(|_| wanted())?;
+    let has_slashes = sink.get(url.scheme().len()..).is_some_and(|rest| rest.starts_with("://"));
+    if !schemes.contains(&url.scheme()) || !has_slashes || url.host_str().is_none_or(str::is_empty) {
+        return Err(wanted());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("sink must not contain a user name or password".into());
+    }
+    if url.fragment().is_some() {
+        return Err("sink must not contain a fragment".into());
+    }
+    Ok(())
+}
+
+/// The sink as others may read it: receivers take secrets in their query, which neither the audit log nor
+/// another receiver is to have.
+pub(super) fn without_query(sink: &str) -> String {
+    sink.split('?').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_absolute_urls_without_credentials_pass() {
+        for good in
+            ["https://localhost/callback", "https://a.example:8443/x?y=z", "https://[2001:db8::1]", "HTTPS://A.EXAMPLE"]
+        {
+            assert!(violations(good, &["https"]).is_empty(), "{good}: {:?}", violations(good, &["https"]));
+        }
+        for bad in [
+            "a.example",
+            "/callback",
+            "//a.example",
+            "https:",
+            "https://",
+            "https:///",
+            "https:a.example",
+            "https:/a.example",
+            "https://?x",
+            "https://u@a.example",
+            "https://u:p@a.example",
+            "https://:p@a.example",
+            "https://a.example#f",
+            "https://a.example/a b",
+            "https://a.example/\t",
+            " https://a.example",
+            "https:\\\\a.example",
+            "https://a.example:99999",
+            "https://exa mple",
+            "http://a.example",
+            "ftp://a.example",
+            "file:///etc/passwd",
+            "gopher://a.example",
+            "javascript:alert(1)",
+        ] {
+            assert_eq!(violations(bad, &["https"]).len(), 1, "{bad}");
+        }
+        assert!(violations("http://a.example", &["https", "http"]).is_empty());
+        assert_eq!(without_query("https://a.example/x?token=1"), "https://a.example/x");
+    }
+}

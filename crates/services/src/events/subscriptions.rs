@@ -1,0 +1,180 @@
+//! Subscriptions: webhooks that receive the events of a group and of everything below it.
+
+use bowline_contract::v1::events as v1;
+use bowline_contract::v2::events as v2;
+use bowline_contract::v2::events::rpc::subscriptions_service::{
+    CreateSubscription, DeleteSubscription, GetSubscription, ListSubscriptions,
+};
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, PageRequest, SortKey};
+use bowline_store::counters::{self, Scope};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use prost::Message;
+
+use super::sink;
+use crate::iam::groups::require_place;
+use crate::kinds::SUBSCRIPTION;
+use crate::list::{self, BY_CREATED, BY_UID, Listed, Table};
+use crate::references::require_room;
+
+/// Subscriptions that one organization may have: every event of it is judged against each of them.
+const MOST_IN_ORGANIZATION: i64 = 10_000;
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<GetSubscription>(|tx, call| Box::pin(get(tx, call)))
+        .read::<ListSubscriptions>(|tx, call| Box::pin(list(tx, call)))
+        .judge::<CreateSubscription>(|request| {
+            sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https"])
+        })
+        .write::<CreateSubscription>(|tx, call| Box::pin(create_v2(tx, call)))
+        .write::<DeleteSubscription>(|tx, call| Box::pin(delete(tx, call)))
+}
+
+pub(super) const TABLE: Table =
+    Table { name: "subscriptions", columns: "uid, sink, created_at", orders: &[BY_UID, BY_CREATED] };
+
+/// A subscription as it is stored.
+#[derive(Clone, Debug)]
+pub(super) struct SubscriptionRow {
+    pub(super) uid: Uidp,
+    pub(super) sink: String,
+    pub(super) created_at: Micros,
+}
+
+impl Listed for SubscriptionRow {
+    fn read(row: &Row<'_>) -> Result<SubscriptionRow> {
+        let uid = row.text(0)?;
+        Ok(SubscriptionRow {
+            uid: Uidp::parse(&uid)
+                .map_err(|_| Error::internal(format!("subscriptions holds the damaged uid {uid}")))?,
+            sink: row.text(1)?,
+            created_at: row.int(2)?,
+        })
+    }
+
+    fn uid(&self) -> &str {
+        self.uid.as_str()
+    }
+
+    fn sort_key(&self, _column: &str) -> SortKey {
+        SortKey::Int(self.created_at)
+    }
+}
+
+impl SubscriptionRow {
+    pub(super) fn to_v2(&self) -> v2::Subscription {
+        v2::Subscription { uid: self.uid.as_str().into(), sink: self.sink.clone() }
+    }
+
+    pub(super) fn to_v1(&self) -> v1::Subscription {
+        v1::Subscription { id: self.uid.as_str().into(), sink: self.sink.clone() }
+    }
+
+    /// For the audit log and for events.
+    pub(super) fn without_secrets(&self) -> SubscriptionRow {
+        SubscriptionRow { sink: sink::without_query(&self.sink), ..self.clone() }
+    }
+}
+
+async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<SubscriptionRow>> {
+    let sql = "SELECT uid, sink, created_at FROM subscriptions WHERE uid = $1";
+    tx.query_opt(sql, &[Value::from(uid)], SubscriptionRow::read).await
+}
+
+pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<SubscriptionRow> {
+    find(tx, uid.as_str()).await?.ok_or_else(|| Error::not_found(SUBSCRIPTION, uid.as_str()))
+}
+
+async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetSubscriptionRequest>) -> Result<v2::Subscription> {
+    Ok(require(tx, call.place()?).await?.to_v2())
+}
+
+async fn list(
+    tx: &mut ReadTx,
+    call: &Authorized<v2::ListSubscriptionsRequest>,
+) -> Result<v2::ListSubscriptionsResponse> {
+    let request = call.request();
+    let selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
+    let filter = v2::ListSubscriptionsRequest { uidp: request.uidp.clone(), ..Default::default() };
+    let page = PageRequest {
+        page_size: request.page_size,
+        page_token: request.page_token.clone(),
+        order_by: request.order_by.clone(),
+        skip: request.skip,
+        filter: filter.encode_to_vec(),
+    };
+    let ascending = (0, Direction::Ascending);
+    let listing = list::page::<_, SubscriptionRow>(tx, call, &TABLE, &selection, &page, ascending).await?;
+    Ok(v2::ListSubscriptionsResponse {
+        subscriptions: listing.items.iter().map(SubscriptionRow::to_v2).collect(),
+        next_page_token: listing.next_page_token,
+        total_count: Some(listing.total_count),
+        skipped: listing.skipped,
+    })
+}
+
+async fn create_v2(
+    tx: &mut WriteTx,
+    call: &Authorized<v2::CreateSubscriptionRequest>,
+) -> Result<Changed<v2::Subscription>> {
+    let sink = call.request().subscription.clone().unwrap_or_default().sink;
+    Ok(create(tx, call, sink).await?.map(|row| row.to_v2()))
+}
+
+/// Creates a subscription. Nothing is sent to the sink before there is an event for it.
+pub(super) async fn create<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    sink: String,
+) -> Result<Changed<SubscriptionRow>> {
+    let parent = require_place(tx, call).await?;
+    require_room(tx, &parent, "subscriptions", TABLE.name).await?;
+    require_room_in_organization(tx, &parent).await?;
+    let row = SubscriptionRow { uid: call.new_child(&parent), sink, created_at: call.now() };
+    let sql = "INSERT INTO subscriptions (uid, parent, org, sink, created_at) VALUES ($1, $2, $3, $4, $5)";
+    let params = [
+        Value::from(row.uid.as_str()),
+        Value::from(parent.as_str()),
+        Value::from(row.uid.root_str()),
+        Value::from(&row.sink),
+        Value::Int(row.created_at),
+    ];
+    tx.execute(sql, &params).await?;
+    list::count(tx, &TABLE, &row.uid, 1).await?;
+    let told = row.without_secrets();
+    let event = v1::CreateSubscriptionRequest { parent_id: parent.as_str().into(), subscription: Some(told.to_v1()) };
+    Ok(Changed::one(SUBSCRIPTION, &row.uid, None, Some(&told.to_v2()), row.clone()).with_event(&row.uid, &event))
+}
+
+async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<()> {
+    let organization = parent.root_str();
+    if counters::total(tx, TABLE.name, &Scope::Below(organization)).await? < MOST_IN_ORGANIZATION {
+        return Ok(());
+    }
+    Err(Error::quota(
+        organization,
+        format!(
+            "an organization may hold {MOST_IN_ORGANIZATION} subscriptions; delete some, or subscribe one sink to a group further up"
+        ),
+    ))
+}
+
+async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
+    remove(tx, call.place()?).await
+}
+
+/// Ends a subscription; what was not delivered yet goes with it.
+pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
+    let before = require(tx, uid).await?.without_secrets();
+    for sql in [
+        "DELETE FROM subscriptions WHERE uid = $1",
+        "DELETE FROM subscription_cursors WHERE subscription = $1",
+        "DELETE FROM dead_letters WHERE subscription = $1",
+    ] {
+        tx.execute(sql, &[Value::from(uid.as_str())]).await?;
+    }
+    list::count(tx, &TABLE, uid, -1).await?;
+    let event = v1::DeleteSubscriptionRequest { id: uid.as_str().into() };
+    Ok(Changed::one(SUBSCRIPTION, uid, Some(&before.to_v2()), None, ()).with_event(uid, &event))
+}

@@ -1,0 +1,46 @@
+//! Subscriptions in the manner of the first version.
+
+use bowline_contract::v1::events as v1;
+use bowline_contract::v1::events::rpc::subscriptions::{Create, Delete, List};
+use bowline_core::Result;
+use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_store::{ReadTx, WriteTx};
+use prost::Message;
+
+use super::sink;
+use super::subscriptions::{self, SubscriptionRow};
+use crate::list;
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .judge::<Create>(|request| {
+            sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https", "http"])
+        })
+        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
+        .read::<List>(|tx, call| Box::pin(list(tx, call)))
+        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+}
+
+async fn create(
+    tx: &mut WriteTx,
+    call: &Authorized<v1::CreateSubscriptionRequest>,
+) -> Result<Changed<v1::Subscription>> {
+    let sink = call.request().subscription.clone().unwrap_or_default().sink;
+    if sink.is_empty() {
+        // The first version does not require the message that the field's rule is about.
+        return Err(bowline_core::Error::invalid_field("sink", "sink is required"));
+    }
+    Ok(subscriptions::create(tx, call, sink).await?.map(|row| row.to_v1()))
+}
+
+async fn list(tx: &mut ReadTx, call: &Authorized<v1::SubscriptionFilter>) -> Result<v1::SubscriptionList> {
+    let filter = call.request();
+    let selection = list::select_v1(call.visible(), filter.uidp.as_ref(), &filter.id);
+    let size = |row: &SubscriptionRow| row.to_v1().encoded_len();
+    let rows = list::everything(tx, call, &subscriptions::TABLE, &selection, size).await?;
+    Ok(v1::SubscriptionList { items: rows.iter().map(SubscriptionRow::to_v1).collect() })
+}
+
+async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
+    subscriptions::remove(tx, call.place()?).await
+}
