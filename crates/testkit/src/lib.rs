@@ -14,7 +14,7 @@ mod wire;
 pub use actor::{Actor, GrpcError, RestReply};
 pub use clock::TestClock;
 pub use engine::{Engine, engines};
-pub use idp::IdentityProvider;
+pub use idp::{IdentityProvider, SignIn};
 pub use server::TestServer;
 
 #[cfg(test)]
