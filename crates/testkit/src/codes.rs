@@ -28,7 +28,7 @@ pub struct SignIn {
     pub code_challenge: String,
     /// Further claims of the id token; null takes one away.
     pub claims: Value,
-    /// What the userinfo endpoint says; null for nothing.
+    /// What the userinfo endpoint says; null for nothing but who it is.
     pub userinfo: Value,
 }
 
@@ -139,7 +139,8 @@ pub(crate) async fn token(State(facts): State<Arc<Facts>>, headers: HeaderMap, b
         claims[name] = value.clone();
     }
     let access_token = format!("access-{}", of("code"));
-    pending.userinfo.insert(access_token.clone(), sign_in.userinfo.clone());
+    let told = Some(sign_in.userinfo.clone()).filter(|told| !told.is_null());
+    pending.userinfo.insert(access_token.clone(), told.unwrap_or_else(|| json!({ "sub": sign_in.subject })));
     let id_token = facts.token(&sign_in.subject, &sign_in.client_id, &claims);
     let answer = json!({ "id_token": id_token, "access_token": access_token, "token_type": "Bearer" });
     (StatusCode::OK, answer.to_string()).into_response()
@@ -165,7 +166,7 @@ fn client(headers: &HeaderMap, form: &HashMap<String, String>) -> (&'static str,
 pub(crate) async fn userinfo(State(facts): State<Arc<Facts>>, headers: HeaderMap) -> Response {
     let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let claims = token.and_then(|token| facts.codes.lock().userinfo.get(token).cloned());
-    match claims.filter(|claims| !claims.is_null()) {
+    match claims {
         Some(claims) => (StatusCode::OK, claims.to_string()).into_response(),
         None => StatusCode::UNAUTHORIZED.into_response(),
     }
