@@ -64,6 +64,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     let held = holds(caller, &needed, &place.group);
     match row.judged {
         Judged::Caller | Judged::List { refuses: false } => OK,
+        Judged::Themselves => DENIED,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => {
             if held && !place.exists {

@@ -2,7 +2,8 @@
 
 use bowline_contract::Method;
 use bowline_contract::chainguard::capabilities::Capability;
-use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v1::auth::DeletionRequest;
+use bowline_contract::v1::auth::rpc::auth::{Delete, Validate};
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
     groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1,
@@ -30,6 +31,8 @@ pub(crate) enum Judged {
     Place,
     /// Not at all, once the caller is known.
     Caller,
+    /// By the caller, who must be what the request is about; the table's requests are about somebody else.
+    Themselves,
     /// A list: by what is seen at a place or below it; the first version never refuses.
     List { refuses: bool },
 }
@@ -134,6 +137,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(roles());
     rows.extend(repositories());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
+    rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows
 }
 

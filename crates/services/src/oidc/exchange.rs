@@ -80,9 +80,10 @@ impl Exchange {
         let keys = self.authenticator.keys();
         let issuer = &self.settings.auth_url;
         let is_id = presented.header.typ.as_deref() == Some(TokenClass::Id.typ());
-        let (class, audiences) = match is_id {
-            true => (TokenClass::Id, vec![issuer.as_str()]),
-            false => (TokenClass::Access, self.settings.audiences().to_vec()),
+        let (class, audiences) = if is_id {
+            (TokenClass::Id, vec![issuer.as_str()])
+        } else {
+            (TokenClass::Access, self.settings.audiences().to_vec())
         };
         let claims =
             verify_own(token, class, &keys.verification, issuer, &audiences, seconds(now)).map_err(refusals::token)?;

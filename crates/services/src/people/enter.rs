@@ -230,7 +230,7 @@ fn not_provisioned() -> Error {
 }
 
 /// Address and whether it counts as verified: only where the operator trusts the issuer.
-fn verified_email<'a>(upstream: &'a Upstream, is_trusted: bool) -> Option<&'a str> {
+fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&str> {
     upstream.email.as_deref().filter(|_| upstream.email_verified && is_trusted)
 }
 
