@@ -44,7 +44,7 @@ fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     assert!([OK, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);
     match row.judged {
         Judged::List { .. } => outcome.body.contains(&format!("{place}/")),
-        Judged::Place | Judged::Caller => outcome.code == OK,
+        Judged::Place | Judged::Caller | Judged::Themselves => outcome.code == OK,
     }
 }
 
