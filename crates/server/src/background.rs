@@ -1,5 +1,5 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, sending mail, delivering events.
+//! noting who was last seen, deleting what has ended, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
-use bowline_services::Exchange;
+use bowline_services::{Exchange, people};
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
@@ -23,11 +23,14 @@ const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
+const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
 
 /// Deltas that one transaction folds.
 const FOLDED_AT_ONCE: i64 = 2000;
 /// How long a replica may stay silent before another takes its work over, in microseconds.
 const LEASE: Micros = 10_000_000;
+/// The same where the work is done every minute.
+const LONG_LEASE: Micros = 150_000_000;
 /// A day, in microseconds.
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
@@ -48,6 +51,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
+    tasks.spawn(delete_ended(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(relay(parts).run());
     tasks
 }
@@ -99,18 +103,18 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
         return Ok(0);
     }
-    if !lease(tx, "fold", holder, now).await? {
+    if !lease(tx, "fold", holder, LEASE, now).await? {
         return Ok(0);
     }
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
 }
 
 /// Takes or keeps the lease of that name, unless another replica has it.
-async fn lease(tx: &mut WriteTx, name: &str, holder: &str, now: Micros) -> Result<bool, Error> {
+async fn lease(tx: &mut WriteTx, name: &str, holder: &str, lasts: Micros, now: Micros) -> Result<bool, Error> {
     let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
                WHERE leases.holder = excluded.holder OR leases.until < $4";
-    let params = [Value::from(name), Value::from(holder), Value::Int(now + LEASE), Value::Int(now)];
+    let params = [Value::from(name), Value::from(holder), Value::Int(now + lasts), Value::Int(now)];
     Ok(tx.execute(sql, &params).await? > 0)
 }
 
@@ -155,7 +159,9 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
     let holder = holder.to_owned();
     db.write_leased(move |tx| {
         let holder = holder.clone();
-        Box::pin(async move { if lease(tx, NUMBERING, &holder, now).await? { number_rows(tx).await } else { Ok(0) } })
+        Box::pin(
+            async move { if lease(tx, NUMBERING, &holder, LEASE, now).await? { number_rows(tx).await } else { Ok(0) } },
+        )
     })
     .await
 }
@@ -181,13 +187,42 @@ async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64
     db.write_leased(move |tx| {
         let holder = holder.clone();
         Box::pin(async move {
-            if !lease(tx, PRUNING, &holder, now).await? {
+            if !lease(tx, PRUNING, &holder, LEASE, now).await? {
                 return Ok(0);
             }
             prune_rows(tx, until, now).await
         })
     })
     .await
+}
+
+/// Deletes sessions, refresh tokens and other rows that have ended.
+async fn delete_ended(db: Db, clock: Arc<dyn Clock>) {
+    let holder: String = bowline_core::hex(&random_bytes::<8>());
+    loop {
+        let (holder, now) = (holder.clone(), clock.now());
+        let deleted = db
+            .write(move |tx| {
+                let holder = holder.clone();
+                Box::pin(async move { delete_ended_once(tx, &holder, now).await })
+            })
+            .await;
+        match deleted {
+            Ok(n) if people::is_full(n) => {}
+            Ok(_) => tokio::time::sleep(DELETE_ENDED_EVERY).await,
+            Err(error) => {
+                tracing::warn!(cause = %cause(&error), "ended sessions were not deleted; trying again later");
+                tokio::time::sleep(DELETE_ENDED_EVERY).await;
+            }
+        }
+    }
+}
+
+async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
+    if !lease(tx, "ended", holder, LONG_LEASE, now).await? {
+        return Ok(0);
+    }
+    people::prune(tx, now).await
 }
 
 async fn look_for_keys(parts: Arc<Parts>) {

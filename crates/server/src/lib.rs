@@ -12,6 +12,7 @@ mod facts;
 mod keys;
 mod mail;
 mod options;
+mod providers;
 mod server;
 mod storage;
 mod terms;
@@ -20,7 +21,7 @@ mod well_known;
 
 pub use cli::run;
 pub use error::StartError;
-pub use options::{LogFormat, Options};
+pub use options::{LogFormat, OperatorProvider, Options};
 pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};
 pub use terms::TermsOption;

@@ -120,6 +120,10 @@ pub struct Options {
     /// Where those requests are sent, such as a proxy or stand-in [default: https://<the signed host>]
     #[arg(long, env = "BOWLINE_AWS_STS_URL", value_name = "URL")]
     pub aws_sts_url: Option<String>,
+    /// Identity providers that everybody may sign in with; in the configuration file alone
+    #[arg(skip)]
+    #[serde(default)]
+    pub operator_providers: Vec<OperatorProvider>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -144,6 +148,36 @@ pub struct Options {
     /// What is logged: levels by target, such as info,access=warn [default: info]
     #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
+}
+
+/// An identity provider of the operator's, as `[[operator-providers]]` in the configuration file.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OperatorProvider {
+    /// Short name: lower-case letters, digits and hyphens.
+    pub id: String,
+    /// What the sign-in page shows [default: the id].
+    pub label: Option<String>,
+    /// Issuer URL.
+    pub issuer: String,
+    /// The server's name at the provider.
+    pub client_id: String,
+    /// The server's secret there; a public client has none.
+    pub client_secret: Option<String>,
+    /// File that holds the secret instead.
+    pub client_secret_file: Option<PathBuf>,
+    /// Scopes to ask for besides openid [default: email, profile].
+    pub scopes: Option<Vec<String>>,
+}
+
+impl std::fmt::Debug for OperatorProvider {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("OperatorProvider")
+            .field("id", &self.id)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -186,6 +220,7 @@ impl Options {
             scim_rate: self.scim_rate.or(file.scim_rate),
             aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
             aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
+            operator_providers: file.operator_providers,
             log_format: self.log_format.or(file.log_format),
             terms_required: self.terms_required || file.terms_required,
             terms: if self.terms.is_empty() { file.terms } else { self.terms },

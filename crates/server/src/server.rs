@@ -14,7 +14,7 @@ use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_scim::Scim;
-use bowline_services::{Exchange, ScimUsers};
+use bowline_services::{Exchange, People, ScimUsers, people};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,7 +24,7 @@ use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, facts, keys, terms, tls};
+use crate::{admin, background, facts, keys, providers, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -41,6 +41,8 @@ pub struct Parts {
     pub authenticator: Arc<Authenticator>,
     /// The token exchange.
     pub exchange: Arc<Exchange>,
+    /// Everything about people who sign in.
+    pub people: Arc<People>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
     /// The server's secrets, for use.
@@ -217,14 +219,26 @@ async fn assemble(
         allow_loopback_and_http: address.ip().is_loopback() && is_loopback_url(&settings.base_url),
     };
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
+    let issuer_keys = Arc::new(IssuerKeys::new(client.clone()));
     let exchange = Arc::new(Exchange::new(
         db.clone(),
-        Arc::new(IssuerKeys::new(client.clone())),
+        issuer_keys.clone(),
         aws_sts(options, client.clone())?,
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
     ));
+    let people = Arc::new(People::new(people::Parts {
+        db: db.clone(),
+        client: client.clone(),
+        issuer_keys,
+        authenticator: authenticator.clone(),
+        settings: settings.clone(),
+        contract: contract.clone(),
+        vault: vault.clone(),
+        exchange: exchange.clone(),
+        providers: providers::configured(&options.operator_providers)?,
+    }));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -235,7 +249,7 @@ async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), exchange.clone()),
+        bowline_services::handlers(contract.clone(), people.clone()),
         limits,
     ));
     let told = vec![
@@ -256,6 +270,7 @@ async fn assemble(
         storage,
         authenticator,
         exchange,
+        people,
         pipeline,
         vault,
         settings,

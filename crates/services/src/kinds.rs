@@ -26,3 +26,7 @@ pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociat
 pub(crate) const SCIM_USER: &str = "bowline.dev/ScimUser";
 /// A subscription.
 pub(crate) const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
+/// A session of somebody who signed in.
+pub(crate) const SESSION: &str = "bowline.dev/Session";
+/// A link that works once.
+pub(crate) const LINK: &str = "bowline.dev/Link";

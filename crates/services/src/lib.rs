@@ -12,6 +12,7 @@ mod kinds;
 mod list;
 mod mail;
 mod oidc;
+pub mod people;
 mod ping;
 mod references;
 mod registry;
@@ -25,6 +26,7 @@ use bowline_pipeline::Handlers;
 
 pub use iam::{ProviderRow, human_uid, seed_built_in_roles, verify_scim_token};
 pub use oidc::Exchange;
+pub use people::People;
 pub use scim::ScimUsers;
 
 /// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
@@ -33,8 +35,8 @@ pub mod invites {
 }
 
 /// All handlers.
-pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
-    register(contract, Some(exchange))
+pub fn handlers(contract: Arc<Contract>, people: Arc<People>) -> Handlers {
+    register(contract, Some(people))
 }
 
 /// The positions of the methods that have a handler.
@@ -43,13 +45,14 @@ pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
-/// Without an exchange the handlers are complete in number, and its method cannot be called.
-fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handlers {
+/// Without people the handlers are complete in number, and those about tokens cannot be called.
+fn register(contract: Arc<Contract>, people: Option<Arc<People>>) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
     let handlers = events::register(handlers);
-    let handlers = oidc::register(handlers, exchange);
+    let handlers = oidc::register(handlers, people.as_ref());
+    let handlers = people::register(handlers, people.as_ref());
     let handlers = auth::register(handlers);
     let handlers = audit::register(handlers);
     ping::register(handlers)

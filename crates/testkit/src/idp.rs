@@ -8,13 +8,18 @@ use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::clock::TestClock;
+
+#[path = "codes.rs"]
+mod codes;
+
+pub use codes::SignIn;
 
 /// Keys are slow to make, so that all issuers of a process share these.
 static KEYS: LazyLock<[RsaKeyPair; 2]> =
@@ -29,8 +34,10 @@ pub struct IdentityProvider {
 }
 
 #[derive(Default)]
-struct Facts {
+pub(crate) struct Facts {
     issuer: std::sync::OnceLock<String>,
+    pub(crate) clock: TestClock,
+    pub(crate) codes: codes::Codes,
     discovery: AtomicUsize,
     jwks: AtomicUsize,
     rotated: AtomicBool,
@@ -42,11 +49,14 @@ impl IdentityProvider {
     pub async fn start(clock: TestClock) -> IdentityProvider {
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let issuer = format!("http://{}", socket.local_addr().expect("a bound socket has an address"));
-        let state = Arc::new(Facts::default());
+        let state = Arc::new(Facts { clock: clock.clone(), ..Facts::default() });
         state.issuer.set(issuer.clone()).expect("set once");
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys))
+            .route("/authorize", get(codes::authorize))
+            .route("/token", post(codes::token))
+            .route("/userinfo", get(codes::userinfo))
             .with_state(state.clone());
         let task = tokio::spawn(async move {
             axum::serve(socket, router).await.expect("the issuer serves");
@@ -146,14 +156,7 @@ impl IdentityProvider {
     }
 
     fn claims(&self, sub: &str, aud: &str, extra: &Value) -> Value {
-        let now = self.clock.seconds();
-        let claims = json!({ "iss": self.issuer, "sub": sub, "aud": aud, "iat": now, "exp": now + 600 });
-        let mut claims: BTreeMap<String, Value> = serde_json::from_value(claims).expect("an object");
-        for (name, value) in extra.as_object().into_iter().flatten() {
-            claims.insert(name.clone(), value.clone());
-        }
-        claims.retain(|_, value| !value.is_null());
-        json!(claims)
+        self.state.claims(sub, aud, extra)
     }
 
     fn signing(&self) -> usize {
@@ -168,6 +171,27 @@ impl Drop for IdentityProvider {
 }
 
 impl Facts {
+    pub(crate) fn issuer(&self) -> &str {
+        self.issuer.get().map_or("", String::as_str)
+    }
+
+    fn claims(&self, sub: &str, aud: &str, extra: &Value) -> Value {
+        let now = self.clock.seconds();
+        let claims = json!({ "iss": self.issuer(), "sub": sub, "aud": aud, "iat": now, "exp": now + 600 });
+        let mut claims: BTreeMap<String, Value> = serde_json::from_value(claims).expect("an object");
+        for (name, value) in extra.as_object().into_iter().flatten() {
+            claims.insert(name.clone(), value.clone());
+        }
+        claims.retain(|_, value| !value.is_null());
+        json!(claims)
+    }
+
+    /// A good token.
+    pub(crate) fn token(&self, sub: &str, aud: &str, extra: &Value) -> String {
+        let header = json!({ "alg": "RS256", "kid": kid(self.signing()), "typ": "JWT" });
+        signed(unsigned(&header, &self.claims(sub, aud, extra)), self.signing())
+    }
+
     fn signing(&self) -> usize {
         usize::from(self.rotated.load(Ordering::SeqCst))
     }
@@ -183,14 +207,21 @@ impl Facts {
 
 async fn discovery(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
     facts.answer(&facts.discovery, || {
-        let issuer = facts.issuer.get().map_or("", String::as_str);
-        json!({
+        let issuer = facts.issuer();
+        let mut document = json!({
             "issuer": issuer,
             "jwks_uri": format!("{issuer}/keys"),
-            "response_types_supported": ["id_token"],
+            "authorization_endpoint": format!("{issuer}/authorize"),
+            "token_endpoint": format!("{issuer}/token"),
+            "userinfo_endpoint": format!("{issuer}/userinfo"),
+            "response_types_supported": ["code", "id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
-        })
+        });
+        for (name, value) in facts.codes.document() {
+            document[name] = value;
+        }
+        document
     })
 }
 

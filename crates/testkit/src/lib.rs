@@ -16,7 +16,7 @@ mod wire;
 pub use actor::{Actor, GrpcError, RestReply};
 pub use clock::TestClock;
 pub use engine::{Engine, engines};
-pub use idp::IdentityProvider;
+pub use idp::{IdentityProvider, SignIn};
 pub use mail::{MailSink, Received};
 pub use server::TestServer;
 pub use streamed::{Event, Streamed};

@@ -44,7 +44,7 @@ fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     assert!([row.let_through, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);
     match row.judged {
         Judged::List { .. } => outcome.body.contains(&format!("{place}/")),
-        Judged::Place | Judged::Caller | Judged::Operator => outcome.code == row.let_through,
+        Judged::Place | Judged::Caller | Judged::Operator | Judged::Themselves => outcome.code == row.let_through,
     }
 }
 

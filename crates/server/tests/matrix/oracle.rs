@@ -81,6 +81,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
         }
         Judged::Caller => row.let_through,
         Judged::List { refuses: false } => OK,
+        Judged::Themselves => DENIED,
         Judged::List { refuses: true } if !holds_around(caller, &needed, &place.group) => DENIED,
         Judged::List { refuses: true } => {
             if held && !place.exists && !row.absent_is_fine {

@@ -8,7 +8,8 @@ use bowline_contract::bowline::audit::v1::rpc::audit as log;
 use bowline_contract::bowline::events::v1 as own;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service as deliveries;
 use bowline_contract::chainguard::capabilities::Capability;
-use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v1::auth::DeletionRequest;
+use bowline_contract::v1::auth::rpc::auth::{Delete, Validate};
 use bowline_contract::v1::events as e1;
 use bowline_contract::v1::events::rpc::{identities as event_identities, subscriptions as subscriptions1};
 use bowline_contract::v1::iam as i1;
@@ -43,6 +44,8 @@ pub(crate) enum Judged {
     Caller,
     /// By nothing but whether the operator calls.
     Operator,
+    /// By the caller, who must be what the request is about; the table's requests are about somebody else.
+    Themselves,
     /// A list: by what is seen at a place or below it; the first version never refuses.
     List { refuses: bool },
 }
@@ -165,6 +168,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(audit_log());
     rows.extend(subscriptions());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
+    rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows
 }
 

@@ -18,7 +18,7 @@ mod metadata;
 mod relationship;
 pub(crate) mod role_bindings;
 mod role_bindings_v1;
-mod roles;
+pub(crate) mod roles;
 mod roles_v1;
 pub(crate) mod scim_tokens;
 mod scim_tokens_v1;

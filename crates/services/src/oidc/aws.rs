@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::asked::Asked;
 use super::candidates::Basis;
-use super::exchange::{Exchange, Proof, require_active, seconds};
+use super::exchange::Exchange;
+use super::issuing::{Proof, require_active, seconds};
 use super::refusals;
 use crate::iam::identities;
 
