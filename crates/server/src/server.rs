@@ -12,7 +12,7 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
-use bowline_services::Exchange;
+use bowline_services::{Exchange, People, people};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -36,6 +36,8 @@ pub struct Parts {
     pub authenticator: Arc<Authenticator>,
     /// The token exchange.
     pub exchange: Arc<Exchange>,
+    /// Everything about people who sign in.
+    pub people: Arc<People>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
     /// What was configured.
@@ -195,13 +197,25 @@ async fn assemble(
         allow_loopback_and_http: address.ip().is_loopback() && is_loopback_url(&settings.base_url),
     };
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
+    let issuer_keys = Arc::new(IssuerKeys::new(client.clone()));
     let exchange = Arc::new(Exchange::new(
         db.clone(),
-        Arc::new(IssuerKeys::new(client)),
+        issuer_keys.clone(),
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
     ));
+    let people = Arc::new(People::new(people::Parts {
+        db: db.clone(),
+        client,
+        issuer_keys,
+        authenticator: authenticator.clone(),
+        settings: settings.clone(),
+        contract: contract.clone(),
+        vault: vault.clone(),
+        exchange: exchange.clone(),
+        providers: Vec::new(),
+    }));
     let limits = RateLimits::new(
         options.rate_limit_principal.unwrap_or(0),
         options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE),
@@ -215,7 +229,7 @@ async fn assemble(
         clock.clone(),
         page_key,
         vault,
-        bowline_services::handlers(contract.clone(), exchange.clone()),
+        bowline_services::handlers(contract.clone(), people.clone()),
         limits,
     ));
     let told = vec![
@@ -224,7 +238,7 @@ async fn assemble(
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, settings, clock })
+    Ok(Parts { contract, storage, authenticator, exchange, people, pipeline, settings, clock })
 }
 
 fn is_loopback_url(url: &str) -> bool {

@@ -9,6 +9,7 @@ mod iam;
 mod kinds;
 mod list;
 mod oidc;
+pub mod people;
 mod ping;
 mod references;
 mod registry;
@@ -21,10 +22,11 @@ use bowline_pipeline::Handlers;
 
 pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
+pub use people::People;
 
 /// All handlers.
-pub fn handlers(contract: Arc<Contract>, exchange: Arc<Exchange>) -> Handlers {
-    register(contract, Some(exchange))
+pub fn handlers(contract: Arc<Contract>, people: Arc<People>) -> Handlers {
+    register(contract, Some(people))
 }
 
 /// The positions of the methods that have a handler.
@@ -33,11 +35,12 @@ pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
-/// Without an exchange the handlers are complete in number, and its method cannot be called.
-fn register(contract: Arc<Contract>, exchange: Option<Arc<Exchange>>) -> Handlers {
+/// Without people the handlers are complete in number, and those about tokens cannot be called.
+fn register(contract: Arc<Contract>, people: Option<Arc<People>>) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
+    let exchange = people.as_ref().map(|people| people.exchange());
     let handlers = oidc::register(handlers, exchange);
     let handlers = auth::register(handlers);
     ping::register(handlers)

@@ -1,0 +1,191 @@
+//! People: how they sign in, what their sessions are, and how those end.
+//!
+//! Nobody has a password here. A person signs in at an identity provider ([`Provider`]): one of the operator's, which
+//! everybody may use, or one of an organization's, which its name leads to. The pages send the browser to
+//! [`People::authorization_url`]; it comes back with a code that [`People::redeem`] turns into what the provider says
+//! of the person ([`Upstream`]). [`People::enter`] then registers them or finds them again, and begins a session, in
+//! one transaction; [`People::issue`] makes tokens of it. Tokens name their session and end with its row.
+//!
+//! Through an organization's provider a session acts only inside that organization, because that provider's
+//! administrator can sign in as anybody of its issuer.
+
+mod types;
+
+use std::sync::Arc;
+
+use bowline_authn::discovery::IssuerKeys;
+use bowline_authn::guarded::GuardedClient;
+use bowline_contract::Contract;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Authenticator, Settings, Vault};
+use bowline_store::Db;
+
+pub use types::{
+    Asked, AuthorizationRequest, Choice, ConfiguredProvider, Context, Entered, Entry, Issued, Provider, Redemption,
+    Signed, Source, Upstream,
+};
+
+use crate::oidc::Exchange;
+
+/// Everything about people who sign in, with all that it needs.
+pub struct People {
+    parts: Parts,
+}
+
+/// What [`People`] is made of.
+pub struct Parts {
+    /// The storage.
+    pub db: Db,
+    /// The client for requests to identity providers.
+    pub client: GuardedClient,
+    /// Keys of other issuers.
+    pub issuer_keys: Arc<IssuerKeys>,
+    /// Our own keys.
+    pub authenticator: Arc<Authenticator>,
+    /// What the operator configured.
+    pub settings: Arc<Settings>,
+    /// The contract.
+    pub contract: Arc<Contract>,
+    /// Seals and authenticates.
+    pub vault: Arc<Vault>,
+    /// The token exchange.
+    pub exchange: Arc<Exchange>,
+    /// The operator's providers of the configuration file.
+    pub providers: Vec<ConfiguredProvider>,
+}
+
+fn unfinished<T>() -> Result<T> {
+    Err(Error::internal("not there yet"))
+}
+
+#[expect(clippy::unused_async, reason = "bodies follow")]
+#[expect(unused_variables, reason = "bodies follow")]
+impl People {
+    /// Puts the parts together.
+    pub fn new(parts: Parts) -> People {
+        People { parts }
+    }
+
+    pub(crate) fn exchange(&self) -> Arc<Exchange> {
+        self.parts.exchange.clone()
+    }
+
+    /// The providers that everybody is offered: those of the configuration file, then those set by command.
+    pub async fn operator_providers(&self) -> Result<Vec<Provider>> {
+        unfinished()
+    }
+
+    /// The provider that a caller names.
+    ///
+    /// # Errors
+    /// NOT_FOUND, with one text for everything that may be wrong.
+    pub async fn provider(&self, choice: &Choice) -> Result<Provider> {
+        unfinished()
+    }
+
+    /// Whether a verified organization of this name has a provider of its own.
+    pub async fn organization_has_provider(&self, name: &str) -> Result<bool> {
+        unfinished()
+    }
+
+    /// Where to send the browser, from the provider's discovery document.
+    ///
+    /// # Errors
+    /// UNAVAILABLE if the provider does not answer; FAILED_PRECONDITION if its discovery document is not what was
+    /// configured.
+    pub async fn authorization_url(&self, provider: &Provider, request: &AuthorizationRequest<'_>) -> Result<String> {
+        unfinished()
+    }
+
+    /// Turns the code that the browser brought back into what the provider says of the person.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the provider refuses the code or its id token does not verify; UNAVAILABLE.
+    pub async fn redeem(&self, provider: &Provider, redemption: &Redemption<'_>, now: Micros) -> Result<Upstream> {
+        unfinished()
+    }
+
+    /// The person's identity, if they are registered already.
+    pub async fn find(&self, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
+        unfinished()
+    }
+
+    /// Begins a session; registers the person first if they are new and may, and redeems the invitation if there is
+    /// one. One transaction.
+    ///
+    /// # Errors
+    /// NOT_FOUND for an unknown person who may not register; PERMISSION_DENIED for one who is deactivated or whom the
+    /// organization's directory does not know.
+    pub async fn enter(
+        &self,
+        provider: &Provider,
+        upstream: &Upstream,
+        entry: &Entry,
+        context: &Context<'_>,
+    ) -> Result<Entered> {
+        unfinished()
+    }
+
+    /// Makes tokens of a session.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist; UNAUTHENTICATED if the session ended.
+    pub async fn issue(
+        &self,
+        entered_session: &str,
+        upstream: &Upstream,
+        asked: &Asked,
+        context: &Context<'_>,
+    ) -> Result<Issued> {
+        unfinished()
+    }
+
+    /// An id token of the session, good for five minutes at our own exchange.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the session ended.
+    pub async fn id_token(&self, session: &str, nonce: Option<&str>, context: &Context<'_>) -> Result<String> {
+        unfinished()
+    }
+
+    /// Ends the family of a refresh token and its session (RFC 7009); an unknown token is as good as a revoked one.
+    pub async fn revoke(&self, refresh_token: &str, context: &Context<'_>) -> Result<()> {
+        unfinished()
+    }
+
+    /// Signs a browser out: whether there was a session.
+    pub async fn end_session(&self, cookie: &[u8; 32], context: &Context<'_>) -> Result<bool> {
+        unfinished()
+    }
+
+    /// Who is signed in with this cookie.
+    pub async fn session_of_cookie(&self, cookie: &[u8; 32], now: Micros) -> Result<Option<Signed>> {
+        unfinished()
+    }
+
+    /// Turns the code of a one-time link into a token of the operator. The link is used up.
+    ///
+    /// # Errors
+    /// NOT_FOUND for a link that is unknown, used or too old.
+    pub async fn redeem_operator_link(&self, code: &str, context: &Context<'_>) -> Result<Issued> {
+        unfinished()
+    }
+
+    /// Leaves the result of a headless sign-in to be read once, within five minutes. `code` is the text that the
+    /// client began with, `public_key` and `sealed` are what it reads.
+    pub async fn put_headless(&self, code: &str, public_key: &str, sealed: &[u8], now: Micros) -> Result<()> {
+        unfinished()
+    }
+
+    /// Deletes sessions and other short-lived rows that have ended; returns how many.
+    pub async fn prune(&self, now: Micros) -> Result<u64> {
+        unfinished()
+    }
+}
+
+/// A link that signs the operator in once, within five minutes: its code.
+#[expect(clippy::unused_async, reason = "bodies follow")]
+#[expect(unused_variables, reason = "bodies follow")]
+pub async fn create_operator_link(db: &Db, now: Micros) -> Result<String> {
+    unfinished()
+}
