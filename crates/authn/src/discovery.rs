@@ -233,7 +233,7 @@ impl IssuerKeys {
 }
 
 /// Where an issuer's discovery document is.
-fn discovery_url(issuer: &str) -> Result<String, KeysError> {
+pub(crate) fn discovery_url(issuer: &str) -> Result<String, KeysError> {
     let url = Url::parse(issuer).map_err(|_| KeysError::Issuer)?;
     // The parser forgives some of these; an issuer is compared as text, so it has to be written properly.
     let sloppy = issuer.contains(['?', '#', '\\']) || issuer.chars().any(|c| !c.is_ascii_graphic());

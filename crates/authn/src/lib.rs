@@ -12,6 +12,7 @@ pub mod jwks;
 pub mod jwt;
 pub mod keys;
 pub mod matching;
+pub mod relying;
 pub mod resolver;
 pub mod wrap;
 
