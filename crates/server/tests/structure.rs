@@ -15,8 +15,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transcode", &["core"]),
     ("pipeline", &["core", "contract", "store", "authn", "transcode"]),
     ("services", &["core", "contract", "store", "authn", "pipeline"]),
+    ("signin", &["core", "contract", "store", "authn", "pipeline", "services"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
-    ("server", &["core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc"]),
+    ("server", &["core", "contract", "store", "authn", "transcode", "pipeline", "services", "signin", "rpc"]),
     ("testkit", &["core", "contract", "server"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
 ];

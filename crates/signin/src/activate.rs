@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bowline_core::{Error, Result};
+use bowline_core::Error;
 use bowline_pipeline::Arrival;
 use maud::html;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ struct Ticket {
 }
 
 /// `GET /activate`: the form, filled in where the device could show a whole address.
-pub(crate) async fn ask(RawQuery(query): RawQuery) -> std::result::Result<Response, Problem> {
+pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
     let code = parameters.one("user_code")?.and_then(codes::typed);
     Ok(form(code.as_deref().unwrap_or_default(), None))
@@ -45,7 +45,7 @@ pub(crate) async fn enter(
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     body: Bytes,
-) -> std::result::Result<Response, Problem> {
+) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let given = parameters.one("user_code")?.unwrap_or_default();
     app.wrong_codes.count(arrival.address, app.now()).map_err(Problem::wait)?;
@@ -69,7 +69,7 @@ pub(crate) async fn enter(
     Ok(response)
 }
 
-fn seal(app: &App, ticket: &Ticket) -> Result<String> {
+fn seal(app: &App, ticket: &Ticket) -> bowline_core::Result<String> {
     let plain = serde_json::to_vec(ticket).map_err(Error::internal)?;
     Ok(URL_SAFE_NO_PAD.encode(app.vault().seal(CONTEXT, &plain)))
 }
@@ -78,7 +78,7 @@ fn seal(app: &App, ticket: &Ticket) -> Result<String> {
 ///
 /// # Errors
 /// The ticket is none of ours, or its device does not wait any more.
-pub(crate) async fn wanted(app: &App, ticket: &str) -> std::result::Result<Wanted, Problem> {
+pub(crate) async fn wanted(app: &App, ticket: &str) -> Result<Wanted, Problem> {
     let over = || Problem::bad("The device does not wait any more. Begin again on the device.");
     let sealed = URL_SAFE_NO_PAD.decode(ticket).map_err(|_| over())?;
     let plain = app.vault().open(CONTEXT, &sealed).map_err(|_| over())?;

@@ -3,7 +3,7 @@
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use bowline_core::{Error, Result};
+use bowline_core::Error;
 use bowline_pipeline::Arrival;
 use bowline_services::people::{Provider, Redemption, Upstream};
 
@@ -60,7 +60,7 @@ async fn came_back(
     parameters: &Parameters,
     secret: &FlowSecret,
     flow: &Flow,
-) -> Result<(Provider, Upstream, bool)> {
+) -> bowline_core::Result<(Provider, Upstream, bool)> {
     let one = |name| parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text));
     if let Some(error) = one("error")? {
         return Err(refused(error, one("error_description")?));

@@ -1,7 +1,7 @@
 //! What becomes of a sign-in: tokens to whoever asked, or the reason why not.
 
 use axum::response::Response;
-use bowline_core::{Code, Error, Reason, Result, Uidp};
+use bowline_core::{Code, Error, Reason, Uidp};
 use bowline_pipeline::Arrival;
 use bowline_services::people::{Asked, Choice, Context, Entered, Entry, Upstream};
 use maud::html;
@@ -29,7 +29,7 @@ pub(crate) async fn finish(
     wanted: &Wanted,
     choice: &Choice,
     upstream: &Upstream,
-) -> Result<Response> {
+) -> bowline_core::Result<Response> {
     let context = app.context(arrival, METHOD);
     let provider = app.parts.people.provider(choice).await?;
     let claimed = claim(app, wanted).await?;
@@ -52,7 +52,7 @@ pub(crate) async fn finish(
 }
 
 /// The device authorization that this browser answers: of two at a time, one does.
-async fn claim(app: &App, wanted: &Wanted) -> Result<Option<[u8; 32]>> {
+async fn claim(app: &App, wanted: &Wanted) -> bowline_core::Result<Option<[u8; 32]>> {
     let Exit::Device { hash, .. } = &wanted.exit else {
         return Ok(None);
     };
@@ -73,7 +73,7 @@ async fn hand_out(
     entered: &Entered,
     upstream: &Upstream,
     device: Option<[u8; 32]>,
-) -> Result<Response> {
+) -> bowline_core::Result<Response> {
     let people = &app.parts.people;
     match &wanted.exit {
         Exit::Page => Ok(signed_in(upstream)),
@@ -109,7 +109,7 @@ async fn hand_out(
     }
 }
 
-fn asked(wanted: &Wanted) -> Result<Asked> {
+fn asked(wanted: &Wanted) -> bowline_core::Result<Asked> {
     let identity = wanted.identity.as_deref().map(Uidp::parse).transpose();
     Ok(Asked {
         audiences: wanted.audiences.clone(),
@@ -124,7 +124,7 @@ fn asked(wanted: &Wanted) -> Result<Asked> {
 ///
 /// # Errors
 /// The storage fails.
-pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> std::result::Result<Response, Problem> {
+pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> Result<Response, Problem> {
     if let Exit::Device { hash, .. } = &wanted.exit
         && let Some(hash) = bytes_of(hash)
     {
@@ -145,7 +145,7 @@ pub(crate) fn leave(
     secret: &FlowSecret,
     wanted: &Wanted,
     error: &Error,
-) -> std::result::Result<Response, Problem> {
+) -> Result<Response, Problem> {
     let target = match &wanted.exit {
         Exit::Redirect(address) => app.parts.redirects.judge(address).ok(),
         _ => None,

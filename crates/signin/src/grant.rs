@@ -1,12 +1,11 @@
 //! The endpoints of programs: device authorization (RFC 8628), its tokens, revocation (RFC 7009).
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bowline_core::{Error, Result as CoreResult};
 use bowline_authn::wrap::sha256;
+use bowline_core::Error;
 use bowline_pipeline::Arrival;
 use serde_json::{Value, json};
 
@@ -73,12 +72,18 @@ impl IntoResponse for Refusal {
             tracing::error!(cause, "a program's request failed");
         }
         let body = json!({ "error": self.error, "error_description": self.description });
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = answer(&body);
+        *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }
+}
+
+/// A JSON document.
+pub(crate) fn answer(value: &Value) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string()).into_response()
 }
 
 /// `POST /oauth/device_authorization`.
@@ -87,7 +92,7 @@ pub(crate) async fn device_authorization(
     Extension(arrival): Extension<Arrival>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Response, Refusal> {
     let form = program_form(&headers, &body)?;
     app.devices.count(arrival.address, app.now()).map_err(Problem::wait)?;
     let device = Device {
@@ -99,7 +104,7 @@ pub(crate) async fn device_authorization(
     };
     let (device_code, user_code) = begin(&app, &device).await?;
     let page = format!("{}/activate", app.settings().auth_url);
-    Ok(Json(json!({
+    Ok(answer(&json!({
         "device_code": device_code,
         "user_code": user_code,
         "verification_uri_complete": format!("{page}?user_code={user_code}"),
@@ -109,7 +114,7 @@ pub(crate) async fn device_authorization(
     })))
 }
 
-async fn begin(app: &App, device: &Device) -> CoreResult<(String, String)> {
+async fn begin(app: &App, device: &Device) -> bowline_core::Result<(String, String)> {
     for _ in 0..DRAWS {
         let (code, user_code) = (app.draw(), codes::code(&app.draw()));
         let user_hash = device::hash_of_user_code(app.vault(), &user_code);
@@ -131,7 +136,7 @@ fn client_id(given: Option<&str>) -> Result<&str, Refusal> {
 }
 
 /// `POST /oauth/token`: the one grant is that of devices.
-pub(crate) async fn token(State(app): Shared, headers: HeaderMap, body: Bytes) -> Result<Json<Value>, Refusal> {
+pub(crate) async fn token(State(app): Shared, headers: HeaderMap, body: Bytes) -> Result<Response, Refusal> {
     let form = program_form(&headers, &body)?;
     match form.one("grant_type")? {
         Some(DEVICE_CODE) => {}
@@ -146,7 +151,7 @@ pub(crate) async fn token(State(app): Shared, headers: HeaderMap, body: Bytes) -
     let code = form.one("device_code")?.ok_or_else(|| Refusal::invalid_request("device_code is missing"))?;
     let hash = sha256(&bytes_of(code).ok_or_else(unknown)?);
     match device::poll(app.db(), app.vault(), hash, client_id, app.now()).await? {
-        Poll::Granted(tokens) => Ok(Json(granted(&tokens, app.now().div_euclid(1_000_000)))),
+        Poll::Granted(tokens) => Ok(answer(&granted(&tokens, app.now().div_euclid(1_000_000)))),
         Poll::Pending => Err(Refusal::new("authorization_pending", "the person has not answered yet: ask again")),
         Poll::SlowDown => Err(Refusal::new("slow_down", "wait five seconds longer between two requests")),
         Poll::Denied => Err(Refusal::new("access_denied", "the person refused, or was not let in")),

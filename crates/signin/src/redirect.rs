@@ -110,11 +110,6 @@ impl Target {
         self.with(&[("error", message), ("status_code", &status.to_string())])
     }
 
-    /// Whose it is, for the page that asks.
-    pub(crate) fn origin(&self) -> String {
-        self.0.origin().ascii_serialization()
-    }
-
     /// As it is stored with the flow.
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
@@ -249,6 +244,5 @@ mod tests {
         let failed = target.with_error("account not found", 404);
         assert_eq!(failed.as_str(), "http://localhost:1/callback?a=b%26c&error=account+not+found&status_code=404");
         assert!(!failed.query_pairs().any(|(name, _)| name == "token"));
-        assert_eq!(target.origin(), "http://localhost:1");
     }
 }
