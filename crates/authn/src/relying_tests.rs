@@ -121,7 +121,8 @@ fn issuers_are_https_unless_they_are_here() {
     for good in ["https://idp.example", "https://idp.example/tenant", "http://127.0.0.1:9", "http://localhost:9"] {
         assert!(is_issuer(good), "{good}");
     }
-    for bad in ["", "idp.example", "http://idp.example", "https://idp.example?a", "https://a:b@idp.example", "ftp://x"] {
+    for bad in ["", "idp.example", "http://idp.example", "https://idp.example?a", "https://a:b@idp.example", "ftp://x"]
+    {
         assert!(!is_issuer(bad), "{bad}");
     }
 }

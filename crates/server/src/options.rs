@@ -136,7 +136,11 @@ impl Options {
             key_file: self.key_file.or(file.key_file),
             allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),
             trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
-            redirect_origins: if self.redirect_origins.is_empty() { file.redirect_origins } else { self.redirect_origins },
+            redirect_origins: if self.redirect_origins.is_empty() {
+                file.redirect_origins
+            } else {
+                self.redirect_origins
+            },
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             log_format: self.log_format.or(file.log_format),

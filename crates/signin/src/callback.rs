@@ -65,7 +65,8 @@ async fn came_back(
     if let Some(error) = one("error")? {
         return Err(refused(error, one("error_description")?));
     }
-    let code = one("code")?.ok_or_else(|| Error::invalid_field("code", "the provider sent neither a code nor an error"))?;
+    let code =
+        one("code")?.ok_or_else(|| Error::invalid_field("code", "the provider sent neither a code nor an error"))?;
     let people = &app.parts.people;
     let provider = people.provider(&flow.choice).await?;
     let redemption = Redemption {

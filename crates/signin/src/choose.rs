@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_choice_keeps_what_was_asked_for() {
-        let query = "redirect=http%3A%2F%2Flocalhost%3A1%2F%3Fa%3Db%26c&exit=redirect&client_id=auth0&scope=a%252Fb&x=y";
+        let query =
+            "redirect=http%3A%2F%2Flocalhost%3A1%2F%3Fa%3Db%26c&exit=redirect&client_id=auth0&scope=a%252Fb&x=y";
         let parameters = Parameters::read(query.as_bytes()).unwrap();
         assert_eq!(
             address(&parameters, "my idp"),

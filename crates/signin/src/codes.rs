@@ -77,7 +77,8 @@ mod tests {
         assert_eq!(typed("csm7-nbfr").as_deref(), Some("CSM7-NBFR"));
         assert_eq!(typed(" CSM7NBFR ").as_deref(), Some("CSM7-NBFR"));
         assert_eq!(typed("oil0-0000").as_deref(), Some("0110-0000"));
-        for bad in ["", "CSM7-NBF", "CSM7-NBFRX", "CSM7-NBFU", "CSM7_NBFR", "CSM7-NBFé", "🦀🦀🦀🦀🦀🦀🦀🦀"] {
+        for bad in ["", "CSM7-NBF", "CSM7-NBFRX", "CSM7-NBFU", "CSM7_NBFR", "CSM7-NBFé", "🦀🦀🦀🦀🦀🦀🦀🦀"]
+        {
             assert_eq!(typed(bad), None, "{bad}");
         }
     }

@@ -64,7 +64,8 @@ fn row(name: &str, value: &Markup) -> Markup {
 
 /// What is issued, and who gets it.
 fn destination(wanted: &Wanted, arrival: &Arrival) -> Markup {
-    let tokens = if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
+    let tokens =
+        if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
     html! {
         @match &wanted.exit {
             Exit::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }

@@ -38,16 +38,15 @@ pub(crate) async fn finish(
     let entry = Entry { invite: wanted.invite.clone(), may_register: !wanted.skip_registration, cookie };
     let done = async {
         let entered = app.parts.people.enter(&provider, upstream, &entry, &context).await;
-        let entered = entered.map_err(|error| if error.code() == Code::NotFound { no_account() } else { error })?;
+        let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
+        let entered = entered.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
         hand_out(app, &context, wanted, &entered, upstream, claimed).await
     };
     let done = done.await;
     if let (Err(_), Some(hash)) = (&done, claimed) {
         device::step(app.db(), hash, Outcome::Claimed, Outcome::Denied, app.now()).await?;
     }
-    let session = cookie.and_then(|cookie| {
-        app.cookies.set(&app.cookies.session(), &text_of(&cookie), SESSION_SECONDS)
-    });
+    let session = cookie.and_then(|cookie| app.cookies.set(&app.cookies.session(), &text_of(&cookie), SESSION_SECONDS));
     Ok(with_cookie(over(app, secret, done?), session))
 }
 
@@ -140,12 +139,7 @@ pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> R
 ///
 /// # Errors
 /// The page, where no address was given.
-pub(crate) fn leave(
-    app: &App,
-    secret: &FlowSecret,
-    wanted: &Wanted,
-    error: &Error,
-) -> Result<Response, Problem> {
+pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &Wanted, error: &Error) -> Result<Response, Problem> {
     let target = match &wanted.exit {
         Exit::Redirect(address) => app.parts.redirects.judge(address).ok(),
         _ => None,
@@ -186,4 +180,3 @@ fn signed_in(upstream: &Upstream) -> Response {
 fn elsewhere(title: &str, text: &str) -> Response {
     page::page(title, html! { p { (text) } })
 }
-

@@ -100,12 +100,7 @@ pub(crate) async fn take(
     Ok(Some(flow).filter(|flow| flow.stage() == stage))
 }
 
-async fn take_in(
-    tx: &mut WriteTx,
-    hash: &[u8; 32],
-    stage: Stage,
-    now: Micros,
-) -> Result<Option<serde_json::Value>> {
+async fn take_in(tx: &mut WriteTx, hash: &[u8; 32], stage: Stage, now: Micros) -> Result<Option<serde_json::Value>> {
     let sql = "SELECT state FROM signin_flows WHERE hash = $1 AND expires_at > $2";
     let params = [Value::Bytes(hash), Value::Int(now)];
     let Some(text) = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? else {

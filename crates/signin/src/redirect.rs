@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn registered_are_origins_of_https() {
-        for bad in ["console.example.com", "http://console.example.com", "https://x.example/path", "https://u@x.example"]
+        for bad in
+            ["console.example.com", "http://console.example.com", "https://x.example/path", "https://u@x.example"]
         {
             assert!(Redirects::new(&[bad.into()]).is_err(), "{bad}");
         }

@@ -127,7 +127,9 @@ fn exit(parameters: &Parameters, redirects: &Redirects) -> Result<Exit, Problem>
         (None, Some(_), None) => Err(Problem::bad("The parameter redirect needs exit=redirect.")),
         (None, None, Some(code)) => {
             let public_key = headless::public_key(code).ok_or_else(|| {
-                Problem::bad("The parameter headless_code is no X25519 public key: 32 bytes in base64url without padding.")
+                Problem::bad(
+                    "The parameter headless_code is no X25519 public key: 32 bytes in base64url without padding.",
+                )
             })?;
             // Whatever the client wrote: the one text of that key, which it asks with as well.
             Ok(Exit::Headless(crate::secrets::text_of(&public_key)))

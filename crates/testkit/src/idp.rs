@@ -1,6 +1,6 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::routing::{get, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as B64;
 use serde_json::{Value, json};
@@ -35,6 +35,15 @@ struct Facts {
     jwks: AtomicUsize,
     rotated: AtomicBool,
     down: AtomicBool,
+    /// Codes that were given to browsers, and what they are good for.
+    codes: Mutex<HashMap<String, Code>>,
+}
+
+/// What a code is redeemed for, and by whom.
+struct Code {
+    redirect_uri: String,
+    challenge: String,
+    id_token: String,
 }
 
 impl IdentityProvider {
@@ -47,6 +56,7 @@ impl IdentityProvider {
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys))
+            .route("/token", post(token))
             .with_state(state.clone());
         let task = tokio::spawn(async move {
             axum::serve(socket, router).await.expect("the issuer serves");
@@ -145,6 +155,29 @@ impl IdentityProvider {
         json!({ "keys": [jwk(self.signing())] })
     }
 
+    /// What the person `sub` does with an authorization request: signs in, and is sent back to this address.
+    ///
+    /// Members of `extra` come on top of the id token's claims and replace.
+    pub fn approve(&self, authorization_url: &str, sub: &str, extra: Value) -> String {
+        let url = url::Url::parse(authorization_url).unwrap_or_else(|error| panic!("{authorization_url}: {error}"));
+        let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
+        let given = |name: &str| query.get(name).unwrap_or_else(|| panic!("no {name} in {authorization_url}")).clone();
+        assert!(authorization_url.starts_with(&format!("{}/authorize?", self.issuer)), "{authorization_url}");
+        assert_eq!((given("response_type"), given("code_challenge_method")), ("code".into(), "S256".into()));
+        let mut claims = json!({ "nonce": given("nonce"), "email": format!("{sub}@example.com"), "name": sub });
+        for (name, value) in extra.as_object().into_iter().flatten() {
+            claims[name] = value.clone();
+        }
+        let id_token = self.token(sub, &given("client_id"), claims);
+        let mut codes = self.state.codes.lock().expect("no test panicked here");
+        let code = format!("code-{}", codes.len());
+        let grant = Code { redirect_uri: given("redirect_uri"), challenge: given("code_challenge"), id_token };
+        codes.insert(code.clone(), grant);
+        let mut back = url::Url::parse(&given("redirect_uri")).expect("an address");
+        back.query_pairs_mut().append_pair("code", &code).append_pair("state", &given("state"));
+        back.into()
+    }
+
     fn claims(&self, sub: &str, aud: &str, extra: &Value) -> Value {
         let now = self.clock.seconds();
         let claims = json!({ "iss": self.issuer, "sub": sub, "aud": aud, "iat": now, "exp": now + 600 });
@@ -187,6 +220,8 @@ async fn discovery(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
         json!({
             "issuer": issuer,
             "jwks_uri": format!("{issuer}/keys"),
+            "authorization_endpoint": format!("{issuer}/authorize"),
+            "token_endpoint": format!("{issuer}/token"),
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
@@ -196,6 +231,20 @@ async fn discovery(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
 
 async fn keys(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
     facts.answer(&facts.jwks, || json!({ "keys": [jwk(facts.signing())] }))
+}
+
+/// Codes are good once, for who knows what their challenge was made of.
+async fn token(State(facts): State<Arc<Facts>>, body: axum::body::Bytes) -> (StatusCode, String) {
+    let form: HashMap<String, String> = url::form_urlencoded::parse(&body).into_owned().collect();
+    let given = |name: &str| form.get(name).map_or("", String::as_str);
+    let code = facts.codes.lock().expect("no test panicked here").remove(given("code"));
+    let verifier = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, given("code_verifier").as_bytes());
+    match code {
+        Some(code) if code.challenge == B64.encode(verifier.as_ref()) && code.redirect_uri == given("redirect_uri") => {
+            (StatusCode::OK, json!({ "id_token": code.id_token, "token_type": "Bearer" }).to_string())
+        }
+        _ => (StatusCode::BAD_REQUEST, json!({ "error": "invalid_grant" }).to_string()),
+    }
 }
 
 fn kid(key: usize) -> String {
