@@ -80,6 +80,7 @@ pub enum Reason {
     Unauthenticated,
     TokenExpired,
     TokenInvalid,
+    TokenReused,
     PermissionDenied,
     NotFound,
     AlreadyExists,
@@ -99,7 +100,9 @@ impl Reason {
     pub fn code(self) -> Code {
         match self {
             Reason::InvalidArgument | Reason::PageTokenInvalid | Reason::PageTokenExpired => Code::InvalidArgument,
-            Reason::Unauthenticated | Reason::TokenExpired | Reason::TokenInvalid => Code::Unauthenticated,
+            Reason::Unauthenticated | Reason::TokenExpired | Reason::TokenInvalid | Reason::TokenReused => {
+                Code::Unauthenticated
+            }
             Reason::PermissionDenied => Code::PermissionDenied,
             Reason::NotFound => Code::NotFound,
             Reason::AlreadyExists => Code::AlreadyExists,
@@ -120,6 +123,7 @@ impl Reason {
             Reason::PageTokenExpired => "PAGE_TOKEN_EXPIRED",
             Reason::TokenExpired => "TOKEN_EXPIRED",
             Reason::TokenInvalid => "TOKEN_INVALID",
+            Reason::TokenReused => "TOKEN_REUSED",
             Reason::QuotaExceeded => "QUOTA_EXCEEDED",
             Reason::RateLimited => "RATE_LIMITED",
             Reason::RequestTooLarge => "REQUEST_TOO_LARGE",

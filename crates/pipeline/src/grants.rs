@@ -75,6 +75,11 @@ impl Grants {
         self.at(scope).contains(needed)
     }
 
+    /// When the identity or the session ends, whichever is first; absent if neither does.
+    pub fn ends_at(&self) -> Option<Micros> {
+        self.direct.expires_at
+    }
+
     fn held_at(&self, scope: &str) -> CapabilitySet {
         if self.direct.operator {
             return CapabilitySet::ALL;

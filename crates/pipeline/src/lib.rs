@@ -34,6 +34,6 @@ pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};
 pub use principal::{Narrowing, OPERATOR, Principal, TokenFacts};
 pub use rate_limit::RateLimits;
-pub use record::{Actor, record_audit};
+pub use record::{Actor, record_audit, record_event};
 pub use settings::{OrganizationCreators, Settings};
 pub use vault::Vault;

@@ -1,6 +1,6 @@
 //! The audit log and the outbox: rows in the transaction of the change, or none at all.
 
-use bowline_contract::EventRule;
+use bowline_contract::MethodInfo;
 use bowline_core::{Micros, Result};
 use bowline_store::{Value, WriteTx};
 use serde_json::json;
@@ -64,27 +64,40 @@ pub(crate) async fn record(
     for change in changes {
         record_audit(tx, context.now, &actor, change).await?;
     }
-    if let (Some(rule), Some(event)) = (&info.event, event) {
-        record_event(tx, context, rule, event).await?;
+    if let Some(event) = event {
+        let act = context.principal.token().and_then(|token| token.actor.as_ref());
+        record_event(tx, info, context.now, &actor, act, event).await?;
     }
     Ok(())
 }
 
-async fn record_event(tx: &mut WriteTx, context: &Context, rule: &EventRule, event: &EventBody) -> Result<()> {
-    let act = context.principal.token().and_then(|token| token.actor.clone()).unwrap_or_else(|| json!({}));
-    let actor = json!({ "subject": context.principal.subject(), "act": act }).to_string();
+/// Appends the event of a method to the outbox; nothing if the contract names none for it. `act` says whose token was
+/// exchanged for the actor's. For changes that a browser makes, and a handler otherwise would.
+pub async fn record_event(
+    tx: &mut WriteTx,
+    info: &MethodInfo,
+    at: Micros,
+    actor: &Actor<'_>,
+    act: Option<&serde_json::Value>,
+    event: &EventBody,
+) -> Result<()> {
+    let Some(rule) = &info.event else { return Ok(()) };
+    let act = act.cloned().unwrap_or_else(|| json!({}));
+    let told_actor = json!({ "subject": actor.subject, "act": act }).to_string();
     let extensions: serde_json::Map<String, serde_json::Value> =
         event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
+    // People are in no organization; what they join is.
+    let place = if event.group.is_empty() { &event.subject } else { &event.group };
     let params = [
-        Value::Int(context.now),
+        Value::Int(at),
         Value::Text(&rule.event_type),
         Value::Bool(rule.customer),
-        Value::Text(root(&event.subject)),
+        Value::Text(root(place)),
         Value::Text(&event.group),
         Value::Text(&event.subject),
-        Value::Text(&context.info().full_name),
-        Value::Text(&actor),
+        Value::Text(&info.full_name),
+        Value::Text(&told_actor),
         Value::Text(&extensions),
         Value::Text(&event.body.type_name),
         Value::Bytes(&event.body.bytes),

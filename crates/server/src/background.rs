@@ -1,4 +1,5 @@
-//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen.
+//! Work that no call waits for: folding counters, seeing key rotations, noting who was last seen, and deleting
+//! what has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_pipeline::{Authenticator, OwnKeys};
-use bowline_services::Exchange;
+use bowline_services::{Exchange, people};
 use bowline_store::{Db, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
@@ -17,11 +18,14 @@ use crate::server::Parts;
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
+const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
 /// Deltas that one transaction folds.
 const FOLDED_AT_ONCE: i64 = 2000;
 /// How long a replica may stay silent before another takes its work over, in microseconds.
 const LEASE: Micros = 10_000_000;
+/// The same where the work is done every minute.
+const PRUNE_LEASE: Micros = 150_000_000;
 
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>) -> JoinSet<()> {
@@ -29,6 +33,7 @@ pub(crate) fn start(parts: &Arc<Parts>) -> JoinSet<()> {
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
+    tasks.spawn(prune(parts.storage.db.clone(), parts.clock.clone()));
     tasks
 }
 
@@ -58,14 +63,54 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
         return Ok(0);
     }
-    let sql = "INSERT INTO leases (name, holder, until) VALUES ('fold', $1, $2)
-               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-               WHERE leases.holder = excluded.holder OR leases.until < $3";
-    let params = [Value::from(holder), Value::Int(now + LEASE), Value::Int(now)];
-    if tx.execute(sql, &params).await? == 0 {
+    if !take_lease(tx, "fold", holder, LEASE, now).await? {
         return Ok(0);
     }
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
+}
+
+/// Whether this replica does the work of that name until `now + lasts`.
+async fn take_lease(
+    tx: &mut WriteTx,
+    work: &'static str,
+    holder: &str,
+    lasts: Micros,
+    now: Micros,
+) -> Result<bool, Error> {
+    let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
+               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+               WHERE leases.holder = excluded.holder OR leases.until < $4";
+    let params = [Value::from(work), Value::from(holder), Value::Int(now + lasts), Value::Int(now)];
+    Ok(tx.execute(sql, &params).await? == 1)
+}
+
+/// Deletes sessions, refresh tokens and other rows that have ended.
+async fn prune(db: Db, clock: Arc<dyn Clock>) {
+    let holder: String = bowline_core::hex(&random_bytes::<8>());
+    loop {
+        let (holder, now) = (holder.clone(), clock.now());
+        let pruned = db
+            .write(move |tx| {
+                let holder = holder.clone();
+                Box::pin(async move { prune_once(tx, &holder, now).await })
+            })
+            .await;
+        match pruned {
+            Ok(n) if people::is_full(n) => {}
+            Ok(_) => tokio::time::sleep(PRUNE_EVERY).await,
+            Err(error) => {
+                tracing::warn!(cause = %cause(&error), "ended sessions were not deleted; trying again later");
+                tokio::time::sleep(PRUNE_EVERY).await;
+            }
+        }
+    }
+}
+
+async fn prune_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
+    if !take_lease(tx, "prune", holder, PRUNE_LEASE, now).await? {
+        return Ok(0);
+    }
+    people::prune(tx, now).await
 }
 
 async fn look_for_keys(parts: Arc<Parts>) {

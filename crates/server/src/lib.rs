@@ -11,6 +11,7 @@ mod error;
 mod facts;
 mod keys;
 mod options;
+mod providers;
 mod server;
 mod storage;
 mod tls;
@@ -18,6 +19,6 @@ mod well_known;
 
 pub use cli::run;
 pub use error::StartError;
-pub use options::{LogFormat, Options};
+pub use options::{LogFormat, OperatorProvider, Options};
 pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};

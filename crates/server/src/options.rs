@@ -94,12 +94,46 @@ pub struct Options {
     /// Calls without a token per second that one address may make; 0 for no limit [default: 100]
     #[arg(long, env = "BOWLINE_RATE_LIMIT_ADDRESS", value_name = "N")]
     pub rate_limit_address: Option<u32>,
+    /// Identity providers that everybody may sign in with; in the configuration file alone
+    #[arg(skip)]
+    #[serde(default)]
+    pub operator_providers: Vec<OperatorProvider>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
     /// What is logged: levels by target, such as info,access=warn [default: info]
     #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
+}
+
+/// An identity provider of the operator's, as `[[operator-providers]]` in the configuration file.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OperatorProvider {
+    /// Short name: lower-case letters, digits and hyphens.
+    pub id: String,
+    /// What the sign-in page shows [default: the id].
+    pub label: Option<String>,
+    /// Issuer URL.
+    pub issuer: String,
+    /// The server's name at the provider.
+    pub client_id: String,
+    /// The server's secret there; a public client has none.
+    pub client_secret: Option<String>,
+    /// File that holds the secret instead.
+    pub client_secret_file: Option<PathBuf>,
+    /// Scopes to ask for besides openid [default: email, profile].
+    pub scopes: Option<Vec<String>>,
+}
+
+impl std::fmt::Debug for OperatorProvider {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("OperatorProvider")
+            .field("id", &self.id)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -143,6 +177,7 @@ impl Options {
             },
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
+            operator_providers: file.operator_providers,
             log_format: self.log_format.or(file.log_format),
             log: self.log.or(file.log),
         }

@@ -22,7 +22,7 @@ use crate::error::StartError;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, facts, keys, tls};
+use crate::{admin, background, facts, keys, providers, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -217,7 +217,7 @@ async fn assemble(
         contract: contract.clone(),
         vault: vault.clone(),
         exchange: exchange.clone(),
-        providers: Vec::new(),
+        providers: providers::configured(&options.operator_providers)?,
     }));
     let limits = RateLimits::new(
         options.rate_limit_principal.unwrap_or(0),

@@ -10,3 +10,7 @@ pub(crate) const IDENTITY: &str = "iam.chainguard.dev/Identity";
 pub(crate) const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
 /// A repository.
 pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
+/// A session of somebody who signed in.
+pub(crate) const SESSION: &str = "bowline.dev/Session";
+/// A link that works once.
+pub(crate) const LINK: &str = "bowline.dev/Link";

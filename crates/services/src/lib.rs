@@ -40,8 +40,8 @@ fn register(contract: Arc<Contract>, people: Option<Arc<People>>) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
     let handlers = registry::register(handlers);
-    let exchange = people.as_ref().map(|people| people.exchange());
-    let handlers = oidc::register(handlers, exchange);
+    let handlers = oidc::register(handlers, people.as_ref());
+    let handlers = people::register(handlers, people.as_ref());
     let handlers = auth::register(handlers);
     ping::register(handlers)
 }

@@ -1,16 +1,74 @@
-use bowline_core::SystemClock;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use bowline_authn::wrap::random_bytes;
+use bowline_core::{Clock as _, SystemClock};
+use bowline_services::people::{self, ConfiguredProvider};
 use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::error::StartError;
 use crate::options::{Options, public_url};
 use crate::storage::{Storage, mint_operator_token};
+use crate::{facts, providers};
 
 /// `bowline operator`.
 #[derive(Subcommand)]
 pub(crate) enum OperatorCommand {
     /// Print a token of the operator, who may do everything; the server need not run
     Token(Box<TokenCommand>),
+    /// Print a link that signs the operator in with a browser, once, within five minutes
+    LoginUrl(Box<Options>),
+    /// Identity providers that everybody may sign in with; running servers see a change at once
+    #[command(subcommand)]
+    Providers(ProvidersCommand),
+}
+
+/// `bowline operator providers`.
+#[derive(Subcommand)]
+pub(crate) enum ProvidersCommand {
+    /// List the stored providers; those of the configuration file are not stored
+    List(Box<Options>),
+    /// Store a provider; its secret is read from --client-secret-file or from standard input, never from arguments
+    Add(Box<AddCommand>),
+    /// Remove a stored provider
+    Remove(Box<RemoveCommand>),
+}
+
+/// `bowline operator providers add`.
+#[derive(Args)]
+pub(crate) struct AddCommand {
+    #[command(flatten)]
+    options: Options,
+    /// Short name: lower-case letters, digits and hyphens
+    id: String,
+    /// What the sign-in page shows [default: the id]
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Issuer URL
+    #[arg(long, value_name = "URL")]
+    issuer: String,
+    /// The server's name at the provider
+    #[arg(long, value_name = "ID")]
+    client_id: String,
+    /// File with the client secret [default: standard input]
+    #[arg(long, value_name = "FILE", conflicts_with = "public_client")]
+    client_secret_file: Option<PathBuf>,
+    /// The provider knows the server as a client without a secret
+    #[arg(long)]
+    public_client: bool,
+    /// Scopes to ask for besides openid, comma-separated [default: email,profile]
+    #[arg(long, value_name = "SCOPE,...", value_delimiter = ',')]
+    scopes: Option<Vec<String>>,
+}
+
+/// `bowline operator providers remove`.
+#[derive(Args)]
+pub(crate) struct RemoveCommand {
+    #[command(flatten)]
+    options: Options,
+    /// Short name of the provider
+    id: String,
 }
 
 /// `bowline operator token`.
@@ -27,14 +85,90 @@ pub(crate) struct TokenCommand {
 }
 
 pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
-    let OperatorCommand::Token(command) = command;
+    match command {
+        OperatorCommand::Token(command) => token(*command).await,
+        OperatorCommand::LoginUrl(options) => login_url(options.with_file()?).await,
+        OperatorCommand::Providers(ProvidersCommand::List(options)) => list(options.with_file()?).await,
+        OperatorCommand::Providers(ProvidersCommand::Add(command)) => add(*command).await,
+        OperatorCommand::Providers(ProvidersCommand::Remove(command)) => remove(*command).await,
+    }
+}
+
+/// Our issuer, as far as the options say.
+fn issuer(options: &Options) -> Result<Option<String>, StartError> {
+    match (&options.auth_url, &options.base_url) {
+        (Some(url), _) => public_url("auth-url", url).map(Some),
+        (None, Some(url)) => public_url("base-url", url).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+async fn login_url(options: Options) -> Result<(), StartError> {
+    let issuer = issuer(&options)?;
+    let storage = Storage::open(&options).await?;
+    let known = facts::read(&storage.db).await?;
+    let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
+        StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
+    })?;
+    let code = people::create_operator_link(&storage.db, random_bytes(), SystemClock.now()).await;
+    storage.db.close().await;
+    print(&format!("{issuer}/oauth/operator?code={}\n", code?))
+}
+
+async fn list(options: Options) -> Result<(), StartError> {
+    let storage = Storage::open(&options).await?;
+    let lines = providers::list(&storage).await;
+    storage.db.close().await;
+    let mut text = String::from("ID\tISSUER\tCLIENT\tSECRET\n");
+    for line in lines? {
+        text.push_str(&line.join("\t"));
+        text.push('\n');
+    }
+    print(&text)
+}
+
+async fn add(command: AddCommand) -> Result<(), StartError> {
+    let client_secret = match &command.client_secret_file {
+        _ if command.public_client => None,
+        Some(path) => Some(providers::secret_of(path)?),
+        None => Some(secret_of_stdin()?),
+    };
+    let provider = ConfiguredProvider {
+        label: command.label.unwrap_or_else(|| command.id.clone()),
+        id: command.id,
+        issuer: command.issuer,
+        client_id: command.client_id,
+        client_secret,
+        scopes: command.scopes.unwrap_or_else(providers::default_scopes),
+    };
+    let storage = Storage::open(&command.options.with_file()?).await?;
+    let id = provider.id.clone();
+    let added = providers::add(&storage, provider, SystemClock.now()).await;
+    storage.db.close().await;
+    added?;
+    print(&format!("identity provider {id} is stored\n"))
+}
+
+/// A terminal is asked for the secret too; it shows what is typed, so that a file is better.
+fn secret_of_stdin() -> Result<String, StartError> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(8192).read_to_end(&mut bytes);
+    read.map_err(|source| StartError::File { path: "standard input".into(), source })?;
+    providers::secret(bytes, "standard input")
+}
+
+async fn remove(command: RemoveCommand) -> Result<(), StartError> {
+    let storage = Storage::open(&command.options.with_file()?).await?;
+    let removed = providers::remove(&storage, &command.id, SystemClock.now()).await;
+    storage.db.close().await;
+    removed?;
+    print(&format!("identity provider {} is removed\n", command.id))
+}
+
+async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds(&command.ttl)?;
     let options = command.options.with_file()?;
-    let issuer = match (&options.auth_url, &options.base_url) {
-        (Some(url), _) => Some(public_url("auth-url", url)?),
-        (None, Some(url)) => Some(public_url("base-url", url)?),
-        (None, None) => None,
-    };
+    let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
         (Some(audience), _) => Some(audience.clone()),
         (None, Some(url)) => Some(public_url("base-url", url)?),

@@ -17,6 +17,7 @@ use super::relationship::{self, Spelling, V2};
 use super::{groups, identities_v1, role_bindings};
 use crate::kinds::IDENTITY;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
+use crate::people::sessions;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -415,6 +416,8 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     let bindings = role_bindings::delete_of_identity(tx, uid).await?;
+    // Whoever registers again has the same UIDP, and must not find old sessions alive.
+    sessions::end_all_of(tx, uid).await?;
     tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;

@@ -5,9 +5,9 @@ mod groups_v1;
 pub(crate) mod identities;
 mod identities_v1;
 mod relationship;
-mod role_bindings;
+pub(crate) mod role_bindings;
 mod role_bindings_v1;
-mod roles;
+pub(crate) mod roles;
 mod roles_v1;
 
 use bowline_pipeline::Handlers;

@@ -1,5 +1,6 @@
 //! Role bindings: an identity has a role at a group and everywhere below it.
 
+mod give;
 mod hydrate;
 mod judge;
 
@@ -15,6 +16,7 @@ use bowline_pipeline::{
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
+pub(crate) use give::give;
 pub(crate) use hydrate::References;
 pub(crate) use judge::Spelling;
 

@@ -6,7 +6,7 @@ use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
 ///
 /// # Errors
 /// INVALID_ARGUMENT if none is asked for, or one that no door of ours accepts.
-pub(super) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
+pub(crate) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
     for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
         if !accepted.contains(&audience) {
@@ -34,7 +34,7 @@ fn unspecified() -> Error {
 
 /// What a presented token's `aud` may be when the identity names none: our issuer URL, its host and
 /// port, or its host.
-pub(super) fn defaults(auth_url: &str) -> Vec<String> {
+pub(crate) fn defaults(auth_url: &str) -> Vec<String> {
     let mut audiences = vec![auth_url.to_owned()];
     let after_scheme = auth_url.split_once("://").map_or(auth_url, |(_, rest)| rest);
     let authority = after_scheme.split('/').next().unwrap_or_default();

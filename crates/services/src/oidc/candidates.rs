@@ -17,7 +17,7 @@ const CLAIM_MATCH: i32 = 1;
 
 /// The part of an identity that decides who may assume it; compared to notice a change meanwhile.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Basis {
+pub(crate) struct Basis {
     kind: i32,
     issuer: String,
     subject: String,
@@ -26,7 +26,7 @@ pub(super) struct Basis {
 
 /// Whose keys must have signed a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(crate) enum Keys {
     /// Those that the issuer publishes.
     Discovered,
     /// Those stored with the identity, and no others: a JWKS as text.
@@ -35,13 +35,13 @@ pub(super) enum Keys {
 
 /// What a token must say, and whose keys must have signed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trust {
-    pub(super) expected: ClaimMatch,
-    pub(super) keys: Keys,
+pub(crate) struct Trust {
+    pub(crate) expected: ClaimMatch,
+    pub(crate) keys: Keys,
 }
 
 impl Basis {
-    pub(super) fn of(row: &IdentityRow) -> Result<Basis> {
+    pub(crate) fn of(row: &IdentityRow) -> Result<Basis> {
         Ok(Basis {
             kind: row.relationship_type,
             issuer: row.issuer.clone(),
@@ -54,7 +54,7 @@ impl Basis {
     ///
     /// # Errors
     /// PERMISSION_DENIED for kinds that no token assumes.
-    pub(super) fn trust(&self) -> Result<Trust> {
+    pub(crate) fn trust(&self) -> Result<Trust> {
         match &self.relationship {
             None if self.kind == PERSON => {
                 Ok(Trust { expected: exactly(&self.issuer, &self.subject, None), keys: Keys::Discovered })
@@ -117,7 +117,7 @@ fn static_keys(stored: &identity::StaticKeys) -> Result<Trust> {
 ///
 /// # Errors
 /// Why there is no pick, for the log.
-pub(super) fn pick(kinds: &[i32]) -> std::result::Result<usize, &'static str> {
+pub(crate) fn pick(kinds: &[i32]) -> std::result::Result<usize, &'static str> {
     for wanted in [PERSON, CLAIM_MATCH] {
         let mut found = kinds.iter().enumerate().filter(|(_, kind)| **kind == wanted);
         match (found.next(), found.next()) {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use bowline_authn::TokenError;
-use bowline_authn::claims::{AccessClaims, MAX_ACCESS_LIFETIME, TokenClass, mint, verify_own};
+use bowline_authn::claims::{AccessClaims, TokenClass, mint, verify_own};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::jwks::Jwks;
 use bowline_authn::jwt::{LEEWAY, Presented, check_times, parse_unverified, verify_signature};
@@ -9,20 +9,17 @@ use bowline_authn::matching::{ClaimMatch, Compiled};
 use bowline_contract::Contract;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Actor, Authenticator, Change, Grants, Narrowing, OPERATOR, Open, Settings, load_grants, record_audit,
-};
-use bowline_store::{Db, WriteTx};
+use bowline_pipeline::{Authenticator, Open, Settings};
+use bowline_store::Db;
 use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
 use super::candidates::{Basis, Keys, pick};
-use super::cap_claim::cap_claim;
+use super::issuing::{self, Cause, Issuance, Proof, Standing, require_active, seconds};
 use super::last_seen::LastSeen;
 use super::matchers::Matchers;
 use super::{audiences, narrowing, refusals};
 use crate::iam::identities::{self, IdentityRow};
-use crate::kinds::IDENTITY;
 
 /// The token exchange, with everything it needs.
 pub struct Exchange {
@@ -34,33 +31,6 @@ pub struct Exchange {
     default_audiences: Vec<String>,
     matchers: Matchers,
     last_seen: LastSeen,
-}
-
-/// What a presented token proved.
-struct Proof {
-    subject: Uidp,
-    /// What the identity trusted when the proof was made; absent for tokens of ours.
-    basis: Option<Basis>,
-    /// Members that the new token takes over or says of its holder.
-    draft: AccessClaims,
-    narrowing: Narrowing,
-}
-
-/// What an issuance writes, for every attempt of its transaction.
-struct Issuance {
-    subject: Uidp,
-    basis: Option<Basis>,
-    session: Option<String>,
-    now: Micros,
-    request_id: String,
-    method: String,
-}
-
-/// The identity as the issuing transaction sees it.
-struct Standing {
-    grants: Grants,
-    expires_at: Option<Micros>,
-    last_seen_at: Option<Micros>,
 }
 
 impl Exchange {
@@ -92,33 +62,37 @@ impl Exchange {
         }
     }
 
-    pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>) -> Result<RawToken> {
+    pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>, asked: Asked) -> Result<RawToken> {
         let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
-        let asked = Asked::read(call.request(), &self.settings, &self.contract)?;
-        let presented = parse_unverified(token).map_err(refusals::token)?;
-        // Storage refuses texts with NUL, and no issuer of sense has one.
-        if presented.issuer.contains('\0') || presented.subject.contains('\0') {
-            return Err(refusals::token(TokenError::Malformed));
-        }
+        let presented = parse_presented(token)?;
         let now = call.now();
         let proof = if presented.issuer == self.settings.auth_url {
-            self.prove_own(token, &asked, now)?
+            self.prove_own(token, &presented, &asked, now)?
         } else {
             self.prove_foreign(token, &presented, &asked, now).await?
         };
-        self.issue(call, asked.audiences, proof).await
+        self.issue(Cause::of(call), asked.audiences, proof).await
     }
 
-    /// A token of ours, presented again for another audience or a tighter narrowing.
-    fn prove_own(&self, token: &str, asked: &Asked, now: Micros) -> Result<Proof> {
+    /// A token of ours, presented again for another audience or a tighter narrowing; or an id token of ours, which
+    /// says at this one door who has signed in.
+    fn prove_own(&self, token: &str, presented: &Presented, asked: &Asked, now: Micros) -> Result<Proof> {
         let keys = self.authenticator.keys();
-        let audiences = self.settings.audiences();
         let issuer = &self.settings.auth_url;
-        let claims = verify_own(token, TokenClass::Access, &keys.verification, issuer, &audiences, seconds(now))
-            .map_err(refusals::token)?;
+        let is_id = presented.header.typ.as_deref() == Some(TokenClass::Id.typ());
+        let (class, audiences) = match is_id {
+            true => (TokenClass::Id, vec![issuer.as_str()]),
+            false => (TokenClass::Access, self.settings.audiences().to_vec()),
+        };
+        let claims =
+            verify_own(token, class, &keys.verification, issuer, &audiences, seconds(now)).map_err(refusals::token)?;
+        // An id token without a session would outlive the sign-in that it speaks of.
+        if is_id && (claims.sid.is_none() || presented.audiences.len() != 1) {
+            return Err(refusals::token(TokenError::Audience));
+        }
         let facts = self.authenticator.facts(claims.clone())?;
         // A token that lies in a registry client's configuration must not become one for the API.
-        let opens_api = facts.audiences.contains(&self.settings.api_audience);
+        let opens_api = is_id || facts.audiences.contains(&self.settings.api_audience);
         if !opens_api && !asked.audiences.iter().all(|audience| facts.audiences.contains(audience)) {
             return Err(refusals::wider_audience());
         }
@@ -131,7 +105,8 @@ impl Exchange {
             basis: None,
             // The provider of the session stays: it limits where the session acts.
             draft: AccessClaims {
-                exp: claims.exp,
+                // The session ends what an id token began.
+                exp: if is_id { i64::MAX } else { claims.exp },
                 email: claims.email,
                 email_verified: claims.email_verified,
                 act: claims.act,
@@ -231,103 +206,77 @@ impl Exchange {
     }
 
     /// Records the issuance, then mints: no token leaves that the audit log does not know.
-    async fn issue(&self, call: &Open<ExchangeRequest>, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
-        let now = call.now();
-        let Proof { subject, basis, draft, narrowing } = proof;
-        let keys = self.authenticator.keys();
-        let key = keys.ring.signing_key(seconds(now)).ok_or_else(|| Error::internal("there is no signing key"))?;
-        let is_foreign = basis.is_some();
-        let issuance = Arc::new(Issuance {
-            subject: subject.clone(),
-            basis,
-            session: draft.sid.clone(),
-            now,
-            request_id: call.request_id().into(),
-            method: call.method().full_name.clone(),
-        });
+    async fn issue(&self, cause: Cause, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
+        let issuance = Arc::new(Issuance::of(&proof, cause));
+        let (now, jti) = (issuance.cause.now, issuance.cause.id);
         let standing = self
             .db
             .write(move |tx| {
                 let issuance = issuance.clone();
-                Box::pin(async move { record(tx, &issuance).await })
+                Box::pin(async move { issuing::record(tx, &issuance).await })
             })
             .await?;
-        if is_foreign {
-            self.last_seen.note(subject.as_str(), standing.last_seen_at, now);
+        if proof.basis.is_some() {
+            self.note_seen(&proof, &standing, now);
         }
-        let claims = AccessClaims {
-            iss: self.settings.auth_url.clone(),
-            sub: subject.as_str().into(),
-            aud: audiences,
-            exp: ends(now, draft.exp, standing.expires_at),
-            iat: seconds(now),
-            jti: bowline_core::hex(&call.draw()[..16]),
-            cap: cap_claim(&standing.grants.direct(usize::MAX), &narrowing),
-            narrow: narrowing::to_claim(&narrowing),
-            ..draft
-        };
+        self.mint(proof, audiences, &standing, now, jti)
+    }
+
+    /// The token of a recorded issuance.
+    pub(crate) fn mint(
+        &self,
+        proof: Proof,
+        audiences: Vec<String>,
+        standing: &Standing,
+        now: Micros,
+        jti: [u8; 16],
+    ) -> Result<RawToken> {
+        let keys = self.authenticator.keys();
+        let key = keys.ring.signing_key(seconds(now)).ok_or_else(issuing::no_key)?;
+        let claims = issuing::claims(&self.settings.auth_url, proof, audiences, standing, now, jti);
         Ok(RawToken {
             token: mint(TokenClass::Access, &claims, key),
             refresh_token: String::new(),
             expiry: Some(prost_types::Timestamp { seconds: claims.exp, nanos: 0 }),
         })
     }
+
+    /// A token for the identity that the caller names, by a token of somebody else's who vouches for it.
+    pub(crate) async fn assume(&self, token: &str, asked: Asked, cause: Cause) -> Result<RawToken> {
+        let presented = parse_presented(token)?;
+        let proof = self.prove_foreign(token, &presented, &asked, cause.now).await?;
+        self.issue(cause, asked.audiences, proof).await
+    }
+
+    /// Notes that somebody proved anew who they are.
+    pub(crate) fn note_seen(&self, proof: &Proof, standing: &Standing, now: Micros) {
+        self.last_seen.note(proof.subject.as_str(), standing.last_seen_at, now);
+    }
+
+    /// What is asked for, judged.
+    pub(crate) fn asked(&self, request: &ExchangeRequest) -> Result<Asked> {
+        Asked::read(request, &self.settings, &self.contract)
+    }
+
+    /// What a presented token's `aud` may be when nothing else is configured.
+    pub(crate) fn default_audiences(&self) -> &[String] {
+        &self.default_audiences
+    }
 }
 
-/// Looks at the identity once more, and writes the audit row of the issuance.
-async fn record(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
-    let uid = issuance.subject.as_str();
-    let standing = standing(tx, issuance).await?;
-    let actor = Actor { subject: uid, request_id: &issuance.request_id, method: &issuance.method };
-    let change = Change { kind: IDENTITY, uid: uid.into(), before: None, after: None };
-    record_audit(tx, issuance.now, &actor, &change).await?;
-    Ok(standing)
-}
-
-async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
-    let uid = &issuance.subject;
-    let gone = || {
-        if issuance.basis.is_some() { refusals::mismatch("deleted meanwhile") } else { refusals::own_subject() }
-    };
-    let row = match uid.as_str() {
-        // The operator is nobody in the store.
-        OPERATOR if issuance.basis.is_none() => None,
-        _ => Some(identities::find(tx, uid.as_str()).await?.ok_or_else(gone)?),
-    };
-    if let Some(row) = &row {
-        match &issuance.basis {
-            None => require_active(row, issuance.now).map_err(|_| refusals::own_subject())?,
-            Some(basis) if *basis != Basis::of(row)? => return Err(refusals::changed()),
-            Some(_) => require_active(row, issuance.now)?,
-        }
+/// Reads a presented token, unverified.
+pub(crate) fn parse_presented(token: &str) -> Result<Presented> {
+    let presented = parse_unverified(token).map_err(refusals::token)?;
+    // Storage refuses texts with NUL, and no issuer of sense has one.
+    if presented.issuer.contains('\0') || presented.subject.contains('\0') {
+        return Err(refusals::token(TokenError::Malformed));
     }
-    Ok(Standing {
-        grants: load_grants(tx, uid.as_str(), issuance.session.as_deref()).await?.ok_or_else(gone)?,
-        expires_at: row.as_ref().and_then(|row| row.expires_at),
-        last_seen_at: row.and_then(|row| row.last_seen_at),
-    })
-}
-
-fn require_active(row: &IdentityRow, now: Micros) -> Result<()> {
-    if row.deactivated {
-        return Err(refusals::inactive("is deactivated"));
-    }
-    // A token counts whole seconds: one that could not last a single one is not worth minting.
-    if row.expires_at.is_some_and(|end| seconds(end) <= seconds(now)) {
-        return Err(refusals::inactive("has expired"));
-    }
-    Ok(())
+    Ok(presented)
 }
 
 fn verify(token: &str, presented: &Presented, keys: &Jwks, now: Micros) -> Result<()> {
     verify_signature(token, keys).map_err(refusals::token)?;
     check_times(presented, seconds(now), LEEWAY).map_err(refusals::token)
-}
-
-/// When the new token ends: within the hour, not after the presented token of ours, not after the identity.
-fn ends(now: Micros, not_after: i64, identity_ends: Option<Micros>) -> i64 {
-    let within_the_hour = seconds(now).saturating_add(MAX_ACCESS_LIFETIME);
-    within_the_hour.min(not_after).min(identity_ends.map_or(i64::MAX, seconds))
 }
 
 /// Whom the presented token was about, and the further claims that the identity asked for.
@@ -347,24 +296,9 @@ fn actor(presented: &Presented, expected: &ClaimMatch) -> Value {
     Value::Object(act)
 }
 
-fn seconds(micros: Micros) -> i64 {
-    micros.div_euclid(1_000_000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: Micros = 1_000_000;
-
-    #[test]
-    fn a_token_ends_with_whatever_ends_first() {
-        let now = 1_000 * SECOND + 999_999;
-        assert_eq!(ends(now, i64::MAX, None), 4_600);
-        assert_eq!(ends(now, 1_200, None), 1_200);
-        assert_eq!(ends(now, i64::MAX, Some(1_300 * SECOND + 5)), 1_300);
-        assert_eq!(ends(now, 1_200, Some(1_300 * SECOND)), 1_200);
-    }
 
     #[test]
     fn the_actor_is_the_presented_token_with_the_judged_claims_only() {

@@ -4,15 +4,16 @@
 //! caller names or what the store knows of the token's issuer and subject; the keys belong to the
 //! candidate; only then is the token verified, and only a verified token is told anything in detail.
 
-mod asked;
-mod audiences;
+pub(crate) mod asked;
+pub(crate) mod audiences;
 mod candidates;
 mod cap_claim;
 mod exchange;
+pub(crate) mod issuing;
 mod last_seen;
 mod matchers;
-mod narrowing;
-mod refusals;
+pub(crate) mod narrowing;
+pub(crate) mod refusals;
 
 use std::sync::Arc;
 
@@ -20,15 +21,25 @@ use bowline_contract::v1::oidc::rpc::security_token_service::Exchange as Exchang
 use bowline_core::Error;
 use bowline_pipeline::Handlers;
 
+use crate::people::People;
+
 pub use exchange::Exchange;
+pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;
 
-pub(crate) fn register(handlers: Handlers, exchange: Option<Arc<Exchange>>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
+    let people = people.cloned();
     handlers.open::<ExchangeMethod>(move |call| {
-        let exchange = exchange.clone();
+        let people = people.clone();
         Box::pin(async move {
-            let exchange = exchange.ok_or_else(|| Error::internal("the handlers were made without an exchange"))?;
-            exchange.exchange(&call).await
+            let people = people.ok_or_else(|| Error::internal("the handlers were made without people"))?;
+            let exchange = people.exchange();
+            let asked = exchange.asked(call.request())?;
+            match &asked.provider {
+                // Whoever names a provider is a person and gets a session.
+                Some(provider) => people.exchange_through(&call, provider, &asked).await,
+                None => exchange.exchange(&call, asked).await,
+            }
         })
     })
 }

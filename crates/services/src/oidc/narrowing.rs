@@ -14,7 +14,7 @@ const MAX_SCOPES: usize = 100;
 ///
 /// # Errors
 /// INVALID_ARGUMENT naming every unknown capability and malformed group.
-pub(super) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &Capabilities) -> Result<Narrowing> {
+pub(crate) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &Capabilities) -> Result<Narrowing> {
     let mut violations = Vec::new();
     let mut refuse = |field: &str, description: String| {
         violations.push(FieldViolation { field: field.into(), description });
@@ -48,7 +48,7 @@ pub(super) fn requested(cap: &[String], scope: &str, scopes: &[String], known: &
 ///
 /// # Errors
 /// PERMISSION_DENIED if no group is left: an empty list would mean all of them.
-pub(super) fn intersect(held: &Narrowing, asked: &Narrowing) -> Result<Narrowing> {
+pub(crate) fn intersect(held: &Narrowing, asked: &Narrowing) -> Result<Narrowing> {
     let capabilities = match (held.capabilities, asked.capabilities) {
         (Some(held), Some(asked)) => Some(held.intersection(&asked)),
         (held, asked) => held.or(asked),
@@ -93,10 +93,24 @@ fn outermost(mut groups: Vec<Uidp>) -> Vec<Uidp> {
 }
 
 /// The claim that carries it; none if nothing is taken away.
-pub(super) fn to_claim(narrowing: &Narrowing) -> Option<claims::Narrowing> {
+pub(crate) fn to_claim(narrowing: &Narrowing) -> Option<claims::Narrowing> {
     narrowing.is_narrow().then(|| claims::Narrowing {
         cap: narrowing.capabilities.map(|set| capset::encode_bits(&set.words())),
         scopes: narrowing.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+    })
+}
+
+/// What such a claim says.
+///
+/// # Errors
+/// INTERNAL: it is one of ours, so that it must make sense.
+pub(crate) fn from_claim(claim: &claims::Narrowing) -> Result<Narrowing> {
+    let damaged = || Error::internal("a stored narrowing makes no sense");
+    let bits = claim.cap.as_deref().map(capset::decode_bits).transpose().map_err(|_| damaged())?;
+    let scopes: std::result::Result<Vec<Uidp>, _> = claim.scopes.iter().map(|scope| Uidp::parse(scope)).collect();
+    Ok(Narrowing {
+        capabilities: bits.map(|words| CapabilitySet::from_words(&words)),
+        scopes: scopes.map_err(|_| damaged())?,
     })
 }
 
@@ -187,6 +201,9 @@ mod tests {
         assert_eq!(capset::decode_bits(&claim.cap.unwrap()).unwrap(), Vec::<u64>::new());
         let claim = to_claim(&narrowing(None, &[uidp(A)])).unwrap();
         assert_eq!((claim.cap, claim.scopes), (None, vec![A.to_owned()]));
+        for kept in [narrowing(Some(&[]), &[]), narrowing(Some(&[1, 70]), &[uidp(A)]), narrowing(None, &[])] {
+            assert_eq!(from_claim(&to_claim(&kept).unwrap_or_default()).unwrap(), kept);
+        }
     }
 
     #[test]

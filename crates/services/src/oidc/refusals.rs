@@ -8,7 +8,7 @@ use bowline_authn::matching::Mismatch;
 use bowline_core::{Detail, Error, Reason};
 
 /// Nothing was presented.
-pub(super) fn no_token() -> Error {
+pub(crate) fn no_token() -> Error {
     Error::new(
         Reason::Unauthenticated,
         "Unauthenticated: send the identity token to exchange in the header \"Authorization: Bearer <token>\"",
@@ -16,14 +16,14 @@ pub(super) fn no_token() -> Error {
 }
 
 /// The presented token is not good.
-pub(super) fn token(error: TokenError) -> Error {
+pub(crate) fn token(error: TokenError) -> Error {
     tracing::info!(reason = error.reason(), "exchange refused");
     let reason = if error == TokenError::Expired { Reason::TokenExpired } else { Reason::TokenInvalid };
     Error::new(reason, format!("Unauthenticated: {error}"))
 }
 
 /// The issuer's keys are not at hand.
-pub(super) fn keys(error: KeysError) -> Error {
+pub(crate) fn keys(error: KeysError) -> Error {
     tracing::info!(reason = error.reason(), "exchange refused: no keys");
     if error.is_temporary() {
         // Sooner would only meet the remembered failure.
@@ -34,37 +34,37 @@ pub(super) fn keys(error: KeysError) -> Error {
 }
 
 /// The one answer for an identity that does not exist and one that does not trust the token's issuer.
-pub(super) fn mismatch(why: &'static str) -> Error {
+pub(crate) fn mismatch(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: the token does not match the identity");
     Error::permission_denied("permission denied: the token does not match the identity")
 }
 
 /// The one answer for no candidate and for several; which it was goes to the log.
-pub(super) fn no_identity(why: &'static str) -> Error {
+pub(crate) fn no_identity(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: no identity found");
     Error::permission_denied("no identity found; pass identity=<uid>")
 }
 
 /// A verified token lacks something that the identity asks for.
-pub(super) fn claim(mismatch: &Mismatch) -> Error {
+pub(crate) fn claim(mismatch: &Mismatch) -> Error {
     tracing::info!(reason = "claim", claim = ?mismatch.claim, "exchange refused");
     Error::permission_denied(mismatch.to_string())
 }
 
 /// A verified token for an identity that no longer acts.
-pub(super) fn inactive(what: &'static str) -> Error {
+pub(crate) fn inactive(what: &'static str) -> Error {
     tracing::info!(reason = what, "exchange refused: the identity is inactive");
     Error::permission_denied(format!("permission denied: the identity {what}"))
 }
 
 /// The keys stored with the identity are not a key set.
-pub(super) fn stored_keys(uid: &str) -> Error {
+pub(crate) fn stored_keys(uid: &str) -> Error {
     tracing::info!(reason = "stored_keys", "exchange refused");
     Error::precondition("IDENTITY_KEYS", uid, "the identity's issuer_keys do not parse as a JWKS; update the identity")
 }
 
 /// A token of ours whose identity no longer acts.
-pub(super) fn own_subject() -> Error {
+pub(crate) fn own_subject() -> Error {
     Error::new(
         Reason::Unauthenticated,
         "Unauthenticated: the token's identity does not exist, has expired or is deactivated; sign in again",
@@ -72,12 +72,12 @@ pub(super) fn own_subject() -> Error {
 }
 
 /// Somebody re-configured the identity while its token was being judged.
-pub(super) fn changed() -> Error {
+pub(crate) fn changed() -> Error {
     Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
 }
 
 /// A token of ours that is not for the API asks for a door that it does not open itself.
-pub(super) fn wider_audience() -> Error {
+pub(crate) fn wider_audience() -> Error {
     Error::permission_denied(
         "Permission denied: a token that is not for the API yields only tokens for its own audiences; exchange the identity token instead",
     )

@@ -9,27 +9,45 @@
 //! Through an organization's provider a session acts only inside that organization, because that provider's
 //! administrator can sign in as anybody of its issuer.
 
+mod enter;
+mod invites;
+mod once;
+pub(crate) mod providers;
+mod prune;
+mod refresh;
+mod register;
+pub(crate) mod sessions;
+mod tokens;
 mod types;
+mod upstream;
 
 use std::sync::Arc;
 
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_contract::Contract;
+use bowline_contract::v1::auth::rpc::auth::{Delete, GetHeadlessSession, Register};
+use bowline_contract::v1::oidc::rpc::security_token_service::ExchangeRefreshToken;
+use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authenticator, Settings, Vault};
-use bowline_store::Db;
+use bowline_pipeline::{Authenticator, Handlers, Open, Settings, Vault};
+use bowline_store::{Db, WriteTx};
 
 pub use types::{
     Asked, AuthorizationRequest, Choice, ConfiguredProvider, Context, Entered, Entry, Issued, Provider, Redemption,
     Signed, Source, Upstream,
 };
 
+pub use once::create_operator_link;
+pub use providers::operator_secret_context;
+pub use prune::is_full;
+
 use crate::oidc::Exchange;
+use crate::oidc::asked::Asked as Judged;
 
 /// Everything about people who sign in, with all that it needs.
 pub struct People {
-    parts: Parts,
+    parts: Arc<Parts>,
 }
 
 /// What [`People`] is made of.
@@ -54,16 +72,34 @@ pub struct Parts {
     pub providers: Vec<ConfiguredProvider>,
 }
 
-fn unfinished<T>() -> Result<T> {
-    Err(Error::internal("not there yet"))
+pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
+    let (refresh, registration, headless) = (people.cloned(), people.cloned(), people.cloned());
+    handlers
+        .open::<ExchangeRefreshToken>(move |call| {
+            let people = refresh.clone();
+            Box::pin(async move { refresh::exchange(&present(people)?.parts, &call).await })
+        })
+        .open::<Register>(move |call| {
+            let people = registration.clone();
+            Box::pin(async move { register::register(&present(people)?.parts, &call).await })
+        })
+        .open::<GetHeadlessSession>(move |call| {
+            let people = headless.clone();
+            Box::pin(
+                async move { once::take_headless(&present(people)?.parts, &call.request().code, call.now()).await },
+            )
+        })
+        .write::<Delete>(|tx, call| Box::pin(register::delete(tx, call)))
 }
 
-#[expect(clippy::unused_async, reason = "bodies follow")]
-#[expect(unused_variables, reason = "bodies follow")]
+fn present(people: Option<Arc<People>>) -> Result<Arc<People>> {
+    people.ok_or_else(|| Error::internal("the handlers were made without people"))
+}
+
 impl People {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> People {
-        People { parts }
+        People { parts: Arc::new(parts) }
     }
 
     pub(crate) fn exchange(&self) -> Arc<Exchange> {
@@ -72,7 +108,7 @@ impl People {
 
     /// The providers that everybody is offered: those of the configuration file, then those set by command.
     pub async fn operator_providers(&self) -> Result<Vec<Provider>> {
-        unfinished()
+        providers::of_operator(&self.parts).await
     }
 
     /// The provider that a caller names.
@@ -80,12 +116,14 @@ impl People {
     /// # Errors
     /// NOT_FOUND, with one text for everything that may be wrong.
     pub async fn provider(&self, choice: &Choice) -> Result<Provider> {
-        unfinished()
+        providers::chosen(&self.parts, choice).await
     }
 
     /// Whether a verified organization of this name has a provider of its own.
     pub async fn organization_has_provider(&self, name: &str) -> Result<bool> {
-        unfinished()
+        let name = name.to_owned();
+        let read = self.parts.db.read(move |tx| Box::pin(async move { providers::by_name(tx, &name).await }));
+        Ok(read.await?.is_some())
     }
 
     /// Where to send the browser, from the provider's discovery document.
@@ -94,7 +132,7 @@ impl People {
     /// UNAVAILABLE if the provider does not answer; FAILED_PRECONDITION if its discovery document is not what was
     /// configured.
     pub async fn authorization_url(&self, provider: &Provider, request: &AuthorizationRequest<'_>) -> Result<String> {
-        unfinished()
+        upstream::authorization_url(&self.parts, provider, request).await
     }
 
     /// Turns the code that the browser brought back into what the provider says of the person.
@@ -102,12 +140,12 @@ impl People {
     /// # Errors
     /// UNAUTHENTICATED if the provider refuses the code or its id token does not verify; UNAVAILABLE.
     pub async fn redeem(&self, provider: &Provider, redemption: &Redemption<'_>, now: Micros) -> Result<Upstream> {
-        unfinished()
+        upstream::redeem(&self.parts, provider, redemption, now).await
     }
 
     /// The person's identity, if they are registered already.
     pub async fn find(&self, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
-        unfinished()
+        enter::find(&self.parts, provider, upstream).await
     }
 
     /// Begins a session; registers the person first if they are new and may, and redeems the invitation if there is
@@ -123,7 +161,7 @@ impl People {
         entry: &Entry,
         context: &Context<'_>,
     ) -> Result<Entered> {
-        unfinished()
+        enter::enter(&self.parts, provider, upstream, entry, context).await
     }
 
     /// Makes tokens of a session.
@@ -137,7 +175,7 @@ impl People {
         asked: &Asked,
         context: &Context<'_>,
     ) -> Result<Issued> {
-        unfinished()
+        tokens::issue(&self.parts, entered_session, upstream, asked, context).await
     }
 
     /// An id token of the session, good for five minutes at our own exchange.
@@ -145,22 +183,22 @@ impl People {
     /// # Errors
     /// UNAUTHENTICATED if the session ended.
     pub async fn id_token(&self, session: &str, nonce: Option<&str>, context: &Context<'_>) -> Result<String> {
-        unfinished()
+        tokens::id_token(&self.parts, session, nonce, context).await
     }
 
     /// Ends the family of a refresh token and its session (RFC 7009); an unknown token is as good as a revoked one.
     pub async fn revoke(&self, refresh_token: &str, context: &Context<'_>) -> Result<()> {
-        unfinished()
+        refresh::revoke(&self.parts, refresh_token, context).await
     }
 
     /// Signs a browser out: whether there was a session.
     pub async fn end_session(&self, cookie: &[u8; 32], context: &Context<'_>) -> Result<bool> {
-        unfinished()
+        sessions::sign_out(&self.parts, *cookie, context).await
     }
 
     /// Who is signed in with this cookie.
     pub async fn session_of_cookie(&self, cookie: &[u8; 32], now: Micros) -> Result<Option<Signed>> {
-        unfinished()
+        sessions::signed(&self.parts, *cookie, now).await
     }
 
     /// Turns the code of a one-time link into a token of the operator. The link is used up.
@@ -168,24 +206,29 @@ impl People {
     /// # Errors
     /// NOT_FOUND for a link that is unknown, used or too old.
     pub async fn redeem_operator_link(&self, code: &str, context: &Context<'_>) -> Result<Issued> {
-        unfinished()
+        once::redeem_operator_link(&self.parts, code, context).await
     }
 
     /// Leaves the result of a headless sign-in to be read once, within five minutes. `code` is the text that the
     /// client began with, `public_key` and `sealed` are what it reads.
     pub async fn put_headless(&self, code: &str, public_key: &str, sealed: &[u8], now: Micros) -> Result<()> {
-        unfinished()
+        once::put_headless(&self.parts, code, public_key, sealed, now).await
     }
 
-    /// Deletes sessions and other short-lived rows that have ended; returns how many.
-    pub async fn prune(&self, now: Micros) -> Result<u64> {
-        unfinished()
+    pub(crate) async fn exchange_through(
+        &self,
+        call: &Open<ExchangeRequest>,
+        provider: &Uidp,
+        asked: &Judged,
+    ) -> Result<RawToken> {
+        register::exchange_through(&self.parts, call, provider, asked).await
     }
 }
 
-/// A link that signs the operator in once, within five minutes: its code.
-#[expect(clippy::unused_async, reason = "bodies follow")]
-#[expect(unused_variables, reason = "bodies follow")]
-pub async fn create_operator_link(db: &Db, now: Micros) -> Result<String> {
-    unfinished()
+/// Deletes sessions and other short-lived rows that have ended, some at a time ([`is_full`]).
+///
+/// # Errors
+/// The storage refuses.
+pub async fn prune(tx: &mut WriteTx, now: Micros) -> Result<u64> {
+    prune::prune(tx, now).await
 }

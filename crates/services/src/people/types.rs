@@ -82,14 +82,14 @@ impl fmt::Debug for ConfiguredProvider {
 }
 
 /// How a caller names a provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// One of the operator's, by its short name.
     Operator(String),
     /// The first one of a verified organization, by its name.
     Organization(String),
     /// An organization's, by its UIDP.
-    Provider(String),
+    Provider(Uidp),
 }
 
 /// What the authorization request carries.

@@ -1,0 +1,433 @@
+//! Entering: a person whom a provider has vouched for is registered or found again, and gets a session.
+//!
+//! What a provider may do is decided here. One of the operator's vouches for its people everywhere. One of an
+//! organization's can sign in as anybody of its issuer, so that its word counts inside that organization only: an
+//! address that it calls verified is not stored as verified, and what it lets people join is its own organization.
+
+use std::sync::Arc;
+
+use bowline_authn::jwt::parse_unverified;
+use bowline_authn::wrap::sha256;
+use bowline_contract::Method as _;
+use bowline_contract::v1::auth::RegistrationRequest;
+use bowline_contract::v1::auth::rpc::auth::Register;
+use bowline_contract::v1::iam::CreateRoleBindingRequest;
+use bowline_contract::v1::iam::rpc::role_bindings::Create as CreateRoleBinding;
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_pipeline::{Actor, Change, EventBody, Image, iam_changed, record_audit, record_event};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use serde_json::json;
+
+use super::invites::{self, Invite};
+use super::providers::{self, OrganizationProvider};
+use super::sessions::{self, SessionRow};
+use super::{Context, Entered, Entry, Parts, Provider, Source, Upstream};
+use crate::iam::identities::{self, IdentityRow};
+use crate::iam::role_bindings::{self, BindingRow};
+use crate::iam::{human_uid, roles};
+use crate::kinds::IDENTITY;
+use crate::oidc::issuing::first_half;
+
+/// Somebody at the door: everything that the transaction needs, for each of its attempts.
+pub(super) struct Arrival {
+    /// UIDP of the organization's provider; absent for one of the operator's.
+    pub(super) provider: Option<Uidp>,
+    pub(super) upstream: Upstream,
+    pub(super) invite: Option<Invite>,
+    pub(super) may_register: bool,
+    pub(super) now: Micros,
+    /// Id of the request, and what was called.
+    pub(super) request: (String, String),
+    /// For the binding of the default role.
+    pub(super) binding: [u8; 8],
+}
+
+/// Somebody inside.
+pub(super) struct Inside {
+    pub(super) row: IdentityRow,
+    pub(super) is_new: bool,
+    /// The group that an invitation let them into.
+    pub(super) group: Option<Uidp>,
+}
+
+/// Who vouches, as this transaction sees it.
+struct Via {
+    organization: Option<OrganizationProvider>,
+    /// Whether the operator trusts what the issuer says of people.
+    is_operators: bool,
+}
+
+pub(super) async fn enter(
+    parts: &Arc<Parts>,
+    provider: &Provider,
+    upstream: &Upstream,
+    entry: &Entry,
+    context: &Context<'_>,
+) -> Result<Entered> {
+    let invite = entry.invite.as_deref().map(|code| invites::read(&parts.vault, code)).transpose()?;
+    let arrival = Arrival::new(provider, upstream, invite, entry.may_register, context)?;
+    let id = bowline_core::hex(&first_half((context.draw)()));
+    let cookie_hash = entry.cookie.map(|cookie| sha256(&cookie));
+    let job = Arc::new((parts.clone(), arrival, id, cookie_hash));
+    parts
+        .db
+        .write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move {
+                let (parts, arrival, id, cookie_hash) = &*job;
+                let inside = admit(tx, parts, arrival).await?;
+                begin(tx, arrival, &inside.row.uid, id, *cookie_hash).await?;
+                Ok::<_, Error>(Entered { session: id.clone(), identity: inside.row.uid, is_new: inside.is_new })
+            })
+        })
+        .await
+}
+
+/// Begins the session of somebody inside, with its audit row.
+pub(super) async fn begin(
+    tx: &mut WriteTx,
+    arrival: &Arrival,
+    identity: &Uidp,
+    id: &str,
+    cookie_hash: Option<[u8; 32]>,
+) -> Result<()> {
+    let session = SessionRow {
+        id: id.into(),
+        identity: identity.clone(),
+        provider: arrival.provider.as_ref().map(|uid| uid.as_str().to_owned()).unwrap_or_default(),
+        created_at: arrival.now,
+    };
+    sessions::begin(tx, &session, cookie_hash, &arrival.upstream.groups).await?;
+    sessions::audit(tx, &session, arrival.now, &arrival.request).await
+}
+
+/// The person's identity, if they are registered.
+pub(super) async fn find(parts: &Parts, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
+    judge_issuer(provider, upstream)?;
+    let uid = human_uid(&upstream.issuer, &upstream.subject);
+    let row = parts.db.read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await })).await?;
+    Ok(row.map(|row| row.uid))
+}
+
+/// A defect of the caller must not let one provider vouch for another's people.
+fn judge_issuer(provider: &Provider, upstream: &Upstream) -> Result<()> {
+    if provider.issuer == upstream.issuer {
+        return Ok(());
+    }
+    Err(Error::internal("a sign-in was completed with another provider than it began with"))
+}
+
+impl Arrival {
+    pub(super) fn new(
+        provider: &Provider,
+        upstream: &Upstream,
+        invite: Option<Invite>,
+        may_register: bool,
+        context: &Context<'_>,
+    ) -> Result<Arrival> {
+        judge_issuer(provider, upstream)?;
+        let provider = match &provider.source {
+            Source::Operator { .. } => None,
+            Source::Organization { uid } => Some(uid.clone()),
+        };
+        let drawn = (context.draw)();
+        Ok(Arrival {
+            provider,
+            upstream: upstream.clone(),
+            invite,
+            may_register,
+            now: context.now,
+            request: sessions::request(context),
+            binding: std::array::from_fn(|i| drawn[i]),
+        })
+    }
+
+    fn actor<'a>(&'a self, person: &'a Uidp) -> Actor<'a> {
+        Actor { subject: person.as_str(), request_id: &self.request.0, method: &self.request.1 }
+    }
+}
+
+/// Lets a person in, registering them first if they are new and may.
+pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) -> Result<Inside> {
+    let via = via(tx, parts, arrival).await?;
+    let uid = human_uid(&arrival.upstream.issuer, &arrival.upstream.subject);
+    judge_provisioned(tx, &via, arrival, &uid).await?;
+    let known = identities::find(tx, uid.as_str()).await?;
+    let is_new = known.is_none();
+    let row = match known {
+        Some(row) => refresh(tx, &via, arrival, row).await?,
+        None if arrival.may_register => register(tx, &via, arrival, uid).await?,
+        None => return Err(not_registered()),
+    };
+    let mut group = None;
+    if is_new && let Some(provider) = &via.organization {
+        bind_default_role(tx, parts, arrival, provider, &row.uid).await?;
+    }
+    if let Some(invite) = &arrival.invite {
+        group = Some(join(tx, &via, arrival, invite, &row).await?);
+    }
+    if is_new {
+        let place = group.clone().or_else(|| via.organization.as_ref().and_then(|provider| provider.uid.parent()));
+        tell_registration(tx, parts, arrival, &row.uid, place).await?;
+    }
+    Ok(Inside { row, is_new, group })
+}
+
+/// The provider in this snapshot: it may have been removed or changed since the browser left.
+async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
+    let is_operators = providers::is_operators(tx, parts, &arrival.upstream.issuer).await?;
+    let organization = match &arrival.provider {
+        None => None,
+        Some(uid) => providers::find(tx, uid.as_str()).await?,
+    };
+    let is_there = match &arrival.provider {
+        None => is_operators,
+        Some(_) => organization.as_ref().is_some_and(|provider| provider.issuer == arrival.upstream.issuer),
+    };
+    if is_there { Ok(Via { organization, is_operators }) } else { Err(provider_gone()) }
+}
+
+fn provider_gone() -> Error {
+    Error::permission_denied(
+        "Permission denied: the identity provider is not in use here any more; sign in with another",
+    )
+}
+
+pub(super) fn not_registered() -> Error {
+    Error::new(Reason::NotFound, "Not found: there is no account of this person; register first")
+}
+
+/// Stored number of the rule that the directory knows people by their object id.
+const BY_OBJECT_ID: i32 = 2;
+
+/// Where an organization provisions its people, nobody else comes in through its provider.
+async fn judge_provisioned(tx: &mut WriteTx, via: &Via, arrival: &Arrival, person: &Uidp) -> Result<()> {
+    let Some(provider) = via.organization.as_ref().filter(|provider| provider.scim_enabled) else { return Ok(()) };
+    let upstream = &arrival.upstream;
+    let external = match provider.correlation_rule {
+        BY_OBJECT_ID => upstream.oid.as_deref().ok_or_else(not_provisioned)?,
+        _ => &upstream.subject,
+    };
+    let sql = "SELECT uid, person FROM scim_users WHERE provider = $1 AND external_id = $2 AND active";
+    let params = [Value::from(provider.uid.as_str()), Value::from(external)];
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let (uid, known) = tx.query_opt(sql, &params, read).await?.ok_or_else(not_provisioned)?;
+    if known == person.as_str() {
+        return Ok(());
+    }
+    if !known.is_empty() {
+        return Err(not_provisioned());
+    }
+    let sql = "UPDATE scim_users SET person = $2 WHERE uid = $1";
+    tx.execute(sql, &[Value::from(&uid), Value::from(person.as_str())]).await?;
+    iam_changed(tx).await
+}
+
+fn not_provisioned() -> Error {
+    Error::permission_denied(
+        "Permission denied: the organization's directory does not list this person as active; ask its administrator",
+    )
+}
+
+/// Address and whether it counts as verified: only where the operator trusts the issuer.
+fn verified_email<'a>(upstream: &'a Upstream, is_trusted: bool) -> Option<&'a str> {
+    upstream.email.as_deref().filter(|_| upstream.email_verified && is_trusted)
+}
+
+/// What the sign-in says of the person, put into the row.
+fn describe(row: &mut IdentityRow, via: &Via, upstream: &Upstream) {
+    let said = upstream.name.as_deref().or(upstream.email.as_deref());
+    if let Some(said) = said {
+        row.name = said.chars().take(200).collect();
+    } else if row.name.is_empty() {
+        row.name = "person".into();
+    }
+    match (&upstream.email, verified_email(upstream, via.is_operators)) {
+        (_, Some(email)) => {
+            row.email = email.into();
+            row.email_unverified = String::new();
+        }
+        // What was verified before stays, unless the provider that may say so says otherwise.
+        (Some(email), None) if via.is_operators => {
+            row.email = String::new();
+            row.email_unverified.clone_from(email);
+        }
+        (Some(email), None) if row.email.is_empty() => row.email_unverified.clone_from(email),
+        _ => {}
+    }
+}
+
+async fn register(tx: &mut WriteTx, via: &Via, arrival: &Arrival, uid: Uidp) -> Result<IdentityRow> {
+    let mut row = IdentityRow {
+        uid,
+        name: String::new(),
+        description: String::new(),
+        email: String::new(),
+        email_unverified: String::new(),
+        company: String::new(),
+        relationship_type: 0,
+        stored: Vec::new(),
+        issuer: arrival.upstream.issuer.clone(),
+        subject: arrival.upstream.subject.clone(),
+        expires_at: None,
+        deactivated: false,
+        last_seen_at: Some(arrival.now),
+        created_at: arrival.now,
+        updated_at: arrival.now,
+    };
+    describe(&mut row, via, &arrival.upstream);
+    identities::insert(tx, &row).await?;
+    audit(tx, arrival, &row, None).await?;
+    Ok(row)
+}
+
+/// Takes over what the provider says of a known person today.
+async fn refresh(tx: &mut WriteTx, via: &Via, arrival: &Arrival, before: IdentityRow) -> Result<IdentityRow> {
+    if before.deactivated {
+        return Err(Error::permission_denied("Permission denied: the account is deactivated; ask your administrator"));
+    }
+    let mut after = before.clone();
+    describe(&mut after, via, &arrival.upstream);
+    let said = |row: &IdentityRow| (row.name.clone(), row.email.clone(), row.email_unverified.clone());
+    if said(&before) == said(&after) {
+        return Ok(before);
+    }
+    after.updated_at = arrival.now;
+    let sql = "UPDATE identities SET name = $2, email = $3, email_unverified = $4, updated_at = $5 WHERE uid = $1";
+    let params = [
+        Value::from(after.uid.as_str()),
+        Value::from(&after.name),
+        Value::from(&after.email),
+        Value::from(&after.email_unverified),
+        Value::Int(after.updated_at),
+    ];
+    tx.execute(sql, &params).await?;
+    audit(tx, arrival, &after, Some(&before)).await?;
+    Ok(after)
+}
+
+async fn audit(tx: &mut WriteTx, arrival: &Arrival, after: &IdentityRow, before: Option<&IdentityRow>) -> Result<()> {
+    let change = Change {
+        kind: IDENTITY,
+        uid: after.uid.as_str().into(),
+        before: before.map(|row| row.to_v2().map(|shown| Image::of(&shown))).transpose()?,
+        after: Some(Image::of(&after.to_v2()?)),
+    };
+    record_audit(tx, arrival.now, &arrival.actor(&after.uid), &change).await
+}
+
+/// Whoever comes for the first time through an organization's provider gets the role that it promises.
+async fn bind_default_role(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    provider: &OrganizationProvider,
+    person: &Uidp,
+) -> Result<()> {
+    if provider.default_role.is_empty() {
+        return Ok(());
+    }
+    let gone = || {
+        Error::precondition(
+            "DEFAULT_ROLE_GONE",
+            provider.uid.as_str(),
+            "the identity provider's default role does not exist any more; its administrator must choose another",
+        )
+    };
+    let group =
+        provider.uid.parent().ok_or_else(|| Error::internal("an identity provider is stored without a group"))?;
+    let role = Uidp::parse(&provider.default_role).map_err(|_| gone())?;
+    let reaches = role.parent().is_none_or(|place| place.contains(group.as_str()));
+    if !reaches || roles::find(tx, role.as_str()).await?.is_none() {
+        return Err(gone());
+    }
+    let row = BindingRow {
+        uid: group.child_from(arrival.binding),
+        identity: person.as_str().into(),
+        role: role.as_str().into(),
+        created_at: arrival.now,
+    };
+    if let Some(change) = role_bindings::give(tx, &row).await? {
+        tell_binding(tx, parts, arrival, person, &change, &row).await?;
+    }
+    Ok(())
+}
+
+async fn tell_binding(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    change: &Change,
+    row: &BindingRow,
+) -> Result<()> {
+    record_audit(tx, arrival.now, &arrival.actor(person), change).await?;
+    let request = CreateRoleBindingRequest { parent: row.group().into(), role_binding: Some(row.to_v1()) };
+    let event = EventBody {
+        subject: row.uid.as_str().into(),
+        group: row.group().into(),
+        body: Image::of(&request),
+        extensions: Vec::new(),
+    };
+    tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
+}
+
+/// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of the inviting
+/// organization's own provider.
+async fn join(tx: &mut WriteTx, via: &Via, arrival: &Arrival, invite: &Invite, row: &IdentityRow) -> Result<Uidp> {
+    let inviting = invite.group.root_str();
+    let is_own = via.organization.as_ref().is_some_and(|provider| provider.uid.root_str() == inviting);
+    if via.organization.is_some() && !is_own && !via.is_operators {
+        return Err(Error::permission_denied(
+            "Permission denied: this identity provider is another organization's; sign in with one of the operator's, or of the inviting organization",
+        ));
+    }
+    let email = verified_email(&arrival.upstream, via.is_operators || is_own);
+    let redeemed = invites::redeem(tx, invite, &row.uid, email, arrival.now).await?;
+    if let Some(change) = &redeemed.binding {
+        record_audit(tx, arrival.now, &arrival.actor(&row.uid), change).await?;
+    }
+    Ok(redeemed.group)
+}
+
+async fn tell_registration(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    group: Option<Uidp>,
+) -> Result<()> {
+    // The code is a secret and stays out.
+    let request = RegistrationRequest { identity_id: person.as_str().into(), ..RegistrationRequest::default() };
+    let event = EventBody {
+        subject: person.as_str().into(),
+        group: group.map(|group| group.as_str().to_owned()).unwrap_or_default(),
+        body: Image::of(&request),
+        extensions: Vec::new(),
+    };
+    tell(tx, parts, arrival, person, Register::FULL_NAME, &event).await
+}
+
+async fn tell(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    method: &str,
+    event: &EventBody,
+) -> Result<()> {
+    let info = parts.contract.by_full_name(method);
+    let info = info.ok_or_else(|| Error::internal(format!("{method} is not in the contract")))?;
+    let act = act(&arrival.upstream);
+    record_event(tx, info, arrival.now, &arrival.actor(person), Some(&act), event).await
+}
+
+/// Whom the provider vouched for, as tokens and events carry it.
+pub(super) fn act(upstream: &Upstream) -> serde_json::Value {
+    let audiences = parse_unverified(&upstream.id_token).map(|token| token.audiences).unwrap_or_default();
+    let aud = match &audiences[..] {
+        [one] => json!(one),
+        many => json!(many),
+    };
+    json!({ "iss": upstream.issuer, "sub": upstream.subject, "aud": aud })
+}
