@@ -61,20 +61,19 @@ async fn came_back(
     secret: &FlowSecret,
     flow: &Flow,
 ) -> bowline_core::Result<(Provider, Upstream, bool)> {
-    let one = |name| parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text));
-    if let Some(error) = one("error")? {
-        return Err(refused(error, one("error_description")?));
+    if let Some(error) = one(parameters, "error")? {
+        return Err(refused(error, one(parameters, "error_description")?));
     }
-    let code =
-        one("code")?.ok_or_else(|| Error::invalid_field("code", "the provider sent neither a code nor an error"))?;
+    let code = one(parameters, "code")?
+        .ok_or_else(|| Error::invalid_field("code", "the provider sent neither a code nor an error"))?;
     let people = &app.parts.people;
-    let provider = people.provider(&flow.choice).await?;
+    let provider = people.provider(&flow.provider.choice()?).await?;
     let redemption = Redemption {
         code,
         redirect_uri: &app.callback_url(),
         code_verifier: &secret.verifier(app.vault()),
         nonce: &secret.nonce(app.vault()),
-        iss: one("iss")?,
+        iss: one(parameters, "iss")?,
     };
     let upstream = people.redeem(&provider, &redemption, app.now()).await?;
     let is_known = people.find(&provider, &upstream).await?.is_some();
@@ -82,6 +81,11 @@ async fn came_back(
         return Err(finish::no_account());
     }
     Ok((provider, upstream, is_known))
+}
+
+/// A parameter of the provider's answer, whose errors go to whoever asked for the sign-in.
+fn one<'p>(parameters: &'p Parameters, name: &str) -> bowline_core::Result<Option<&'p str>> {
+    parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text))
 }
 
 /// The provider's own refusal, in its words as far as they are plain text.

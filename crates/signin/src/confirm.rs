@@ -147,13 +147,13 @@ pub(crate) async fn confirm(
         return Err(Problem::bad("The answer is either continue or cancel."));
     }
     let taken = flow::take(app.db(), app.vault(), &secret, Stage::Confirming, app.now()).await?;
-    let Some(Flow { wanted, choice, upstream: Some(upstream) }) = taken else {
+    let Some(Flow { wanted, provider, upstream: Some(upstream) }) = taken else {
         return Err(Problem::bad(OVER));
     };
     if answer == Some("cancel") {
         return finish::cancel(&app, &secret, &wanted).await;
     }
-    match finish::finish(&app, &arrival, &secret, &wanted, &choice, &upstream).await {
+    match finish::finish(&app, &arrival, &secret, &wanted, &provider, &upstream).await {
         Ok(response) => Ok(response),
         Err(error) => leave(&app, &secret, &wanted, &error),
     }

@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SECONDS: i64 = 900;
 /// Seconds between two questions for the result.
 pub(crate) const INTERVAL: i64 = 5;
-/// Microseconds that an ended authorization is kept, so that its device hears that it ended.
+/// Microseconds that the row outlives its code, so that a late device hears that it was late.
 const KEPT: Micros = 3_600_000_000;
-/// Rows that are cleared away with each new one, at most.
-const CLEARED: i64 = 100;
 
 /// What a device asked for, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +63,14 @@ struct Found {
     hash: Vec<u8>,
     state: String,
     polled_at: Micros,
-    expires_at: Micros,
+    /// When the row is deleted, which is later than the end of the code.
+    deleted_at: Micros,
+}
+
+impl Found {
+    fn has_ended(&self, now: Micros) -> bool {
+        self.deleted_at - KEPT <= now
+    }
 }
 
 /// What a user code is stored as. It is short: without the server's key nobody finds it by trying.
@@ -82,12 +87,9 @@ pub(crate) async fn put(db: &Db, hash: [u8; 32], user_hash: [u8; 32], device: &D
     db.write(move |tx| {
         let state = state.clone();
         Box::pin(async move {
-            let old = "DELETE FROM device_codes WHERE device_hash IN \
-                       (SELECT device_hash FROM device_codes WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-            tx.execute(old, &[Value::Int(now - KEPT), Value::Int(CLEARED)]).await?;
             let sql = "INSERT INTO device_codes (device_hash, user_hash, state, polled_at, expires_at)
                        VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
-            let end = now + SECONDS * 1_000_000;
+            let end = now + SECONDS * 1_000_000 + KEPT;
             let params =
                 [Value::Bytes(&hash), Value::Bytes(&user_hash), Value::from(&state), Value::Int(0), Value::Int(end)];
             Ok::<_, Error>(tx.execute(sql, &params).await? == 1)
@@ -102,7 +104,7 @@ pub(crate) async fn put(db: &Db, hash: [u8; 32], user_hash: [u8; 32], device: &D
 /// The storage fails.
 pub(crate) async fn waiting(db: &Db, user_hash: [u8; 32], now: Micros) -> Result<Option<[u8; 32]>> {
     let found = db.read(move |tx| Box::pin(async move { find(tx, "user_hash", &user_hash).await })).await?;
-    let Some(found) = found.filter(|found| found.expires_at > now) else {
+    let Some(found) = found.filter(|found| !found.has_ended(now)) else {
         return Ok(None);
     };
     let is_pending = device_of(&found.state)?.outcome == Outcome::Pending;
@@ -115,7 +117,7 @@ pub(crate) async fn waiting(db: &Db, user_hash: [u8; 32], now: Micros) -> Result
 /// The storage fails.
 pub(crate) async fn pending(db: &Db, hash: [u8; 32], now: Micros) -> Result<Option<Device>> {
     let found = db.read(move |tx| Box::pin(async move { find(tx, "device_hash", &hash).await })).await?;
-    let device = found.filter(|found| found.expires_at > now).map(|found| device_of(&found.state)).transpose()?;
+    let device = found.filter(|found| !found.has_ended(now)).map(|found| device_of(&found.state)).transpose()?;
     Ok(device.filter(|device| device.outcome == Outcome::Pending))
 }
 
@@ -127,7 +129,7 @@ pub(crate) async fn step(db: &Db, hash: [u8; 32], from: Outcome, to: Outcome, no
     db.write(move |tx| {
         let (from, to) = (from.clone(), to.clone());
         Box::pin(async move {
-            let Some(found) = find(tx, "device_hash", &hash).await?.filter(|found| found.expires_at > now) else {
+            let Some(found) = find(tx, "device_hash", &hash).await?.filter(|found| !found.has_ended(now)) else {
                 return Ok(false);
             };
             let device = device_of(&found.state)?;
@@ -185,7 +187,7 @@ async fn poll_in(tx: &mut WriteTx, hash: &[u8; 32], client_id: &str, now: Micros
     if device.client_id != client_id {
         return Ok(Polled::Answer(Poll::Unknown));
     }
-    if found.expires_at <= now {
+    if found.has_ended(now) {
         return Ok(Polled::Answer(Poll::Expired));
     }
     let sql = "UPDATE device_codes SET polled_at = $1 WHERE device_hash = $2";
@@ -206,7 +208,7 @@ async fn poll_in(tx: &mut WriteTx, hash: &[u8; 32], client_id: &str, now: Micros
 async fn find(tx: &mut ReadTx, column: &'static str, hash: &[u8; 32]) -> Result<Option<Found>> {
     let sql = format!("SELECT device_hash, state, polled_at, expires_at FROM device_codes WHERE {column} = $1");
     tx.query_opt(&sql, &[Value::Bytes(hash)], |row| {
-        Ok(Found { hash: row.bytes(0)?, state: row.text(1)?, polled_at: row.int(2)?, expires_at: row.int(3)? })
+        Ok(Found { hash: row.bytes(0)?, state: row.text(1)?, polled_at: row.int(2)?, deleted_at: row.int(3)? })
     })
     .await
 }

@@ -3,12 +3,13 @@
 use axum::response::Response;
 use bowline_core::{Code, Error, Reason, Uidp};
 use bowline_pipeline::Arrival;
-use bowline_services::people::{Asked, Choice, Context, Entered, Entry, Upstream};
+use bowline_services::people::{Asked, Context, Entered, Entry, Upstream};
 use maud::html;
 
 use crate::app::{App, with_cookie};
 use crate::cookies::SESSION_SECONDS;
 use crate::device::{self, Outcome, Tokens};
+use crate::flow::Chosen;
 use crate::headless;
 use crate::page;
 use crate::problem::Problem;
@@ -27,11 +28,11 @@ pub(crate) async fn finish(
     arrival: &Arrival,
     secret: &FlowSecret,
     wanted: &Wanted,
-    choice: &Choice,
+    chosen: &Chosen,
     upstream: &Upstream,
 ) -> bowline_core::Result<Response> {
     let context = app.context(arrival, METHOD);
-    let provider = app.parts.people.provider(choice).await?;
+    let provider = app.parts.people.provider(&chosen.choice()?).await?;
     let claimed = claim(app, wanted).await?;
     // The browser is the person's own where it began the sign-in, not where it helps another machine.
     let cookie = matches!(wanted.exit, Exit::Page | Exit::Redirect(_)).then(|| app.draw());
@@ -43,11 +44,27 @@ pub(crate) async fn finish(
         hand_out(app, &context, wanted, &entered, upstream, claimed).await
     };
     let done = done.await;
-    if let (Err(_), Some(hash)) = (&done, claimed) {
-        device::step(app.db(), hash, Outcome::Claimed, Outcome::Denied, app.now()).await?;
+    if done.is_err() {
+        give_up(app, &context, claimed, cookie).await?;
     }
     let session = cookie.and_then(|cookie| app.cookies.set(&app.cookies.session(), &text_of(&cookie), SESSION_SECONDS));
     Ok(with_cookie(over(app, secret, done?), session))
+}
+
+/// Nothing was handed out: the device hears so, and the session that nobody has a cookie of ends.
+async fn give_up(
+    app: &App,
+    context: &Context<'_>,
+    device: Option<[u8; 32]>,
+    cookie: Option<[u8; 32]>,
+) -> bowline_core::Result<()> {
+    if let Some(hash) = device {
+        device::step(app.db(), hash, Outcome::Claimed, Outcome::Denied, app.now()).await?;
+    }
+    if let Some(cookie) = cookie {
+        app.parts.people.end_session(&cookie, context).await?;
+    }
+    Ok(())
 }
 
 /// The device authorization that this browser answers: of two at a time, one does.

@@ -5,9 +5,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_core::{Error, Micros, Result};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::Vault;
-use bowline_services::people::{Choice, Upstream};
+use bowline_services::people::{Choice, Provider, Source, Upstream};
 use bowline_store::{Db, Value, WriteTx};
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,6 @@ use crate::wanted::Wanted;
 
 /// How long each step may take, in seconds: the cookie lives as long.
 pub(crate) const SECONDS: i64 = 600;
-
-/// Rows that are cleared away with each new one, at most.
-const CLEARED: i64 = 100;
 
 /// How far a sign-in came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +35,43 @@ impl Stage {
     }
 }
 
+/// A provider, by what stays the same: a name may be somebody else's tomorrow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Chosen {
+    /// One of the operator's, by its id.
+    Operator(String),
+    /// An organization's, by its UIDP.
+    Organization(String),
+}
+
+impl Chosen {
+    /// What was chosen.
+    pub(crate) fn of(provider: &Provider) -> Chosen {
+        match &provider.source {
+            Source::Operator { id } => Chosen::Operator(id.clone()),
+            Source::Organization { uid } => Chosen::Organization(uid.as_str().into()),
+        }
+    }
+
+    /// How it is found again.
+    ///
+    /// # Errors
+    /// INTERNAL: the stored UIDP is none.
+    pub(crate) fn choice(&self) -> Result<Choice> {
+        match self {
+            Chosen::Operator(id) => Ok(Choice::Operator(id.clone())),
+            Chosen::Organization(uid) => Uidp::parse(uid).map(Choice::Provider).map_err(|_| damaged()),
+        }
+    }
+}
+
 /// A sign-in under way.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Flow {
     /// What is wanted in the end.
     pub(crate) wanted: Wanted,
-    /// The provider: one of the operator's by its id, or an organization's by its UIDP.
-    pub(crate) choice: Choice,
+    /// The provider that the browser was sent to.
+    pub(crate) provider: Chosen,
     /// Who came back from the provider; absent while nobody has.
     pub(crate) upstream: Option<Upstream>,
 }
@@ -67,9 +94,6 @@ pub(crate) async fn put(db: &Db, vault: &Vault, secret: &FlowSecret, flow: &Flow
     db.write(move |tx| {
         let state = state.clone();
         Box::pin(async move {
-            let old = "DELETE FROM signin_flows WHERE hash IN \
-                       (SELECT hash FROM signin_flows WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)";
-            tx.execute(old, &[Value::Int(now), Value::Int(CLEARED)]).await?;
             let sql = "INSERT INTO signin_flows (hash, state, expires_at) VALUES ($1, $2, $3)";
             let params = [Value::Bytes(&hash), Value::from(&state), Value::Int(now + SECONDS * 1_000_000)];
             tx.execute(sql, &params).await?;

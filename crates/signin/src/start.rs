@@ -10,7 +10,7 @@ use bowline_services::people::{AuthorizationRequest, Choice, Provider, Source};
 
 use crate::app::{App, Shared, own_form, with_cookie};
 use crate::choose;
-use crate::flow::{self, Flow};
+use crate::flow::{self, Chosen, Flow};
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
@@ -107,8 +107,7 @@ async fn begin(app: &App, wanted: Wanted, provider: &Provider) -> Result<Begun, 
         screen_hint: wanted.screen_hint.as_deref(),
     };
     let url = app.parts.people.authorization_url(provider, &request).await?;
-    // What the provider is found by again must not depend on a name that somebody else may have tomorrow.
-    let flow = Flow { wanted, choice: choice_of(provider), upstream: None };
+    let flow = Flow { wanted, provider: Chosen::of(provider), upstream: None };
     flow::put(app.db(), vault, &secret, &flow, app.now()).await?;
     Ok(Begun { url, cookie: flow_cookie(app, &secret) })
 }
@@ -116,13 +115,6 @@ async fn begin(app: &App, wanted: Wanted, provider: &Provider) -> Result<Begun, 
 /// The header that gives the browser the flow's secret.
 pub(crate) fn flow_cookie(app: &App, secret: &FlowSecret) -> Option<HeaderValue> {
     app.cookies.set(&app.cookies.flow(&secret.id(app.vault())), &secret.text(), flow::SECONDS)
-}
-
-fn choice_of(provider: &Provider) -> Choice {
-    match &provider.source {
-        Source::Operator { id } => Choice::Operator(id.clone()),
-        Source::Organization { uid } => Choice::Provider(uid.as_str().into()),
-    }
 }
 
 /// The id of one of the operator's providers.

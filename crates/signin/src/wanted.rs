@@ -101,8 +101,10 @@ impl Named {
             (Some(_), Some(_), _) => {
                 Err(Problem::bad("The parameters idp_id and connection name two providers: give one of them."))
             }
-            (Some(idp), None, _) if Uidp::parse(&idp).is_ok() => Ok(Named::One(Choice::Provider(idp))),
-            (Some(name), None, _) => Ok(Named::One(Choice::Organization(name))),
+            (Some(idp), None, _) => Ok(Named::One(match Uidp::parse(&idp) {
+                Ok(uid) => Choice::Provider(uid),
+                Err(_) => Choice::Organization(idp),
+            })),
             (None, Some(id), _) => Ok(Named::One(Choice::Operator(id))),
             (None, None, Some(client)) if client == ANY_CLIENT => Ok(Named::Any),
             (None, None, Some(client)) => Ok(Named::Client(client)),
@@ -251,7 +253,7 @@ mod tests {
     fn providers_are_named_in_one_way() {
         let named = |query: &str| Named::read(&Parameters::read(query.as_bytes()).unwrap());
         let uid = "0123456789012345678901234567890123456789/0123456789abcdef";
-        assert_eq!(named(&format!("idp_id={uid}")).unwrap(), Named::One(Choice::Provider(uid.into())));
+        assert_eq!(named(&format!("idp_id={uid}")).unwrap(), Named::One(Choice::Provider(Uidp::parse(uid).unwrap())));
         assert_eq!(named("idp_id=acme").unwrap(), Named::One(Choice::Organization("acme".into())));
         assert_eq!(named("client_id=auth0&connection=google").unwrap(), Named::One(Choice::Operator("google".into())));
         assert_eq!(named("client_id=auth0").unwrap(), Named::Any);
