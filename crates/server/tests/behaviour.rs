@@ -27,6 +27,12 @@ mod repositories;
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/signin.rs"]
+mod signin;
+#[path = "behaviour/signin_devices.rs"]
+mod signin_devices;
+#[path = "behaviour/signin_refusals.rs"]
+mod signin_refusals;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/support.rs"]
