@@ -108,6 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn browsers_remember_tls_where_there_is_any() {
+        for over_tls in [true, false] {
+            let mut headers = HeaderMap::new();
+            guard(&mut headers, over_tls);
+            assert_eq!(headers.contains_key(header::STRICT_TRANSPORT_SECURITY), over_tls);
+        }
+    }
+
+    #[test]
     fn whatever_is_put_into_a_page_stays_text() {
         let nasty = "</p><script>alert(1)</script>\"'&";
         let text = html! { p title=(nasty) { (nasty) } input value=(nasty); }.into_string();

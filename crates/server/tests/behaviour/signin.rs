@@ -1,11 +1,12 @@
 //! Signing in with a browser: through a provider and back, to the address that asked.
 
+use std::time::Duration;
+
 use bowline_core::Error;
 use bowline_services::people;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Browser, RestReply, TestServer};
+use bowline_testkit::{Browser, IdentityProvider, RestReply, TestServer};
 use serde_json::{Value, json};
-use std::time::Duration;
 
 use super::support::{claims_of, done, execute, number, on_each_engine};
 
@@ -34,12 +35,12 @@ pub(crate) async fn offer_provider(server: &TestServer, id: &str) {
     written.await.expect("the provider is stored");
 }
 
-/// A verified organization with the fake issuer as its own provider; the provider's UIDP.
-async fn organization_with_provider(server: &TestServer, name: &str) -> String {
+/// A verified organization with a provider of its own; the provider's UIDP.
+async fn organization_with_provider(server: &TestServer, name: &str, issuer: &str) -> String {
     let org = server.organization(name).await;
     execute(server, "UPDATE groups SET verified = TRUE WHERE uid = $1", &[&org]).await;
     let uid = format!("{org}/00000000000000aa");
-    let params = vec![uid.clone(), org, server.role("viewer"), server.idp().issuer().to_owned()];
+    let params = vec![uid.clone(), org, server.role("viewer"), issuer.to_owned()];
     let written = server.server().parts().storage.db.write(move |tx| {
         let params = params.clone();
         Box::pin(async move {
@@ -124,7 +125,7 @@ async fn a_person_signs_in_and_a_program_gets_the_tokens() {
         let cookies = browser.cookies();
         assert_eq!(cookies.keys().collect::<Vec<_>>(), ["bowline-session"], "the flow's own cookie is gone");
         assert_eq!(number(server, "SELECT count(*) FROM signin_flows").await, 0);
-        assert_eq!(number(server, "SELECT count(*) FROM audit WHERE method = '/oauth/confirm'").await.min(1), 1);
+        assert!(number(server, "SELECT count(*) FROM audit WHERE method = '/oauth/confirm'").await >= 1);
     })
     .await;
 }
@@ -168,7 +169,8 @@ async fn an_unknown_person_is_registered_only_if_that_is_wanted() {
 async fn an_organization_is_reached_by_its_name() {
     on_each_engine(async |server| {
         offer_provider(server, "main").await;
-        let provider = organization_with_provider(server, "acme-works").await;
+        let own = IdentityProvider::start(server.clock().clone()).await;
+        let provider = organization_with_provider(server, "acme-works", own.issuer()).await;
         let browser = server.browser();
         let page = browser.get(&format!("/oauth?exit=redirect&redirect={CALLBACK}")).await;
         assert!(page.text().contains("Label of main") && !page.text().contains("acme-works"), "{}", page.text());
@@ -178,12 +180,12 @@ async fn an_organization_is_reached_by_its_name() {
         assert_eq!(unknown.status, 404, "{}", unknown.text());
         assert_eq!(field(&unknown, "redirect").replace("&amp;", "&"), redirect, "what was asked for stays");
         let known = browser.post("/oauth/organization", &form("acme-works")).await;
-        let back = server.idp().approve(onward(&known).as_str(), "bob", Value::Null);
+        let back = own.approve(onward(&known).as_str(), "bob", Value::Null);
         let page = browser.get(&back).await;
         let moved = press(&browser, &page, "continue").await;
         assert_eq!(claims_of(&answer(&moved, "token").expect("a token"))["idp"], json!(provider));
         let address = format!("/oauth?exit=redirect&redirect={CALLBACK}&idp_id=acme-works");
-        assert!(location(&browser.get(&address).await).starts_with(server.idp().issuer()), "by name in the query");
+        assert!(location(&browser.get(&address).await).starts_with(own.issuer()), "by name in the query");
         for (name, has) in [("acme-works", "true"), ("acme-wroks", "false")] {
             let check = browser.get(&format!("/orgcheck?name={name}")).await;
             assert_eq!((check.status, check.text().as_str()), (200, has));
