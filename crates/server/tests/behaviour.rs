@@ -21,6 +21,16 @@ mod groups;
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
+#[path = "behaviour/people.rs"]
+mod people;
+#[path = "behaviour/people_refresh.rs"]
+mod people_refresh;
+#[path = "behaviour/people_register.rs"]
+mod people_register;
+#[path = "behaviour/people_sessions.rs"]
+mod people_sessions;
+#[path = "behaviour/people_support.rs"]
+mod people_support;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

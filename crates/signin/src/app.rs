@@ -87,10 +87,11 @@ pub(crate) async fn around(
 ) -> Response {
     let started = Instant::now();
     let (verb, path) = (request.method().clone(), request.uri().path().to_owned());
-    let counted = if path == page::STYLE_PATH { Ok(()) } else { count(&app, &arrival, &path) };
+    let counted = if path == page::STYLE_PATH { Ok(()) } else { count(&app, &arrival) };
     let mut response = match counted {
         Ok(()) => next.run(request).await,
-        Err(response) => response,
+        Err(problem) if PROGRAMS.contains(&path.as_str()) => Refusal::from(problem).into_response(),
+        Err(problem) => problem.into_response(),
     };
     if let Some(found) = response.extensions_mut().remove::<Problem>() {
         if let Some(cause) = &found.cause {
@@ -116,12 +117,8 @@ pub(crate) async fn around(
     response
 }
 
-fn count(app: &App, arrival: &Arrival, path: &str) -> Result<(), Response> {
-    let counted = app.parts.pipeline.limits.count_address(Some(arrival.address));
-    counted.map_err(|error| match PROGRAMS.contains(&path) {
-        true => Refusal::from(Problem::from(error)).into_response(),
-        false => Problem::from(error).into_response(),
-    })
+fn count(app: &App, arrival: &Arrival) -> Result<(), Problem> {
+    Ok(app.parts.pipeline.limits.count_address(Some(arrival.address))?)
 }
 
 /// A form of one of our own pages: not one that another site sent.
@@ -130,7 +127,7 @@ fn count(app: &App, arrival: &Arrival, path: &str) -> Result<(), Response> {
 /// It is another site's, or no form.
 pub(crate) fn own_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameters, Problem> {
     // Pages send no referrer, which makes `Origin` say nothing; browsers say this instead.
-    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
         return Err(Problem::forbidden("This form was sent by another site. Begin again at the page itself."));
     }

@@ -164,10 +164,9 @@ fn scopes(parameters: &Parameters) -> Result<Vec<String>, Problem> {
     let mut scopes = Vec::new();
     for given in parameters.all("scope").filter(|given| !given.is_empty()) {
         let pair = format!("scope={given}");
-        let scope = match given.contains('%') || given.contains('+') {
-            true => url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, scope)| scope.into_owned()),
-            false => Some(given.to_owned()),
-        };
+        let unescaped = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, scope)| scope.into_owned());
+        let is_escaped = given.contains('%') || given.contains('+');
+        let scope = if is_escaped { unescaped } else { Some(given.to_owned()) };
         scopes.extend(scope);
     }
     let wrong = |scope: &String| scope.len() > LONGEST || scope.chars().any(char::is_control);

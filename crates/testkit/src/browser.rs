@@ -1,9 +1,11 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use http::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderValue, SET_COOKIE};
+use serde_json::{Value, json};
 
 use crate::actor::RestReply;
+use crate::idp::{IdentityProvider, SignIn};
 use crate::wire::Wire;
 
 /// A client that keeps cookies and follows nothing by itself.
@@ -70,5 +72,34 @@ impl Browser {
         } else {
             cookies.insert(name.into(), value.into());
         }
+    }
+}
+
+impl IdentityProvider {
+    /// What the person `sub` does with an authorization request: signs in, and is sent back to this address.
+    ///
+    /// Members of `extra` come on top of the id token's claims and replace.
+    pub fn approve(&self, authorization_url: &str, sub: &str, extra: Value) -> String {
+        assert!(authorization_url.starts_with(&format!("{}/authorize?", self.issuer())), "{authorization_url}");
+        let url = url::Url::parse(authorization_url).unwrap_or_else(|error| panic!("{authorization_url}: {error}"));
+        let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
+        let given = |name: &str| query.get(name).unwrap_or_else(|| panic!("no {name} in {authorization_url}")).clone();
+        assert_eq!((given("response_type"), given("code_challenge_method")), ("code".into(), "S256".into()));
+        let mut claims = json!({ "email": format!("{sub}@example.com"), "name": sub });
+        for (name, value) in extra.as_object().into_iter().flatten() {
+            claims[name] = value.clone();
+        }
+        let code = self.sign_in(SignIn {
+            subject: sub.into(),
+            client_id: given("client_id"),
+            redirect_uri: given("redirect_uri"),
+            nonce: given("nonce"),
+            code_challenge: given("code_challenge"),
+            claims,
+            userinfo: Value::Null,
+        });
+        let mut back = url::Url::parse(&given("redirect_uri")).expect("an address");
+        back.query_pairs_mut().append_pair("code", &code).append_pair("state", &given("state"));
+        back.into()
     }
 }

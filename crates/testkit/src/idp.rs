@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
@@ -16,6 +16,11 @@ use tokio::task::JoinHandle;
 
 use crate::clock::TestClock;
 
+#[path = "codes.rs"]
+mod codes;
+
+pub use codes::SignIn;
+
 /// Keys are slow to make, so that all issuers of a process share these.
 static KEYS: LazyLock<[RsaKeyPair; 2]> =
     LazyLock::new(|| std::array::from_fn(|_| RsaKeyPair::generate(KeySize::Rsa2048).expect("an RSA key is made")));
@@ -29,21 +34,14 @@ pub struct IdentityProvider {
 }
 
 #[derive(Default)]
-struct Facts {
+pub(crate) struct Facts {
     issuer: std::sync::OnceLock<String>,
+    pub(crate) clock: TestClock,
+    pub(crate) codes: codes::Codes,
     discovery: AtomicUsize,
     jwks: AtomicUsize,
     rotated: AtomicBool,
     down: AtomicBool,
-    /// Codes that were given to browsers, and what they are good for.
-    codes: Mutex<HashMap<String, Code>>,
-}
-
-/// What a code is redeemed for, and by whom.
-struct Code {
-    redirect_uri: String,
-    challenge: String,
-    id_token: String,
 }
 
 impl IdentityProvider {
@@ -51,12 +49,14 @@ impl IdentityProvider {
     pub async fn start(clock: TestClock) -> IdentityProvider {
         let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
         let issuer = format!("http://{}", socket.local_addr().expect("a bound socket has an address"));
-        let state = Arc::new(Facts::default());
+        let state = Arc::new(Facts { clock: clock.clone(), ..Facts::default() });
         state.issuer.set(issuer.clone()).expect("set once");
         let router = Router::new()
             .route("/.well-known/openid-configuration", get(discovery))
             .route("/keys", get(keys))
-            .route("/token", post(token))
+            .route("/authorize", get(codes::authorize))
+            .route("/token", post(codes::token))
+            .route("/userinfo", get(codes::userinfo))
             .with_state(state.clone());
         let task = tokio::spawn(async move {
             axum::serve(socket, router).await.expect("the issuer serves");
@@ -155,38 +155,8 @@ impl IdentityProvider {
         json!({ "keys": [jwk(self.signing())] })
     }
 
-    /// What the person `sub` does with an authorization request: signs in, and is sent back to this address.
-    ///
-    /// Members of `extra` come on top of the id token's claims and replace.
-    pub fn approve(&self, authorization_url: &str, sub: &str, extra: Value) -> String {
-        let url = url::Url::parse(authorization_url).unwrap_or_else(|error| panic!("{authorization_url}: {error}"));
-        let query: HashMap<String, String> = url.query_pairs().into_owned().collect();
-        let given = |name: &str| query.get(name).unwrap_or_else(|| panic!("no {name} in {authorization_url}")).clone();
-        assert!(authorization_url.starts_with(&format!("{}/authorize?", self.issuer)), "{authorization_url}");
-        assert_eq!((given("response_type"), given("code_challenge_method")), ("code".into(), "S256".into()));
-        let mut claims = json!({ "nonce": given("nonce"), "email": format!("{sub}@example.com"), "name": sub });
-        for (name, value) in extra.as_object().into_iter().flatten() {
-            claims[name] = value.clone();
-        }
-        let id_token = self.token(sub, &given("client_id"), claims);
-        let mut codes = self.state.codes.lock().expect("no test panicked here");
-        let code = format!("code-{}", codes.len());
-        let grant = Code { redirect_uri: given("redirect_uri"), challenge: given("code_challenge"), id_token };
-        codes.insert(code.clone(), grant);
-        let mut back = url::Url::parse(&given("redirect_uri")).expect("an address");
-        back.query_pairs_mut().append_pair("code", &code).append_pair("state", &given("state"));
-        back.into()
-    }
-
     fn claims(&self, sub: &str, aud: &str, extra: &Value) -> Value {
-        let now = self.clock.seconds();
-        let claims = json!({ "iss": self.issuer, "sub": sub, "aud": aud, "iat": now, "exp": now + 600 });
-        let mut claims: BTreeMap<String, Value> = serde_json::from_value(claims).expect("an object");
-        for (name, value) in extra.as_object().into_iter().flatten() {
-            claims.insert(name.clone(), value.clone());
-        }
-        claims.retain(|_, value| !value.is_null());
-        json!(claims)
+        self.state.claims(sub, aud, extra)
     }
 
     fn signing(&self) -> usize {
@@ -201,6 +171,27 @@ impl Drop for IdentityProvider {
 }
 
 impl Facts {
+    pub(crate) fn issuer(&self) -> &str {
+        self.issuer.get().map_or("", String::as_str)
+    }
+
+    fn claims(&self, sub: &str, aud: &str, extra: &Value) -> Value {
+        let now = self.clock.seconds();
+        let claims = json!({ "iss": self.issuer(), "sub": sub, "aud": aud, "iat": now, "exp": now + 600 });
+        let mut claims: BTreeMap<String, Value> = serde_json::from_value(claims).expect("an object");
+        for (name, value) in extra.as_object().into_iter().flatten() {
+            claims.insert(name.clone(), value.clone());
+        }
+        claims.retain(|_, value| !value.is_null());
+        json!(claims)
+    }
+
+    /// A good token.
+    pub(crate) fn token(&self, sub: &str, aud: &str, extra: &Value) -> String {
+        let header = json!({ "alg": "RS256", "kid": kid(self.signing()), "typ": "JWT" });
+        signed(unsigned(&header, &self.claims(sub, aud, extra)), self.signing())
+    }
+
     fn signing(&self) -> usize {
         usize::from(self.rotated.load(Ordering::SeqCst))
     }
@@ -216,35 +207,26 @@ impl Facts {
 
 async fn discovery(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
     facts.answer(&facts.discovery, || {
-        let issuer = facts.issuer.get().map_or("", String::as_str);
-        json!({
+        let issuer = facts.issuer();
+        let mut document = json!({
             "issuer": issuer,
             "jwks_uri": format!("{issuer}/keys"),
             "authorization_endpoint": format!("{issuer}/authorize"),
             "token_endpoint": format!("{issuer}/token"),
-            "response_types_supported": ["id_token"],
+            "userinfo_endpoint": format!("{issuer}/userinfo"),
+            "response_types_supported": ["code", "id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["RS256"],
-        })
+        });
+        for (name, value) in facts.codes.document() {
+            document[name] = value;
+        }
+        document
     })
 }
 
 async fn keys(State(facts): State<Arc<Facts>>) -> (StatusCode, String) {
     facts.answer(&facts.jwks, || json!({ "keys": [jwk(facts.signing())] }))
-}
-
-/// Codes are good once, for who knows what their challenge was made of.
-async fn token(State(facts): State<Arc<Facts>>, body: axum::body::Bytes) -> (StatusCode, String) {
-    let form: HashMap<String, String> = url::form_urlencoded::parse(&body).into_owned().collect();
-    let given = |name: &str| form.get(name).map_or("", String::as_str);
-    let code = facts.codes.lock().expect("no test panicked here").remove(given("code"));
-    let verifier = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, given("code_verifier").as_bytes());
-    match code {
-        Some(code) if code.challenge == B64.encode(verifier.as_ref()) && code.redirect_uri == given("redirect_uri") => {
-            (StatusCode::OK, json!({ "id_token": code.id_token, "token_type": "Bearer" }).to_string())
-        }
-        _ => (StatusCode::BAD_REQUEST, json!({ "error": "invalid_grant" }).to_string()),
-    }
 }
 
 fn kid(key: usize) -> String {

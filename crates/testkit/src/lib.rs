@@ -16,7 +16,7 @@ pub use actor::{Actor, GrpcError, RestReply};
 pub use browser::Browser;
 pub use clock::TestClock;
 pub use engine::{Engine, engines};
-pub use idp::IdentityProvider;
+pub use idp::{IdentityProvider, SignIn};
 pub use server::TestServer;
 
 #[cfg(test)]

@@ -205,6 +205,12 @@ pub struct Issued {
     pub refresh_token: Option<String>,
 }
 
+impl fmt::Debug for Issued {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Issued").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
+}
+
 /// Who is signed in with a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
