@@ -44,7 +44,7 @@ async fn a_headless_result_is_for_the_holder_of_the_key() {
         assert_eq!(browser.get(&poll).await.status, 404, "read once");
         let exchanged = server.exchange(&token, &[("aud", server.base())]).await;
         assert_eq!(exchanged.status, 200, "{}", exchanged.text());
-        assert!(claims_of(exchanged.json()["token"].as_str().unwrap())["sid"].is_string());
+        assert!(claims_of(exchanged.json()["token"].as_str().expect("a text"))["sid"].is_string());
     })
     .await;
 }
@@ -57,7 +57,7 @@ async fn begin(browser: &Browser, scope: &str) -> Value {
 }
 
 async fn poll(browser: &Browser, begun: &Value, client: &str) -> RestReply {
-    let code = begun["device_code"].as_str().unwrap();
+    let code = begun["device_code"].as_str().expect("a text");
     let form = [("client_id", client), ("grant_type", GRANT), ("device_code", code)];
     browser.post_with("/oauth/token", HeaderMap::new(), &form).await
 }
@@ -66,12 +66,12 @@ async fn error_of_poll(browser: &Browser, begun: &Value) -> String {
     let reply = poll(browser, begun, "cli").await;
     assert_eq!(reply.status, 400, "{}", reply.text());
     assert_eq!(reply.header("cache-control"), Some("no-store"));
-    reply.json()["error"].as_str().unwrap().to_owned()
+    reply.json()["error"].as_str().expect("a text").to_owned()
 }
 
 /// Types the code and signs in; the page that asks for confirmation.
 async fn activate(server: &TestServer, browser: &Browser, begun: &Value, sub: &str) -> RestReply {
-    let typed = begun["user_code"].as_str().unwrap().to_lowercase().replace('-', " ");
+    let typed = begun["user_code"].as_str().expect("a text").to_lowercase().replace('-', " ");
     let choose = location(&browser.post("/activate", &[("user_code", &typed)]).await);
     let page = browser.get(&choose).await;
     assert!(page.text().contains("A device asks you to sign in"), "{}", page.text());
@@ -85,27 +85,30 @@ async fn a_device_gets_its_tokens_once_its_person_confirmed() {
         let (device, browser) = (server.browser(), server.browser());
         let begun = begin(&device, "openid offline_access").await;
         assert_eq!((&begun["expires_in"], &begun["interval"]), (&json!(900), &json!(5)));
-        let complete = begun["verification_uri_complete"].as_str().unwrap();
-        assert!(browser.get(complete).await.text().contains(begun["user_code"].as_str().unwrap()));
+        let complete = begun["verification_uri_complete"].as_str().expect("a text");
+        assert!(browser.get(complete).await.text().contains(begun["user_code"].as_str().expect("a text")));
         assert_eq!(error_of_poll(&device, &begun).await, "authorization_pending");
         assert_eq!(error_of_poll(&device, &begun).await, "slow_down");
         server.clock().advance(Duration::from_secs(5));
         assert_eq!(poll(&device, &begun, "other").await.json()["error"], "invalid_grant", "another client");
         let page = activate(server, &browser, &begun, "ada").await;
-        for shown in [begun["user_code"].as_str().unwrap(), "127.0.0.1", "cli", server.base()] {
+        for shown in [begun["user_code"].as_str().expect("a text"), "127.0.0.1", "cli", server.base()] {
             assert!(page.text().contains(shown), "{shown}: {}", page.text());
         }
         assert_eq!(error_of_poll(&device, &begun).await, "authorization_pending", "before the click");
         assert!(press(&browser, &page, "continue").await.text().contains("Return to your device"));
         server.clock().advance(Duration::from_secs(5));
         let granted = poll(&device, &begun, "cli").await.json();
-        assert_eq!((&granted["token_type"], granted["expires_in"].as_i64().unwrap() > 3000), (&json!("Bearer"), true));
+        assert_eq!(
+            (&granted["token_type"], granted["expires_in"].as_i64().expect("a number") > 3000),
+            (&json!("Bearer"), true)
+        );
         assert!(granted["id_token"].is_string() && granted["refresh_token"].is_string(), "{granted}");
-        let ada = server.anonymous().with_token(granted["access_token"].as_str().unwrap());
+        let ada = server.anonymous().with_token(granted["access_token"].as_str().expect("a text"));
         done(&ada, "GET /iam/v2/groups", Value::Null).await;
         server.clock().advance(Duration::from_secs(5));
         assert_eq!(error_of_poll(&device, &begun).await, "invalid_grant", "tokens are handed out once");
-        let revoke = [("token", granted["refresh_token"].as_str().unwrap())];
+        let revoke = [("token", granted["refresh_token"].as_str().expect("a text"))];
         for _ in 0..2 {
             assert_eq!(device.post_with("/oauth/revoke", HeaderMap::new(), &revoke).await.status, 200);
         }
@@ -129,7 +132,7 @@ async fn a_device_is_refused_and_its_code_ends() {
         let late = begin(&device, "").await;
         let page = activate(server, &browser, &late, "ada").await;
         server.clock().advance(Duration::from_secs(590));
-        let reply = browser.post("/activate", &[("user_code", late["user_code"].as_str().unwrap())]).await;
+        let reply = browser.post("/activate", &[("user_code", late["user_code"].as_str().expect("a text"))]).await;
         let choose = location(&reply);
         server.clock().advance(Duration::from_secs(311));
         assert_eq!(error_of_poll(&device, &late).await, "expired_token");
@@ -144,7 +147,7 @@ async fn user_codes_cannot_be_guessed() {
     on_each_engine(async |server| {
         let (device, browser) = (server.browser(), server.browser());
         let begun = begin(&device, "").await;
-        let right = begun["user_code"].as_str().unwrap();
+        let right = begun["user_code"].as_str().expect("a text");
         location(&browser.post("/activate", &[("user_code", right)]).await);
         for wrong in ["0000-0000", "1111-1111", "nonsense", "", "2222-2222"] {
             assert_eq!(browser.post("/activate", &[("user_code", wrong)]).await.status, 404, "{wrong}");
@@ -165,7 +168,7 @@ async fn programs_hear_what_is_wrong() {
         let error = async |path: &str, form: &[(&str, &str)]| {
             let reply = browser.post_with(path, HeaderMap::new(), form).await;
             assert_eq!(reply.status, 400, "{}", reply.text());
-            reply.json()["error"].as_str().unwrap().to_owned()
+            reply.json()["error"].as_str().expect("a text").to_owned()
         };
         assert_eq!(error("/oauth/device_authorization", &[]).await, "invalid_request");
         assert_eq!(error("/oauth/token", &[("client_id", "c")]).await, "invalid_request");
