@@ -159,6 +159,28 @@ impl Metadata {
         code_verifier: &str,
     ) -> Result<Tokens, RelyingError> {
         let endpoint = self.token_endpoint.as_deref().ok_or(RelyingError::Document("token_endpoint"))?;
+        let (headers, body) = self.token_request(client, code, redirect_uri, code_verifier)?;
+        let request = Request { method: Method::POST, url: endpoint.to_owned(), headers, body };
+        let response = http.fetch(request, Limits::default()).await?;
+        if !response.status.is_success() {
+            return Err(refusal(response.status.as_u16(), &response.body));
+        }
+        let answer: Value = serde_json::from_slice(&response.body).map_err(|_| RelyingError::Answer("tokens"))?;
+        let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(Tokens {
+            id_token: text("id_token").ok_or(RelyingError::Answer("id_token"))?,
+            access_token: text("access_token"),
+        })
+    }
+
+    /// Headers and form of a request to the token endpoint. (The form's writer must not live across an await.)
+    fn token_request(
+        &self,
+        client: Client<'_>,
+        code: &str,
+        redirect_uri: &str,
+        code_verifier: &str,
+    ) -> Result<(HeaderMap, Bytes), RelyingError> {
         let mut form = Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
             .append_pair("code", code)
@@ -173,18 +195,7 @@ impl Metadata {
             }
             Some(secret) => drop(headers.insert(AUTHORIZATION, basic(client.id, secret)?)),
         }
-        let body = Bytes::from(form.finish());
-        let request = Request { method: Method::POST, url: endpoint.to_owned(), headers, body };
-        let response = http.fetch(request, Limits::default()).await?;
-        if !response.status.is_success() {
-            return Err(refusal(response.status.as_u16(), &response.body));
-        }
-        let answer: Value = serde_json::from_slice(&response.body).map_err(|_| RelyingError::Answer("tokens"))?;
-        let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
-        Ok(Tokens {
-            id_token: text("id_token").ok_or(RelyingError::Answer("id_token"))?,
-            access_token: text("access_token"),
-        })
+        Ok((headers, Bytes::from(form.finish())))
     }
 
     /// The standard wants the header to be understood everywhere; the form is for providers that say otherwise.

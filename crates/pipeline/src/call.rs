@@ -18,6 +18,15 @@ pub enum Transport {
     Rest,
 }
 
+/// Where a request outside the contract came from: its transport puts this into the request's extensions.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The client's address, behind trusted proxies as well.
+    pub address: IpAddr,
+    /// Id of the request, given or made.
+    pub request_id: Arc<str>,
+}
+
 /// Who calls: made by the pipeline alone, before a transport reads the body.
 #[derive(Clone, Debug)]
 pub struct Caller {
@@ -31,15 +40,6 @@ impl Caller {
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
-}
-
-/// Where a request outside the contract came from: the transport adds it to the request's extensions.
-#[derive(Clone, Debug, Default)]
-pub struct Origin {
-    /// The address that called.
-    pub peer: Option<IpAddr>,
-    /// Id of the request, given or made.
-    pub request_id: String,
 }
 
 /// What a transport hands over: a method and an encoded request.

@@ -28,7 +28,7 @@ mod terms;
 mod vault;
 
 pub use authenticate::{Authenticator, OwnKeys};
-pub use call::{Authorized, Call, Caller, Open, Origin, Transport};
+pub use call::{Arrival, Authorized, Call, Caller, Open, Transport};
 pub use changed::{Change, Changed, EventBody, Image};
 pub use dispatch::{Outcome, Pipeline};
 pub use grants::{Grants, GrantsCache, iam_changed, load_grants};

@@ -71,6 +71,8 @@ fn role_of(path: &str) -> Role {
         "/sts/",
         "/auth/",
         "/oauth",
+        "/activate",
+        "/signout",
         "/orgcheck",
         "/.well-known/",
         "/chainguard.platform.oidc.",

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::routing::any;
 use bowline_core::{Clock, Micros};
-use bowline_pipeline::{Origin, RateLimits};
+use bowline_pipeline::{Arrival, RateLimits};
 use bowline_services::ScimUsers;
 use bowline_services::scim::{Changing, Presented, User};
 use serde_json::Value;
@@ -51,19 +51,18 @@ const LOGGED_PATH: usize = 256;
 
 type Outcome = Result<Answer, Answer>;
 
-async fn serve(State(scim): State<Arc<Scim>>, request: Request) -> Answer {
+async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arrival>, request: Request) -> Answer {
     let (head, body) = request.into_parts();
-    let origin = head.extensions.get::<Origin>().cloned().unwrap_or_default();
     let path = head.uri.path().strip_prefix("/scim/v2/").unwrap_or_default().trim_end_matches('/').to_owned();
     let (provider, rest) = path.split_once('/').unwrap_or((&path, ""));
-    let outcome = answer(&scim, &head, body, &origin, provider, rest).await;
+    let outcome = answer(&scim, &head, body, &arrival, provider, rest).await;
     let answer = outcome.unwrap_or_else(|refusal| refusal);
     tracing::info!(
         target: "access",
         method = %format!("scim {}", head.method),
         path = path.get(..path.len().min(LOGGED_PATH)).unwrap_or_default(),
         status = answer.status().as_u16(),
-        request_id = %origin.request_id,
+        request_id = %arrival.request_id,
     );
     answer
 }
@@ -72,12 +71,12 @@ async fn answer(
     scim: &Scim,
     head: &Parts,
     body: axum::body::Body,
-    origin: &Origin,
+    arrival: &Arrival,
     provider: &str,
     rest: &str,
 ) -> Outcome {
-    let request_id = &origin.request_id;
-    scim.limits.count_address(origin.peer).map_err(|error| failed(&error, request_id))?;
+    let request_id: &str = &arrival.request_id;
+    scim.limits.count_address(Some(arrival.address)).map_err(|error| failed(&error, request_id))?;
     let presented = Presented::new(provider, request::bearer(&head.headers));
     let now = scim.clock.now();
     let admitted = scim.users.admit(&presented, now).await;

@@ -101,6 +101,10 @@ pub struct Options {
     #[arg(long, env = "BOWLINE_TRUSTED_PROXIES", value_name = "CIDR,...", value_delimiter = ',')]
     #[serde(default)]
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Sites that a sign-in may send tokens to, besides programs on the browser's own machine, comma-separated
+    #[arg(long, env = "BOWLINE_REDIRECT_ORIGINS", value_name = "ORIGIN,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub redirect_origins: Vec<String>,
     /// Calls per second that one caller may make; 0 for no limit [default: 0]
     #[arg(long, env = "BOWLINE_RATE_LIMIT_PRINCIPAL", value_name = "N")]
     pub rate_limit_principal: Option<u32>,
@@ -214,6 +218,11 @@ impl Options {
             key_file: self.key_file.or(file.key_file),
             allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),
             trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
+            redirect_origins: if self.redirect_origins.is_empty() {
+                file.redirect_origins
+            } else {
+                self.redirect_origins
+            },
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),

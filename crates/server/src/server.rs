@@ -15,6 +15,7 @@ use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pi
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_scim::Scim;
 use bowline_services::{Exchange, People, ScimUsers, people};
+use bowline_signin::{Redirects, SignIn};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -90,7 +91,9 @@ impl Server {
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
         let telemetry = Arc::new(telemetry);
-        let front = Arc::new(front(options, &parts, telemetry.clone()));
+        let redirects = Redirects::new(&options.redirect_origins)
+            .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
+        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects));
         let (stop, stopped) = watch::channel(false);
         let (admin_address, admin) = admin_listener(options, &parts, telemetry, stopped.clone()).await?;
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
@@ -333,7 +336,7 @@ fn address_rate(options: &Options) -> u32 {
     options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
 }
 
-fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
+fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects: Redirects) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
         contract: parts.contract.clone(),
@@ -341,6 +344,12 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
         settings: settings.clone(),
         clock: parts.clock.clone(),
     };
+    let sign_in = bowline_signin::router(SignIn {
+        people: parts.people.clone(),
+        pipeline: parts.pipeline.clone(),
+        redirects,
+        random: Arc::new(random_bytes::<32>),
+    });
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -350,7 +359,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
             &[&settings.registry_audience, &settings.libraries_audience],
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages).merge(bowline_scim::router(scim(options, parts))),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

@@ -21,15 +21,20 @@ pub(crate) struct Pages {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-pub(crate) fn router(pages: Pages) -> Router {
+/// The one grant of the token endpoint (RFC 8628).
+const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+
+pub(crate) fn router(pages: Pages, sign_in: Router) -> Router {
     Router::new()
+        .route("/.well-known/oauth-authorization-server", get(authorization_server))
         .route("/.well-known/openid-configuration", get(discovery))
         .route("/.well-known/jwks.json", get(jwks))
         .route("/openapi/v1.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V1) }))
         .route("/openapi/v2.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V2) }))
+        .with_state(pages)
+        .merge(sign_in)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_verb)
-        .with_state(pages)
 }
 
 async fn discovery(State(pages): State<Pages>) -> impl IntoResponse {
@@ -39,10 +44,35 @@ async fn discovery(State(pages): State<Pages>) -> impl IntoResponse {
     document(&json!({
         "issuer": issuer,
         "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
+        // Not the endpoint of RFC 6749: it is here because clients of OpenID Connect insist on one.
+        "authorization_endpoint": format!("{issuer}/oauth"),
+        "token_endpoint": format!("{issuer}/oauth/token"),
+        "device_authorization_endpoint": format!("{issuer}/oauth/device_authorization"),
+        "revocation_endpoint": format!("{issuer}/oauth/revoke"),
+        "grant_types_supported": [DEVICE_GRANT],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": algorithms,
         "claims_supported": ["iss", "sub", "aud", "exp", "iat", "email", "email_verified", "act", "cap"],
+    }))
+}
+
+/// RFC 8414. No grant here uses an authorization endpoint, which is why none is named.
+async fn authorization_server(State(pages): State<Pages>) -> impl IntoResponse {
+    let issuer = &pages.settings.auth_url;
+    document(&json!({
+        "issuer": issuer,
+        "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
+        "token_endpoint": format!("{issuer}/oauth/token"),
+        "device_authorization_endpoint": format!("{issuer}/oauth/device_authorization"),
+        "revocation_endpoint": format!("{issuer}/oauth/revoke"),
+        "response_types_supported": [],
+        "grant_types_supported": [DEVICE_GRANT],
+        "scopes_supported": ["openid", "offline_access"],
+        "token_endpoint_auth_methods_supported": ["none"],
+        "revocation_endpoint_auth_methods_supported": ["none"],
     }))
 }
 

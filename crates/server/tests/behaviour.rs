@@ -75,6 +75,12 @@ mod scim_doors;
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
 mod scim_tokens;
+#[path = "behaviour/signin.rs"]
+mod signin;
+#[path = "behaviour/signin_devices.rs"]
+mod signin_devices;
+#[path = "behaviour/signin_refusals.rs"]
+mod signin_refusals;
 #[path = "behaviour/sink.rs"]
 mod sink;
 #[path = "behaviour/storage_failure.rs"]

@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("delivery", &["core", "contract", "store", "authn", "transcode", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
     ("scim", &["core", "pipeline", "services"]),
+    ("signin", &["core", "contract", "store", "authn", "pipeline", "services"]),
     (
         "server",
         &[
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "delivery",
             "rpc",
             "scim",
+            "signin",
         ],
     ),
     ("testkit", &["core", "contract", "server"]),

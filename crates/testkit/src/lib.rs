@@ -5,6 +5,7 @@
 //! as a client would. Everything here panics when it cannot do its work: it is for tests alone.
 
 mod actor;
+mod browser;
 mod clock;
 mod engine;
 mod idp;
@@ -14,6 +15,7 @@ mod streamed;
 mod wire;
 
 pub use actor::{Actor, GrpcError, RestReply};
+pub use browser::Browser;
 pub use clock::TestClock;
 pub use engine::{Engine, engines};
 pub use idp::{IdentityProvider, SignIn};

@@ -16,6 +16,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
 use crate::actor::{Actor, RestReply};
+use crate::browser::Browser;
 use crate::clock::TestClock;
 use crate::engine::{Database, Engine};
 use crate::idp::IdentityProvider;
@@ -92,6 +93,11 @@ impl TestServer {
     /// Somebody without a token.
     pub fn anonymous(&self) -> Actor {
         Actor::new("anonymous", None, "", self.wire.clone())
+    }
+
+    /// A browser without cookies.
+    pub fn browser(&self) -> Browser {
+        Browser::new(self.wire.clone())
     }
 
     /// A new organization.

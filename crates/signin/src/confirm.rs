@@ -1,0 +1,160 @@
+//! The page that says what will be issued to whom, and what its buttons do.
+
+use axum::body::Bytes;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use bowline_pipeline::Arrival;
+use bowline_services::people::{Provider, Upstream};
+use maud::{Markup, html};
+
+use crate::app::{App, Shared, own_form};
+use crate::codes;
+use crate::cookies;
+use crate::finish::{self, leave};
+use crate::flow::{self, Flow, Stage};
+use crate::problem::Problem;
+use crate::secrets::{FlowSecret, bytes_of, is_id, same};
+use crate::wanted::{Exit, Wanted};
+
+const OVER: &str = "This page is out of date: the sign-in was finished or cancelled already, or took longer than ten \
+                    minutes. Begin again.";
+
+/// The page.
+pub(crate) fn page(
+    app: &App,
+    arrival: &Arrival,
+    secret: &FlowSecret,
+    flow: &Flow,
+    provider: &Provider,
+    is_known: bool,
+) -> Response {
+    let wanted = &flow.wanted;
+    let body = html! {
+        @if let Some(warning) = warning(&wanted.exit) {
+            p.notice { (warning) }
+        }
+        dl {
+            @if let Some(code) = check_code(&wanted.exit) {
+                div { dt { "Check code" } dd.code { (code) } }
+            }
+            @if let Some(upstream) = &flow.upstream {
+                (row("You are", &html! { (person(upstream)) }))
+            }
+            (row("Signed in with", &html! { (provider.label) " (" (provider.issuer) ")" }))
+            @if !is_known { (row("Account", &html! { "A new one is created for you." })) }
+            @if wanted.invite.is_some() { (row("Invitation", &html! { "You accept the invitation that you followed." })) }
+            (destination(wanted, arrival))
+        }
+        form method="post" action="/oauth/confirm" {
+            input type="hidden" name="flow" value=(secret.id(app.vault()));
+            input type="hidden" name="token" value=(secret.form_token(app.vault()));
+            div.actions {
+                button type="submit" name="answer" value="continue" { "Continue" }
+                button.quiet type="submit" name="answer" value="cancel" { "Cancel" }
+            }
+        }
+    };
+    crate::page::page("Confirm your sign-in", body)
+}
+
+fn row(name: &str, value: &Markup) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+/// What is issued, and who gets it.
+fn destination(wanted: &Wanted, arrival: &Arrival) -> Markup {
+    let tokens =
+        if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
+    html! {
+        @match &wanted.exit {
+            Exit::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }
+            Exit::Redirect(address) => {
+                (row("Issued", &html! { (tokens) }))
+                (row("Goes to", &html! { (origin(address)) }))
+            }
+            Exit::Headless(_) => {
+                (row("Issued", &html! { "An id token, for the terminal that shows the check code" }))
+            }
+            Exit::Device { address, client_id, .. } => {
+                (row("Issued", &html! { (tokens) }))
+                (row("Goes to", &html! { "The device that asked from " (address) " as " (client_id) }))
+            }
+        }
+        @if matches!(wanted.exit, Exit::Redirect(_) | Exit::Device { .. }) {
+            (row("Good for", &html! { (wanted.audiences.join(", ")) }))
+            @if let Some(identity) = &wanted.identity { (row("As identity", &html! { (identity) })) }
+            @if !wanted.scopes.is_empty() { (row("Only in", &html! { (wanted.scopes.join(", ")) })) }
+        }
+        (row("Your address", &html! { (arrival.address) }))
+    }
+}
+
+fn origin(address: &str) -> String {
+    match url::Url::parse(address) {
+        Ok(url) if url.scheme() == "http" => {
+            format!("A program on this computer, at {}", url.origin().ascii_serialization())
+        }
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => String::new(),
+    }
+}
+
+fn person(upstream: &Upstream) -> String {
+    match (&upstream.name, &upstream.email) {
+        (Some(name), Some(email)) => format!("{name} ({email})"),
+        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (None, None) => upstream.subject.clone(),
+    }
+}
+
+/// The code that the other screen shows as well.
+fn check_code(exit: &Exit) -> Option<String> {
+    match exit {
+        Exit::Headless(key) => Some(codes::check_code(&bytes_of(key)?)),
+        Exit::Device { user_code, .. } => Some(user_code.clone()),
+        Exit::Page | Exit::Redirect(_) => None,
+    }
+}
+
+fn warning(exit: &Exit) -> Option<&'static str> {
+    match exit {
+        Exit::Headless(_) | Exit::Device { .. } => Some(
+            "Continue only if you began this yourself and your own screen shows exactly this code. Whoever sent you \
+             here otherwise would act as you.",
+        ),
+        Exit::Redirect(_) => Some("Continue only if you began this yourself, with a program that you trust."),
+        Exit::Page => None,
+    }
+}
+
+/// `POST /oauth/confirm`.
+pub(crate) async fn confirm(
+    State(app): Shared,
+    Extension(arrival): Extension<Arrival>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = own_form(&headers, &body)?;
+    let id = parameters.one("flow")?.filter(|id| is_id(id)).ok_or_else(|| Problem::bad(OVER))?;
+    let secret = cookies::read(&headers, &app.cookies.flow(id)).and_then(FlowSecret::read);
+    let secret = secret.ok_or_else(|| Problem::bad(OVER))?;
+    if !same(&secret.form_token(app.vault()), parameters.one("token")?.unwrap_or_default()) {
+        return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
+    }
+    let answer = parameters.one("answer")?;
+    if !matches!(answer, Some("continue" | "cancel")) {
+        return Err(Problem::bad("The answer is either continue or cancel."));
+    }
+    let taken = flow::take(app.db(), app.vault(), &secret, Stage::Confirming, app.now()).await?;
+    let Some(Flow { wanted, provider, upstream: Some(upstream) }) = taken else {
+        return Err(Problem::bad(OVER));
+    };
+    if answer == Some("cancel") {
+        return finish::cancel(&app, &secret, &wanted).await;
+    }
+    match finish::finish(&app, &arrival, &secret, &wanted, &provider, &upstream).await {
+        Ok(response) => Ok(response),
+        Err(error) => leave(&app, &secret, &wanted, &error),
+    }
+}

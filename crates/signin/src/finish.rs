@@ -1,0 +1,199 @@
+//! What becomes of a sign-in: tokens to whoever asked, or the reason why not.
+
+use axum::response::Response;
+use bowline_core::{Code, Error, Reason, Uidp};
+use bowline_pipeline::Arrival;
+use bowline_services::people::{Asked, Context, Entered, Entry, Upstream};
+use maud::html;
+
+use crate::app::{App, with_cookie};
+use crate::cookies::SESSION_SECONDS;
+use crate::device::{self, Outcome, Tokens};
+use crate::flow::Chosen;
+use crate::headless;
+use crate::page;
+use crate::problem::Problem;
+use crate::secrets::{FlowSecret, bytes_of, text_of};
+use crate::wanted::{Exit, Wanted};
+
+/// The route that the audit log names.
+const METHOD: &str = "/oauth/confirm";
+
+/// Lets the person in, and hands out what was asked for.
+///
+/// # Errors
+/// Why nothing was handed out.
+pub(crate) async fn finish(
+    app: &App,
+    arrival: &Arrival,
+    secret: &FlowSecret,
+    wanted: &Wanted,
+    chosen: &Chosen,
+    upstream: &Upstream,
+) -> bowline_core::Result<Response> {
+    let context = app.context(arrival, METHOD);
+    let provider = app.parts.people.provider(&chosen.choice()?).await?;
+    let claimed = claim(app, wanted).await?;
+    // The browser is the person's own where it began the sign-in, not where it helps another machine.
+    let cookie = matches!(wanted.exit, Exit::Page | Exit::Redirect(_)).then(|| app.draw());
+    let entry = Entry { invite: wanted.invite.clone(), may_register: !wanted.skip_registration, cookie };
+    let done = async {
+        let entered = app.parts.people.enter(&provider, upstream, &entry, &context).await;
+        let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
+        let entered = entered.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
+        hand_out(app, &context, wanted, &entered, upstream, claimed).await
+    };
+    let done = done.await;
+    if done.is_err() {
+        give_up(app, &context, claimed, cookie).await?;
+    }
+    let session = cookie.and_then(|cookie| app.cookies.set(&app.cookies.session(), &text_of(&cookie), SESSION_SECONDS));
+    Ok(with_cookie(over(app, secret, done?), session))
+}
+
+/// Nothing was handed out: the device hears so, and the session that nobody has a cookie of ends.
+async fn give_up(
+    app: &App,
+    context: &Context<'_>,
+    device: Option<[u8; 32]>,
+    cookie: Option<[u8; 32]>,
+) -> bowline_core::Result<()> {
+    if let Some(hash) = device {
+        device::step(app.db(), hash, Outcome::Claimed, Outcome::Denied, app.now()).await?;
+    }
+    if let Some(cookie) = cookie {
+        app.parts.people.end_session(&cookie, context).await?;
+    }
+    Ok(())
+}
+
+/// The device authorization that this browser answers: of two at a time, one does.
+async fn claim(app: &App, wanted: &Wanted) -> bowline_core::Result<Option<[u8; 32]>> {
+    let Exit::Device { hash, .. } = &wanted.exit else {
+        return Ok(None);
+    };
+    let hash = bytes_of(hash).ok_or_else(|| Error::internal("a stored sign-in names no device"))?;
+    if device::step(app.db(), hash, Outcome::Pending, Outcome::Claimed, app.now()).await? {
+        return Ok(Some(hash));
+    }
+    Err(Error::new(
+        Reason::FailedPrecondition,
+        "The device's code was answered already, or is older than a quarter of an hour. Begin again on the device.",
+    ))
+}
+
+async fn hand_out(
+    app: &App,
+    context: &Context<'_>,
+    wanted: &Wanted,
+    entered: &Entered,
+    upstream: &Upstream,
+    device: Option<[u8; 32]>,
+) -> bowline_core::Result<Response> {
+    let people = &app.parts.people;
+    match &wanted.exit {
+        Exit::Page => Ok(signed_in(upstream)),
+        Exit::Redirect(address) => {
+            let target = app.parts.redirects.judge(address);
+            let target = target.map_err(|why| Error::invalid_field("redirect", why))?;
+            let issued = people.issue(&entered.session, upstream, &asked(wanted)?, context).await?;
+            let url = target.with_tokens(&issued.token, issued.refresh_token.as_deref());
+            Ok(page::moving_on("You are signed in", url.as_str(), "The program that asked goes on by itself."))
+        }
+        Exit::Headless(code) => {
+            let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
+            let token = people.id_token(&entered.session, None, context).await?;
+            let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
+            people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
+            Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
+        }
+        Exit::Device { .. } => {
+            let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
+            let issued = people.issue(&entered.session, upstream, &asked(wanted)?, context).await?;
+            let tokens = Tokens {
+                id_token: people.id_token(&entered.session, None, context).await?,
+                access_token: issued.token,
+                refresh_token: issued.refresh_token,
+                expires_at: issued.expires_at,
+            };
+            let granted = device::granted(app.vault(), &hash, &tokens)?;
+            if device::step(app.db(), hash, Outcome::Claimed, granted, app.now()).await? {
+                return Ok(elsewhere("You are signed in", "Return to your device: it goes on by itself."));
+            }
+            Err(Error::new(Reason::FailedPrecondition, "The device's code ended meanwhile. Begin again on the device."))
+        }
+    }
+}
+
+fn asked(wanted: &Wanted) -> bowline_core::Result<Asked> {
+    let identity = wanted.identity.as_deref().map(Uidp::parse).transpose();
+    Ok(Asked {
+        audiences: wanted.audiences.clone(),
+        identity: identity.map_err(|_| Error::internal("a stored sign-in names no identity"))?,
+        scopes: wanted.scopes.clone(),
+        capabilities: Vec::new(),
+        refresh: wanted.refresh,
+    })
+}
+
+/// The person does not want it after all.
+///
+/// # Errors
+/// The storage fails.
+pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> Result<Response, Problem> {
+    if let Exit::Device { hash, .. } = &wanted.exit
+        && let Some(hash) = bytes_of(hash)
+    {
+        device::step(app.db(), hash, Outcome::Pending, Outcome::Denied, app.now()).await?;
+    }
+    match &wanted.exit {
+        Exit::Redirect(_) => leave(app, secret, wanted, &Error::permission_denied("the sign-in was cancelled")),
+        _ => Ok(over(app, secret, elsewhere("Cancelled", "Nobody was signed in. You can close this page."))),
+    }
+}
+
+/// Tells whoever asked why there is nothing: at the address they gave, or on a page.
+///
+/// # Errors
+/// The page, where no address was given.
+pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &Wanted, error: &Error) -> Result<Response, Problem> {
+    let target = match &wanted.exit {
+        Exit::Redirect(address) => app.parts.redirects.judge(address).ok(),
+        _ => None,
+    };
+    let problem = Problem::from(error);
+    let Some(target) = target else {
+        return Err(problem);
+    };
+    if let Some(cause) = &problem.cause {
+        tracing::error!(cause, "sign-in failed");
+    }
+    let url = target.with_error(error.message(), error.code().http_status());
+    let page = page::moving_on("You are not signed in", url.as_str(), error.message());
+    Ok(over(app, secret, page))
+}
+
+/// What clients take for "register first".
+pub(crate) fn no_account() -> Error {
+    Error::new(Reason::NotFound, "account not found")
+}
+
+/// The flow is over: its cookie goes.
+fn over(app: &App, secret: &FlowSecret, response: Response) -> Response {
+    with_cookie(response, app.cookies.set(&app.cookies.flow(&secret.id(app.vault())), "", 0))
+}
+
+fn signed_in(upstream: &Upstream) -> Response {
+    let person = upstream.email.as_ref().or(upstream.name.as_ref()).unwrap_or(&upstream.subject);
+    page::page(
+        "You are signed in",
+        html! {
+            p { "You are signed in as " strong { (person) } "." }
+            p { "You can close this page, or " a href="/signout" { "sign out" } "." }
+        },
+    )
+}
+
+fn elsewhere(title: &str, text: &str) -> Response {
+    page::page(title, html! { p { (text) } })
+}

@@ -1,0 +1,82 @@
+//! Everything that a browser sees when people sign in, and the endpoints of programs that let them do it elsewhere.
+//!
+//! A sign-in begins at `GET /oauth` ([`start`]), goes to an identity provider, comes back to `/oauth/callback`
+//! ([`callback`]), and ends with a page on which the person confirms what is issued to whom ([`confirm`]). Devices
+//! without a browser begin at `/oauth/device_authorization` ([`grant`]) and send their person to `/activate`.
+//!
+//! Pages are rendered here, work without scripts, and carry headers that let nothing else in ([`page`]). What a
+//! person may do, and what tokens are made of, is decided by [`bowline_services::People`].
+
+mod activate;
+mod app;
+mod callback;
+mod choose;
+mod codes;
+mod confirm;
+mod cookies;
+mod device;
+mod finish;
+mod flow;
+mod grant;
+mod headless;
+mod operator;
+mod orgcheck;
+mod page;
+mod parameters;
+mod problem;
+mod redirect;
+mod secrets;
+mod sign_out;
+mod start;
+mod tries;
+mod wanted;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware;
+use axum::routing::{get, post};
+use bowline_pipeline::Pipeline;
+use bowline_services::People;
+
+use app::App;
+pub use codes::check_code;
+pub use redirect::Redirects;
+pub use secrets::Random;
+
+/// Most bytes of a form.
+const FORM_BYTES: usize = 32 << 10;
+
+/// What the pages are made of.
+pub struct SignIn {
+    /// Who people are, and what they get.
+    pub people: Arc<People>,
+    /// Settings, storage, secrets, limits, the time.
+    pub pipeline: Arc<Pipeline>,
+    /// Where tokens may be sent to.
+    pub redirects: Redirects,
+    /// Random bytes.
+    pub random: Random,
+}
+
+/// The routes. Requests must carry a [`bowline_pipeline::Arrival`].
+pub fn router(parts: SignIn) -> Router {
+    let app = Arc::new(App::new(parts));
+    Router::new()
+        .route("/oauth", get(start::start))
+        .route("/oauth/organization", post(start::organization))
+        .route("/oauth/callback", get(callback::callback))
+        .route("/oauth/confirm", post(confirm::confirm))
+        .route("/oauth/operator", get(operator::ask).post(operator::redeem))
+        .route("/oauth/device_authorization", post(grant::device_authorization))
+        .route("/oauth/token", post(grant::token))
+        .route("/oauth/revoke", post(grant::revoke))
+        .route("/activate", get(activate::ask).post(activate::enter))
+        .route("/signout", get(sign_out::ask).post(sign_out::end))
+        .route("/orgcheck", get(orgcheck::check))
+        .route(page::STYLE_PATH, get(page::style))
+        .layer(DefaultBodyLimit::max(FORM_BYTES))
+        .layer(middleware::from_fn_with_state(app.clone(), app::around))
+        .with_state(app)
+}

@@ -1,0 +1,50 @@
+//! The link that signs the operator in once.
+
+use axum::body::Bytes;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use bowline_pipeline::Arrival;
+use maud::html;
+
+use crate::app::{Shared, own_form};
+use crate::page;
+use crate::parameters::Parameters;
+use crate::problem::Problem;
+
+/// `GET /oauth/operator`: a button. Whatever fetches links ahead of people does not use them up.
+pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
+    let code = parameters.required("code")?;
+    Ok(page::page(
+        "Sign in as operator",
+        html! {
+            p { "This link works once. It shows a token that may do everything on this server, for an hour at most." }
+            form method="post" action="/oauth/operator" {
+                input type="hidden" name="code" value=(code);
+                button type="submit" { "Show the token" }
+            }
+        },
+    ))
+}
+
+/// `POST /oauth/operator`: the link is used up, and its token shown. Nothing stays in the browser.
+pub(crate) async fn redeem(
+    State(app): Shared,
+    Extension(arrival): Extension<Arrival>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = own_form(&headers, &body)?;
+    let code = parameters.required("code")?;
+    let issued = app.parts.people.redeem_operator_link(code, &app.context(&arrival, "/oauth/operator")).await?;
+    let minutes = (issued.expires_at - app.now().div_euclid(1_000_000)).max(0) / 60;
+    Ok(page::page(
+        "Operator token",
+        html! {
+            p.notice { "This token may do everything, and is shown once. Keep it to yourself." }
+            label for="token" { "Token, good for " (minutes) " minutes" }
+            textarea id="token" readonly rows="8" spellcheck="false" { (issued.token) }
+        },
+    ))
+}

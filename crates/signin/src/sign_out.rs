@@ -1,0 +1,70 @@
+//! The end of a browser's session.
+
+use axum::body::Bytes;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use bowline_pipeline::Arrival;
+use maud::html;
+
+use crate::app::{App, Shared, own_form, with_cookie};
+use crate::cookies;
+use crate::page;
+use crate::problem::Problem;
+use crate::secrets::{bytes_of, same, sign_out_token};
+
+/// `GET /signout`: who is signed in, and a button.
+pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Response, Problem> {
+    let Some(cookie) = session(&app, &headers) else {
+        return Ok(nobody());
+    };
+    let Some(signed) = app.parts.people.session_of_cookie(&cookie, app.now()).await? else {
+        return Ok(without_cookie(&app, nobody()));
+    };
+    Ok(page::page(
+        "Sign out",
+        html! {
+            p {
+                "You are signed in as " strong { (signed.name) }
+                @if !signed.email.is_empty() && signed.email != signed.name { " (" (signed.email) ")" }
+                "."
+            }
+            p { "Signing out ends the tokens of this session at once." }
+            form method="post" action="/signout" {
+                input type="hidden" name="token" value=(sign_out_token(app.vault(), &cookie));
+                button type="submit" { "Sign out" }
+            }
+        },
+    ))
+}
+
+/// `POST /signout`.
+pub(crate) async fn end(
+    State(app): Shared,
+    Extension(arrival): Extension<Arrival>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = own_form(&headers, &body)?;
+    let Some(cookie) = session(&app, &headers) else {
+        return Ok(nobody());
+    };
+    if !same(&sign_out_token(app.vault(), &cookie), parameters.one("token")?.unwrap_or_default()) {
+        return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
+    }
+    app.parts.people.end_session(&cookie, &app.context(&arrival, "/signout")).await?;
+    let page = page::page("You are signed out", html! { p { "The tokens of this session have ended." } });
+    Ok(without_cookie(&app, page))
+}
+
+fn session(app: &App, headers: &HeaderMap) -> Option<[u8; 32]> {
+    cookies::read(headers, &app.cookies.session()).and_then(bytes_of)
+}
+
+fn without_cookie(app: &App, response: Response) -> Response {
+    with_cookie(response, app.cookies.set(&app.cookies.session(), "", 0))
+}
+
+fn nobody() -> Response {
+    page::page("Sign out", html! { p { "Nobody is signed in with this browser." } })
+}

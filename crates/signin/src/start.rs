@@ -1,0 +1,136 @@
+//! The beginning: which provider, and off to it.
+
+use axum::body::Bytes;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bowline_core::{Code, Error};
+use bowline_pipeline::Arrival;
+use bowline_services::people::{AuthorizationRequest, Choice, Provider, Source};
+
+use crate::app::{App, Shared, own_form, with_cookie};
+use crate::choose;
+use crate::flow::{self, Chosen, Flow};
+use crate::page;
+use crate::parameters::Parameters;
+use crate::problem::Problem;
+use crate::secrets::FlowSecret;
+use crate::wanted::{Exit, Named, Wanted};
+
+/// `GET /oauth`: straight to the provider if the request names one, else to the page that offers them.
+pub(crate) async fn start(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Problem> {
+    let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
+    let wanted = wanted(&app, &parameters).await?;
+    let Some(choice) = named(&app, &parameters).await? else {
+        return choose::page(&app, &parameters, &wanted, None).await;
+    };
+    let provider = app.parts.people.provider(&choice).await?;
+    let begun = begin(&app, wanted, &provider).await?;
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(header::LOCATION, begun.location()?);
+    Ok(with_cookie(response, begun.cookie))
+}
+
+/// `POST /oauth/organization`: the person typed their organization's name.
+pub(crate) async fn organization(
+    State(app): Shared,
+    Extension(_): Extension<Arrival>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Problem> {
+    let parameters = own_form(&headers, &body)?;
+    let wanted = wanted(&app, &parameters).await?;
+    let Some(name) = parameters.one(choose::NAME)?.map(str::trim).filter(|name| !name.is_empty()) else {
+        return choose::page(&app, &parameters, &wanted, Some("Enter the name of your organization.")).await;
+    };
+    let provider = match app.parts.people.provider(&Choice::Organization(name.to_owned())).await {
+        Ok(provider) => provider,
+        Err(error) if error.code() == Code::NotFound => {
+            let text = "There is no verified organization of this name that has a provider of its own.";
+            let mut response = choose::page(&app, &parameters, &wanted, Some(text)).await?;
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return Ok(response);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let begun = begin(&app, wanted, &provider).await?;
+    let text = format!("You sign in at {} and come back here afterwards.", provider.issuer);
+    Ok(with_cookie(page::moving_on("Continue at your provider", &begun.url, &text), begun.cookie))
+}
+
+/// What is wanted: of the query itself, or of the device whose ticket it carries.
+async fn wanted(app: &App, parameters: &Parameters) -> Result<Wanted, Problem> {
+    match parameters.one(crate::activate::TICKET)? {
+        Some(ticket) => crate::activate::wanted(app, ticket).await,
+        None => Wanted::read(parameters, &app.parts.redirects, &app.settings().api_audience),
+    }
+}
+
+/// The one provider that the parameters name; absent if the person has to choose.
+async fn named(app: &App, parameters: &Parameters) -> Result<Option<Choice>, Problem> {
+    let wanted = match Named::read(parameters)? {
+        Named::One(choice) => return Ok(Some(choice)),
+        Named::Nothing => return Ok(None),
+        Named::Any => None,
+        Named::Client(id) => Some(id),
+    };
+    let ids: Vec<String> = app.parts.people.operator_providers().await?.into_iter().filter_map(operator_id).collect();
+    Ok(match (wanted, ids.as_slice()) {
+        (None, [only]) => Some(Choice::Operator(only.clone())),
+        (Some(id), ids) if ids.contains(&id) => Some(Choice::Operator(id)),
+        _ => None,
+    })
+}
+
+/// A flow that has begun.
+struct Begun {
+    url: String,
+    cookie: Option<HeaderValue>,
+}
+
+impl Begun {
+    fn location(&self) -> Result<HeaderValue, Problem> {
+        HeaderValue::from_str(&self.url)
+            .map_err(|_| Error::internal("the provider's address does not fit into a header").into())
+    }
+}
+
+async fn begin(app: &App, wanted: Wanted, provider: &Provider) -> Result<Begun, Problem> {
+    let secret = FlowSecret::new(app.draw());
+    let vault = app.vault();
+    let request = AuthorizationRequest {
+        redirect_uri: &app.callback_url(),
+        state: &secret.state(vault),
+        nonce: &secret.nonce(vault),
+        code_challenge: &secret.challenge(vault),
+        login_hint: None,
+        screen_hint: wanted.screen_hint.as_deref(),
+    };
+    let url = app.parts.people.authorization_url(provider, &request).await?;
+    let flow = Flow { wanted, provider: Chosen::of(provider), upstream: None };
+    flow::put(app.db(), vault, &secret, &flow, app.now()).await?;
+    Ok(Begun { url, cookie: flow_cookie(app, &secret) })
+}
+
+/// The header that gives the browser the flow's secret.
+pub(crate) fn flow_cookie(app: &App, secret: &FlowSecret) -> Option<HeaderValue> {
+    app.cookies.set(&app.cookies.flow(&secret.id(app.vault())), &secret.text(), flow::SECONDS)
+}
+
+/// The id of one of the operator's providers.
+pub(crate) fn operator_id(provider: Provider) -> Option<String> {
+    match provider.source {
+        Source::Operator { id } => Some(id),
+        Source::Organization { .. } => None,
+    }
+}
+
+/// What a page says of where the result goes.
+pub(crate) fn purpose(exit: &Exit) -> &'static str {
+    match exit {
+        Exit::Page => "Sign in to manage your groups.",
+        Exit::Redirect(_) => "A program asks you to sign in.",
+        Exit::Headless(_) => "A terminal asks you to sign in.",
+        Exit::Device { .. } => "A device asks you to sign in.",
+    }
+}
