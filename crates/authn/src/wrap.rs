@@ -117,16 +117,21 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A short code of a public key that a page and a terminal both show, so that a person can compare them: eight
-/// characters, forty bits of its SHA-256, from an alphabet without look-alikes.
-pub fn check_code(public_key: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
-    let digest = sha256(public_key);
-    let bits = digest[..5].iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+/// The characters of short codes: 32 that people do not take for one another.
+pub const CODE_ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// The first forty bits as `XXXX-XXXX`.
+pub fn short_code(bytes: &[u8; 32]) -> String {
+    let bits = bytes[..5].iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
     let mut code: String =
-        (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect();
+        (0..8).rev().map(|place| char::from(CODE_ALPHABET[(bits >> (place * 5) & 31) as usize])).collect();
     code.insert(4, '-');
     code
+}
+
+/// A short code of a public key that a page and a terminal both show, so that a person can compare them.
+pub fn check_code(public_key: &[u8]) -> String {
+    short_code(&sha256(public_key))
 }
 
 #[cfg(test)]

@@ -1,33 +1,11 @@
 //! Short codes that people read from one screen and compare with, or type into, another.
 
-use bowline_authn::wrap::sha256;
-
-/// Crockford's alphabet: 32 characters, none of which is taken for another.
-const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+use bowline_authn::wrap::CODE_ALPHABET as ALPHABET;
+pub use bowline_authn::wrap::check_code;
+pub(crate) use bowline_authn::wrap::short_code as code;
 
 /// Characters of a code; with 5 bits each they make 40.
 const LENGTH: usize = 8;
-
-/// The code of these bytes, as `XXXX-XXXX`.
-pub(crate) fn code(bytes: &[u8; 32]) -> String {
-    let bits = bytes[..5].iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-    let mut text = String::with_capacity(LENGTH + 1);
-    for position in 0..LENGTH {
-        if position == LENGTH / 2 {
-            text.push('-');
-        }
-        let shift = 5 * (LENGTH - 1 - position);
-        text.push(char::from(ALPHABET[(bits >> shift & 31) as usize]));
-    }
-    text
-}
-
-/// The check code of a headless sign-in: of the SHA-256 of the client's raw public key.
-///
-/// A command line shows the same code beside the address, so that people see whose sign-in they confirm.
-pub fn check_code(public_key: &[u8; 32]) -> String {
-    code(&sha256(public_key))
-}
 
 /// A code as somebody typed it, in the form of [`code`]; absent if it cannot be one.
 ///

@@ -102,16 +102,16 @@ async fn hand_out(
         }
         Exit::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
-            let token = people.id_token(&entered.session, None, context).await?;
+            let token = people.id_token(&entered.session, None, None, context).await?;
             let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
             people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
             Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
         }
-        Exit::Device { .. } => {
+        Exit::Device { client_id, .. } => {
             let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
             let issued = people.issue(&entered.session, upstream, &asked(wanted)?, context).await?;
             let tokens = Tokens {
-                id_token: people.id_token(&entered.session, None, context).await?,
+                id_token: people.id_token(&entered.session, Some(client_id), None, context).await?,
                 access_token: issued.token,
                 refresh_token: issued.refresh_token,
                 expires_at: issued.expires_at,

@@ -158,7 +158,10 @@ async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else() {
         let provider = own(server, &org, Own { default_role: &server.role("viewer"), ..Own::default() }).await;
         let upstream = vouched(server, &provider, "ada", Value::Null).await;
         let entered = enter(server, &provider, &upstream).await;
-        let id = people(server).id_token(&entered.session, Some("n-1"), &context(server)).await.expect("an id token");
+        let id = people(server)
+            .id_token(&entered.session, Some("a program"), Some("n-1"), &context(server))
+            .await
+            .expect("an id token");
         let claims = claims_of(&id);
         let now = server.clock().seconds();
         assert_eq!((&claims["aud"], &claims["nonce"]), (&json!(server.base()), &json!("n-1")));
@@ -172,10 +175,10 @@ async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else() {
         assert_eq!(status(&actor(server, &token_of(&reply)), &org).await, 200);
         server.clock().advance(Duration::from_mins(6));
         assert_eq!(server.exchange(&id, &[("aud", server.base())]).await.status, 401);
-        let id = people(server).id_token(&entered.session, None, &context(server)).await.expect("another");
+        let id = people(server).id_token(&entered.session, None, None, &context(server)).await.expect("another");
         execute(server, "DELETE FROM sessions WHERE id = $1", &[&entered.session]).await;
         assert_eq!(server.exchange(&id, &[("aud", server.base())]).await.status, 401, "the session has ended");
-        let refused = people(server).id_token(&entered.session, None, &context(server)).await;
+        let refused = people(server).id_token(&entered.session, None, None, &context(server)).await;
         assert_eq!(refused.expect_err("no session").reason(), Reason::Unauthenticated);
     })
     .await;

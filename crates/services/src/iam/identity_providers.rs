@@ -268,6 +268,11 @@ pub(crate) async fn update<T>(
         after.sealed_secret = sealed(call, &after.uid, &secret);
     }
     grants::require_may_change(tx, call, &before, &after).await?;
+    if (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id) {
+        scim_tokens::require_nobody_provisioned(tx, &after.uid).await?;
+        end_sessions(tx, &after.uid).await?;
+        iam_changed(tx).await?;
+    }
     after.updated_at = call.now();
     save(tx, &after).await?;
     let scim = scim_tokens::status(tx, call, &after).await?;
@@ -309,13 +314,17 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let provider = whole(tx, call, &before).await?;
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;
-    scim_tokens::forget(tx, uid).await?;
+    // Nobody remembers afterwards whom the directory had deactivated.
+    let left = scim_tokens::forget(tx, uid).await?;
     end_sessions(tx, uid).await?;
     tx.execute("DELETE FROM identity_providers WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteIdentityProviderRequest { id: uid.as_str().into() };
-    Ok(Changed::one(IDENTITY_PROVIDER, uid, Some(&provider), None, ()).along(mappings).with_event(uid, &event))
+    Ok(Changed::one(IDENTITY_PROVIDER, uid, Some(&provider), None, ())
+        .along(mappings)
+        .along(left)
+        .with_event(uid, &event))
 }
 
 async fn end_sessions(tx: &mut WriteTx, provider: &Uidp) -> Result<()> {

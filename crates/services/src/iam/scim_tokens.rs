@@ -13,11 +13,12 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     GenerateScimToken, RegenerateScimToken, RevokeScimToken, SetScimEnabled,
 };
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp, hex};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::{Message, Name};
 
 use super::identity_providers::{self, ProviderRow};
+use super::role_bindings;
 use crate::kinds::{IDENTITY_PROVIDER, SCIM_TOKEN};
 use crate::list::timestamp;
 use life::{ends, overlap};
@@ -287,10 +288,31 @@ async fn require_owners<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: &Uid
     Err(Error::precondition("TOO_FEW_OWNERS", group, what))
 }
 
-/// Deletes what provisioning knows of a provider that goes.
-pub(crate) async fn forget(tx: &mut WriteTx, provider: &Uidp) -> Result<()> {
+/// Deletes what provisioning knows of a provider that goes, and the roles in the organization of those it had deactivated.
+pub(crate) async fn forget(tx: &mut WriteTx, provider: &Uidp) -> Result<Vec<Change>> {
+    let sql = "SELECT person FROM scim_users WHERE provider = $1 AND NOT active AND person <> ''";
+    let left = tx.query(sql, &[Value::from(provider.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    let mut changes = Vec::new();
+    for person in left {
+        changes.extend(role_bindings::delete_of_identity_in(tx, &person, provider.root_str()).await?);
+    }
     for sql in ["DELETE FROM scim_tokens WHERE provider = $1", "DELETE FROM scim_users WHERE provider = $1"] {
         tx.execute(sql, &[Value::from(provider.as_str())]).await?;
     }
-    Ok(())
+    Ok(changes)
+}
+
+/// Refuses while a directory provisions people: they are matched by issuer and subject.
+pub(crate) async fn require_nobody_provisioned(tx: &mut ReadTx, provider: &Uidp) -> Result<()> {
+    let sql = "SELECT uid FROM scim_users WHERE provider = $1 LIMIT 1";
+    let found = tx.query_opt(sql, &[Value::from(provider.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    match found {
+        None => Ok(()),
+        Some(_) => Err(Error::precondition(
+            "PEOPLE_PROVISIONED",
+            provider.as_str(),
+            "cannot change the issuer or client while a directory provisions people through the identity provider; \
+             remove them over SCIM first",
+        )),
+    }
 }

@@ -97,7 +97,7 @@ impl Exchange {
         let claims =
             verify_own(token, class, &keys.verification, issuer, &audiences, seconds(now)).map_err(refusals::token)?;
         // An id token without a session would outlive the sign-in that it speaks of.
-        if is_id && (claims.sid.is_none() || presented.audiences.len() != 1) {
+        if is_id && claims.sid.is_none() {
             return Err(refusals::token(TokenError::Audience));
         }
         let facts = self.authenticator.facts(claims.clone())?;

@@ -177,12 +177,19 @@ impl People {
         tokens::issue(&self.parts, entered_session, upstream, asked, context).await
     }
 
-    /// An id token of the session, good for five minutes at our own exchange.
+    /// An id token of the session, good for five minutes at our own exchange; `client` is who asked for it, where
+    /// that is known.
     ///
     /// # Errors
     /// UNAUTHENTICATED if the session ended.
-    pub async fn id_token(&self, session: &str, nonce: Option<&str>, context: &Context<'_>) -> Result<String> {
-        tokens::id_token(&self.parts, session, nonce, context).await
+    pub async fn id_token(
+        &self,
+        session: &str,
+        client: Option<&str>,
+        nonce: Option<&str>,
+        context: &Context<'_>,
+    ) -> Result<String> {
+        tokens::id_token(&self.parts, session, client, nonce, context).await
     }
 
     /// Ends the family of a refresh token and its session (RFC 7009); an unknown token is as good as a revoked one.

@@ -171,6 +171,7 @@ pub(super) async fn prove(
 pub(super) async fn id_token(
     parts: &Arc<Parts>,
     session: &str,
+    client: Option<&str>,
     nonce: Option<&str>,
     context: &Context<'_>,
 ) -> Result<String> {
@@ -190,8 +191,13 @@ pub(super) async fn id_token(
     let (mut proof, standing) = written.await?;
     proof.draft.exp = seconds(cause.now) + ID_TOKEN_SECONDS;
     let issuer = parts.settings.auth_url.clone();
-    let claims = issuing::claims(&issuer, proof, vec![issuer.clone()], &standing, cause.now, cause.id);
+    // Clients look for themselves among the audiences (OpenID Connect); our exchange looks for the issuer.
+    let audiences = [Some(issuer.as_str()), client].into_iter().flatten().map(String::from).collect();
+    let claims = issuing::claims(&issuer, proof, audiences, &standing, cause.now, cause.id);
     let mut claims = json!(claims);
+    if let Some(client) = client {
+        claims["azp"] = json!(client);
+    }
     if let Some(nonce) = nonce {
         claims["nonce"] = json!(nonce);
     }
