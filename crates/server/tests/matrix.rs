@@ -36,7 +36,7 @@ use crate::table::{Row, table};
 async fn the_table_has_every_implemented_method() {
     let server = TestServer::start(Engine::Sqlite).await;
     let contract = &server.server().parts().contract;
-    let listed: BTreeSet<&str> = table().iter().map(|row| row.full_name).chain(table::ELSEWHERE).collect();
+    let listed: BTreeSet<&str> = table().iter().map(|row| row.full_name).chain(table::telling::ELSEWHERE).collect();
     let implemented: BTreeSet<&str> = bowline_services::implemented(contract)
         .into_iter()
         .map(|index| contract.method(index))

@@ -164,7 +164,8 @@ async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else() {
             .expect("an id token");
         let claims = claims_of(&id);
         let now = server.clock().seconds();
-        assert_eq!((&claims["aud"], &claims["nonce"]), (&json!(server.base()), &json!("n-1")));
+        assert_eq!((&claims["aud"], &claims["nonce"]), (&json!([server.base(), "a program"]), &json!("n-1")));
+        assert_eq!(claims["azp"], json!("a program"));
         assert_eq!(claims["exp"], json!(now + 300));
         assert_eq!(status(&actor(server, &id), &org).await, 401, "it is no access token");
         let reply = server.exchange(&id, &[("aud", server.base())]).await;

@@ -222,7 +222,7 @@ async fn every_write_is_in_the_audit_log_without_secrets() {
             Box::pin(async move {
                 let sql =
                     "SELECT method, actor, kind, resource, before_image, after_image, before_type, after_type, org
-                           FROM audit WHERE kind = 'bowline.dev/ScimUser' ORDER BY seq";
+                           FROM audit WHERE kind = 'bowline.dev/ScimUser' ORDER BY id";
                 tx.query(sql, &[], |row| {
                     let texts: Vec<String> = [0, 1, 2, 3, 8].iter().map(|i| row.text(*i).unwrap_or_default()).collect();
                     let types = [row.opt_text(6)?, row.opt_text(7)?];

@@ -194,13 +194,24 @@ pub(crate) async fn provider(server: &TestServer, group: &str, name: &str) -> St
     uid_of(&done(&server.operator().await, &what, provider_of(server, name, "https://login.example.com")).await)
 }
 
+/// The column that the events of the outbox were written in the order of: numbers come later on PostgreSQL.
+pub(crate) fn order_of_writing(tx: &bowline_store::ReadTx) -> &'static str {
+    match tx.engine() {
+        bowline_store::Engine::Sqlite => "seq",
+        bowline_store::Engine::Postgres => "id",
+    }
+}
+
 /// Type, subject, group, extensions, and body as JSON, of the newest event.
 pub(crate) async fn newest_event(server: &TestServer) -> [String; 5] {
     let db = &server.server().parts().storage.db;
-    let sql = "SELECT event_type, subject, group_uid, extensions, body_type, body FROM outbox ORDER BY id DESC LIMIT 1";
     let read = db.read(move |tx| {
         Box::pin(async move {
-            let row = tx.query_opt(sql, &[], |row| {
+            let sql = format!(
+                "SELECT event_type, subject, group_uid, extensions, body_type, body FROM outbox ORDER BY {} DESC LIMIT 1",
+                order_of_writing(tx)
+            );
+            let row = tx.query_opt(&sql, &[], |row| {
                 let texts: Result<Vec<String>, _> = (0..5).map(|column| row.text(column)).collect();
                 Ok::<_, Error>((texts?, row.bytes(5)?))
             });

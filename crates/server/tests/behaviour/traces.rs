@@ -5,7 +5,7 @@ use bowline_testkit::{Actor, TestServer};
 use prost::{Message, Name};
 use serde_json::Value;
 
-use crate::support::{done, number};
+use crate::support::{done, number, order_of_writing};
 
 /// An event as it waits to be told.
 #[derive(Debug, PartialEq)]
@@ -20,8 +20,11 @@ pub(crate) struct Told<M> {
 pub(crate) async fn newest_event<M: Message + Name + Default>(server: &TestServer) -> Told<M> {
     let read = server.server().parts().storage.db.read(|tx| {
         Box::pin(async move {
-            let sql = "SELECT event_type, group_uid, subject, body_type, body FROM outbox ORDER BY id DESC LIMIT 1";
-            tx.query_opt(sql, &[], |row| {
+            let sql = format!(
+                "SELECT event_type, group_uid, subject, body_type, body FROM outbox ORDER BY {} DESC LIMIT 1",
+                order_of_writing(tx)
+            );
+            tx.query_opt(&sql, &[], |row| {
                 let texts: Result<Vec<String>, _> = (0..4).map(|column| row.text(column)).collect();
                 Ok::<_, Error>((texts?, row.bytes(4)?))
             })

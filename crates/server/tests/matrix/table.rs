@@ -1,17 +1,14 @@
 //! One valid request per method, aimed at a place.
 
 mod joining;
+pub(crate) mod telling;
 
 use bowline_contract::Method;
-use bowline_contract::bowline::audit::v1 as audit;
-use bowline_contract::bowline::audit::v1::rpc::audit as log;
-use bowline_contract::bowline::events::v1 as own;
-use bowline_contract::bowline::events::v1::rpc::deliveries_service as deliveries;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::DeletionRequest;
 use bowline_contract::v1::auth::rpc::auth::{Delete, Validate};
 use bowline_contract::v1::events as e1;
-use bowline_contract::v1::events::rpc::{identities as event_identities, subscriptions as subscriptions1};
+use bowline_contract::v1::events::rpc::identities as event_identities;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
     groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1, terms as terms1,
@@ -19,8 +16,6 @@ use bowline_contract::v1::iam::rpc::{
 use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as repos1;
 use bowline_contract::v1::{common::UidpFilter, iam::identity as identity1};
-use bowline_contract::v2::events as e2;
-use bowline_contract::v2::events::rpc::subscriptions_service as subscriptions2;
 use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::identity as identity2;
 use bowline_contract::v2::iam::rpc::{
@@ -165,26 +160,11 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(terms());
     rows.extend(of_people());
     rows.extend(crate::table_providers::rows());
-    rows.extend(audit_log());
-    rows.extend(subscriptions());
+    rows.extend(telling::audit_log());
+    rows.extend(telling::subscriptions());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows
-}
-
-/// Methods whose answer depends on what happened before: `behaviour/audit_log.rs` and `behaviour/audit_watch.rs`
-/// judge who may call them.
-pub(crate) const ELSEWHERE: [&str; 3] =
-    ["bowline.audit.v1.Audit.GetCheckpoints", "bowline.audit.v1.Audit.GetEntry", "bowline.audit.v1.Audit.WatchEntries"];
-
-/// What was done to something stays on record when it is gone, and nothing may have been done yet.
-fn audit_log() -> Vec<Row> {
-    let within = |aim: &Aim<'_>| audit::ListEntriesRequest { within: aim.group(), ..default() };
-    let history = |aim: &Aim<'_>| audit::GetHistoryRequest { resource: aim.group(), ..default() };
-    vec![
-        Row { absent_is_fine: true, ..row::<log::ListEntries>(Judged::List { refuses: true }, within) },
-        Row { absent_is_fine: true, ..at::<log::GetHistory>(history) },
-    ]
 }
 
 pub(crate) fn mask(path: &str) -> FieldMask {
@@ -410,37 +390,5 @@ fn repositories() -> Vec<Row> {
         at::<repos1::UpdateRepo>(|aim| r1::Repo { id: aim.uid(Kind::Repo), name: aim.name(), ..default() }),
         list::<repos1::ListRepos>(Kind::Repo, false, |uidp| r1::RepoFilter { uidp, ..default() }),
         delete::<repos1::DeleteRepo>(Kind::Repo, |id| r1::DeleteRepoRequest { id }),
-    ]
-}
-
-fn subscriptions() -> Vec<Row> {
-    let sink = || "https://a.example".to_owned();
-    vec![
-        at::<subscriptions2::GetSubscription>(|aim| e2::GetSubscriptionRequest { uid: aim.uid(Kind::Subscription) }),
-        list::<subscriptions2::ListSubscriptions>(Kind::Subscription, true, |uidp| e2::ListSubscriptionsRequest {
-            uidp,
-            ..default()
-        }),
-        at::<subscriptions2::CreateSubscription>(move |aim| e2::CreateSubscriptionRequest {
-            parent: aim.group(),
-            subscription: Some(e2::Subscription { sink: sink(), ..default() }),
-        }),
-        delete::<subscriptions2::DeleteSubscription>(Kind::Subscription, |uid| e2::DeleteSubscriptionRequest { uid }),
-        at::<subscriptions1::Create>(move |aim| e1::CreateSubscriptionRequest {
-            parent_id: aim.group(),
-            subscription: Some(e1::Subscription { sink: sink(), ..default() }),
-        }),
-        list::<subscriptions1::List>(Kind::Subscription, false, |uidp| e1::SubscriptionFilter { uidp, ..default() }),
-        delete::<subscriptions1::Delete>(Kind::Subscription, |id| e1::DeleteSubscriptionRequest { id }),
-        at::<deliveries::GetDeliveryStatus>(|aim| own::GetDeliveryStatusRequest { uid: aim.uid(Kind::Subscription) }),
-        at::<deliveries::ListDeadLetters>(|aim| own::ListDeadLettersRequest {
-            uid: aim.uid(Kind::Subscription),
-            ..default()
-        }),
-        at::<deliveries::Redeliver>(|aim| own::RedeliverRequest {
-            uid: aim.uid(Kind::Subscription),
-            all: true,
-            ..default()
-        }),
     ]
 }

@@ -6,25 +6,18 @@
 
 use std::sync::Arc;
 
-use bowline_authn::jwt::parse_unverified;
 use bowline_authn::wrap::sha256;
-use bowline_contract::Method as _;
-use bowline_contract::v1::auth::RegistrationRequest;
-use bowline_contract::v1::auth::rpc::auth::Register;
-use bowline_contract::v1::iam::CreateRoleBindingRequest;
-use bowline_contract::v1::iam::rpc::role_bindings::Create as CreateRoleBinding;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Actor, Change, EventBody, Image, iam_changed, record_audit, record_event};
+use bowline_pipeline::{Actor, Change, Image, iam_changed, record_audit};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use serde_json::json;
 
+use super::gains::{bind_default_role, join, tell_registration};
 use super::providers::{self, OrganizationProvider};
 use super::sessions::{self, SessionRow};
 use super::{Context, Entered, Entry, Parts, Provider, Source, Upstream};
-use crate::iam::group_invites::{InviteCode, Redeemer, read_code, redeem};
+use crate::iam::group_invites::{InviteCode, read_code};
+use crate::iam::human_uid;
 use crate::iam::identities::{self, IdentityRow};
-use crate::iam::role_bindings::{self, BindingRow};
-use crate::iam::{human_uid, roles};
 use crate::kinds::IDENTITY;
 use crate::oidc::issuing::first_half;
 
@@ -51,10 +44,10 @@ pub(super) struct Inside {
 }
 
 /// Who vouches, as this transaction sees it.
-struct Via {
-    organization: Option<OrganizationProvider>,
+pub(super) struct Via {
+    pub(super) organization: Option<OrganizationProvider>,
     /// Whether the operator trusts what the issuer says of people.
-    is_operators: bool,
+    pub(super) is_operators: bool,
 }
 
 pub(super) async fn enter(
@@ -142,7 +135,7 @@ impl Arrival {
         })
     }
 
-    fn actor<'a>(&'a self, person: &'a Uidp) -> Actor<'a> {
+    pub(super) fn actor<'a>(&'a self, person: &'a Uidp) -> Actor<'a> {
         Actor { subject: person.as_str(), request_id: &self.request.0, method: &self.request.1 }
     }
 }
@@ -164,7 +157,7 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) ->
         bind_default_role(tx, parts, arrival, provider, &row.uid).await?;
     }
     if let Some(invite) = &arrival.invite {
-        group = Some(join(tx, &via, arrival, invite, &row).await?);
+        group = Some(join(tx, parts, &via, arrival, invite, &row.uid).await?);
     }
     if is_new {
         let place = group.clone().or_else(|| via.organization.as_ref().and_then(|provider| provider.uid.parent()));
@@ -230,7 +223,7 @@ fn not_provisioned() -> Error {
 }
 
 /// Address and whether it counts as verified: only where the operator trusts the issuer.
-fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&str> {
+pub(super) fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&str> {
     upstream.email.as_deref().filter(|_| upstream.email_verified && is_trusted)
 }
 
@@ -314,120 +307,4 @@ async fn audit(tx: &mut WriteTx, arrival: &Arrival, after: &IdentityRow, before:
         after: Some(Image::of(&after.to_v2()?)),
     };
     record_audit(tx, arrival.now, &arrival.actor(&after.uid), &change).await
-}
-
-/// Whoever comes for the first time through an organization's provider gets the role that it promises.
-async fn bind_default_role(
-    tx: &mut WriteTx,
-    parts: &Parts,
-    arrival: &Arrival,
-    provider: &OrganizationProvider,
-    person: &Uidp,
-) -> Result<()> {
-    if provider.default_role.is_empty() {
-        return Ok(());
-    }
-    let gone = || {
-        Error::precondition(
-            "DEFAULT_ROLE_GONE",
-            provider.uid.as_str(),
-            "the identity provider's default role does not exist any more; its administrator must choose another",
-        )
-    };
-    let group =
-        provider.uid.parent().ok_or_else(|| Error::internal("an identity provider is stored without a group"))?;
-    let role = Uidp::parse(&provider.default_role).map_err(|_| gone())?;
-    let reaches = role.parent().is_none_or(|place| place.contains(group.as_str()));
-    if !reaches || roles::find(tx, role.as_str()).await?.is_none() {
-        return Err(gone());
-    }
-    let row = BindingRow {
-        uid: group.child_from(arrival.binding),
-        identity: person.as_str().into(),
-        role: role.as_str().into(),
-        created_at: arrival.now,
-    };
-    if let Some(change) = role_bindings::give(tx, &row).await? {
-        tell_binding(tx, parts, arrival, person, &change, &row).await?;
-    }
-    Ok(())
-}
-
-async fn tell_binding(
-    tx: &mut WriteTx,
-    parts: &Parts,
-    arrival: &Arrival,
-    person: &Uidp,
-    change: &Change,
-    row: &BindingRow,
-) -> Result<()> {
-    record_audit(tx, arrival.now, &arrival.actor(person), change).await?;
-    let request = CreateRoleBindingRequest { parent: row.group().into(), role_binding: Some(row.to_v1()) };
-    let event = EventBody {
-        subject: row.uid.as_str().into(),
-        group: row.group().into(),
-        body: Image::of(&request),
-        extensions: Vec::new(),
-    };
-    tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
-}
-
-/// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of the inviting
-/// organization's own provider.
-async fn join(tx: &mut WriteTx, via: &Via, arrival: &Arrival, invite: &InviteCode, row: &IdentityRow) -> Result<Uidp> {
-    let inviting = invite.group.root_str();
-    let is_own = via.organization.as_ref().is_some_and(|provider| provider.uid.root_str() == inviting);
-    if via.organization.is_some() && !is_own && !via.is_operators {
-        return Err(Error::permission_denied(
-            "Permission denied: this identity provider is another organization's; sign in with one of the operator's, or of the inviting organization",
-        ));
-    }
-    let email = verified_email(&arrival.upstream, via.is_operators || is_own);
-    let redeemed = redeem(tx, invite, &Redeemer { identity: &row.uid, verified_email: email }, arrival.now).await?;
-    if let Some(change) = &redeemed.binding {
-        record_audit(tx, arrival.now, &arrival.actor(&row.uid), change).await?;
-    }
-    Ok(redeemed.group)
-}
-
-async fn tell_registration(
-    tx: &mut WriteTx,
-    parts: &Parts,
-    arrival: &Arrival,
-    person: &Uidp,
-    group: Option<Uidp>,
-) -> Result<()> {
-    // The code is a secret and stays out.
-    let request = RegistrationRequest { identity_id: person.as_str().into(), ..RegistrationRequest::default() };
-    let event = EventBody {
-        subject: person.as_str().into(),
-        group: group.map(|group| group.as_str().to_owned()).unwrap_or_default(),
-        body: Image::of(&request),
-        extensions: Vec::new(),
-    };
-    tell(tx, parts, arrival, person, Register::FULL_NAME, &event).await
-}
-
-async fn tell(
-    tx: &mut WriteTx,
-    parts: &Parts,
-    arrival: &Arrival,
-    person: &Uidp,
-    method: &str,
-    event: &EventBody,
-) -> Result<()> {
-    let info = parts.contract.by_full_name(method);
-    let info = info.ok_or_else(|| Error::internal(format!("{method} is not in the contract")))?;
-    let act = act(&arrival.upstream);
-    record_event(tx, info, arrival.now, &arrival.actor(person), Some(&act), event).await
-}
-
-/// Whom the provider vouched for, as tokens and events carry it.
-pub(super) fn act(upstream: &Upstream) -> serde_json::Value {
-    let audiences = parse_unverified(&upstream.id_token).map(|token| token.audiences).unwrap_or_default();
-    let aud = match &audiences[..] {
-        [one] => json!(one),
-        many => json!(many),
-    };
-    json!({ "iss": upstream.issuer, "sub": upstream.subject, "aud": aud })
 }

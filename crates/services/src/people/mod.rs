@@ -10,6 +10,7 @@
 //! administrator can sign in as anybody of its issuer.
 
 mod enter;
+mod gains;
 mod once;
 pub(crate) mod providers;
 mod prune;

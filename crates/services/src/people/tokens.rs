@@ -9,7 +9,7 @@ use bowline_pipeline::Narrowing;
 use bowline_store::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
-use super::enter::act;
+use super::gains::act;
 use super::refresh::{self, Family};
 use super::sessions::{self, SessionRow};
 use super::{Asked, Context, Issued, Parts, Upstream};

@@ -1,0 +1,148 @@
+//! What a person gets on entering: the role that a provider promises or an invitation gives, and who is told of it.
+
+use bowline_authn::jwt::parse_unverified;
+use bowline_contract::Method as _;
+use bowline_contract::v1::auth::RegistrationRequest;
+use bowline_contract::v1::auth::rpc::auth::Register;
+use bowline_contract::v1::iam::CreateRoleBindingRequest;
+use bowline_contract::v1::iam::rpc::role_bindings::Create as CreateRoleBinding;
+use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::{Change, EventBody, Image, record_audit, record_event};
+use bowline_store::WriteTx;
+use serde_json::json;
+
+use super::enter::{Arrival, Via, verified_email};
+use super::providers::OrganizationProvider;
+use super::{Parts, Upstream};
+use crate::iam::group_invites::{InviteCode, Redeemer, redeem};
+use crate::iam::role_bindings::{self, BindingRow};
+use crate::iam::roles;
+
+/// Whoever comes for the first time through an organization's provider gets the role that it promises.
+pub(super) async fn bind_default_role(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    provider: &OrganizationProvider,
+    person: &Uidp,
+) -> Result<()> {
+    if provider.default_role.is_empty() {
+        return Ok(());
+    }
+    let gone = || {
+        Error::precondition(
+            "DEFAULT_ROLE_GONE",
+            provider.uid.as_str(),
+            "the identity provider's default role does not exist any more; its administrator must choose another",
+        )
+    };
+    let group =
+        provider.uid.parent().ok_or_else(|| Error::internal("an identity provider is stored without a group"))?;
+    let role = Uidp::parse(&provider.default_role).map_err(|_| gone())?;
+    let reaches = role.parent().is_none_or(|place| place.contains(group.as_str()));
+    if !reaches || roles::find(tx, role.as_str()).await?.is_none() {
+        return Err(gone());
+    }
+    let row = BindingRow {
+        uid: group.child_from(arrival.binding),
+        identity: person.as_str().into(),
+        role: role.as_str().into(),
+        created_at: arrival.now,
+    };
+    if let Some(change) = role_bindings::give(tx, &row).await? {
+        tell_binding(tx, parts, arrival, person, &change, &row).await?;
+    }
+    Ok(())
+}
+
+async fn tell_binding(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    change: &Change,
+    row: &BindingRow,
+) -> Result<()> {
+    record_audit(tx, arrival.now, &arrival.actor(person), change).await?;
+    let request = CreateRoleBindingRequest { parent: row.group().into(), role_binding: Some(row.to_v1()) };
+    let event = EventBody {
+        subject: row.uid.as_str().into(),
+        group: row.group().into(),
+        body: Image::of(&request),
+        extensions: Vec::new(),
+    };
+    tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
+}
+
+/// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of the inviting
+/// organization's own provider.
+pub(super) async fn join(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    via: &Via,
+    arrival: &Arrival,
+    invite: &InviteCode,
+    person: &Uidp,
+) -> Result<Uidp> {
+    let inviting = invite.group.root_str();
+    let is_own = via.organization.as_ref().is_some_and(|provider| provider.uid.root_str() == inviting);
+    if via.organization.is_some() && !is_own && !via.is_operators {
+        return Err(Error::permission_denied(
+            "Permission denied: this identity provider is another organization's; sign in with one of the operator's, or of the inviting organization",
+        ));
+    }
+    let email = verified_email(&arrival.upstream, via.is_operators || is_own);
+    let redeemed = redeem(tx, invite, &Redeemer { identity: person, verified_email: email }, arrival.now).await?;
+    if let Some(change) = &redeemed.binding {
+        let row = BindingRow {
+            uid: Uidp::parse(&change.uid).map_err(Error::internal)?,
+            identity: person.as_str().into(),
+            role: redeemed.role,
+            created_at: arrival.now,
+        };
+        tell_binding(tx, parts, arrival, person, change, &row).await?;
+    }
+    Ok(redeemed.group)
+}
+
+pub(super) async fn tell_registration(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    group: Option<Uidp>,
+) -> Result<()> {
+    // The code is a secret and stays out.
+    let request = RegistrationRequest { identity_id: person.as_str().into(), ..RegistrationRequest::default() };
+    let event = EventBody {
+        subject: person.as_str().into(),
+        group: group.map(|group| group.as_str().to_owned()).unwrap_or_default(),
+        body: Image::of(&request),
+        extensions: Vec::new(),
+    };
+    tell(tx, parts, arrival, person, Register::FULL_NAME, &event).await
+}
+
+async fn tell(
+    tx: &mut WriteTx,
+    parts: &Parts,
+    arrival: &Arrival,
+    person: &Uidp,
+    method: &str,
+    event: &EventBody,
+) -> Result<()> {
+    let info = parts.contract.by_full_name(method);
+    let info = info.ok_or_else(|| Error::internal(format!("{method} is not in the contract")))?;
+    let act = act(&arrival.upstream);
+    record_event(tx, info, arrival.now, &arrival.actor(person), Some(&act), event).await
+}
+
+/// Whom the provider vouched for, as tokens and events carry it.
+pub(super) fn act(upstream: &Upstream) -> serde_json::Value {
+    let audiences = parse_unverified(&upstream.id_token).map(|token| token.audiences).unwrap_or_default();
+    let aud = match &audiences[..] {
+        [one] => json!(one),
+        many => json!(many),
+    };
+    json!({ "iss": upstream.issuer, "sub": upstream.subject, "aud": aud })
+}
