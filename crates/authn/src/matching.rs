@@ -9,7 +9,7 @@ use crate::jwt::Presented;
 
 /// The longest pattern, in bytes.
 pub const MAX_PATTERN: usize = 1024;
-const SIZE_LIMIT: usize = 1 << 20;
+const SIZE_LIMIT: usize = 256 << 10;
 
 /// One expectation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

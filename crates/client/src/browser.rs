@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -17,6 +17,8 @@ use crate::issuer::{Issuer, SignInRequest};
 #[derive(Debug)]
 pub struct BrowserSignIn {
     listener: TcpListener,
+    /// What only the browser that was sent there knows: other pages must not answer in its place.
+    path: String,
     /// The address that the browser has to open.
     pub url: String,
 }
@@ -32,11 +34,13 @@ impl BrowserSignIn {
         let failed = |error: std::io::Error| ClientError::SignIn(format!("no local port can be listened on: {error}"));
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
-        let redirect = format!("http://127.0.0.1:{port}/callback?token=true&error=true");
+        let nonce: String = bowline_core::hex(&bowline_authn::wrap::random_bytes::<16>());
+        let path = format!("/callback/{nonce}");
+        let redirect = format!("http://127.0.0.1:{port}{path}?token=true&error=true");
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         query.append_pair("exit", "redirect").append_pair("redirect", &redirect);
         query.extend_pairs(request.parameters());
-        Ok(BrowserSignIn { listener, url: format!("{}?{}", issuer.at("/oauth"), query.finish()) })
+        Ok(BrowserSignIn { listener, path, url: format!("{}?{}", issuer.at("/oauth"), query.finish()) })
     }
 
     /// Waits for the browser to come back.
@@ -46,7 +50,7 @@ impl BrowserSignIn {
     pub async fn finish(self, patience: Duration) -> Result<Tokens, ClientError> {
         let (sender, mut answers) = mpsc::channel::<Answer>(1);
         let router = Router::new()
-            .route("/callback", get(callback))
+            .route(&self.path, get(callback))
             .fallback(|| async { StatusCode::NOT_FOUND })
             .with_state(Arc::new(sender));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -71,7 +75,15 @@ impl BrowserSignIn {
     }
 }
 
-async fn callback(State(sender): State<Arc<mpsc::Sender<Answer>>>, RawQuery(query): RawQuery) -> impl IntoResponse {
+async fn callback(
+    State(sender): State<Arc<mpsc::Sender<Answer>>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
+    // A person comes here by a page that moves on, never by a script or an image of one.
+    if headers.get("sec-fetch-mode").is_some_and(|mode| mode != "navigate") {
+        return StatusCode::NOT_FOUND.into_response();
+    }
     let answer = read(query.as_deref().unwrap_or_default());
     let text = match &answer {
         Ok(_) => "You are signed in. You can close this page and return to the terminal.",
@@ -90,7 +102,7 @@ async fn callback(State(sender): State<Arc<mpsc::Sender<Answer>>>, RawQuery(quer
         (header::REFERRER_POLICY, "no-referrer"),
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; style-src 'unsafe-inline'"),
     ];
-    (headers, page)
+    (headers, page).into_response()
 }
 
 /// The query that the browser comes back with.

@@ -12,6 +12,14 @@ pub struct Tokens {
     pub refresh_token: Option<String>,
 }
 
+impl Tokens {
+    /// The access token if it lasts for another minute.
+    pub fn fresh(&self, now: i64) -> Option<String> {
+        let lasts = |token: &&String| jwt::claims(token).is_some_and(|claims| claims.exp > now + LEEWAY);
+        self.token.as_ref().filter(lasts).cloned()
+    }
+}
+
 /// Tokens on disk, where the public Go SDK looks for them: one directory per audience under
 /// `<cache>/chainguard`, with an `oidc-token` and a `refresh-token`.
 #[derive(Clone, Debug)]
@@ -40,15 +48,6 @@ impl TokenCache {
         let directory = self.directory(audience);
         let read = |name: &str| files::read(&directory.join(name)).map(|text| text.map(|text| text.trim().to_owned()));
         Ok(Tokens { token: read("oidc-token")?, refresh_token: read("refresh-token")? })
-    }
-
-    /// The access token for an audience if it lasts for another minute.
-    ///
-    /// # Errors
-    /// A file exists and cannot be read.
-    pub fn fresh(&self, audience: &str, now: i64) -> Result<Option<String>, ClientError> {
-        let token = self.read(audience)?.token;
-        Ok(token.filter(|token| jwt::claims(token).is_some_and(|claims| claims.exp > now + LEEWAY)))
     }
 
     /// Keeps tokens for an audience. A refresh token that is absent takes a former one away.
@@ -134,13 +133,11 @@ mod tests {
     #[test]
     fn a_token_about_to_end_is_not_fresh() {
         use base64::Engine as _;
-        let home = tempfile::tempdir().unwrap();
-        let cache = TokenCache::new(home.path());
         let payload = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(br#"{"exp":1000}"#);
         let token = format!("e30.{payload}.x");
-        cache.write("a", &Tokens { token: Some(token.clone()), refresh_token: None }).unwrap();
-        assert_eq!(cache.fresh("a", 939).unwrap(), Some(token));
-        assert_eq!(cache.fresh("a", 940).unwrap(), None);
-        assert_eq!(cache.fresh("b", 0).unwrap(), None);
+        let tokens = Tokens { token: Some(token.clone()), refresh_token: None };
+        assert_eq!(tokens.fresh(939), Some(token));
+        assert_eq!(tokens.fresh(940), None);
+        assert_eq!(Tokens::default().fresh(0), None);
     }
 }

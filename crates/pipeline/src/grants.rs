@@ -171,12 +171,16 @@ const CACHED_CALLERS: usize = 20_000;
 
 const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
 
-/// Bindings in an organization whose directory has deactivated the person count for nothing.
+/// Bindings at and below a group whose directory has deactivated the person count for nothing. The group is what a
+/// provider's UIDP has before its last segment, which is a slash and 16 characters.
 const BINDINGS: &str = "
 SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
 FROM identities i
 LEFT JOIN role_bindings b ON b.identity = i.uid
-  AND NOT EXISTS (SELECT 1 FROM scim_users u WHERE u.person = b.identity AND u.org = b.org AND NOT u.active)
+  AND NOT EXISTS (
+    SELECT 1 FROM scim_users u
+    WHERE u.person = b.identity AND u.org = b.org AND NOT u.active
+      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))
 LEFT JOIN roles r ON r.uid = b.role
 WHERE i.uid = $1";
 

@@ -223,10 +223,12 @@ async fn assemble(
     };
     let client = GuardedClient::new(policy).map_err(|error| StartError::Defect(error.to_string()))?;
     let issuer_keys = Arc::new(IssuerKeys::new(client.clone()));
+    let operator_providers = providers::configured(&options.operator_providers)?;
     let exchange = Arc::new(Exchange::new(
         db.clone(),
         issuer_keys.clone(),
         aws_sts(options, client.clone())?,
+        operator_providers.clone(),
         authenticator.clone(),
         settings.clone(),
         contract.clone(),
@@ -240,7 +242,7 @@ async fn assemble(
         contract: contract.clone(),
         vault: vault.clone(),
         exchange: exchange.clone(),
-        providers: providers::configured(&options.operator_providers)?,
+        providers: operator_providers,
     }));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(

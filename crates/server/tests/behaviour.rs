@@ -51,6 +51,8 @@ mod narrowing;
 mod page_tokens;
 #[path = "behaviour/people.rs"]
 mod people;
+#[path = "behaviour/people_limits.rs"]
+mod people_limits;
 #[path = "behaviour/people_refresh.rs"]
 mod people_refresh;
 #[path = "behaviour/people_register.rs"]

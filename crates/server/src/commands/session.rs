@@ -82,10 +82,10 @@ impl Session {
 
     /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
-        if let Some(token) = self.cache.fresh(audience, Session::now())? {
+        let kept = self.kept(audience)?;
+        if let Some(token) = kept.fresh(Session::now()) {
             return Ok(token);
         }
-        let kept = self.cache.read(audience)?;
         let tokens = if let Some(refresh_token) = &kept.refresh_token {
             self.issuer.refresh(refresh_token, audience).await.map_err(ended)?
         } else if let (Some(identity), Some(ambient)) = (&self.identity, self.ambient()) {
@@ -97,7 +97,7 @@ impl Session {
             };
             self.issuer.exchange(&presented, &request).await?
         } else if audience != self.api
-            && let Some(token) = self.cache.fresh(&self.api, Session::now())?
+            && let Some(token) = self.kept(&self.api)?.fresh(Session::now())
         {
             let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
             self.issuer.exchange(&token, &request).await?
@@ -106,6 +106,13 @@ impl Session {
         };
         self.cache.write(audience, &tokens)?;
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
+    }
+
+    /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.
+    fn kept(&self, audience: &str) -> Result<Tokens, ClientError> {
+        let kept = self.cache.read(audience)?;
+        let issuer = kept.token.as_deref().and_then(claims).map(|claims| claims.iss);
+        Ok(if issuer.as_deref() == Some(self.issuer.url()) { kept } else { Tokens::default() })
     }
 
     /// The API, called as whoever is signed in.

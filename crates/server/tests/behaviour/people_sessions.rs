@@ -8,17 +8,13 @@ use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::people_support::{
-    CLIENT, Own, WELCOME, actor, api, context, enter, map, offered, own, people, uid_of_provider, vouched,
+    CLIENT, Own, WELCOME, actor, context, enter, map, offered, own, people, plain, status, uid_of_provider, vouched,
 };
-use crate::support::{call, claims_of, done, execute, number, on_each_engine, token_of, uid_of};
+use crate::support::{claims_of, done, execute, number, on_each_engine, token_of, uid_of};
 
 async fn issue(server: &TestServer, entered: &Entered, upstream: &Upstream, asked: Asked) -> Issued {
     let issued = people(server).issue(&entered.session, upstream, &asked, &context(server)).await;
     issued.unwrap_or_else(|error| panic!("a token: {error}"))
-}
-
-fn plain(server: &TestServer) -> Asked {
-    Asked { audiences: api(server), ..Asked::default() }
 }
 
 /// Somebody signed in, with a token for the API.
@@ -27,10 +23,6 @@ async fn signed_in(server: &TestServer, provider: &Provider, subject: &str, clai
     let entered = enter(server, provider, &upstream).await;
     let issued = issue(server, &entered, &upstream, plain(server)).await;
     (entered, actor(server, &issued.token))
-}
-
-async fn status(actor: &Actor, group: &str) -> u16 {
-    call(actor, &format!("GET /iam/v2/groups/{group}"), Value::Null).await.status
 }
 
 #[tokio::test]

@@ -2,13 +2,13 @@
 
 use bowline_core::{Error, Result, Uidp};
 use bowline_server::Parts;
-use bowline_services::people::{Choice, Context, Entered, Entry, Provider, Redemption, Upstream};
+use bowline_services::people::{Asked, Choice, Context, Entered, Entry, Provider, Redemption, Upstream};
 use bowline_services::{People, human_uid};
 use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, SignIn, TestServer};
 use serde_json::Value;
 
-use crate::support::execute;
+use crate::support::{call, execute};
 
 pub(crate) const CLIENT: &str = "bowline-client";
 pub(crate) const BACK: &str = "https://bowline.example/oauth/callback";
@@ -177,4 +177,14 @@ pub(crate) fn actor(server: &TestServer, token: &str) -> Actor {
 /// The audience of the API.
 pub(crate) fn api(server: &TestServer) -> Vec<String> {
     vec![server.base().to_owned()]
+}
+
+/// A token for the API and nothing besides.
+pub(crate) fn plain(server: &TestServer) -> Asked {
+    Asked { audiences: api(server), ..Asked::default() }
+}
+
+/// How reading the group ends.
+pub(crate) async fn status(actor: &Actor, group: &str) -> u16 {
+    call(actor, &format!("GET /iam/v2/groups/{group}"), Value::Null).await.status
 }

@@ -127,6 +127,8 @@ pub(crate) async fn person(server: &TestServer, subject: &str, email: &str) -> M
         })
     });
     written.await.expect("the database takes a person");
+    // Only the operator's own people come in by exchange.
+    crate::people_support::offered(server).await;
     let actor = server.sign_in(subject, subject, &uid).await;
     Machine { uid, subject: subject.into(), actor }
 }

@@ -264,7 +264,15 @@ pub(crate) async fn update<T>(
 ) -> Result<Changed<v2::IdentityProvider>> {
     let before = require(tx, call.place()?).await?;
     let mut after = fields::changed(&before, given, mask)?;
-    if let Some(secret) = fields::new_secret(given, mask) {
+    let secret = fields::new_secret(given, mask);
+    if secret.is_none() && !before.sealed_secret.is_empty() && after.oidc.issuer != before.oidc.issuer {
+        // The stored one would be shown to whoever the new issuer is.
+        return Err(Error::invalid_field(
+            "oidc.clientSecret",
+            "oidc.clientSecret must be given together with another oidc.issuer",
+        ));
+    }
+    if let Some(secret) = secret {
         after.sealed_secret = sealed(call, &after.uid, &secret);
     }
     grants::require_may_change(tx, call, &before, &after).await?;

@@ -391,10 +391,13 @@ pub(crate) async fn delete_of_identity(tx: &mut WriteTx, uid: &Uidp) -> Result<V
     delete_all(tx, "WHERE identity = $1 ORDER BY uid LIMIT 500", &[Value::from(uid.as_str())]).await
 }
 
-/// Deletes every binding of an identity inside of an organization.
-pub(crate) async fn delete_of_identity_in(tx: &mut WriteTx, identity: &str, org: &str) -> Result<Vec<Change>> {
-    let condition = "WHERE identity = $1 AND org = $2 ORDER BY uid LIMIT 500";
-    delete_all(tx, condition, &[Value::from(identity), Value::from(org)]).await
+/// Deletes every binding of an identity at a group and below it.
+pub(crate) async fn delete_of_identity_in(tx: &mut WriteTx, identity: &str, group: &str) -> Result<Vec<Change>> {
+    let condition = "WHERE identity = $1 AND (parent = $2 OR (parent >= $3 AND parent < $4)) ORDER BY uid LIMIT 500";
+    // Everything below begins with the group and a slash, which `0` follows.
+    let (below, after) = (format!("{group}/"), format!("{group}0"));
+    let params = [Value::from(identity), Value::from(group), Value::from(&below), Value::from(&after)];
+    delete_all(tx, condition, &params).await
 }
 
 /// Deletes and counts, some at a time, until the condition holds for no more. Each becomes a row of the audit log.

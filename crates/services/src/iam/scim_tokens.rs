@@ -294,7 +294,7 @@ pub(crate) async fn forget(tx: &mut WriteTx, provider: &Uidp) -> Result<Vec<Chan
     let left = tx.query(sql, &[Value::from(provider.as_str())], |row| row.text(0).map_err(Error::from)).await?;
     let mut changes = Vec::new();
     for person in left {
-        changes.extend(role_bindings::delete_of_identity_in(tx, &person, provider.root_str()).await?);
+        changes.extend(role_bindings::delete_of_identity_in(tx, &person, provider.parent_str()).await?);
     }
     for sql in ["DELETE FROM scim_tokens WHERE provider = $1", "DELETE FROM scim_users WHERE provider = $1"] {
         tx.execute(sql, &[Value::from(provider.as_str())]).await?;

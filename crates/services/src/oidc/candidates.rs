@@ -11,7 +11,7 @@ use super::refusals;
 use crate::iam::identities::IdentityRow;
 
 /// Stored number of people.
-const PERSON: i32 = 0;
+pub(super) const PERSON: i32 = 0;
 /// Stored number of claim matches.
 const CLAIM_MATCH: i32 = 1;
 

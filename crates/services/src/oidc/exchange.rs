@@ -16,12 +16,13 @@ use serde_json::{Map, Value, json};
 
 use super::asked::Asked;
 use super::aws::may_be_signed_request;
-use super::candidates::{Basis, Keys, pick};
+use super::candidates::{Basis, Keys, PERSON, pick};
 use super::issuing::{self, Cause, Issuance, Proof, Standing, require_active, seconds};
 use super::last_seen::LastSeen;
 use super::matchers::Matchers;
 use super::{audiences, narrowing, refusals};
 use crate::iam::identities::{self, IdentityRow};
+use crate::people::{ConfiguredProvider, providers};
 
 /// The token exchange, with everything it needs.
 pub struct Exchange {
@@ -29,6 +30,7 @@ pub struct Exchange {
     issuer_keys: Arc<IssuerKeys>,
     authenticator: Arc<Authenticator>,
     pub(super) aws: AwsSts,
+    operator_providers: Vec<ConfiguredProvider>,
     pub(super) settings: Arc<Settings>,
     contract: Arc<Contract>,
     default_audiences: Vec<String>,
@@ -42,6 +44,7 @@ impl Exchange {
         db: Db,
         issuer_keys: Arc<IssuerKeys>,
         aws: AwsSts,
+        operator_providers: Vec<ConfiguredProvider>,
         authenticator: Arc<Authenticator>,
         settings: Arc<Settings>,
         contract: Arc<Contract>,
@@ -51,6 +54,7 @@ impl Exchange {
             db,
             issuer_keys,
             aws,
+            operator_providers,
             authenticator,
             settings,
             contract,
@@ -134,6 +138,7 @@ impl Exchange {
             None => self.unnamed(token, presented, now).await?,
         };
         require_active(&row, now)?;
+        self.require_operators(&row).await?;
         let email = Some(row.email.clone()).filter(|email| row.relationship_type == 0 && !email.is_empty());
         Ok(Proof {
             basis: Some(Basis::of(&row)?),
@@ -147,6 +152,19 @@ impl Exchange {
             },
             narrowing: asked.narrowing.clone(),
         })
+    }
+
+    /// A person whom only an organization's own provider vouches for comes in through that provider, which limits
+    /// where they act, and stops with it.
+    async fn require_operators(&self, row: &IdentityRow) -> Result<()> {
+        if row.relationship_type != PERSON {
+            return Ok(());
+        }
+        let (configured, issuer) = (self.operator_providers.clone(), row.issuer.clone());
+        let read = self
+            .db
+            .read(move |tx| Box::pin(async move { providers::is_operators(tx, &configured, &issuer, None).await }));
+        if read.await? { Ok(()) } else { Err(refusals::no_identity("a person of an organization's own issuer")) }
     }
 
     /// The identity that the caller names, if the token is for it.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_authn::matching::{ClaimMatch, Compiled, Expect};
 use bowline_core::{Error, Result};
 
-/// Claim matches remembered at once; past it the cache starts anew. Each may hold a megabyte of automata.
+/// Patterns remembered at once, of all identities together; past it the cache starts anew. Each may hold a quarter of a
+/// megabyte of automata, and what anybody stores must not fill the memory.
 const REMEMBERED: usize = 256;
 
 /// The cache: by identity, valid for as long as the stored claim match is the same.
@@ -21,7 +22,7 @@ impl Matchers {
     /// # Errors
     /// INTERNAL if what is stored does not compile: writing it should have been refused.
     pub(super) fn get(&self, uid: &str, expected: &ClaimMatch) -> Result<Compiled> {
-        if !has_patterns(expected) {
+        if patterns(expected) == 0 {
             return expected.compile().map_err(Error::internal);
         }
         let known = self.lock().get(uid).cloned();
@@ -30,7 +31,7 @@ impl Matchers {
         }
         let compiled = expected.compile().map_err(Error::internal)?;
         let mut entries = self.lock();
-        if entries.len() >= REMEMBERED {
+        if entries.values().map(|known| patterns(&known.0)).sum::<usize>() + patterns(expected) > REMEMBERED {
             entries.clear();
         }
         entries.insert(uid.into(), Arc::new((expected.clone(), compiled.clone())));
@@ -42,12 +43,11 @@ impl Matchers {
     }
 }
 
-fn has_patterns(expected: &ClaimMatch) -> bool {
-    let is_pattern = |expect: &Expect| matches!(expect, Expect::Pattern(_));
-    is_pattern(&expected.issuer)
-        || is_pattern(&expected.subject)
-        || expected.audience.as_ref().is_some_and(is_pattern)
-        || !expected.claim_patterns.is_empty()
+/// How many patterns a claim match has.
+fn patterns(expected: &ClaimMatch) -> usize {
+    let expectations = [Some(&expected.issuer), Some(&expected.subject), expected.audience.as_ref()];
+    let is_pattern = |expect: &&Expect| matches!(expect, Expect::Pattern(_));
+    expectations.into_iter().flatten().filter(is_pattern).count() + expected.claim_patterns.len()
 }
 
 #[cfg(test)]

@@ -168,11 +168,12 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) ->
 
 /// The provider in this snapshot: it may have been removed or changed since the browser left.
 async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
-    let is_operators = providers::is_operators(tx, parts, &arrival.upstream.issuer).await?;
     let organization = match &arrival.provider {
         None => None,
         Some(uid) => providers::find(tx, uid.as_str()).await?,
     };
+    let client_id = organization.as_ref().map(|provider| provider.client_id.as_str());
+    let is_operators = providers::is_operators(tx, &parts.providers, &arrival.upstream.issuer, client_id).await?;
     let is_there = match &arrival.provider {
         None => is_operators,
         Some(_) => organization.as_ref().is_some_and(|provider| provider.issuer == arrival.upstream.issuer),

@@ -114,15 +114,24 @@ pub(super) async fn of_operator(parts: &Parts) -> Result<Vec<Provider>> {
     Ok(providers)
 }
 
-/// Whether the operator offers a provider of this issuer: then the operator trusts what the issuer says of people.
-pub(super) async fn is_operators(tx: &mut ReadTx, parts: &Parts, issuer: &str) -> Result<bool> {
-    if parts.providers.iter().any(|provider| provider.issuer == issuer) {
+/// Whether the operator offers a provider of this issuer, and of this client where one is named. An issuer that serves
+/// many clients says who signed in to which; what it told another client's owner is nothing that the operator vouches for.
+pub(crate) async fn is_operators(
+    tx: &mut ReadTx,
+    configured: &[ConfiguredProvider],
+    issuer: &str,
+    client_id: Option<&str>,
+) -> Result<bool> {
+    let is_client = |own: &str| client_id.is_none_or(|client_id| client_id == own);
+    if configured.iter().any(|provider| provider.issuer == issuer && is_client(&provider.client_id)) {
         return Ok(true);
     }
     // A stored provider whose name the configuration file uses for another is not offered.
-    let sql = "SELECT id FROM operator_providers WHERE issuer = $1 ORDER BY id";
-    let ids = tx.query(sql, &[Value::from(issuer)], |row| row.text(0).map_err(Error::from)).await?;
-    Ok(ids.iter().any(|id| !parts.providers.iter().any(|provider| provider.id == *id)))
+    let sql = "SELECT id, client_id FROM operator_providers WHERE issuer = $1 ORDER BY id";
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let stored = tx.query(sql, &[Value::from(issuer)], read).await?;
+    let is_hidden = |id: &str| configured.iter().any(|provider| provider.id == id);
+    Ok(stored.iter().any(|(id, client_id)| !is_hidden(id) && is_client(client_id)))
 }
 
 /// The organization's provider of this UIDP.

@@ -139,7 +139,7 @@ pub(super) struct Limits {
 pub(super) async fn limits(tx: &mut ReadTx, parts: &Parts, session: &SessionRow) -> Result<Limits> {
     if session.provider.is_empty() {
         let row = identities::find(tx, session.identity.as_str()).await?.ok_or_else(refusals::own_subject)?;
-        if !providers::is_operators(tx, parts, &row.issuer).await? {
+        if !providers::is_operators(tx, &parts.providers, &row.issuer, None).await? {
             return Err(refusals::own_subject());
         }
         return Ok(Limits { narrowing: Narrowing::default(), provider: None });
@@ -148,10 +148,12 @@ pub(super) async fn limits(tx: &mut ReadTx, parts: &Parts, session: &SessionRow)
     if provider.scim_enabled && !is_provisioned(tx, &session.provider, &session.identity).await? {
         return Err(refusals::own_subject());
     }
-    if providers::is_operators(tx, parts, &provider.issuer).await? {
+    if providers::is_operators(tx, &parts.providers, &provider.issuer, Some(&provider.client_id)).await? {
         return Ok(Limits { narrowing: Narrowing::default(), provider: None });
     }
-    let narrowing = Narrowing { capabilities: None, scopes: vec![provider.uid.root()] };
+    // Whoever runs a provider of some group must not act for people in what lies above it.
+    let group = provider.uid.parent().unwrap_or_else(|| provider.uid.root());
+    let narrowing = Narrowing { capabilities: None, scopes: vec![group] };
     Ok(Limits { narrowing, provider: Some(session.provider.clone()) })
 }
 

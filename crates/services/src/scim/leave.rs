@@ -20,11 +20,12 @@ pub(super) async fn end_sessions(tx: &mut WriteTx, provider: &Uidp, person: &str
     Ok(())
 }
 
-/// Takes a person out of the organization: sessions and role bindings.
+/// Takes a person out of the group that has the directory: sessions, and role bindings there and below. What lies above
+/// it is nothing that this directory decides.
 pub(super) async fn leave(tx: &mut WriteTx, provider: &Uidp, person: &str) -> Result<Vec<Change>> {
     if person.is_empty() {
         return Ok(Vec::new());
     }
     end_sessions(tx, provider, person).await?;
-    Ok(role_bindings::delete_of_identity_in(tx, person, provider.root_str()).await?)
+    Ok(role_bindings::delete_of_identity_in(tx, person, provider.parent_str()).await?)
 }

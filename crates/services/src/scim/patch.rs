@@ -38,7 +38,22 @@ pub(super) fn apply(attributes: &mut Map<String, Value>, message: &Value) -> Res
     let operations = operations.filter(|operations| !operations.is_empty());
     let operations =
         operations.ok_or_else(|| refuse(Refusal::InvalidSyntax, "Operations must be a list of at least one".into()))?;
+    if operations.len() > MOST || !operations.iter().all(is_bounded) {
+        let what = format!("at most {MOST} operations, and {MOST} members of an object");
+        return Err(refuse(Refusal::InvalidValue, what));
+    }
     operations.iter().try_for_each(|operation| apply_one(attributes, operation))
+}
+
+/// Most operations of a message, and most members of an object in it: members are compared with one another.
+const MOST: usize = 100;
+
+fn is_bounded(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.len() <= MOST && members.values().all(is_bounded),
+        Value::Array(list) => list.iter().all(is_bounded),
+        _ => true,
+    }
 }
 
 fn apply_one(attributes: &mut Map<String, Value>, operation: &Value) -> Result<()> {

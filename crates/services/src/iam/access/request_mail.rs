@@ -26,7 +26,9 @@ async fn owners<T>(tx: &mut ReadTx, call: &Authorized<T>, group: &GroupRow) -> R
     let sql = "SELECT i.email FROM role_bindings b JOIN identities i ON i.uid = b.identity
                WHERE b.parent = $1 AND b.role = $2 AND i.relationship_type = 0 AND i.email <> '' AND NOT i.deactivated
                  AND (i.expires_at IS NULL OR i.expires_at > $3)
-                 AND NOT EXISTS (SELECT 1 FROM scim_users u WHERE u.person = i.uid AND u.org = b.org AND NOT u.active)
+                 AND NOT EXISTS (
+                   SELECT 1 FROM scim_users u WHERE u.person = i.uid AND NOT u.active
+                     AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))
                ORDER BY i.uid LIMIT $4";
     let owner = role(call, "owner")?;
     let params = [Value::from(group.uid.as_str()), Value::from(owner), Value::Int(call.now()), Value::Int(TOLD)];
