@@ -93,9 +93,9 @@ func exchange(ctx context.Context, w *world) {
 		token := must(sts.NewTokenSourceFromValues(ctx, w.base, w.base, w.identity, upstream).Token())
 		return works(token.AccessToken)
 	})
-	check("refreshing says that it is not offered yet", func() error {
+	check("a refresh token that is none is refused", func() error {
 		_, _, err := sts.New(w.base, w.base).Refresh(ctx, "eyJleHAiOjF9")
-		refused(err, codes.Unimplemented)
+		refused(err, codes.Unauthenticated)
 		return nil
 	})
 	check("who am I", func() error {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use bowline_contract::v1::oidc::ExchangeRefreshTokenRequest;
 use bowline_contract::v1::oidc::rpc::security_token_service::ExchangeRefreshToken;
 use bowline_services::people::{Asked, Entered};
@@ -62,7 +63,6 @@ async fn each_use_makes_the_next_one() {
             assert_eq!(refresh(server, junk, "").await.status, 401, "{junk}");
         }
         // Another family's name around a good secret is no token.
-        use base64::Engine as _;
         let codec = base64::engine::general_purpose::STANDARD;
         let mut json: Value = serde_json::from_slice(&codec.decode(&third).expect("base64")).expect("JSON");
         json["fam"] = json!("00".repeat(16));
