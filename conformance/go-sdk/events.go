@@ -13,9 +13,7 @@ import (
 
 	"chainguard.dev/sdk/events"
 	"chainguard.dev/sdk/events/receiver"
-	"chainguard.dev/sdk/proto/capabilities"
 	iam "chainguard.dev/sdk/proto/chainguard/platform/iam/v2"
-	registry "chainguard.dev/sdk/proto/chainguard/platform/registry/v2"
 	eventsv1 "chainguard.dev/sdk/proto/platform/events/v1"
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"google.golang.org/grpc"
@@ -90,6 +88,7 @@ func (s *sink) wait(count int) []captured {
 
 func deliveries(ctx context.Context, w *world) {
 	parent := w.group(ctx, w.org, "events")
+	owners(ctx, w, parent)
 	s := must(newSink(ctx, w.base, parent))
 	defer s.Close()
 	hooks := subscriptions(ctx, w)
@@ -163,46 +162,15 @@ func subscriptions(ctx context.Context, w *world) eventsv1.SubscriptionsClient {
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(bearer(ctx, w.token)))))
 }
 
-// changes makes one change of each kind below the group and returns the kinds of the events, in order.
-func changes(ctx context.Context, w *world, hooks eventsv1.SubscriptionsClient, parent string) []string {
+// owners makes two owners of the group: provisioning wants so many.
+func owners(ctx context.Context, w *world, group string) {
 	services := w.v2.IAM()
-	group := must(services.GroupsService().CreateGroup(ctx, &iam.CreateGroupRequest{Parent: parent, Group: &iam.Group{Name: unique("team")}}))
-	must(services.GroupsService().UpdateGroup(ctx, &iam.UpdateGroupRequest{
-		Group: &iam.Group{Uid: group.GetUid(), Description: "words"}, UpdateMask: mask("description"),
+	second := must(services.IdentitiesService().CreateIdentity(ctx, &iam.CreateIdentityRequest{
+		Parent: w.org, Identity: claimMatch(unique("owner"), "https://issuer.example.com", unique("owner")),
 	}))
-	role := must(services.RolesService().CreateRole(ctx, &iam.CreateRoleRequest{
-		Parent: parent, Role: &iam.Role{Name: unique("role"), Capabilities: []capabilities.Capability{capabilities.Capability_CAP_REPO_LIST}},
-	}))
-	must(services.RolesService().UpdateRole(ctx, &iam.UpdateRoleRequest{
-		Role: &iam.Role{Uid: role.GetUid(), Description: "words"}, UpdateMask: mask("description"),
-	}))
-	machine := must(services.IdentitiesService().CreateIdentity(ctx, &iam.CreateIdentityRequest{
-		Parent: parent, Identity: claimMatch(unique("machine"), "https://issuer.example.com", "somebody"),
-	}))
-	must(services.IdentitiesService().UpdateIdentity(ctx, &iam.UpdateIdentityRequest{
-		Identity: &iam.Identity{Uid: machine.GetUid(), Description: "words"}, UpdateMask: mask("description"),
-	}))
-	binding := must(services.RoleBindingsService().CreateRoleBinding(ctx, &iam.CreateRoleBindingRequest{
-		Parent: parent, RoleBinding: &iam.RoleBinding{IdentityUid: machine.GetUid(), RoleUid: role.GetUid()},
-	}))
-	must(services.RoleBindingsService().DeleteRoleBinding(ctx, &iam.DeleteRoleBindingRequest{Uid: binding.GetUid()}))
-	must(services.RolesService().DeleteRole(ctx, &iam.DeleteRoleRequest{Uid: role.GetUid()}))
-	must(services.IdentitiesService().DeleteIdentity(ctx, &iam.DeleteIdentityRequest{Uid: machine.GetUid()}))
-	repos := w.v2.Registry().ReposService()
-	repo := must(repos.CreateRepo(ctx, &registry.CreateRepoRequest{Parent: parent, Repo: &registry.Repo{Name: unique("repo")}}))
-	must(repos.UpdateRepo(ctx, &registry.UpdateRepoRequest{
-		Repo: &registry.Repo{Uid: repo.GetUid(), Description: "words"}, UpdateMask: mask("description"),
-	}))
-	must(repos.DeleteRepo(ctx, &registry.DeleteRepoRequest{Uid: repo.GetUid()}))
-	hook := must(hooks.Create(ctx, &eventsv1.CreateSubscriptionRequest{
-		ParentId: parent, Subscription: &eventsv1.Subscription{Sink: "https://localhost/callback"},
-	}))
-	must(hooks.Delete(ctx, &eventsv1.DeleteSubscriptionRequest{Id: hook.GetId()}))
-	must(services.GroupsService().DeleteGroup(ctx, &iam.DeleteGroupRequest{Uid: group.GetUid()}))
-	return []string{
-		"iam.group.created", "iam.group.updated", "iam.roles.created", "iam.roles.updated", "iam.identity.created",
-		"iam.identity.updated", "iam.rolebindings.created", "iam.rolebindings.deleted", "iam.roles.deleted",
-		"iam.identity.deleted", "platform.registry.repo.created", "platform.registry.repo.updated",
-		"platform.registry.repo.deleted", "events.subscription.created", "events.subscription.deleted", "iam.group.deleted",
+	for _, owner := range []string{w.identity, second.GetUid()} {
+		must(services.RoleBindingsService().CreateRoleBinding(ctx, &iam.CreateRoleBindingRequest{
+			Parent: group, RoleBinding: &iam.RoleBinding{IdentityUid: owner, RoleUid: w.owner},
+		}))
 	}
 }

@@ -88,8 +88,7 @@ pub async fn record_event(
     event: &EventBody,
 ) -> Result<()> {
     let Some(rule) = &info.event else { return Ok(()) };
-    let act = act.cloned().unwrap_or_else(|| json!({}));
-    let told_actor = json!({ "subject": actor.subject, "act": act }).to_string();
+    let told_actor = json!({ "subject": actor.subject, "act": texts(act) }).to_string();
     let extensions: serde_json::Map<String, serde_json::Value> =
         event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
@@ -110,6 +109,16 @@ pub async fn record_event(
     ];
     tx.execute(INSERT_OUTBOX, &params).await?;
     Ok(())
+}
+
+/// The claims, all as texts: the public SDK, which subscribers read events with, knows no others and refuses the event.
+fn texts(claims: Option<&serde_json::Value>) -> serde_json::Map<String, serde_json::Value> {
+    let claims = claims.and_then(serde_json::Value::as_object).into_iter().flatten();
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(_) => value.clone(),
+        other => other.to_string().into(),
+    };
+    claims.map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
 fn root(uid: &str) -> &str {

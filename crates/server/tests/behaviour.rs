@@ -33,6 +33,8 @@ mod exchange_aws;
 mod first_version;
 #[path = "behaviour/golden_events.rs"]
 mod golden_events;
+#[path = "behaviour/golden_steps.rs"]
+mod golden_steps;
 #[path = "behaviour/group_mappings.rs"]
 mod group_mappings;
 #[path = "behaviour/groups.rs"]

@@ -1,108 +1,139 @@
 //! Every type of event, as a sink gets it, against its golden copy in `golden/events/`.
 //!
-//! A type that a method with a handler names needs a step in [`steps`]: a change that emits it.
+//! A type that a method with a handler names needs a step in `golden_steps.rs`: a change that emits it.
 //! `UPDATE_GOLDEN=1` writes the copies anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use bowline_testkit::{Engine, TestServer};
+use bowline_server::{Options, TermsOption};
+use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::deliveries::subscribe;
+use crate::golden_steps::{CLIENT_SECRET, Caller, steps};
+use crate::people_support;
 use crate::sink::{Delivery, Sink};
-use crate::support::done;
+use crate::support::{done, on_each_engine_with, person, provider, role, uid_of};
 
-/// A change: the end of the event's type, what is called, its body, and the name that the answer's UIDP goes by
-/// in later steps. `{name}` stands for a UIDP.
-type Step = (&'static str, &'static str, Value, &'static str);
+/// The organization in which everything happens, named as the domain of its people, and what the steps need there.
+/// Whatever a step refers to as `{name}` is in the answer, or kept by a step before.
+async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
+    let operator = server.operator().await;
+    let body = json!({ "name": "acme.example", "verified": true, "kind": "ORG_KIND_CUSTOMER" });
+    let org = uid_of(&done(&operator, "POST /iam/v2/groups", body).await);
+    let viewer = server.role("viewer");
+    let spare_provider = provider(server, &org, "spare").await;
+    let mut names = BTreeMap::new();
+    for (name, group) in [("first mapping", "one"), ("second mapping", "two")] {
+        let body = json!({ "externalGroupId": group, "roleUid": viewer });
+        let what = format!("POST /iam/v2/externalGroupRoleMappings/{spare_provider}");
+        names.insert(name, uid_of(&done(&operator, &what, body).await));
+    }
+    // Provisioning wants two owners.
+    for name in ["first owner", "second owner"] {
+        let owner = server.identity(&org, name).await;
+        server.bind(&owner, &server.role("owner"), &org).await;
+    }
+    // Who has the role already gets no binding by the invitation: one event, and not two.
+    let newcomer = people_support::person(server, NEWCOMER);
+    server.bind(&newcomer, &viewer, &org).await;
+    names.extend([
+        ("empty", server.group(&org, "empty").await),
+        ("other", server.identity(&org, "other").await),
+        ("spare", role(server, &org, "spare", &["CAP_REPO_LIST"]).await),
+        ("spare provider", spare_provider),
+        ("newcomer", newcomer),
+        ("viewer", viewer),
+        ("org", org),
+    ]);
+    names
+}
 
-fn steps() -> Vec<Step> {
-    let claims = json!({ "issuer": "https://issuer.example.com", "subject": "workload" });
-    vec![
-        ("iam.group.created", "POST /iam/v2/groups/{org}", json!({ "name": "team", "description": "d" }), "team"),
-        ("iam.group.updated", "PATCH /iam/v2/groups/{team}", json!({ "description": "other" }), ""),
-        (
-            "iam.roles.created",
-            "POST /iam/v2/roles/{team}",
-            json!({ "name": "reader", "capabilities": ["CAP_REPO_LIST"] }),
-            "role",
-        ),
-        ("iam.roles.updated", "PATCH /iam/v2/roles/{role}", json!({ "description": "reads" }), ""),
-        (
-            "iam.identity.created",
-            "POST /iam/v2/identities/{team}",
-            json!({ "name": "machine", "claimMatch": claims }),
-            "machine",
-        ),
-        ("iam.identity.updated", "PATCH /iam/v2/identities/{machine}", json!({ "description": "d" }), ""),
-        (
-            "iam.rolebindings.created",
-            "POST /iam/v2/roleBindings/{team}",
-            json!({ "identityUid": "{machine}", "roleUid": "{role}" }),
-            "binding",
-        ),
-        ("iam.rolebindings.updated", "PATCH /iam/v2/roleBindings/{binding}", json!({ "identityUid": "{other}" }), ""),
-        ("iam.rolebindings.deleted", "DELETE /iam/v2/roleBindings/{binding}", Value::Null, ""),
-        (
-            "iam.rolebindings.created.batch",
-            "POST /iam/v2/roleBindings:batchCreate",
-            json!({ "parent": "{team}", "requests": [
-                { "roleBinding": { "identityUid": "{machine}", "roleUid": "{role}" } },
-                { "roleBinding": { "identityUid": "{other}", "roleUid": "{role}" } },
-            ] }),
-            "",
-        ),
-        ("platform.registry.repo.created", "POST /registry/v2/repos/{team}", json!({ "name": "web" }), "repo"),
-        ("platform.registry.repo.updated", "PATCH /registry/v2/repos/{repo}", json!({ "description": "d" }), ""),
-        ("platform.registry.repo.deleted", "DELETE /registry/v2/repos/{repo}", Value::Null, ""),
-        (
-            "events.subscription.created",
-            "POST /events/v2/subscriptions/{team}",
-            json!({ "sink": "https://a.example/x?secret=1" }),
-            "hook",
-        ),
-        ("events.subscription.deleted", "DELETE /events/v2/subscriptions/{hook}", Value::Null, ""),
-        ("iam.identity.deleted", "DELETE /iam/v1/identities/{machine}", Value::Null, ""),
-        ("iam.roles.deleted", "DELETE /iam/v2/roles/{spare}", Value::Null, ""),
-        ("iam.group.deleted", "DELETE /iam/v2/groups/{empty}", Value::Null, ""),
-    ]
+/// The subject of whoever registers.
+const NEWCOMER: &str = "ada";
+
+/// Whoever makes the changes.
+struct Callers {
+    operator: Actor,
+    newcomer: Actor,
+    applicant: Actor,
+}
+
+impl Callers {
+    async fn of(server: &TestServer, names: &mut BTreeMap<&str, String>) -> Callers {
+        people_support::offered(server).await;
+        // Two audiences are a list in the token, and a text in the event.
+        let audiences = [people_support::CLIENT, server.base()];
+        let mut claims = json!({ "aud": audiences, "azp": people_support::CLIENT });
+        claims["email"] = json!("ada@acme.example");
+        claims["email_verified"] = json!(true);
+        let upstream = server.idp().token(NEWCOMER, people_support::CLIENT, claims);
+        let applicant = person(server, "bob", "bob@acme.example").await;
+        names.insert("applicant", applicant.uid);
+        Callers {
+            operator: server.operator().await,
+            newcomer: server.anonymous().with_token(&upstream),
+            applicant: applicant.actor,
+        }
+    }
+
+    fn find(&self, caller: Caller) -> &Actor {
+        match caller {
+            Caller::Operator => &self.operator,
+            Caller::Newcomer => &self.newcomer,
+            Caller::Applicant => &self.applicant,
+        }
+    }
+}
+
+fn terms(options: &mut Options) {
+    let document =
+        TermsOption { id: "terms-1".into(), label: "Terms".into(), url: "https://operator.example/terms-1".into() };
+    options.terms = vec![document];
 }
 
 #[tokio::test]
 async fn events_are_golden() {
-    let server = TestServer::start(Engine::Sqlite).await;
-    let org = server.organization("acme").await;
-    let operator = server.operator().await;
-    let mut names = BTreeMap::from([
-        ("empty", server.group(&org, "empty").await),
-        ("other", server.identity(&org, "other").await),
-        ("spare", crate::support::role(&server, &org, "spare", &["CAP_REPO_LIST"]).await),
-        ("org", org.clone()),
-    ]);
-    let sink = Sink::start().await;
-    subscribe(&operator, &org, &sink.url).await;
-    let mut told = BTreeSet::new();
-    let mut wrong = Vec::new();
-    for (at, (kind, what, body, name)) in steps().into_iter().enumerate() {
-        let filled = |text: &str| {
-            names.iter().fold(text.to_owned(), |text, (name, uid)| text.replace(&format!("{{{name}}}"), uid))
-        };
-        let body = serde_json::from_str(&filled(&body.to_string())).expect("JSON");
-        let answer = done(&operator, &filled(what), body).await;
-        if !name.is_empty() {
-            names.insert(name, answer["uid"].as_str().expect("a uid").into());
+    on_each_engine_with(terms, async |server| {
+        let mut names = prepared(server).await;
+        let callers = Callers::of(server, &mut names).await;
+        let sink = Sink::start().await;
+        subscribe(&callers.operator, &names["org"], &sink.url).await;
+        let mut told = BTreeSet::new();
+        let mut wrong = Vec::new();
+        for (at, step) in steps().into_iter().enumerate() {
+            let filled = |text: &str| {
+                names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+            };
+            let body = serde_json::from_str(&filled(&step.body.to_string())).expect("JSON");
+            let answer = done(callers.find(step.caller), &filled(step.what), body).await;
+            for (pointer, name) in &step.keeps {
+                let kept = answer.pointer(pointer).and_then(Value::as_str);
+                names.insert(name, kept.unwrap_or_else(|| panic!("no {pointer} in {answer}")).into());
+            }
+            let delivery = sink.wait_for(at + 1).await.remove(at);
+            let event_type = step.event_type();
+            assert_eq!(delivery.header("ce-type"), event_type, "{}", step.what);
+            assert_keeps_secrets(&answer, &delivery, step.what);
+            wrong.extend(compare(&event_type, &written(server, &names, &delivery)));
+            assert!(told.insert(event_type), "{} is told by two steps, with one golden copy", step.kind);
         }
-        let delivery = sink.wait_for(at + 1).await.remove(at);
-        let event_type = format!("dev.chainguard.api.{kind}.v1");
-        assert_eq!(delivery.header("ce-type"), event_type, "{what}");
-        wrong.extend(compare(&event_type, &written(&server, &names, &delivery)));
-        told.insert(event_type);
+        assert_eq!(sink.received().len(), told.len(), "a step told of more than its event");
+        assert!(wrong.is_empty(), "these differ from their golden copies; UPDATE_GOLDEN=1 rewrites them: {wrong:?}");
+        let missing: Vec<String> = emitted(server).difference(&told).cloned().collect();
+        assert!(missing.is_empty(), "steps() in golden_steps.rs has no change that emits these: {missing:?}");
+    })
+    .await;
+}
+
+/// What only the caller is told, or only the server: tokens, codes, and the client secret of the steps.
+fn assert_keeps_secrets(answer: &Value, delivery: &Delivery, what: &str) {
+    let told = String::from_utf8_lossy(&delivery.body);
+    let answered = ["token", "code"].into_iter().filter_map(|member| answer[member].as_str());
+    for secret in answered.filter(|secret| !secret.is_empty()).chain([CLIENT_SECRET]) {
+        assert!(!told.contains(secret), "{what} tells {secret}: {told}");
     }
-    assert!(wrong.is_empty(), "these differ from their golden copies; UPDATE_GOLDEN=1 rewrites them: {wrong:?}");
-    let missing: Vec<String> = emitted(&server).difference(&told).cloned().collect();
-    assert!(missing.is_empty(), "steps() in golden_events.rs has no change that emits these: {missing:?}");
-    server.stop().await;
 }
 
 /// What methods with a handler tell subscriptions.
@@ -131,7 +162,8 @@ fn written(server: &TestServer, names: &BTreeMap<&str, String>, delivery: &Deliv
     });
     let mut text = serde_json::to_string_pretty(&shown).expect("JSON") + "\n";
     let digest = claims["webhook"]["digest"].as_str().expect("a digest");
-    text = text.replace(digest, "sha256:<digest>").replace(server.base(), "<base>");
+    text = text.replace(digest, "sha256:<digest>");
+    text = text.replace(server.base(), "<base>").replace(server.idp().issuer(), "<issuer>");
     // Longer UIDPs first: a parent's is how its child's begins.
     let mut known: Vec<_> = names.iter().collect();
     known.sort_by_key(|(_, uid)| std::cmp::Reverse(uid.len()));
@@ -148,7 +180,6 @@ fn written(server: &TestServer, names: &BTreeMap<&str, String>, delivery: &Deliv
     text = times_and_new_segments_masked(&text);
     let seconds = claims["iat"].as_i64().expect("a time");
     text = text.replace(&seconds.to_string(), "\"<now>\"").replace(&(seconds + 600).to_string(), "\"<now + 600>\"");
-    text = text.replace(&server.role("viewer"), "<viewer>");
     text.replace(concat!("bowline/", env!("CARGO_PKG_VERSION")), "bowline/<version>")
 }
 

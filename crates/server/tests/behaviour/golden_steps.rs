@@ -1,0 +1,222 @@
+//! The changes that `golden_events.rs` makes: one for each type of event.
+
+use serde_json::{Value, json};
+
+/// Who makes a change.
+#[derive(Clone, Copy)]
+pub(crate) enum Caller {
+    Operator,
+    /// Somebody with a token of the operator's provider, and not registered yet.
+    Newcomer,
+    /// Somebody registered, without a role, whose address is of the organization's domain.
+    Applicant,
+}
+
+/// One change. `{name}` in it stands for what is known by that name.
+pub(crate) struct Step {
+    /// The type of the event that it emits, in the middle.
+    pub(crate) kind: &'static str,
+    pub(crate) caller: Caller,
+    /// Verb and path.
+    pub(crate) what: &'static str,
+    pub(crate) body: Value,
+    /// What later steps need: where the answer has it, and the name it goes by.
+    pub(crate) keeps: Vec<(&'static str, &'static str)>,
+}
+
+impl Step {
+    pub(crate) fn event_type(&self) -> String {
+        if self.kind.starts_with("dev.") { self.kind.into() } else { format!("dev.chainguard.api.{}.v1", self.kind) }
+    }
+
+    fn by(self, caller: Caller) -> Step {
+        Step { caller, ..self }
+    }
+
+    fn keeping(mut self, pointer: &'static str, name: &'static str) -> Step {
+        self.keeps.push((pointer, name));
+        self
+    }
+}
+
+fn step(kind: &'static str, what: &'static str, body: Value) -> Step {
+    Step { kind, caller: Caller::Operator, what, body, keeps: Vec::new() }
+}
+
+/// All of them, in an order in which each has what it needs.
+pub(crate) fn steps() -> Vec<Step> {
+    let topics = [
+        groups_roles_identities(),
+        role_bindings(),
+        repositories(),
+        subscriptions(),
+        account_associations(),
+        identity_providers(),
+        scim(),
+        mappings(),
+        people(),
+        endings(),
+    ];
+    topics.into_iter().flatten().collect()
+}
+
+fn groups_roles_identities() -> Vec<Step> {
+    let group = json!({ "name": "team", "description": "d" });
+    let role = json!({ "name": "reader", "capabilities": ["CAP_REPO_LIST"] });
+    let claims = json!({ "issuer": "https://issuer.example.com", "subject": "workload" });
+    let identity = json!({ "name": "machine", "claimMatch": claims });
+    vec![
+        step("iam.group.created", "POST /iam/v2/groups/{org}", group).keeping("/uid", "team"),
+        step("iam.group.updated", "PATCH /iam/v2/groups/{team}", json!({ "description": "other" })),
+        step("iam.roles.created", "POST /iam/v2/roles/{team}", role).keeping("/uid", "role"),
+        step("iam.roles.updated", "PATCH /iam/v2/roles/{role}", json!({ "description": "reads" })),
+        step("iam.identity.created", "POST /iam/v2/identities/{team}", identity).keeping("/uid", "machine"),
+        step("iam.identity.updated", "PATCH /iam/v2/identities/{machine}", json!({ "description": "d" })),
+    ]
+}
+
+fn role_bindings() -> Vec<Step> {
+    let binding = |identity: &str| json!({ "identityUid": identity, "roleUid": "{role}" });
+    let request = |identity: &str| json!({ "roleBinding": binding(identity) });
+    let batch = json!({ "parent": "{team}", "requests": [request("{machine}"), request("{other}")] });
+    vec![
+        step("iam.rolebindings.created", "POST /iam/v2/roleBindings/{team}", binding("{machine}"))
+            .keeping("/uid", "binding"),
+        step("iam.rolebindings.updated", "PATCH /iam/v2/roleBindings/{binding}", json!({ "identityUid": "{other}" })),
+        step("iam.rolebindings.deleted", "DELETE /iam/v2/roleBindings/{binding}", Value::Null),
+        step("iam.rolebindings.created.batch", "POST /iam/v2/roleBindings:batchCreate", batch),
+    ]
+}
+
+fn repositories() -> Vec<Step> {
+    vec![
+        step("platform.registry.repo.created", "POST /registry/v2/repos/{team}", json!({ "name": "web" }))
+            .keeping("/uid", "repo"),
+        step("platform.registry.repo.updated", "PATCH /registry/v2/repos/{repo}", json!({ "description": "d" })),
+        step("platform.registry.repo.deleted", "DELETE /registry/v2/repos/{repo}", Value::Null),
+    ]
+}
+
+fn subscriptions() -> Vec<Step> {
+    let hook = json!({ "sink": "https://a.example/x?secret=1" });
+    vec![
+        step("events.subscription.created", "POST /events/v2/subscriptions/{team}", hook).keeping("/uid", "hook"),
+        step("events.subscription.deleted", "DELETE /events/v2/subscriptions/{hook}", Value::Null),
+    ]
+}
+
+fn account_associations() -> Vec<Step> {
+    let installations = json!([{ "installationId": "7", "name": "seven" }]);
+    let everything = json!({
+        "name": "accounts",
+        "description": "all of them",
+        "amazon": { "account": "123456789012" },
+        "google": { "projectId": "p", "projectNumber": "42" },
+        "azure": { "tenantId": "t", "clientIds": { "b": "2", "a": "1" } },
+        "chainguard": { "serviceBindings": { "INGESTER": "x" } },
+        "github": { "appInstallations": { "10": { "installations": installations } } },
+    });
+    vec![
+        step("iam.account_associations.created", "POST /iam/v2/accountAssociations/{team}", everything),
+        step(
+            "iam.account_associations.updated",
+            "PATCH /iam/v2/accountAssociations/{team}",
+            json!({ "description": "d" }),
+        ),
+        step("iam.account_associations.deleted", "DELETE /iam/v2/accountAssociations/{team}", Value::Null),
+    ]
+}
+
+/// What no event may hold.
+pub(crate) const CLIENT_SECRET: &str = "hush";
+
+fn identity_providers() -> Vec<Step> {
+    let oidc = json!({
+        "issuer": "https://login.example.com",
+        "clientId": "client",
+        "clientSecret": CLIENT_SECRET,
+        "additionalScopes": ["email"],
+        "groupsClaim": "groups",
+        "correlationRule": "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID",
+        "pkceEnabled": true,
+    });
+    let provider = json!({ "name": "okta", "description": "d", "defaultRole": "{viewer}", "oidc": oidc });
+    vec![
+        step("iam.identity_providers.created", "POST /iam/v2/identityProviders/{org}", provider)
+            .keeping("/uid", "provider"),
+        step(
+            "iam.identity_providers.updated",
+            "PATCH /iam/v2/identityProviders/{provider}",
+            json!({ "name": "other", "oidc": { "clientSecret": CLIENT_SECRET } }),
+        ),
+    ]
+}
+
+fn scim() -> Vec<Step> {
+    vec![
+        step(
+            "iam.identity_providers.scim_token.generated",
+            "POST /iam/v2/identityProviders/{provider}:generateScimToken",
+            json!({ "neverExpires": true }),
+        )
+        .keeping("/etag", "first etag"),
+        step(
+            "iam.identity_providers.scim_token.regenerated",
+            "POST /iam/v2/identityProviders/{provider}:regenerateScimToken",
+            json!({ "etag": "{first etag}", "overlap": "60s" }),
+        )
+        .keeping("/etag", "second etag"),
+        step(
+            "iam.identity_providers.scim_enabled.updated",
+            "POST /iam/v2/identityProviders/{provider}:setScimEnabled",
+            json!({ "etag": "{second etag}", "enabled": true }),
+        ),
+        step(
+            "iam.identity_providers.scim_token.revoked",
+            "POST /iam/v2/identityProviders/{provider}:revokeScimToken",
+            json!({}),
+        ),
+    ]
+}
+
+fn mappings() -> Vec<Step> {
+    let mapping = json!({ "externalGroupId": "Admins", "roleUid": "{viewer}" });
+    vec![
+        step("iam.external_group_role_mappings.created", "POST /iam/v2/externalGroupRoleMappings/{provider}", mapping)
+            .keeping("/uid", "mapping"),
+        step(
+            "iam.external_group_role_mappings.deleted",
+            "DELETE /iam/v2/externalGroupRoleMappings/{mapping}",
+            Value::Null,
+        ),
+        step(
+            "iam.external_group_role_mappings.deleted.batch",
+            "POST /iam/v2/externalGroupRoleMappings:batchDelete",
+            json!({ "parent": "{spare provider}", "names": ["{first mapping}", "{second mapping}"] }),
+        ),
+    ]
+}
+
+fn people() -> Vec<Step> {
+    let invite = json!({ "roleUid": "{viewer}", "email": "Ada@acme.example", "ttl": "3600s", "singleUse": true });
+    vec![
+        step("iam.group_invite.created", "POST /iam/v2/groupInvites/{org}", invite)
+            .keeping("/uid", "invite")
+            .keeping("/code", "code"),
+        step("auth.registered", "POST /auth/v1/register", json!({ "code": "{code}" })).by(Caller::Newcomer),
+        step("iam.group_invite.deleted", "DELETE /iam/v2/groupInvites/{invite}", Value::Null),
+        step("dev.bowline.iam.group_access.requested.v1", "POST /iam/v2/groups/{org}:requestGroupAccess", json!({}))
+            .by(Caller::Applicant),
+        step("iam.terms.accepted", "POST /iam/v2/terms/{org}", json!({ "documentIds": ["terms-1"] })),
+    ]
+}
+
+/// What was needed up to here goes.
+fn endings() -> Vec<Step> {
+    vec![
+        step("iam.identity_providers.deleted", "DELETE /iam/v2/identityProviders/{provider}", Value::Null),
+        step("iam.identity.deleted", "DELETE /iam/v1/identities/{machine}", Value::Null),
+        step("iam.roles.deleted", "DELETE /iam/v2/roles/{spare}", Value::Null),
+        step("iam.group.deleted", "DELETE /iam/v2/groups/{empty}", Value::Null),
+    ]
+}
