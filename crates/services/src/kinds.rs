@@ -18,3 +18,15 @@ pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
 /// A tag.
 pub(crate) const TAG: &str = "registry.chainguard.dev/Tag";
+/// A manifest of a repository.
+pub(crate) const MANIFEST: &str = "registry.chainguard.dev/Manifest";
+/// How an image is run.
+pub(crate) const IMAGE_CONFIG: &str = "registry.chainguard.dev/ImageConfig";
+/// The charts that deploy a repository's image.
+pub(crate) const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
+/// Settings of an organization's registry.
+pub(crate) const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
+/// A chart of a catalogue.
+pub(crate) const CHART: &str = "registry.chainguard.dev/Chart";
+/// A package of a catalogue.
+pub(crate) const PACKAGE: &str = "registry.chainguard.dev/Package";

@@ -26,8 +26,8 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 7,
-        name: "image_configs",
-        sqlite: include_str!("../migrations/sqlite/0007_image_configs.sql"),
-        postgres: include_str!("../migrations/postgres/0007_image_configs.sql"),
+        name: "registry_api",
+        sqlite: include_str!("../migrations/sqlite/0007_registry_api.sql"),
+        postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
 ];

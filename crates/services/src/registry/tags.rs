@@ -12,18 +12,21 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use crate::kinds::TAG;
 use crate::list::{self, BY_NAME, BY_UID, Listed, Order, Table, timestamp};
 
-pub(crate) const TABLE: Table = Table {
-    name: "tags",
-    columns: "uid, name, digest, deprecated, bundles, created_at, updated_at",
-    orders: &[
-        BY_UID,
-        BY_NAME,
-        Order {
-            names: &["update_time", "updated_at", "updateTime", "updatedAt", "last_updated", "lastUpdated"],
-            column: "updated_at",
-        },
-    ],
-};
+const COLUMNS: &str = "uid, name, digest, deprecated, bundles, created_at, updated_at";
+const ORDERS: &[Order] = &[
+    BY_UID,
+    BY_NAME,
+    Order {
+        names: &["update_time", "updated_at", "updateTime", "updatedAt", "last_updated", "lastUpdated"],
+        column: "updated_at",
+    },
+];
+
+/// All tags.
+pub(crate) const TABLE: Table = Table { name: "tags", columns: COLUMNS, orders: ORDERS };
+
+/// The tags that no list hides: a view, counted on its own because most lists look at it.
+pub(crate) const SHOWN: Table = Table { name: "shown_tags", columns: COLUMNS, orders: ORDERS };
 
 /// What lists can leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +63,7 @@ impl Hidden {
 pub(crate) struct TagRow {
     pub(crate) uid: String,
     pub(crate) name: String,
+    /// Empty for a tag that was announced and not pushed yet.
     pub(crate) digest: String,
     pub(crate) deprecated: bool,
     pub(crate) bundles: Vec<String>,
@@ -142,13 +146,13 @@ pub(crate) fn change(before: Option<&TagRow>, after: Option<&TagRow>) -> Change 
 
 /// The tag of this UIDP.
 pub(crate) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE uid = $1", TABLE.columns);
+    let sql = format!("SELECT {} FROM tags WHERE uid = $1", COLUMNS);
     tx.query_opt(&sql, &[Value::from(uid.as_str())], TagRow::read).await
 }
 
 /// The tag of this name in a repository.
 pub(crate) async fn find_by_name(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Result<Option<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE parent = $1 AND name = $2", TABLE.columns);
+    let sql = format!("SELECT {} FROM tags WHERE parent = $1 AND name = $2", COLUMNS);
     tx.query_opt(&sql, &[Value::from(repo.as_str()), Value::from(name)], TagRow::read).await
 }
 
@@ -173,23 +177,29 @@ pub(crate) async fn put_tag(
             Ok(PutTag { uid: uid_of(&before)?, before: Some(before), after })
         }
         None => {
-            let uid = repo.child_from(std::array::from_fn(|i| draw[i]));
-            let after = TagRow {
-                uid: uid.as_str().into(),
-                name: name.into(),
-                digest: digest.into(),
-                deprecated: false,
-                bundles: Vec::new(),
-                created_at: at,
-                updated_at: at,
-            };
+            let (uid, after) = new_row(repo, name, digest, at, draw);
             insert(tx, repo, &uid, &after, draw).await?;
             Ok(PutTag { uid, before: None, after })
         }
     }
 }
 
-async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagRow, draw: [u8; 32]) -> Result<()> {
+/// A tag that is not stored yet.
+pub(super) fn new_row(repo: &Uidp, name: &str, digest: &str, at: Micros, draw: [u8; 32]) -> (Uidp, TagRow) {
+    let uid = repo.child_from(std::array::from_fn(|i| draw[i]));
+    let row = TagRow {
+        uid: uid.as_str().into(),
+        name: name.into(),
+        digest: digest.into(),
+        deprecated: false,
+        bundles: Vec::new(),
+        created_at: at,
+        updated_at: at,
+    };
+    (uid, row)
+}
+
+pub(super) async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagRow, draw: [u8; 32]) -> Result<()> {
     let sql = "INSERT INTO tags (uid, parent, org, name, digest, deprecated, bundles, hidden, created_at, updated_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
     let bundles = bundles_text(row)?;
@@ -208,12 +218,23 @@ async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagRow, draw: [
     if tx.execute(sql, &params).await? == 0 {
         return Err(Error::already_exists(TAG, &row.name));
     }
-    list::count(tx, &TABLE, uid, 1).await?;
+    count(tx, uid, &row.name, 1).await?;
+    if row.digest.is_empty() {
+        return Ok(());
+    }
     remember(tx, repo, &row.name, &row.digest, row.updated_at, draw).await
 }
 
+/// Counts a tag that came (1) or went (-1).
+async fn count(tx: &mut WriteTx, uid: &Uidp, name: &str, delta: i64) -> Result<()> {
+    if Hidden::of(name) == Hidden::No {
+        list::count(tx, &SHOWN, uid, delta).await?;
+    }
+    list::count(tx, &TABLE, uid, delta).await
+}
+
 /// Writes a changed tag; a move enters the history.
-pub(crate) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: &TagRow, draw: [u8; 32]) -> Result<()> {
+pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: &TagRow, draw: [u8; 32]) -> Result<()> {
     let sql = "UPDATE tags SET name = $2, digest = $3, deprecated = $4, bundles = $5, hidden = $6, updated_at = $7
                WHERE uid = $1";
     let bundles = bundles_text(after)?;
@@ -228,9 +249,13 @@ pub(crate) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
     ];
     tx.execute(sql, &params).await?;
     if before.name != after.name {
+        let uid = uid_of(after)?;
+        count(tx, &uid, &before.name, -1).await?;
+        count(tx, &uid, &after.name, 1).await?;
         remember(tx, repo, &before.name, "", after.updated_at, draw).await?;
     }
-    if (&before.name, &before.digest) != (&after.name, &after.digest) {
+    let is_moved = (&before.name, &before.digest) != (&after.name, &after.digest);
+    if is_moved && !after.digest.is_empty() {
         remember(tx, repo, &after.name, &after.digest, after.updated_at, draw).await?;
     }
     Ok(())
@@ -256,7 +281,7 @@ pub(crate) async fn delete_tags_of_repo(
     at: Micros,
     draw: [u8; 32],
 ) -> Result<Vec<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE parent = $1 ORDER BY uid", TABLE.columns);
+    let sql = format!("SELECT {} FROM tags WHERE parent = $1 ORDER BY uid", COLUMNS);
     let rows = tx.query(&sql, &[Value::from(repo.as_str())], TagRow::read).await?;
     for row in &rows {
         remove(tx, repo, row, at, draw).await?;
@@ -266,7 +291,7 @@ pub(crate) async fn delete_tags_of_repo(
 
 async fn remove(tx: &mut WriteTx, repo: &Uidp, row: &TagRow, at: Micros, draw: [u8; 32]) -> Result<()> {
     tx.execute("DELETE FROM tags WHERE uid = $1", &[Value::from(&row.uid)]).await?;
-    list::count(tx, &TABLE, &uid_of(row)?, -1).await?;
+    count(tx, &uid_of(row)?, &row.name, -1).await?;
     remember(tx, repo, &row.name, "", at, draw).await
 }
 
@@ -279,7 +304,7 @@ async fn remember(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: M
     Ok(())
 }
 
-fn uid_of(row: &TagRow) -> Result<Uidp> {
+pub(super) fn uid_of(row: &TagRow) -> Result<Uidp> {
     Uidp::parse(&row.uid).map_err(|_| Error::internal(format!("tags holds the damaged uid {}", row.uid)))
 }
 

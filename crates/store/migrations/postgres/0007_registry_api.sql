@@ -9,3 +9,10 @@ CREATE TABLE image_configs (
   -- JSON object: the member `config` of the config.
   config TEXT COLLATE "C" NOT NULL
 );
+
+-- Tags that lists show unless asked for more: those that are neither referrers, nor dated, nor epochs.
+CREATE VIEW shown_tags AS SELECT * FROM tags WHERE hidden = 0;
+
+-- What a repository is synchronized from, '' where it is not: a copy of what its `spec` says, to count by.
+ALTER TABLE repos ADD COLUMN source TEXT COLLATE "C" NOT NULL DEFAULT '';
+CREATE INDEX repos_by_source ON repos (source, uid) WHERE source <> '';
