@@ -15,6 +15,8 @@ mod audit;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/contents.rs"]
+mod contents;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
@@ -23,6 +25,8 @@ mod exchange;
 mod first_version;
 #[path = "behaviour/groups.rs"]
 mod groups;
+#[path = "behaviour/images.rs"]
+mod images;
 #[path = "behaviour/invites.rs"]
 mod invites;
 #[path = "behaviour/mail.rs"]
@@ -43,6 +47,8 @@ mod roles;
 mod storage_failure;
 #[path = "behaviour/support.rs"]
 mod support;
+#[path = "behaviour/tags.rs"]
+mod tags;
 #[path = "behaviour/terms.rs"]
 mod terms;
 #[path = "behaviour/traces.rs"]
