@@ -37,12 +37,16 @@ mod metadata;
 mod narrowing;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
+#[path = "behaviour/registry_policies.rs"]
+mod registry_policies;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scans.rs"]
+mod scans;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/support.rs"]

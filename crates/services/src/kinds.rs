@@ -30,3 +30,7 @@ pub(crate) const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySett
 pub(crate) const CHART: &str = "registry.chainguard.dev/Chart";
 /// A package of a catalogue.
 pub(crate) const PACKAGE: &str = "registry.chainguard.dev/Package";
+/// What owners set for a repository or a group.
+pub(crate) const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
+/// What a scanner found in a manifest.
+pub(crate) const SCAN_REPORT: &str = "bowline.dev/ScanReport";

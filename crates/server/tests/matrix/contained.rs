@@ -1,16 +1,19 @@
 //! What is in repositories: tags, images, and what is said of them.
 
 use bowline_contract::Method;
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies_of_owners;
+use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as methods1;
-use bowline_contract::v1::registry::rpc::{charts, entitlements, policies};
+use bowline_contract::v1::registry::rpc::{charts, entitlements, policies, vulnerabilities};
 use bowline_contract::v2::registry as r2;
 use bowline_contract::v2::registry::rpc::{images_service as images2, tags_service as tags2};
 
-use super::{Aim, Judged, Row, anybody, at, default, delete, list, row};
+use super::{Aim, Judged, Row, anybody, at, default, delete, list, mask, row};
 use crate::contents;
 use crate::fixture::Kind;
-use crate::oracle::NOT_FOUND;
+use crate::oracle::{NOT_FOUND, OK};
 
 /// The image that every repository of the fixture has.
 fn digest() -> String {
@@ -100,6 +103,45 @@ pub(super) fn deployments() -> Vec<Row> {
     ]
 }
 
+/// Reports are seen with the repository that they are of; what is seen has no UIDP that the table could look for.
+pub(super) fn scans() -> Vec<Row> {
+    let counts = |_: &Aim<'_>| r1::VulnCountReportFilter { repo: "nothing".into(), ..default() };
+    vec![
+        at::<PutScanReport>(|aim| ours::PutScanReportRequest {
+            repo_uid: aim.uid(Kind::Repo),
+            digest: digest(),
+            scanner: ours::ScannerName::Grype as i32,
+            report: br#"{"matches":[]}"#.to_vec(),
+        }),
+        anybody::<vulnerabilities::ListVulnReports>(OK, |aim| r1::VulnReportFilter {
+            repo_id: aim.uid(Kind::Repo),
+            ..default()
+        }),
+        anybody::<vulnerabilities::GetRawVulnReport>(NOT_FOUND, |_| r1::GetRawVulnReportRequest {
+            digest: contents::digest('f'),
+            ..default()
+        }),
+        anybody::<vulnerabilities::ListVulnCountReports>(OK, counts),
+        anybody::<vulnerabilities::ListCumulativeVulnCountReports>(OK, counts),
+    ]
+}
+
+pub(super) fn policies() -> Vec<Row> {
+    let policy = |uid| Some(ours::RegistryPolicy { uid, byte_quota: 5, ..default() });
+    vec![
+        at::<policies_of_owners::GetRepoPolicy>(|aim| ours::GetRepoPolicyRequest { uid: aim.uid(Kind::Repo) }),
+        at::<policies_of_owners::UpdateRepoPolicy>(move |aim| ours::UpdateRepoPolicyRequest {
+            policy: policy(aim.uid(Kind::Repo)),
+            update_mask: Some(mask("byte_quota")),
+        }),
+        at::<policies_of_owners::GetGroupPolicy>(|aim| ours::GetGroupPolicyRequest { uid: aim.group() }),
+        at::<policies_of_owners::UpdateGroupPolicy>(move |aim| ours::UpdateGroupPolicyRequest {
+            policy: policy(aim.group()),
+            update_mask: Some(mask("byte_quota")),
+        }),
+    ]
+}
+
 /// What there is nothing of: no place needs to exist for that.
 fn nothing<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
     Row { absent_is_fine: true, ..at::<M>(move |aim| build(aim.group())) }
@@ -113,8 +155,8 @@ pub(super) fn neutral() -> Vec<Row> {
         nothing::<entitlements::Summary>(|parent| r1::EntitlementSummaryRequest { parent }),
         nothing::<entitlements::GetEffectiveEntitlements>(|parent| r1::GetEffectiveEntitlementsRequest { parent }),
         nothing::<entitlements::GetFeatures>(|parent| r1::GetFeaturesRequest { parent }),
-        unlisted::<methods1::ListBuildReports>(|_| default()),
-        unlisted::<methods1::GetBuildStatus>(|_| default()),
+        anybody::<methods1::ListBuildReports>(OK, |_| default()),
+        anybody::<methods1::GetBuildStatus>(OK, |_| default()),
         anybody::<methods1::GetPackageVersionMetadata>(NOT_FOUND, |_| r1::PackageVersionMetadataRequest {
             package: "python".into(),
         }),

@@ -164,6 +164,8 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(contained::tags());
     rows.extend(contained::images());
     rows.extend(contained::deployments());
+    rows.extend(contained::scans());
+    rows.extend(contained::policies());
     rows.extend(contained::neutral());
     rows.extend(terms());
     rows.extend(of_people());

@@ -4,11 +4,13 @@ mod deployments;
 mod image_calls;
 pub(crate) mod images;
 mod neutral;
+mod policies;
 mod readme_html;
 mod readmes;
 mod repo_fields;
 mod repos;
 mod repos_v1;
+mod scan_reports;
 pub(crate) mod settings;
 mod shapes;
 mod syncs;
@@ -16,6 +18,8 @@ mod tag_calls;
 mod tag_lists;
 mod tag_views;
 pub(crate) mod tags;
+mod vuln_counts;
+mod vuln_reports;
 
 use bowline_pipeline::Handlers;
 
@@ -30,5 +34,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = deployments::register(handlers);
     let handlers = settings::register(handlers);
     let handlers = syncs::register(handlers);
+    let handlers = policies::register(handlers);
+    let handlers = scan_reports::register(handlers);
+    let handlers = vuln_reports::register(handlers);
+    let handlers = vuln_counts::register(handlers);
     neutral::register(handlers)
 }

@@ -16,3 +16,7 @@ CREATE VIEW shown_tags AS SELECT * FROM tags WHERE hidden = 0;
 -- What a repository is synchronized from, '' where it is not: a copy of what its `spec` says, to count by.
 ALTER TABLE repos ADD COLUMN source TEXT COLLATE "C" NOT NULL DEFAULT '';
 CREATE INDEX repos_by_source ON repos (source, uid) WHERE source <> '';
+
+-- What is counted of a report: a JSON object from numbers of severities to the ids of what is that severe.
+ALTER TABLE scan_reports ADD COLUMN summary TEXT COLLATE "C" NOT NULL DEFAULT '{}';
+CREATE INDEX scan_reports_by_digest ON scan_reports (digest, repo);
