@@ -162,7 +162,7 @@ async fn counts_follow_the_tag_from_day_to_day() {
         let operator = server.operator().await;
         tag(&operator, &second).await;
 
-        let counts = format!("GET /registry/v1/vuln_reports/counts?repo=web&tag=latest");
+        let counts = "GET /registry/v1/vuln_reports/counts?repo=web&tag=latest".to_owned();
         let list = done(&operator, &counts, Value::Null).await;
         let ids = |list: &Value| -> Vec<Value> {
             list["items"].as_array().expect("a list").iter().map(|item| item["cveIds"].clone()).collect()

@@ -15,6 +15,10 @@ use crate::contents;
 use crate::fixture::Kind;
 use crate::oracle::{NOT_FOUND, OK};
 
+pub(super) fn everything() -> Vec<Row> {
+    [tags(), images(), deployments(), scans(), policies(), neutral()].into_iter().flatten().collect()
+}
+
 /// The image that every repository of the fixture has.
 fn digest() -> String {
     contents::digest('a')
@@ -25,7 +29,7 @@ fn unlisted<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 's
     row::<M>(Judged::List { refuses: false }, build)
 }
 
-pub(super) fn tags() -> Vec<Row> {
+fn tags() -> Vec<Row> {
     let tag1 = |aim: &Aim<'_>| r1::Tag { name: aim.name(), digest: digest(), ..default() };
     let tag2 = |aim: &Aim<'_>| r2::Tag { name: aim.name(), digest: digest(), ..default() };
     vec![
@@ -50,7 +54,7 @@ pub(super) fn tags() -> Vec<Row> {
     ]
 }
 
-pub(super) fn images() -> Vec<Row> {
+fn images() -> Vec<Row> {
     let repo = |aim: &Aim<'_>| aim.uid(Kind::Repo);
     vec![
         at::<images2::GetArchitectures>(move |aim| r2::GetArchitecturesRequest {
@@ -80,7 +84,7 @@ fn in_organization<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync
 }
 
 /// Every lasting repository has a deployment; one is created in a repository that has none.
-pub(super) fn deployments() -> Vec<Row> {
+fn deployments() -> Vec<Row> {
     let charts = |aim: &Aim<'_>| vec![r1::HelmChart { repo: aim.name(), ..default() }];
     vec![
         at::<methods1::GetDeployment>(|aim| r1::GetDeploymentRequest { repo_id: aim.uid(Kind::Repo) }),
@@ -104,7 +108,7 @@ pub(super) fn deployments() -> Vec<Row> {
 }
 
 /// Reports are seen with the repository that they are of; what is seen has no UIDP that the table could look for.
-pub(super) fn scans() -> Vec<Row> {
+fn scans() -> Vec<Row> {
     let counts = |_: &Aim<'_>| r1::VulnCountReportFilter { repo: "nothing".into(), ..default() };
     vec![
         at::<PutScanReport>(|aim| ours::PutScanReportRequest {
@@ -126,7 +130,7 @@ pub(super) fn scans() -> Vec<Row> {
     ]
 }
 
-pub(super) fn policies() -> Vec<Row> {
+fn policies() -> Vec<Row> {
     let policy = |uid| Some(ours::RegistryPolicy { uid, byte_quota: 5, ..default() });
     vec![
         at::<policies_of_owners::GetRepoPolicy>(|aim| ours::GetRepoPolicyRequest { uid: aim.uid(Kind::Repo) }),
@@ -147,7 +151,7 @@ fn nothing<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync + 'stat
     Row { absent_is_fine: true, ..at::<M>(move |aim| build(aim.group())) }
 }
 
-pub(super) fn neutral() -> Vec<Row> {
+fn neutral() -> Vec<Row> {
     vec![
         nothing::<entitlements::ListEntitlements>(|parent| r1::EntitlementFilter { parent }),
         nothing::<entitlements::ListEntitlementImages>(|parent| r1::EntitlementImagesFilter { parent }),

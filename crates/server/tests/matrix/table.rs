@@ -161,12 +161,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::invites());
     rows.extend(joining::associations());
     rows.extend(repositories());
-    rows.extend(contained::tags());
-    rows.extend(contained::images());
-    rows.extend(contained::deployments());
-    rows.extend(contained::scans());
-    rows.extend(contained::policies());
-    rows.extend(contained::neutral());
+    rows.extend(contained::everything());
     rows.extend(terms());
     rows.extend(of_people());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));

@@ -75,24 +75,24 @@ async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: TagInput) -> R
     let repo = call.place()?;
     repos::require(tx, repo).await?;
     require_pushed(tx, repo, &input.digest).await?;
-    let (before, after) = match tags::find_by_name(tx, repo, &input.name).await? {
-        Some(before) => {
-            if !call.holds(repo.as_str(), Capability::CapTagUpdate) {
-                return Err(Error::already_exists(TAG, &before.name));
-            }
-            let after = overwrite(tx, call, repo, &before, input).await?;
-            (Some(before), after)
+    let before = tags::find_by_name(tx, repo, &input.name).await?;
+    let after = match &before {
+        Some(before) if !call.holds(repo.as_str(), Capability::CapTagUpdate) => {
+            return Err(Error::already_exists(TAG, &before.name));
         }
-        None => {
-            let draw = call.draw();
-            let (uid, row) = tags::new_row(repo, &input.name, &input.digest, call.now(), draw);
-            let row = TagRow { deprecated: input.deprecated, bundles: input.bundles, ..row };
-            tags::insert(tx, repo, &uid, &row, draw).await?;
-            (None, row)
-        }
+        Some(before) => overwrite(tx, call, repo, before, input).await?,
+        None => create_new(tx, call, repo, input).await?,
     };
     let event = v1::CreateTagRequest { repo_id: repo.as_str().into(), tag: Some(after.to_v1()) };
     told(before.as_ref(), after, |changed, uid| changed.with_event(uid, &event))
+}
+
+async fn create_new<T>(tx: &mut WriteTx, call: &Authorized<T>, repo: &Uidp, input: TagInput) -> Result<TagRow> {
+    let draw = call.draw();
+    let (uid, row) = tags::new_row(repo, &input.name, &input.digest, call.now(), draw);
+    let row = TagRow { deprecated: input.deprecated, bundles: input.bundles, ..row };
+    tags::insert(tx, repo, &uid, &row, draw).await?;
+    Ok(row)
 }
 
 /// The result of a write: nothing to tell if everything was as asked.

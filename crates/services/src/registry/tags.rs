@@ -146,13 +146,13 @@ pub(crate) fn change(before: Option<&TagRow>, after: Option<&TagRow>) -> Change 
 
 /// The tag of this UIDP.
 pub(crate) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE uid = $1", COLUMNS);
+    let sql = format!("SELECT {COLUMNS} FROM tags WHERE uid = $1");
     tx.query_opt(&sql, &[Value::from(uid.as_str())], TagRow::read).await
 }
 
 /// The tag of this name in a repository.
 pub(crate) async fn find_by_name(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Result<Option<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE parent = $1 AND name = $2", COLUMNS);
+    let sql = format!("SELECT {COLUMNS} FROM tags WHERE parent = $1 AND name = $2");
     tx.query_opt(&sql, &[Value::from(repo.as_str()), Value::from(name)], TagRow::read).await
 }
 
@@ -166,22 +166,18 @@ pub(crate) async fn put_tag(
     at: Micros,
     draw: [u8; 32],
 ) -> Result<PutTag> {
-    match find_by_name(tx, repo, name).await? {
-        Some(before) => {
-            let mut after = before.clone();
-            if before.digest != digest {
-                digest.clone_into(&mut after.digest);
-                after.updated_at = at;
-                save(tx, repo, &before, &after, draw).await?;
-            }
-            Ok(PutTag { uid: uid_of(&before)?, before: Some(before), after })
-        }
-        None => {
-            let (uid, after) = new_row(repo, name, digest, at, draw);
-            insert(tx, repo, &uid, &after, draw).await?;
-            Ok(PutTag { uid, before: None, after })
-        }
+    let Some(before) = find_by_name(tx, repo, name).await? else {
+        let (uid, after) = new_row(repo, name, digest, at, draw);
+        insert(tx, repo, &uid, &after, draw).await?;
+        return Ok(PutTag { uid, before: None, after });
+    };
+    let mut after = before.clone();
+    if before.digest != digest {
+        digest.clone_into(&mut after.digest);
+        after.updated_at = at;
+        save(tx, repo, &before, &after, draw).await?;
     }
+    Ok(PutTag { uid: uid_of(&before)?, before: Some(before), after })
 }
 
 /// A tag that is not stored yet.
@@ -281,7 +277,7 @@ pub(crate) async fn delete_tags_of_repo(
     at: Micros,
     draw: [u8; 32],
 ) -> Result<Vec<TagRow>> {
-    let sql = format!("SELECT {} FROM tags WHERE parent = $1 ORDER BY uid", COLUMNS);
+    let sql = format!("SELECT {COLUMNS} FROM tags WHERE parent = $1 ORDER BY uid");
     let rows = tx.query(&sql, &[Value::from(repo.as_str())], TagRow::read).await?;
     for row in &rows {
         remove(tx, repo, row, at, draw).await?;

@@ -68,7 +68,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::VulnReportFilter>) -> Resul
         };
         items.extend(reports(tx, &wanted).await?);
     }
-    items.sort_by(|a, b| b.0.cmp(&a.0));
+    items.sort_by_key(|(created_at, _)| std::cmp::Reverse(*created_at));
     Ok(v1::VulnReportList { items: items.into_iter().map(|(_, report)| report).collect() })
 }
 
