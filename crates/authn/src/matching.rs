@@ -66,7 +66,7 @@ impl Test {
 }
 
 /// Compiles a pattern so that it matches only whole values.
-fn whole(pattern: &str) -> Result<Regex, String> {
+pub fn whole(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN {
         return Err(format!("a pattern has at most {MAX_PATTERN} bytes"));
     }

@@ -21,6 +21,8 @@ mod audit_watch;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/contents.rs"]
+mod contents;
 #[path = "behaviour/deliveries.rs"]
 mod deliveries;
 #[path = "behaviour/escalation.rs"]
@@ -41,6 +43,8 @@ mod group_mappings;
 mod groups;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
+#[path = "behaviour/images.rs"]
+mod images;
 #[path = "behaviour/invites.rs"]
 mod invites;
 #[path = "behaviour/mail.rs"]
@@ -65,12 +69,16 @@ mod people_sessions;
 mod people_support;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
+#[path = "behaviour/registry_policies.rs"]
+mod registry_policies;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]
 mod revocation;
 #[path = "behaviour/roles.rs"]
 mod roles;
+#[path = "behaviour/scans.rs"]
+mod scans;
 #[path = "behaviour/scim.rs"]
 mod scim;
 #[path = "behaviour/scim_doors.rs"]
@@ -93,6 +101,8 @@ mod storage_failure;
 mod subscriptions;
 #[path = "behaviour/support.rs"]
 mod support;
+#[path = "behaviour/tags.rs"]
+mod tags;
 #[path = "behaviour/terms.rs"]
 mod terms;
 #[path = "behaviour/traces.rs"]

@@ -6,6 +6,8 @@
 
 #[path = "matrix/calls.rs"]
 mod calls;
+#[path = "behaviour/contents.rs"]
+mod contents;
 #[path = "matrix/fixture.rs"]
 mod fixture;
 #[path = "matrix/golden.rs"]

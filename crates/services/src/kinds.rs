@@ -30,3 +30,21 @@ pub(crate) const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
 pub(crate) const SESSION: &str = "bowline.dev/Session";
 /// A link that works once.
 pub(crate) const LINK: &str = "bowline.dev/Link";
+/// A tag.
+pub(crate) const TAG: &str = "registry.chainguard.dev/Tag";
+/// A manifest of a repository.
+pub(crate) const MANIFEST: &str = "registry.chainguard.dev/Manifest";
+/// How an image is run.
+pub(crate) const IMAGE_CONFIG: &str = "registry.chainguard.dev/ImageConfig";
+/// The charts that deploy a repository's image.
+pub(crate) const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
+/// Settings of an organization's registry.
+pub(crate) const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
+/// A chart of a catalogue.
+pub(crate) const CHART: &str = "registry.chainguard.dev/Chart";
+/// A package of a catalogue.
+pub(crate) const PACKAGE: &str = "registry.chainguard.dev/Package";
+/// What owners set for a repository or a group.
+pub(crate) const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
+/// What a scanner found in a manifest.
+pub(crate) const SCAN_REPORT: &str = "bowline.dev/ScanReport";

@@ -59,6 +59,26 @@ pub(crate) struct Filter<'a> {
     pub(crate) value: Value<'a>,
 }
 
+/// A condition on a column that does not ask for one value.
+#[derive(Clone, Copy)]
+pub(crate) struct Condition<'a> {
+    /// Column.
+    pub(crate) column: &'static str,
+    /// How it compares.
+    pub(crate) comparison: Comparison,
+    /// To what.
+    pub(crate) value: Value<'a>,
+}
+
+/// How a column compares to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// It is another.
+    Not,
+    /// It is the value or more.
+    AtLeast,
+}
+
 /// What a list may look at.
 pub(crate) struct Selection<'a> {
     /// Where the caller may look, already narrowed by the hierarchy filter; sorted and disjoint.
@@ -67,6 +87,8 @@ pub(crate) struct Selection<'a> {
     pub(crate) parent: Option<String>,
     /// Column conditions, all of which hold.
     pub(crate) filters: Vec<Filter<'a>>,
+    /// Further conditions, all of which hold.
+    pub(crate) conditions: Vec<Condition<'a>>,
 }
 
 /// One page of a list.
@@ -285,7 +307,7 @@ fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
 
 impl Selection<'_> {
     fn is_filtered(&self) -> bool {
-        self.parent.is_some() || !self.filters.is_empty()
+        self.parent.is_some() || !self.filters.is_empty() || !self.conditions.is_empty()
     }
 }
 
@@ -299,7 +321,7 @@ pub(crate) async fn total(tx: &mut ReadTx, table: &Table, selection: &Selection<
 }
 
 async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, range: &UidRange) -> Result<i64> {
-    if selection.filters.is_empty() {
+    if selection.filters.is_empty() && selection.conditions.is_empty() {
         if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
             return children(tx, table, parent).await;
         }
@@ -357,6 +379,11 @@ pub(crate) fn capability<T>(
 ) -> CapabilitySet {
     let facts = call.contract().capabilities().by_number(capability as i32);
     facts.map(|facts| CapabilitySet::of_bit(facts.bit)).unwrap_or_default()
+}
+
+/// A time of the wire in microseconds; what lies beyond them is the end of time.
+pub(crate) fn micros(time: prost_types::Timestamp) -> Micros {
+    time.seconds.saturating_mul(1_000_000).saturating_add(i64::from(time.nanos) / 1000)
 }
 
 /// A time as the wire has it.

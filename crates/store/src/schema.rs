@@ -36,4 +36,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0006_registry_content.sql"),
         postgres: include_str!("../migrations/postgres/0006_registry_content.sql"),
     },
+    Migration {
+        version: 7,
+        name: "registry_api",
+        sqlite: include_str!("../migrations/sqlite/0007_registry_api.sql"),
+        postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
+    },
 ];

@@ -9,6 +9,8 @@ use bowline_testkit::{Actor, RestReply, TestServer, engines};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::contents::Manifest;
+
 /// Runs a test once on each engine.
 pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
     on_each_engine_with(|_| {}, test).await;
@@ -290,4 +292,10 @@ pub(crate) fn each<'a>(list: &'a Value, member: &str) -> Vec<&'a str> {
         .iter()
         .map(|one| one[member].as_str().unwrap_or_default())
         .collect()
+}
+
+/// Stores an image of this size in a repository.
+pub(crate) async fn image(server: &TestServer, repo: &str, digest: &str, size: i64) {
+    let manifest = Manifest { digest, shape: 1, size, names: &[], config: None };
+    crate::contents::store(server, repo, &manifest).await;
 }

@@ -1,6 +1,8 @@
 //! The same request over gRPC and over REST. The REST form is made from the contract's bindings here,
 //! not by the server's transcoder.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bowline_contract::{Body, HttpBinding, MethodInfo};
 use bowline_testkit::{Actor, GrpcError, RestReply};
 use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, ReflectMessage, Value};
@@ -192,6 +194,7 @@ fn value(field: &FieldDescriptor, given: &Value) -> Json {
         Value::I64(number) => json!(number.to_string()),
         Value::U64(number) => json!(number.to_string()),
         Value::String(text) => json!(text),
+        Value::Bytes(bytes) => json!(STANDARD.encode(bytes)),
         Value::Message(inner) => message(inner),
         Value::List(items) => items.iter().map(|item| value(field, item)).collect(),
         Value::Map(entries) => entries.iter().map(|(key, item)| (text_of(key), value(field, item))).collect(),

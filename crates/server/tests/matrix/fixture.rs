@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
+use bowline_contract::v1::registry as registry1;
+use bowline_contract::v1::registry::rpc::registry::CreateDeployment;
 use bowline_contract::v2::events;
 use bowline_contract::v2::events::rpc::subscriptions_service::CreateSubscription;
 use bowline_contract::v2::iam as v2;
@@ -16,8 +18,12 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::Create
 use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
 use bowline_contract::v2::iam::rpc::identity_providers_service::{CreateIdentityProvider, GenerateScimToken};
 use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
+use bowline_contract::v2::registry as registry2;
+use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
+
+use crate::contents;
 
 /// What lives in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,9 +41,11 @@ pub(crate) enum Kind {
     Provisioned,
     Mapping,
     Subscription,
+    /// Lives in a repository of its own.
+    Tag,
 }
 
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 12] = [
     Kind::Group,
     Kind::Repo,
     Kind::Role,
@@ -49,6 +57,7 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::Provisioned,
     Kind::Mapping,
     Kind::Subscription,
+    Kind::Tag,
 ];
 
 /// Nobody holds a lock while panicking.
@@ -158,6 +167,7 @@ impl<'s> Fixture<'s> {
         for kind in KINDS.into_iter().filter(|kind| !made_apart.contains(kind)) {
             lasting.insert(kind, self.made(kind, group).await);
         }
+        self.deployment(&lasting[&Kind::Repo]).await;
         lasting.insert(Kind::Association, self.note(Kind::Association, self.association(group).await));
         // One that lies below the place, so that lists of what is below show it.
         self.made(Kind::Association, group).await;
@@ -179,7 +189,8 @@ impl<'s> Fixture<'s> {
         let (server, name) = (self.server, self.name());
         let uid = match kind {
             Kind::Group => server.group(group, &name).await,
-            Kind::Repo => server.repo(group, &name).await,
+            Kind::Repo => self.repo(group, &name).await,
+            Kind::Tag => self.tag(group, &name).await,
             Kind::Role => self.role(group, &name, &[Capability::CapIamGroupsList]).await,
             Kind::Identity => server.identity(group, &name).await,
             Kind::Subscription => self.subscription(group).await,
@@ -208,6 +219,29 @@ impl<'s> Fixture<'s> {
         let invite = v2::GroupInvite { role_uid: self.server.role("viewer"), ttl, ..v2::GroupInvite::default() };
         let request = v2::CreateGroupInviteRequest { parent: group.into(), group_invite: Some(invite) };
         self.operator.grpc::<CreateGroupInvite>(request).await.expect("the operator invites").uid
+    }
+
+    /// A repository with an image in it.
+    async fn repo(&self, group: &str, name: &str) -> String {
+        let repo = self.server.repo(group, name).await;
+        let digest = contents::digest('a');
+        let config = Some(("amd64", "{}"));
+        let image = contents::Manifest { digest: &digest, shape: 1, size: 1, names: &[], config };
+        contents::store(self.server, &repo, &image).await;
+        repo
+    }
+
+    async fn tag(&self, group: &str, name: &str) -> String {
+        let repo = self.note(Kind::Repo, self.repo(group, name).await);
+        let tag = registry2::Tag { name: name.into(), digest: contents::digest('a'), ..registry2::Tag::default() };
+        let request = registry2::CreateTagRequest { parent: repo, tag: Some(tag) };
+        self.operator.grpc::<CreateTag>(request).await.expect("the operator tags").uid
+    }
+
+    async fn deployment(&self, repo: &str) {
+        let chart = registry1::HelmChart { repo: "oci://example".into(), ..registry1::HelmChart::default() };
+        let request = registry1::CreateDeploymentRequest { parent_id: repo.into(), charts: vec![chart] };
+        self.operator.grpc::<CreateDeployment>(request).await.expect("the operator deploys");
     }
 
     async fn association(&self, group: &str) -> String {

@@ -91,7 +91,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
             }
         }
         Judged::Place if !held => DENIED,
-        Judged::Place if row.let_through != OK => row.let_through,
+        Judged::Place if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
         Judged::Place if !place.exists => {
             if row.absent_is_fine {
                 OK

@@ -1,5 +1,6 @@
 //! One valid request per method, aimed at a place.
 
+mod contained;
 mod joining;
 pub(crate) mod telling;
 
@@ -104,9 +105,18 @@ pub(crate) struct Row {
     pub(crate) absent_is_fine: bool,
     /// The code of a call that is let through: not 0 where no caller of the matrix is a person.
     pub(crate) let_through: i32,
+    /// Whether only an organization is a place for it.
+    pub(crate) only_organizations: bool,
     /// What a list lists.
     pub(crate) lists: Option<Kind>,
     pub(crate) build: Build,
+}
+
+impl Row {
+    /// The code of a call that is let through at this place.
+    pub(crate) fn let_through_at(&self, place: &str) -> i32 {
+        if self.only_organizations && place.contains('/') { INVALID } else { self.let_through }
+    }
 }
 
 pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
@@ -118,6 +128,7 @@ pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Requ
         takes: None,
         absent_is_fine: false,
         let_through: OK,
+        only_organizations: false,
         lists: None,
         build: Box::new(move |aim| build(aim).encode_to_vec()),
     }
@@ -157,6 +168,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::invites());
     rows.extend(joining::associations());
     rows.extend(repositories());
+    rows.extend(contained::everything());
     rows.extend(terms());
     rows.extend(of_people());
     rows.extend(crate::table_providers::rows());

@@ -17,6 +17,7 @@ use super::{access, account_associations, group_invites, role_bindings, terms};
 use crate::kinds::GROUP;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::require_group;
+use crate::registry::settings;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -404,6 +405,7 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     along.extend(account_associations::delete_of_group(tx, uid).await?);
     along.extend(terms::delete_of_group(tx, uid).await?);
     access::delete_of_group(tx, uid).await?;
+    settings::delete_of_group(tx, uid).await?;
     tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteGroupRequest { id: uid.as_str().into() };

@@ -81,6 +81,7 @@ pub(crate) fn of_group(group: &Uidp) -> Selection<'static> {
         ranges: vec![UidRange::below(group.as_str())],
         parent: Some(group.as_str().into()),
         filters: Vec::new(),
+        conditions: Vec::new(),
     }
 }
 

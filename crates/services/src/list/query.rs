@@ -3,7 +3,7 @@
 use bowline_core::UidRange;
 use bowline_store::Value;
 
-use super::{Selection, Table};
+use super::{Comparison, Selection, Table};
 
 /// A statement that is put together from static parts.
 pub(super) struct Query<'a> {
@@ -43,6 +43,14 @@ impl<'a> Query<'a> {
         for filter in &selection.filters {
             let value = self.param(filter.value);
             self.text += &format!(" AND {} = {value}", filter.column);
+        }
+        for condition in &selection.conditions {
+            let value = self.param(condition.value);
+            let comparison = match condition.comparison {
+                Comparison::Not => "<>",
+                Comparison::AtLeast => ">=",
+            };
+            self.text += &format!(" AND {} {comparison} {value}", condition.column);
         }
     }
 

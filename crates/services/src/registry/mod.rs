@@ -1,16 +1,42 @@
-//! The registry's control plane: repositories and their read-mes.
+//! The registry's control plane: repositories, their read-mes, and what is in them.
 
+mod deployments;
+mod image_calls;
+pub(crate) mod images;
+mod neutral;
+mod policies;
 mod readme_html;
 mod readmes;
 mod repo_fields;
 mod repos;
 mod repos_v1;
+mod scan_reports;
+pub(crate) mod settings;
 mod shapes;
+mod syncs;
+mod tag_calls;
+mod tag_lists;
+mod tag_views;
+pub(crate) mod tags;
+mod vuln_counts;
+mod vuln_reports;
 
 use bowline_pipeline::Handlers;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = repos::register(handlers);
     let handlers = repos_v1::register(handlers);
-    readmes::register(handlers)
+    let handlers = readmes::register(handlers);
+    let handlers = tag_calls::register(handlers);
+    let handlers = tag_lists::register(handlers);
+    let handlers = tag_views::register(handlers);
+    let handlers = image_calls::register(handlers);
+    let handlers = deployments::register(handlers);
+    let handlers = settings::register(handlers);
+    let handlers = syncs::register(handlers);
+    let handlers = policies::register(handlers);
+    let handlers = scan_reports::register(handlers);
+    let handlers = vuln_reports::register(handlers);
+    let handlers = vuln_counts::register(handlers);
+    neutral::register(handlers)
 }

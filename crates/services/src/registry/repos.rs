@@ -9,7 +9,7 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageReque
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::{readmes, repo_fields, shapes};
+use super::{readmes, repo_fields, shapes, tags};
 use crate::kinds::REPO;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::{require_group, require_room};
@@ -120,6 +120,13 @@ pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<v2::Repo> {
     row.map(RepoRow::into_v2).ok_or_else(|| Error::not_found(REPO, uid.as_str()))
 }
 
+/// Something that repositories are in, or one of them.
+pub(super) async fn require_repo_or_group(tx: &mut ReadTx, uid: &Uidp) -> Result<()> {
+    let sql = "SELECT uid FROM repos WHERE uid = $1";
+    let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    if found.is_some() { Ok(()) } else { require_group(tx, uid).await }
+}
+
 async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> Result<Option<v2::Repo>> {
     let sql = "SELECT uid, name, description, spec, created_at, updated_at FROM repos WHERE parent = $1 AND name = $2";
     let params = [Value::from(parent.as_str()), Value::from(name)];
@@ -208,8 +215,8 @@ async fn create_new<T>(
 }
 
 async fn insert(tx: &mut WriteTx, uid: &Uidp, row: &RepoRow) -> Result<()> {
-    let sql = "INSERT INTO repos (uid, parent, org, name, description, spec, created_at, updated_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO repos (uid, parent, org, name, description, spec, created_at, updated_at, source)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     let spec = row.spec.encode_to_vec();
     let params = [
         Value::from(uid.as_str()),
@@ -220,6 +227,7 @@ async fn insert(tx: &mut WriteTx, uid: &Uidp, row: &RepoRow) -> Result<()> {
         Value::from(&spec),
         Value::Int(row.created_at),
         Value::Int(row.updated_at),
+        Value::from(source(&row.spec)),
     ];
     if tx.execute(sql, &params).await? == 0 {
         return Err(Error::already_exists(REPO, &row.name));
@@ -285,7 +293,7 @@ async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo,
     if after.name != before.name {
         require_name_free(tx, uid, &after.name).await?;
     }
-    let sql = "UPDATE repos SET name = $2, description = $3, spec = $4, updated_at = $5 WHERE uid = $1";
+    let sql = "UPDATE repos SET name = $2, description = $3, spec = $4, updated_at = $5, source = $6 WHERE uid = $1";
     let spec = v2::Repo {
         uid: String::new(),
         name: String::new(),
@@ -301,12 +309,18 @@ async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo,
         Value::from(&after.description),
         Value::from(&spec),
         Value::Int(now),
+        Value::from(source(after)),
     ];
     tx.execute(sql, &params).await.map_err(|error| match error.kind() {
         ErrorKind::UniqueViolation => Error::already_exists(REPO, &after.name),
         _ => error.into(),
     })?;
     Ok(())
+}
+
+/// What the repository is synchronized from, empty if it is not.
+fn source(repo: &v2::Repo) -> &str {
+    repo.sync_config.as_ref().map_or("", |sync| &sync.source)
 }
 
 async fn require_name_free(tx: &mut WriteTx, uid: &Uidp, name: &str) -> Result<()> {
@@ -319,15 +333,32 @@ async fn require_name_free(tx: &mut WriteTx, uid: &Uidp, name: &str) -> Result<(
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRepoRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call).await
 }
 
-/// Deletes a repository, and its read-me with it.
-pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
+/// What goes with a repository without a word in the audit log.
+const BELONGINGS: &[&str] = &[
+    "DELETE FROM repo_manifests WHERE repo = $1",
+    "DELETE FROM repo_blobs WHERE repo = $1",
+    "DELETE FROM uploads WHERE repo = $1",
+    "DELETE FROM registry_policies WHERE place = $1",
+    "DELETE FROM deployments WHERE repo = $1",
+    "DELETE FROM scan_reports WHERE repo = $1",
+    "DELETE FROM upstream_syncs WHERE repo = $1",
+];
+
+/// Deletes a repository with its tags and everything else that is in it. The history of the tags stays.
+pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
+    let uid = call.place()?;
     let before = require(tx, uid).await?;
     readmes::delete(tx, uid).await?;
+    let tags = tags::delete_tags_of_repo(tx, uid, call.now(), call.draw()).await?;
+    for sql in BELONGINGS {
+        tx.execute(sql, &[Value::from(uid.as_str())]).await?;
+    }
     tx.execute("DELETE FROM repos WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteRepoRequest { id: uid.as_str().into() };
-    Ok(Changed::one(REPO, uid, Some(&before), None, ()).with_event(uid, &event))
+    let along = tags.iter().map(|tag| tags::change(Some(tag), None)).collect();
+    Ok(Changed::one(REPO, uid, Some(&before), None, ()).along(along).with_event(uid, &event))
 }

@@ -52,5 +52,5 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::RepoFilter>) -> Result<v1::
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteRepoRequest>) -> Result<Changed<()>> {
-    repos::remove(tx, call.place()?).await
+    repos::remove(tx, call).await
 }

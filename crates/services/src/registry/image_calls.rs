@@ -1,0 +1,138 @@
+//! Images by digest through the API, in both versions.
+
+use std::collections::BTreeMap;
+
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v1::registry::manifest_metadata_filter_entry::Filter;
+use bowline_contract::v1::registry::rpc::registry as methods1;
+use bowline_contract::v2::registry as v2;
+use bowline_contract::v2::registry::rpc::images_service as methods2;
+use bowline_core::{Error, Reason, Result, UidRange, Uidp};
+use bowline_pipeline::{Authorized, Handlers};
+use bowline_store::{ReadTx, Value};
+use serde_json::Value as Json;
+
+use super::{images, repos};
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<methods2::GetArchitectures>(|tx, call| Box::pin(architectures_v2(tx, call)))
+        .read::<methods2::GetSize>(|tx, call| Box::pin(size_v2(tx, call)))
+        .read::<methods1::GetArchs>(|tx, call| Box::pin(architectures_v1(tx, call)))
+        .read::<methods1::GetSize>(|tx, call| Box::pin(size_v1(tx, call)))
+        .read::<methods1::GetImageConfig>(|tx, call| Box::pin(config(tx, call)))
+        .read::<methods1::ListManifestMetadata>(|tx, call| Box::pin(metadata(tx, call)))
+        .read::<methods1::GetManifestDigestCount>(|tx, call| Box::pin(digest_count(tx, call)))
+}
+
+async fn architectures_v2(
+    tx: &mut ReadTx,
+    call: &Authorized<v2::GetArchitecturesRequest>,
+) -> Result<v2::Architectures> {
+    let architectures = images::architectures(tx, call.place()?, &call.request().digest).await?;
+    Ok(v2::Architectures { architectures })
+}
+
+async fn architectures_v1(tx: &mut ReadTx, call: &Authorized<v1::ArchRequest>) -> Result<v1::Archs> {
+    Ok(v1::Archs { archs: images::architectures(tx, call.place()?, &call.request().digest).await? })
+}
+
+async fn size_v2(tx: &mut ReadTx, call: &Authorized<v2::GetSizeRequest>) -> Result<v2::Size> {
+    let request = call.request();
+    let found = images::for_architecture(tx, call.place()?, &request.digest, &request.architecture).await?;
+    let (manifest, architecture) = found;
+    Ok(v2::Size { size: manifest.total_size, architecture })
+}
+
+async fn size_v1(tx: &mut ReadTx, call: &Authorized<v1::SizeRequest>) -> Result<v1::Size> {
+    let request = call.request();
+    let (manifest, arch) = images::for_architecture(tx, call.place()?, &request.digest, &request.arch).await?;
+    Ok(v1::Size { size: manifest.total_size, arch })
+}
+
+async fn config(tx: &mut ReadTx, call: &Authorized<v1::ImageConfigRequest>) -> Result<v1::ImageConfig> {
+    let request = call.request();
+    let (manifest, _) = images::for_architecture(tx, call.place()?, &request.digest, &request.arch).await?;
+    Ok(image_config(&images::run_config(tx, &manifest.digest).await?))
+}
+
+/// The run part of a config; members of other types than the specification gives them are left out.
+fn image_config(run: &Json) -> v1::ImageConfig {
+    let text = |member: &str| run[member].as_str().unwrap_or_default().to_owned();
+    let texts = |member: &str| -> Vec<String> {
+        let items = run[member].as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(Json::as_str).map(String::from).collect()
+    };
+    let keys = |member: &str| -> Vec<String> {
+        run[member].as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
+    };
+    let labels = run["Labels"].as_object().into_iter().flatten();
+    v1::ImageConfig {
+        user: text("User"),
+        exposed_ports: keys("ExposedPorts").into_iter().map(|key| (key, v1::image_config::ExposedPort {})).collect(),
+        env: texts("Env"),
+        entrypoint: texts("Entrypoint"),
+        cmd: texts("Cmd"),
+        volumes: keys("Volumes").into_iter().map(|key| (key, v1::image_config::Volume {})).collect(),
+        working_dir: text("WorkingDir"),
+        labels: labels
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect::<BTreeMap<_, _>>(),
+        stop_signal: text("StopSignal"),
+    }
+}
+
+/// Images that one answer describes.
+const MOST_MANIFESTS: i64 = 10_000;
+
+/// The asked images that the repository has, or all of its images; what packages they contain is not known.
+async fn metadata(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter>) -> Result<v1::ManifestMetadataList> {
+    let repo = call.place()?;
+    repos::require(tx, repo).await?;
+    let mut digests = Vec::new();
+    for entry in &call.request().items {
+        match &entry.filter {
+            Some(Filter::ImageDigest(digest)) => {
+                digests.extend(images::find(tx, repo, digest).await?.map(|manifest| manifest.digest));
+            }
+            Some(Filter::IndexFilter(wanted)) => {
+                match images::for_architecture(tx, repo, &wanted.digest, &wanted.arch).await {
+                    Ok((manifest, _)) => digests.push(manifest.digest),
+                    Err(error) if error.reason() == Reason::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            None => {}
+        }
+    }
+    if call.request().items.is_empty() {
+        digests = all_images(tx, repo).await?;
+    }
+    let item = |digest| v1::ManifestMetadata { digest, pkg_metadata: Vec::new() };
+    Ok(v1::ManifestMetadataList { items: digests.into_iter().map(item).collect() })
+}
+
+async fn all_images(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<String>> {
+    let sql = "SELECT r.digest FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+               WHERE r.repo = $1 AND m.shape = 1 ORDER BY r.digest LIMIT $2";
+    let params = [Value::from(repo.as_str()), Value::Int(MOST_MANIFESTS + 1)];
+    let digests: Vec<String> = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    if digests.len() as i64 > MOST_MANIFESTS {
+        let message = format!("The repository has more than {MOST_MANIFESTS} images: name the digests to describe");
+        return Err(Error::new(Reason::RequestTooLarge, message));
+    }
+    Ok(digests)
+}
+
+async fn digest_count(
+    tx: &mut ReadTx,
+    call: &Authorized<v1::ManifestDigestCountFilter>,
+) -> Result<v1::ManifestDigestCount> {
+    let place = call.place()?;
+    repos::require_repo_or_group(tx, place).await?;
+    let range = UidRange::of(place);
+    let sql = "SELECT count(DISTINCT digest) FROM repo_manifests WHERE repo >= $1 AND repo < $2";
+    let params = [Value::from(&range.lower), Value::from(&range.upper)];
+    let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(v1::ManifestDigestCount { count: count.unwrap_or(0) })
+}

@@ -1,0 +1,160 @@
+//! What owners set for repositories and groups beyond the wire contract. Pushes, pulls and the clean-up obey it;
+//! here it is judged and kept.
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
+use bowline_core::{Error, FieldViolation, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_store::{ReadTx, Value, WriteTx};
+use prost::Message;
+use url::Url;
+
+use super::repos;
+use crate::kinds::REGISTRY_POLICY;
+use crate::list::timestamp;
+use crate::references::require_group;
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<methods::GetRepoPolicy>(|tx, call| Box::pin(get_of_repo(tx, call)))
+        .write::<methods::UpdateRepoPolicy>(|tx, call| Box::pin(update_of_repo(tx, call)))
+        .judge::<methods::UpdateRepoPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .read::<methods::GetGroupPolicy>(|tx, call| Box::pin(get_of_group(tx, call)))
+        .write::<methods::UpdateGroupPolicy>(|tx, call| Box::pin(update_of_group(tx, call)))
+        .judge::<methods::UpdateGroupPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+}
+
+/// The policy of a place; empty where nobody set one.
+pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPolicy> {
+    let sql = "SELECT policy FROM registry_policies WHERE place = $1";
+    let found = tx.query_opt(sql, &[Value::from(place.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
+    let stored = found.map(|bytes| ours::RegistryPolicy::decode(bytes.as_slice()).map_err(Error::internal));
+    Ok(ours::RegistryPolicy { uid: place.as_str().into(), ..stored.transpose()?.unwrap_or_default() })
+}
+
+async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<ours::GetRepoPolicyRequest>) -> Result<ours::RegistryPolicy> {
+    repos::require(tx, call.place()?).await?;
+    of(tx, call.place()?).await
+}
+
+async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyRequest>) -> Result<ours::RegistryPolicy> {
+    require_group(tx, call.place()?).await?;
+    of(tx, call.place()?).await
+}
+
+async fn update_of_repo(
+    tx: &mut WriteTx,
+    call: &Authorized<ours::UpdateRepoPolicyRequest>,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    repos::require(tx, call.place()?).await?;
+    update(tx, call, call.request().policy.clone().unwrap_or_default()).await
+}
+
+async fn update_of_group(
+    tx: &mut WriteTx,
+    call: &Authorized<ours::UpdateGroupPolicyRequest>,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    require_group(tx, call.place()?).await?;
+    update(tx, call, call.request().policy.clone().unwrap_or_default()).await
+}
+
+async fn update<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    given: ours::RegistryPolicy,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    let place = call.place()?;
+    let before = of(tx, place).await?;
+    let mut after = changed(&before, given, &call.mask());
+    if after == before {
+        return Ok(Changed::nothing(after));
+    }
+    after.update_time = timestamp(call.now());
+    let sql = "INSERT INTO registry_policies (place, org, is_public, policy, updated_at) VALUES ($1, $2, $3, $4, $5)
+               ON CONFLICT (place) DO UPDATE SET is_public = excluded.is_public, policy = excluded.policy,
+                                                 updated_at = excluded.updated_at";
+    let policy = ours::RegistryPolicy { uid: String::new(), ..after.clone() }.encode_to_vec();
+    let params = [
+        Value::from(place.as_str()),
+        Value::from(place.root_str()),
+        Value::Bool(after.public),
+        Value::from(&policy),
+        Value::Int(call.now()),
+    ];
+    tx.execute(sql, &params).await?;
+    let event = after.clone();
+    Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+}
+
+/// The policy with what the mask covers taken from what was given.
+fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Mask) -> ours::RegistryPolicy {
+    let mut after = before.clone();
+    if mask.covers("public") {
+        after.public = given.public;
+    }
+    if mask.covers("immutable_tag_patterns") {
+        after.immutable_tag_patterns = given.immutable_tag_patterns;
+    }
+    if mask.covers("byte_quota") {
+        after.byte_quota = given.byte_quota;
+    }
+    if mask.covers("retention") {
+        after.retention = given.retention;
+    }
+    if mask.covers("upstream") {
+        after.upstream = given.upstream;
+    }
+    after
+}
+
+/// Most images, and most days, that a rule keeps.
+const MOST_KEPT: i32 = 10_000;
+
+fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
+    let mut wrong = Vec::new();
+    let mut refuse = |field: &str, description: String| {
+        wrong.push(FieldViolation { field: field.into(), description });
+    };
+    if policy.byte_quota < 0 {
+        refuse("byteQuota", "must not be negative".into());
+    }
+    patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
+    if let Some(retention) = &policy.retention {
+        for (field, number) in
+            [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)]
+        {
+            if !(0..=MOST_KEPT).contains(&number) {
+                refuse(field, format!("must be 0 to {MOST_KEPT}"));
+            }
+        }
+        patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
+    }
+    if let Some(upstream) = &policy.upstream {
+        if let Err(description) = judge_address(&upstream.url) {
+            refuse("upstream.url", description.into());
+        }
+        patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
+    }
+    wrong
+}
+
+fn patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
+    for pattern in patterns {
+        if pattern.is_empty() {
+            refuse(field, "a pattern must not be empty".into());
+        } else if let Err(description) = bowline_authn::matching::whole(pattern) {
+            refuse(field, description);
+        }
+    }
+}
+
+fn judge_address(text: &str) -> std::result::Result<(), &'static str> {
+    let url = Url::parse(text).map_err(|_| "must be an https address")?;
+    if url.scheme() != "https" || url.host_str().is_none_or(str::is_empty) {
+        return Err("must be an https address");
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err("must have no user, password, query or fragment");
+    }
+    Ok(())
+}

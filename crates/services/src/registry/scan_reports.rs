@@ -1,0 +1,113 @@
+//! Reports of scanners: taken in, understood, and kept beside what was understood of them.
+
+pub(super) mod parse;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_store::{Value, WriteTx};
+
+use self::parse::Report;
+use super::images;
+use crate::kinds::SCAN_REPORT;
+use crate::list::timestamp;
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers.write::<PutScanReport>(|tx, call| Box::pin(put(tx, call)))
+}
+
+/// Most bytes of a report.
+const MOST_BYTES: usize = 32 << 20;
+/// Reports that are kept of a manifest.
+const KEPT: i64 = 50;
+
+async fn put(tx: &mut WriteTx, call: &Authorized<ours::PutScanReportRequest>) -> Result<Changed<ours::ScanReport>> {
+    let (repo, request) = (call.place()?, call.request());
+    let manifest = images::require(tx, repo, &request.digest).await?;
+    let (report, raw) = understand(request)?;
+    let built = database_built(&report)?;
+    let at = moment(tx, repo, &manifest.digest, call.now()).await?;
+    insert(tx, repo, call, at, (&report, raw, built)).await?;
+    forget_old(tx, repo, &manifest.digest).await?;
+    let stored = ours::ScanReport {
+        repo_uid: repo.as_str().into(),
+        digest: manifest.digest,
+        scanner: request.scanner,
+        scanner_version: report.scanner_version.clone(),
+        database_build_time: built.and_then(timestamp),
+        create_time: timestamp(at),
+        vulnerabilities: report.summary().values().map(|ids| ids.len() as i32).sum(),
+    };
+    Ok(Changed::one(SCAN_REPORT, repo, None, Some(&stored), stored.clone()).with_event(repo, &stored))
+}
+
+fn understand(request: &ours::PutScanReportRequest) -> Result<(Report, &str)> {
+    let refuse = |description: String| Error::invalid_field("report", description);
+    if request.report.len() > MOST_BYTES {
+        return Err(refuse(format!("has {} bytes; at most {MOST_BYTES} are stored", request.report.len())));
+    }
+    let raw = std::str::from_utf8(&request.report).map_err(|_| refuse("is not UTF-8".into()))?;
+    let report = match request.scanner() {
+        ours::ScannerName::Grype => parse::grype(&request.report),
+        ours::ScannerName::Trivy => parse::trivy(&request.report),
+        ours::ScannerName::Unspecified => return Err(Error::invalid_field("scanner", "must be GRYPE or TRIVY")),
+    };
+    Ok((report.map_err(refuse)?, raw))
+}
+
+fn database_built(report: &Report) -> Result<Option<Micros>> {
+    if report.database_built.is_empty() {
+        return Ok(None);
+    }
+    let time: prost_types::Timestamp = report
+        .database_built
+        .parse()
+        .map_err(|_| Error::invalid_field("report", "has no RFC 3339 time where its database was built"))?;
+    Ok(Some(crate::list::micros(time)))
+}
+
+/// Now, or right after the newest report of the manifest: each has a time of its own.
+async fn moment(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Micros> {
+    let sql = "SELECT max(created_at) FROM scan_reports WHERE repo = $1 AND digest = $2";
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    let newest = tx.query_opt(sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?.flatten();
+    Ok(newest.map_or(now, |newest| now.max(newest + 1)))
+}
+
+async fn insert(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    call: &Authorized<ours::PutScanReportRequest>,
+    at: Micros,
+    (report, raw, built): (&Report, &str, Option<Micros>),
+) -> Result<()> {
+    let sql = "INSERT INTO scan_reports (repo, digest, scanner, created_at, org, scanner_version, database_built_at,
+                                         findings, raw, summary)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let findings = serde_json::to_string(&report.findings).map_err(Error::internal)?;
+    let summary = serde_json::to_string(&report.summary()).map_err(Error::internal)?;
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(&call.request().digest),
+        Value::from(call.request().scanner),
+        Value::Int(at),
+        Value::from(repo.root_str()),
+        Value::from(&report.scanner_version),
+        Value::OptInt(built),
+        Value::from(&findings),
+        Value::from(raw),
+        Value::from(&summary),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+/// Keeps the newest reports of a manifest.
+async fn forget_old(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<()> {
+    let sql = "DELETE FROM scan_reports WHERE repo = $1 AND digest = $2 AND created_at <
+                 (SELECT min(created_at) FROM (SELECT created_at FROM scan_reports
+                    WHERE repo = $1 AND digest = $2 ORDER BY created_at DESC LIMIT $3) newest)";
+    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest), Value::Int(KEPT)]).await?;
+    Ok(())
+}

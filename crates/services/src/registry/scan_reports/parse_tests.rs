@@ -1,0 +1,62 @@
+//! What scanners write, and what they do not.
+
+use super::*;
+
+#[test]
+fn both_forms_are_understood() {
+    let text = br#"{"matches":[{"vulnerability":{"id":"GHSA-1","severity":"High","dataSource":"https://e/1","urls":["https://e/2"],
+        "fix":{"versions":["2.0"],"state":"fixed"}},"relatedVulnerabilities":[{"id":"CVE-1","description":"text"}],
+        "artifact":{"name":"a","version":"1.0","type":"python","purl":"pkg:pypi/a@1.0","locations":[{"path":"/a"}]},"x":[]}],
+        "descriptor":{"version":"0.80.0","db":{"built":"2026-01-02T03:04:05Z"}}}"#;
+    let report = grype(text).expect("a report");
+    assert_eq!(report.findings.len(), 1);
+    let finding = &report.findings[0];
+    assert_eq!((finding.id.as_str(), finding.aliases.as_slice()), ("GHSA-1", ["CVE-1".to_owned()].as_slice()));
+    assert_eq!((finding.description.as_str(), finding.location.as_str()), ("text", "/a"));
+    assert_eq!((report.scanner_version.as_str(), report.database_built.as_str()), ("0.80.0", "2026-01-02T03:04:05Z"));
+    let newer = br#"{"matches":[],"descriptor":{"version":"1","db":{"status":{"built":"2026-01-02T03:04:05Z"}}}}"#;
+    assert_eq!(grype(newer).expect("a report").database_built, "2026-01-02T03:04:05Z");
+
+    let text = br#"{"SchemaVersion":2,"Trivy":{"Version":"0.60.0"},"Results":[{"Target":"os","Type":"alpine","Vulnerabilities":[
+        {"VulnerabilityID":"CVE-2","PkgName":"b","InstalledVersion":"1","FixedVersion":"2, 3","Severity":"CRITICAL","Status":"fixed",
+         "Title":"short","PkgIdentifier":{"PURL":"pkg:apk/b@1"}}]},{"Target":"empty"}]}"#;
+    let report = trivy(text).expect("a report");
+    let finding = &report.findings[0];
+    assert_eq!(finding.fixed_versions, ["2", "3"]);
+    assert_eq!((finding.severity, finding.description.as_str()), (Severity::Critical as i32, "short"));
+    assert_eq!(finding.location, "os");
+}
+
+#[test]
+fn what_is_no_report_is_refused() {
+    for text in [
+        "",
+        "[]",
+        "{}",
+        "{\"matches\":1}",
+        "{\"matches\":[{}]}",
+        "{\"matches\":[{\"vulnerability\":{},\"artifact\":{}}]}",
+    ] {
+        assert!(grype(text.as_bytes()).is_err(), "{text}");
+        assert!(trivy(text.as_bytes()).is_err(), "{text}");
+    }
+    let deep = format!("{{\"matches\":[],\"x\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    // Members that nobody reads may be as deep as they like: what counts is that the call comes back.
+    assert!(grype(deep.as_bytes()).is_ok());
+}
+
+#[test]
+fn an_id_counts_once_under_its_highest_severity() {
+    let finding =
+        |id: &str, severity: Severity| Finding { id: id.into(), severity: severity as i32, ..Finding::default() };
+    let findings = vec![finding("a", Severity::Negligible), finding("a", Severity::Low), finding("b", Severity::Low)];
+    let report = Report { findings, ..Report::default() };
+    assert_eq!(report.summary(), [(Severity::Low as i32, ["a", "b"].into())].into());
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    assert_eq!(cut("aé".into(), 2), "a");
+    let finding = Finding { id: "x".into(), references: vec!["r".into(); 99], ..Finding::default() };
+    assert_eq!(bounded(vec![finding]).expect("bounded")[0].references.len(), MOST_ELEMENTS);
+}
