@@ -18,6 +18,15 @@ pub enum Transport {
     Rest,
 }
 
+/// Where a request outside the contract came from: its transport puts this into the request's extensions.
+#[derive(Clone, Debug)]
+pub struct Arrival {
+    /// The client's address, behind trusted proxies as well.
+    pub address: IpAddr,
+    /// Id of the request, given or made.
+    pub request_id: Arc<str>,
+}
+
 /// Who calls: made by the pipeline alone, before a transport reads the body.
 #[derive(Clone, Debug)]
 pub struct Caller {

@@ -54,7 +54,7 @@ pub struct Pipeline {
     pub handlers: Handlers,
     /// Limits.
     pub limits: RateLimits,
-    grants: Arc<GrantsCache>,
+    pub(crate) grants: Arc<GrantsCache>,
 }
 
 impl Pipeline {

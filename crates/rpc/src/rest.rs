@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bowline_contract::{ApiVersion, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
 use bowline_core::{Error, FieldViolation, Reason, Result};
-use bowline_pipeline::{Call, Transport};
+use bowline_pipeline::{Arrival, Call, Transport};
 use bowline_transcode::{MessageId, TranscodeError};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -58,7 +58,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
             response
         }
         Err(Miss::WrongVerb(verbs)) => wrong_verb(&verbs.into_iter().collect::<Vec<_>>()),
-        Err(Miss::NotFound) => elsewhere(front, request).await,
+        Err(Miss::NotFound) => elsewhere(front, request, connected).await,
     }
 }
 
@@ -251,14 +251,21 @@ fn wrong_verb(verbs: &[&str]) -> Response<ReplyBody> {
 }
 
 /// Paths outside the contract; what the router does not know either is not found.
-async fn elsewhere(front: &Front, request: Request<Incoming>) -> Response<ReplyBody> {
+async fn elsewhere(front: &Front, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
     use tower_service::Service as _;
-    let request = request.map(axum::body::Body::new);
+    let mut request = request.map(axum::body::Body::new);
+    let address = front.peer(connected, request.headers());
+    let request_id = front::request_id(request.headers());
+    request.extensions_mut().insert(Arrival { address, request_id: request_id.as_str().into() });
     let mut router = front.router.clone();
-    match router.call(request).await {
+    let mut response = match router.call(request).await {
         Ok(response) => response.map(ReplyBody::Other),
         Err(never) => match never {},
+    };
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        response.headers_mut().insert("x-request-id", value);
     }
+    response
 }
 
 /// `/<domain>/v2beta1/` is `/<domain>/v2/` under its pre-release name.
