@@ -16,3 +16,5 @@ pub(crate) const REPO: &str = "registry.chainguard.dev/Repo";
 pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 /// A group's accounts elsewhere.
 pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
+/// A tag.
+pub(crate) const TAG: &str = "registry.chainguard.dev/Tag";

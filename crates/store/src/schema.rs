@@ -24,4 +24,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0006_registry_content.sql"),
         postgres: include_str!("../migrations/postgres/0006_registry_content.sql"),
     },
+    Migration {
+        version: 7,
+        name: "image_configs",
+        sqlite: include_str!("../migrations/sqlite/0007_image_configs.sql"),
+        postgres: include_str!("../migrations/postgres/0007_image_configs.sql"),
+    },
 ];

@@ -1,11 +1,13 @@
 //! The registry's control plane: repositories and their read-mes.
 
+pub(crate) mod images;
 mod readme_html;
 mod readmes;
 mod repo_fields;
 mod repos;
 mod repos_v1;
 mod shapes;
+pub(crate) mod tags;
 
 use bowline_pipeline::Handlers;
 
