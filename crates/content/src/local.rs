@@ -118,7 +118,29 @@ impl Content {
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
+        self.append_at(id, None, body, algorithm, limit).await
+    }
+
+    /// The same for a part that says where it begins: it must be where the upload ends.
+    ///
+    /// # Errors
+    /// Besides those, a part of another place.
+    pub async fn append_at<S, E>(
+        &self,
+        id: &str,
+        start: Option<u64>,
+        body: S,
+        algorithm: Algorithm,
+        limit: u64,
+    ) -> Result<u64, ContentError>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Send,
+    {
         let hold = self.hold(id)?;
+        let uploaded = self.uploaded(id)?;
+        if start.is_some_and(|start| start != uploaded) {
+            return Err(ContentError::OutOfOrder { uploaded });
+        }
         let (sender, receiver) = mpsc::channel::<Bytes>(WAITING);
         let shared = self.shared.clone();
         let name = id.to_owned();

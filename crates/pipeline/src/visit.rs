@@ -67,6 +67,14 @@ impl Visit {
         Ok(grants.allows(place, &needed))
     }
 
+    /// What the method or operation needs.
+    ///
+    /// # Errors
+    /// INTERNAL for what is not judged at a place.
+    pub fn needed<M: Method>(&self) -> Result<bowline_core::CapabilitySet> {
+        Ok(self.facts::<M>()?.1)
+    }
+
     /// The request, once the visitor is known to hold there what the method or operation needs.
     ///
     /// # Errors

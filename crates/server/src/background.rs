@@ -6,8 +6,10 @@ use std::time::Duration;
 use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
+use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::Exchange;
+use bowline_services::content::Registry;
 use bowline_store::{Db, Value, WriteTx, counters};
 use tokio::task::JoinSet;
 
@@ -17,6 +19,8 @@ use crate::server::Parts;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
+const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
+const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 
 /// Deltas that one transaction folds.
@@ -30,6 +34,8 @@ pub(crate) fn start(parts: &Arc<Parts>, relay: Option<Relay>) -> JoinSet<()> {
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
+    tasks.spawn(note_pulls(parts.registry.clone()));
+    tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(relay) = relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), relay));
     }
@@ -100,6 +106,21 @@ async fn note_last_seen(exchange: Arc<Exchange>) {
     loop {
         tokio::time::sleep(NOTE_LAST_SEEN_EVERY).await;
         exchange.flush_last_seen().await;
+    }
+}
+
+async fn note_pulls(registry: Registry) {
+    loop {
+        tokio::time::sleep(NOTE_PULLS_EVERY).await;
+        registry.flush_pulls().await;
+    }
+}
+
+/// Every replica may do it: the row goes first, and whoever took it takes the bytes.
+async fn expire_uploads(door: Arc<Door>) {
+    loop {
+        tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
+        door.expire_uploads().await;
     }
 }
 

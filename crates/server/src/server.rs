@@ -8,11 +8,14 @@ use bowline_authn::addresses::AddressPolicy;
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::KeyEncryptionKey;
+use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
+use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_services::Exchange;
+use bowline_services::content::Registry;
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -39,6 +42,10 @@ pub struct Parts {
     pub exchange: Arc<Exchange>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
+    /// What the registry host does.
+    pub registry: Registry,
+    /// The registry host.
+    pub door: Arc<Door>,
     /// The server's secrets, for use.
     pub vault: Arc<Vault>,
     /// What was configured.
@@ -109,6 +116,7 @@ impl Server {
         }
         self.background.shutdown().await;
         self.parts.exchange.flush_last_seen().await;
+        self.parts.registry.flush_pulls().await;
         self.parts.storage.db.close().await;
     }
 }
@@ -226,13 +234,28 @@ async fn assemble(
         bowline_services::handlers(contract.clone(), exchange.clone()),
         limits,
     ));
+    let registry = Registry::new(pipeline.clone());
+    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
         ("api_audience", settings.api_audience.clone()),
     ];
     facts::write(&db, told).await?;
-    Ok(Parts { contract, storage, authenticator, exchange, pipeline, vault, settings, clock })
+    Ok(Parts { contract, storage, authenticator, exchange, pipeline, registry, door, vault, settings, clock })
+}
+
+/// Where the bytes of blobs lie.
+fn content(options: &Options) -> Result<Content, StartError> {
+    if let Some(url) = &options.blob_url {
+        return Err(StartError::Option(format!(
+            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
+        )));
+    }
+    let directory = options.data_dir().join("blobs");
+    Content::open(&directory).map_err(|error| {
+        StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
+    })
 }
 
 fn is_loopback_url(url: &str) -> bool {
@@ -271,7 +294,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
             &[&settings.registry_audience, &settings.libraries_audience],
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages),
+        router: well_known::router(pages).merge(bowline_oci::router(parts.door.clone())),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

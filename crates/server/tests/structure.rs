@@ -18,7 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("services", &["core", "contract", "store", "authn", "pipeline"]),
     ("client", &["core", "contract", "authn"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
-    ("server", &["client", "core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc"]),
+    ("oci", &["core", "contract", "content", "authn", "pipeline", "services"]),
+    (
+        "server",
+        &["client", "content", "core", "contract", "store", "authn", "transcode", "pipeline", "services", "rpc", "oci"],
+    ),
     ("testkit", &["core", "contract", "server"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline"]),
 ];

@@ -18,3 +18,7 @@ pub(crate) const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 pub(crate) const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
 /// A tag.
 pub(crate) const TAG: &str = "registry.chainguard.dev/Tag";
+/// A manifest of a repository.
+pub(crate) const MANIFEST: &str = "registry.chainguard.dev/Manifest";
+/// A blob of a repository.
+pub(crate) const BLOB: &str = "registry.chainguard.dev/Blob";

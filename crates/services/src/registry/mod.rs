@@ -1,6 +1,8 @@
 //! The registry's control plane: repositories and their read-mes.
 
+pub(crate) mod content;
 pub(crate) mod images;
+mod paths;
 mod readme_html;
 mod readmes;
 mod repo_fields;
