@@ -9,6 +9,10 @@ use futures_util::{Stream, StreamExt as _};
 use crate::IDLE;
 use crate::answer::Refused;
 
+/// A body of up to so many times its limit is read to its end, though not kept: a client that is still writing would
+/// not see why it is refused.
+const DRAINED: usize = 4;
+
 /// The body ended in silence, or has another length than was promised.
 #[derive(Debug)]
 pub(crate) struct Broken;
@@ -40,17 +44,21 @@ pub(crate) async fn whole(body: Body, limit: usize) -> Result<Vec<u8>, Refused> 
             .with_status(StatusCode::PAYLOAD_TOO_LARGE)
     };
     let expected = axum::body::HttpBody::size_hint(&body).lower();
-    if expected > limit as u64 {
+    if expected > (limit * DRAINED) as u64 {
         return Err(too_large());
     }
-    let mut bytes = Vec::with_capacity(expected as usize);
+    let mut bytes = Vec::with_capacity(limit.min(expected as usize));
+    let mut size = 0;
     let mut parts = std::pin::pin!(parts(body, None));
     while let Some(part) = parts.next().await {
         let part = part.map_err(|Broken| Refused::new(RefusalCode::SizeInvalid, "the body broke off"))?;
-        if bytes.len() + part.len() > limit {
-            return Err(too_large());
+        size += part.len();
+        if size > limit * DRAINED {
+            break;
         }
-        bytes.extend_from_slice(&part);
+        if size <= limit {
+            bytes.extend_from_slice(&part);
+        }
     }
-    Ok(bytes)
+    if size > limit { Err(too_large()) } else { Ok(bytes) }
 }

@@ -291,7 +291,8 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>) -> Front {
         hosts: Hosts::new(
             &settings.base_url,
             &settings.auth_url,
-            &[&settings.registry_audience, &settings.libraries_audience],
+            &settings.registry_audience,
+            &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages).merge(bowline_oci::router(parts.door.clone())),

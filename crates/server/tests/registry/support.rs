@@ -3,12 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
-use bowline_testkit::{Actor, RestReply, TestServer};
+use bowline_core::Error;
+use bowline_store::Value as Sql;
+use bowline_testkit::{Actor, RestReply, TestServer, engines};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
-
-pub(crate) use crate::behaviour::{holder, machine, number, on_each_engine, person};
 
 pub(crate) const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -92,6 +92,39 @@ impl Client {
     }
 }
 
+/// Runs a test once on each engine.
+pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
+    for engine in engines() {
+        let server = TestServer::start(engine).await;
+        test(&server).await;
+        server.stop().await;
+    }
+}
+
+/// One number out of the database.
+pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
+    let db = &server.server().parts().storage.db;
+    let read =
+        db.read(|tx| Box::pin(async move { tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await }));
+    read.await.expect("the database answers").expect("a row")
+}
+
+/// Lets everybody pull from a repository or below a group.
+pub(crate) async fn publish(server: &TestServer, place: &str, is_public: bool) {
+    let (place, org) = (place.to_owned(), place.split('/').next().unwrap().to_owned());
+    let db = &server.server().parts().storage.db;
+    let written = db.write(move |tx| {
+        let (place, org) = (place.clone(), org.clone());
+        Box::pin(async move {
+            let sql =
+                "INSERT INTO registry_policies (place, org, is_public, policy, updated_at) VALUES ($1, $2, $3, $4, 0)";
+            let params = [Sql::from(&place), Sql::from(&org), Sql::Bool(is_public), Sql::Bytes(&[])];
+            tx.execute(sql, &params).await.map_err(Error::from)
+        })
+    });
+    written.await.expect("the database takes it");
+}
+
 /// Sends a user name and a password.
 pub(crate) async fn basic(server: &TestServer, user: &str, password: &str, path: &str) -> RestReply {
     let mut headers = HeaderMap::new();
@@ -133,6 +166,23 @@ pub(crate) fn code(reply: &RestReply, status: u16) -> String {
     let body = reply.json();
     assert_eq!(body["errors"].as_array().map(Vec::len), Some(1), "{body}");
     body["errors"][0]["code"].as_str().unwrap().to_owned()
+}
+
+/// Somebody with these roles at these groups, at the registry.
+pub(crate) async fn client(server: &TestServer, role: &str, group: &str) -> Client {
+    Client::of(server, &server.actor(role, group).await).await
+}
+
+/// UIDP of the only repository of this name.
+pub(crate) async fn repo_uid(server: &TestServer, name: &'static str) -> String {
+    let db = &server.server().parts().storage.db;
+    let read = db.read(move |tx| {
+        Box::pin(async move {
+            let sql = "SELECT uid FROM repos WHERE name = $1";
+            tx.query_opt(sql, &[Sql::from(name)], |row| row.text(0).map_err(Error::from)).await
+        })
+    });
+    read.await.expect("the database answers").expect("a repository")
 }
 
 /// An organization, and somebody who may push there.
