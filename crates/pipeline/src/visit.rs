@@ -141,7 +141,7 @@ impl Visit {
         let contract = &self.pipeline.contract;
         let info = contract.method(method);
         let resource = info.resource_field();
-        let resource = resource.as_ref().map(|field| field.name());
+        let resource = resource.as_ref().map(prost_reflect::FieldDescriptor::name);
         let payload = request.encode_to_vec();
         let violations = contract.field_rules().judge(info.input.full_name(), &payload, resource, None);
         if violations.is_empty() {

@@ -86,3 +86,23 @@ async fn names_that_nothing_may_have_create_nothing() {
     })
     .await;
 }
+
+/// Clients send the layers of an image at the same time, and each of them may be the first to come.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_first_pushes_make_one_repository() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let pushes: Vec<_> = (0..8_u8)
+            .map(|n| {
+                let (client, name) = (client.clone(), format!("{org}/team/app"));
+                tokio::spawn(async move { client.blob(&name, &[n]).await })
+            })
+            .collect();
+        for push in pushes {
+            push.await.unwrap();
+        }
+        assert_eq!(number(server, "SELECT count(*) FROM repos").await, 1);
+        assert_eq!(number(server, "SELECT count(*) FROM repo_blobs").await, 8);
+    })
+    .await;
+}
