@@ -110,22 +110,12 @@ impl Content {
 
     /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back.
     ///
-    /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known.
+    /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known. A body that says
+    /// where it starts must start where the upload ends.
     ///
     /// # Errors
-    /// The body breaks off or is larger than `limit`, or the disk refuses.
-    pub async fn append<S, E>(&self, id: &str, body: S, algorithm: Algorithm, limit: u64) -> Result<u64, ContentError>
-    where
-        S: Stream<Item = Result<Bytes, E>> + Send,
-    {
-        self.append_at(id, None, body, algorithm, limit).await
-    }
-
-    /// The same for a part that says where it begins: it must be where the upload ends.
-    ///
-    /// # Errors
-    /// Besides those, a part of another place.
-    pub async fn append_at<S, E>(
+    /// The body starts elsewhere, breaks off or is larger than `limit`, or the disk refuses.
+    pub async fn append<S, E>(
         &self,
         id: &str,
         start: Option<u64>,

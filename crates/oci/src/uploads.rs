@@ -95,7 +95,7 @@ impl Door {
         let start = place.map(|(first, _)| first);
         let promised = place.map(|(first, last)| last - first + 1);
         let parts = body::parts(body, promised);
-        match self.content.append_at(id, start, parts, algorithm, BLOB_BYTES).await {
+        match self.content.append(id, start, parts, algorithm, BLOB_BYTES).await {
             Ok(_) => Ok(()),
             Err(error @ ContentError::OutOfOrder { uploaded }) => Err(Refused::from(error)
                 .with_header(header::LOCATION, location(name, id))
