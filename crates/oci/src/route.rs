@@ -48,8 +48,9 @@ pub(crate) fn parse(path: &str) -> Result<Target, Refusal> {
     let parts: Vec<&str> = rest.split('/').collect();
     match *parts.as_slice() {
         // Only the protocol's own words have a slash at their end, and names have no empty part.
-        [ref name @ .., "blobs", "uploads", ""] => Ok(Target::Uploads(read_name(name)?)),
-        [ref name @ .., "blobs", "uploads"] => Ok(Target::Uploads(read_name(name)?)),
+        [ref name @ .., "blobs", "uploads", ""] | [ref name @ .., "blobs", "uploads"] => {
+            Ok(Target::Uploads(read_name(name)?))
+        }
         [ref name @ .., "blobs", "uploads", id] => Ok(Target::Upload(read_name(name)?, read_id(id)?)),
         [ref name @ .., "blobs", digest] => Ok(Target::Blob(read_name(name)?, read_digest(digest)?)),
         [ref name @ .., "manifests", reference] => Ok(Target::Manifest(read_name(name)?, read_reference(reference)?)),
