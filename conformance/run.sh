@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk terraform browser"   which suites to run
+#   SUITES="walk go-sdk oci terraform browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk terraform browser}
+suites=${SUITES:-walk go-sdk oci terraform browser}
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -39,6 +39,14 @@ if [[ " $suites " =~ \ (go-sdk|browser)\  ]]; then
   if [ ! -x "$sdk" ]; then
     say "building the Go suite (a few minutes the first time)"
     (cd "$here/go-sdk" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$sdk" .)
+  fi
+fi
+
+if [[ " $suites " == *" oci "* ]]; then
+  oci=$cache/oci/$(cd "$here/oci" && digest go.mod go.sum ./*.go)/oci
+  if [ ! -x "$oci" ]; then
+    say "building the registry suite"
+    (cd "$here/oci" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$oci" .)
   fi
 fi
 
@@ -129,6 +137,11 @@ for suite in $suites; do
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-sdk) || die "no upstream token"
       export UPSTREAM_TOKEN
       timeout 600 "$sdk" || failed+=" $suite"
+      ;;
+    oci)
+      UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-oci) || die "no upstream token"
+      export UPSTREAM_TOKEN
+      timeout 300 "$oci" || failed+=" $suite"
       ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)

@@ -15,6 +15,12 @@ pub enum ContentError {
     /// More bytes than may be sent.
     #[error("the content is larger than {0} bytes")]
     TooLarge(u64),
+    /// A part begins elsewhere than where the upload ends.
+    #[error("the upload has {uploaded} bytes, and the part begins elsewhere")]
+    OutOfOrder {
+        /// Bytes that are there.
+        uploaded: u64,
+    },
     /// Two requests write to one upload.
     #[error("another request writes to this upload")]
     Busy,

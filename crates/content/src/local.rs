@@ -110,15 +110,27 @@ impl Content {
 
     /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back.
     ///
-    /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known.
+    /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known. A body that says
+    /// where it starts must start where the upload ends.
     ///
     /// # Errors
-    /// The body breaks off or is larger than `limit`, or the disk refuses.
-    pub async fn append<S, E>(&self, id: &str, body: S, algorithm: Algorithm, limit: u64) -> Result<u64, ContentError>
+    /// The body starts elsewhere, breaks off or is larger than `limit`, or the disk refuses.
+    pub async fn append<S, E>(
+        &self,
+        id: &str,
+        start: Option<u64>,
+        body: S,
+        algorithm: Algorithm,
+        limit: u64,
+    ) -> Result<u64, ContentError>
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
         let hold = self.hold(id)?;
+        let uploaded = self.uploaded(id)?;
+        if start.is_some_and(|start| start != uploaded) {
+            return Err(ContentError::OutOfOrder { uploaded });
+        }
         let (sender, receiver) = mpsc::channel::<Bytes>(WAITING);
         let shared = self.shared.clone();
         let name = id.to_owned();

@@ -28,10 +28,10 @@ async fn a_blob_grows_by_parts_and_is_there_when_it_is_whole() {
     for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
         let digest = Digest::of(algorithm, b"hello world");
         content.begin("aa01").unwrap();
-        assert_eq!(content.append("aa01", body(&[b"hel", b"lo"]), algorithm, 100).await.unwrap(), 5);
+        assert_eq!(content.append("aa01", None, body(&[b"hel", b"lo"]), algorithm, 100).await.unwrap(), 5);
         assert_eq!(content.uploaded("aa01").unwrap(), 5);
         assert!(content.read(&digest).unwrap().is_none());
-        assert_eq!(content.append("aa01", body(&[b" world"]), algorithm, 100).await.unwrap(), 11);
+        assert_eq!(content.append("aa01", None, body(&[b" world"]), algorithm, 100).await.unwrap(), 11);
         assert_eq!(content.finish("aa01", &digest).await.unwrap(), 11);
         assert_eq!(whole(&content, &digest).await, b"hello world");
         assert!(matches!(content.uploaded("aa01"), Err(ContentError::UnknownUpload)));
@@ -42,10 +42,10 @@ async fn a_blob_grows_by_parts_and_is_there_when_it_is_whole() {
 async fn an_upload_goes_on_after_a_restart_and_with_another_algorithm() {
     let (directory, content) = content();
     content.begin("aa02").unwrap();
-    content.append("aa02", body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
+    content.append("aa02", None, body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
     drop(content);
     let content = Content::open(directory.path()).unwrap();
-    content.append("aa02", body(&[b" world"]), Algorithm::Sha256, 100).await.unwrap();
+    content.append("aa02", None, body(&[b" world"]), Algorithm::Sha256, 100).await.unwrap();
     let digest = Digest::of(Algorithm::Sha512, b"hello world");
     assert_eq!(content.finish("aa02", &digest).await.unwrap(), 11);
 }
@@ -54,7 +54,7 @@ async fn an_upload_goes_on_after_a_restart_and_with_another_algorithm() {
 async fn another_digest_leaves_nothing() {
     let (_directory, content) = content();
     content.begin("aa03").unwrap();
-    content.append("aa03", body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
+    content.append("aa03", None, body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
     let digest = Digest::of(Algorithm::Sha256, b"other");
     let refused = content.finish("aa03", &digest).await.unwrap_err();
     assert!(matches!(refused, ContentError::Mismatch { found } if found == Digest::of(Algorithm::Sha256, b"hello")));
@@ -66,15 +66,15 @@ async fn another_digest_leaves_nothing() {
 async fn a_body_that_breaks_off_or_is_too_large_is_taken_back() {
     let (_directory, content) = content();
     content.begin("aa04").unwrap();
-    content.append("aa04", body(&[b"12345"]), Algorithm::Sha256, 100).await.unwrap();
+    content.append("aa04", None, body(&[b"12345"]), Algorithm::Sha256, 100).await.unwrap();
     let broken = stream::iter([Ok(Bytes::from_static(b"678")), Err(())]);
-    let refused = content.append("aa04", broken, Algorithm::Sha256, 100).await.unwrap_err();
+    let refused = content.append("aa04", None, broken, Algorithm::Sha256, 100).await.unwrap_err();
     assert!(matches!(refused, ContentError::Broken));
     assert_eq!(content.uploaded("aa04").unwrap(), 5);
-    let refused = content.append("aa04", body(&[b"678", b"9"]), Algorithm::Sha256, 8).await.unwrap_err();
+    let refused = content.append("aa04", None, body(&[b"678", b"9"]), Algorithm::Sha256, 8).await.unwrap_err();
     assert!(matches!(refused, ContentError::TooLarge(8)));
     assert_eq!(content.uploaded("aa04").unwrap(), 5);
-    content.append("aa04", body(&[b"6"]), Algorithm::Sha256, 8).await.unwrap();
+    content.append("aa04", None, body(&[b"6"]), Algorithm::Sha256, 8).await.unwrap();
     content.finish("aa04", &Digest::of(Algorithm::Sha256, b"123456")).await.unwrap();
 }
 
@@ -86,10 +86,10 @@ async fn one_request_at_a_time_writes_to_an_upload() {
     let slow =
         stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|part| (part, receiver)) });
     let other = content.clone();
-    let running = tokio::spawn(async move { other.append("aa05", slow, Algorithm::Sha256, 100).await });
+    let running = tokio::spawn(async move { other.append("aa05", None, slow, Algorithm::Sha256, 100).await });
     sender.send(Ok(Bytes::from_static(b"x"))).await.unwrap();
     tokio::task::yield_now().await;
-    let refused = content.append("aa05", body(&[b"y"]), Algorithm::Sha256, 100).await.unwrap_err();
+    let refused = content.append("aa05", None, body(&[b"y"]), Algorithm::Sha256, 100).await.unwrap_err();
     assert!(matches!(refused, ContentError::Busy));
     assert!(matches!(content.cancel("aa05"), Err(ContentError::Busy)));
     drop(sender);
@@ -104,7 +104,7 @@ async fn parts_of_a_blob_and_its_removal() {
     let data: Vec<u8> = (0..600_000u32).map(|n| n as u8).collect();
     let digest = Digest::of(Algorithm::Sha256, &data);
     content.begin("aa06").unwrap();
-    content.append("aa06", body(&[&data]), Algorithm::Sha256, 1 << 20).await.unwrap();
+    content.append("aa06", None, body(&[&data]), Algorithm::Sha256, 1 << 20).await.unwrap();
     content.finish("aa06", &digest).await.unwrap();
     assert_eq!(whole(&content, &digest).await, data);
     let reader = content.read(&digest).unwrap().unwrap();
@@ -128,4 +128,16 @@ fn ids_are_no_paths() {
     for id in ["", "..", "a/b", "../x", "a.b"] {
         assert!(matches!(content.begin(id), Err(ContentError::UnknownUpload)), "{id}");
     }
+}
+
+#[tokio::test]
+async fn a_part_starts_where_the_upload_ends() {
+    let (_directory, content) = content();
+    content.begin("aa07").unwrap();
+    content.append("aa07", Some(0), body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
+    for start in [0, 4, 6] {
+        let refused = content.append("aa07", Some(start), body(&[b"x"]), Algorithm::Sha256, 100).await.unwrap_err();
+        assert!(matches!(refused, ContentError::OutOfOrder { uploaded: 5 }), "{start}");
+    }
+    assert_eq!(content.append("aa07", Some(5), body(&[b"!"]), Algorithm::Sha256, 100).await.unwrap(), 6);
 }

@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -8,7 +8,7 @@ use futures_util::Stream;
 use crate::error::ContentError;
 
 /// What is read at a time.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: u64 = 256 * 1024;
 /// Up to here a blob is read where it is asked for: a thread of its own would take longer.
 const INLINE: u64 = 64 * 1024;
 
@@ -39,44 +39,28 @@ impl Reader {
     /// # Errors
     /// The disk refuses, or the part is not there.
     pub fn read_small(&self, start: u64, length: u64) -> Result<Bytes, ContentError> {
-        let mut file = &*self.file;
-        file.seek(SeekFrom::Start(start))?;
-        let mut bytes = vec![0; length as usize];
-        file.read_exact(&mut bytes)?;
-        Ok(bytes.into())
+        Ok(chunk(&self.file, start, length)?)
     }
 
-    /// Streams a part; one chunk is read ahead.
+    /// Streams a part. Each chunk is read when it is asked for: a client that reads slowly holds no thread.
     pub fn stream(self, start: u64, length: u64) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes, std::io::Error>>(1);
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = pump(&self.file, start, length, &sender) {
-                // Whoever no longer listens does not want to know.
-                let _ = sender.blocking_send(Err(error));
+        futures_util::stream::unfold((self.file, start, length), |(file, at, left)| async move {
+            if left == 0 {
+                return None;
             }
-        });
-        futures_util::stream::unfold(receiver, |mut receiver| async move {
-            receiver.recv().await.map(|chunk| (chunk, receiver))
+            let wanted = left.min(CHUNK);
+            let reading = file.clone();
+            let read = tokio::task::spawn_blocking(move || chunk(&reading, at, wanted)).await;
+            let read = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            // Nothing comes after a failure.
+            let left = if read.is_ok() { left - wanted } else { 0 };
+            Some((read, (file, at + wanted, left)))
         })
     }
 }
 
-fn pump(
-    mut file: &File,
-    start: u64,
-    length: u64,
-    sender: &tokio::sync::mpsc::Sender<Result<Bytes, std::io::Error>>,
-) -> Result<(), std::io::Error> {
-    file.seek(SeekFrom::Start(start))?;
-    let mut left = length;
-    while left > 0 {
-        let wanted = left.min(CHUNK as u64) as usize;
-        let mut chunk = BytesMut::zeroed(wanted);
-        file.read_exact(&mut chunk)?;
-        left -= wanted as u64;
-        if sender.blocking_send(Ok(chunk.freeze())).is_err() {
-            return Ok(());
-        }
-    }
-    Ok(())
+fn chunk(file: &File, at: u64, length: u64) -> Result<Bytes, std::io::Error> {
+    let mut chunk = BytesMut::zeroed(length as usize);
+    file.read_exact_at(&mut chunk, at)?;
+    Ok(chunk.freeze())
 }

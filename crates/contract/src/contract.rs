@@ -19,7 +19,9 @@ pub const SERVED_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"),
 /// The method table and everything else that is derived from the descriptor set. Built once, immutable.
 pub struct Contract {
     pool: DescriptorPool,
+    /// The served methods, and behind them the operations.
     methods: Vec<MethodInfo>,
+    served: usize,
     by_full_name: HashMap<String, usize>,
     by_grpc_path: HashMap<String, usize>,
     routes: Routes,
@@ -39,17 +41,22 @@ impl Contract {
         let capabilities = Capabilities::load(&pool);
         let method_options = MethodOptions::load(&pool);
         let mut services: Vec<ServiceDescriptor> = pool.services().collect();
-        services.sort_by(|a, b| a.full_name().cmp(b.full_name()));
+        let operations = operation_services(&pool);
+        let is_operation = |service: &ServiceDescriptor| operations.iter().any(|name| name == service.full_name());
+        services.sort_by(|a, b| (is_operation(a), a.full_name()).cmp(&(is_operation(b), b.full_name())));
         let mut methods: Vec<MethodInfo> = Vec::new();
         for method in services.iter().flat_map(ServiceDescriptor::methods) {
             methods.push(method_options.method(methods.len(), &method, &capabilities));
         }
         apply_method_rules(&pool, &mut methods);
         methods.iter().for_each(require_scope);
+        let served =
+            services.iter().filter(|service| !is_operation(service)).map(|service| service.methods().len()).sum();
         Contract {
             by_full_name: methods.iter().map(|m| (m.full_name.clone(), m.index)).collect(),
-            by_grpc_path: methods.iter().map(|m| (m.grpc_path.clone(), m.index)).collect(),
-            routes: Routes::build(&methods),
+            by_grpc_path: methods[..served].iter().map(|m| (m.grpc_path.clone(), m.index)).collect(),
+            routes: Routes::build(&methods[..served]),
+            served,
             roles: roles::load(&pool, &capabilities),
             field_rules: FieldRules::load(&pool),
             kinds: kinds(&pool, &methods),
@@ -64,17 +71,22 @@ impl Contract {
         &self.pool
     }
 
-    /// All methods, by full name.
+    /// All methods that transports serve, by full name.
     pub fn methods(&self) -> &[MethodInfo] {
-        &self.methods
+        &self.methods[..self.served]
     }
 
-    /// The method at this position of the table.
+    /// What is allowed at doors with a protocol of their own.
+    pub fn operations(&self) -> &[MethodInfo] {
+        &self.methods[self.served..]
+    }
+
+    /// The method or operation at this position of the table.
     pub fn method(&self, index: usize) -> &MethodInfo {
         &self.methods[index]
     }
 
-    /// The method of this full name.
+    /// The method or operation of this full name.
     pub fn by_full_name(&self, full_name: &str) -> Option<&MethodInfo> {
         self.by_full_name.get(full_name).map(|index| &self.methods[*index])
     }
@@ -113,7 +125,7 @@ impl Contract {
     /// field, mutations without an event. A golden file keeps the list from growing unseen.
     pub fn gaps(&self) -> Vec<String> {
         let mut gaps = Vec::new();
-        for method in &self.methods {
+        for method in self.methods() {
             let mut gap = |what: &str| gaps.push(format!("{}: {what}", method.full_name));
             if method.bindings.is_empty() {
                 gap("no binding");
@@ -161,6 +173,13 @@ fn kinds(pool: &DescriptorPool, methods: &[MethodInfo]) -> HashMap<String, Capab
         };
     }
     kinds
+}
+
+fn operation_services(pool: &DescriptorPool) -> Vec<String> {
+    let extension = options::extension(pool, "bowline.contract.v1.operation_services");
+    let values = pool.files().filter_map(|file| options::get(&file.options(), &extension));
+    let names = values.flat_map(|value| value.as_list().map(<[Value]>::to_vec).unwrap_or_default());
+    names.filter_map(|name| name.as_str().map(String::from)).collect()
 }
 
 fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {

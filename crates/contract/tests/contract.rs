@@ -143,3 +143,16 @@ fn an_event_of_ours_is_recorded_and_not_printed() {
     }
     assert!(printed().values().all(|text| !text.contains("dev.bowline.")));
 }
+
+#[test]
+fn operations_are_judged_and_never_served() {
+    let contract = Contract::load();
+    assert!(!contract.operations().is_empty());
+    for operation in contract.operations() {
+        assert_eq!(contract.method(operation.index).full_name, operation.full_name);
+        assert!(contract.by_grpc_path(&operation.grpc_path).is_none(), "{}", operation.full_name);
+        assert!(contract.methods().iter().all(|method| method.full_name != operation.full_name));
+        assert!(operation.bindings.is_empty(), "{}", operation.full_name);
+        assert!(matches!(&operation.auth, Auth::Capabilities { needed, unscoped: false } if !needed.is_empty()));
+    }
+}

@@ -57,7 +57,7 @@ pub struct Pipeline {
     pub limits: RateLimits,
     /// The open streams.
     pub streams: Arc<Streams>,
-    grants: Arc<GrantsCache>,
+    pub(crate) grants: Arc<GrantsCache>,
 }
 
 impl Pipeline {

@@ -5,6 +5,10 @@ use bowline_core::{CapabilitySet, Micros, Uidp};
 /// The operator's fixed subject: whoever holds the data directory, or the database and its keys.
 pub const OPERATOR: &str = "0000000000000000000000000000000000000000";
 
+/// The subject of tokens that anybody gets at the registry. No identity has it, so that it may do nothing that nobody
+/// may do.
+pub const ANONYMOUS: &str = "ffffffffffffffffffffffffffffffffffffffff";
+
 /// What a token was narrowed to when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Narrowing {

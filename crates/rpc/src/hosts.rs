@@ -3,7 +3,8 @@
 pub(crate) enum Role {
     Api,
     Auth,
-    Other,
+    Registry,
+    Libraries,
 }
 
 /// The public host names of the server's roles.
@@ -14,8 +15,8 @@ pub(crate) enum Role {
 pub struct Hosts {
     api: String,
     auth: String,
-    /// Hosts of the registry and the libraries.
-    others: Vec<String>,
+    registry: String,
+    libraries: String,
 }
 
 /// Whether a request may go on.
@@ -28,16 +29,17 @@ pub(crate) enum Admission {
 
 impl Hosts {
     /// From the public addresses; a path after the host does not count.
-    pub fn new(api_url: &str, auth_url: &str, others: &[&str]) -> Hosts {
+    pub fn new(api_url: &str, auth_url: &str, registry_host: &str, libraries_url: &str) -> Hosts {
         Hosts {
             api: host_of(api_url),
             auth: host_of(auth_url),
-            others: others.iter().map(|url| host_of(url)).collect(),
+            registry: host_of(registry_host),
+            libraries: host_of(libraries_url),
         }
     }
 
     fn is_shared(&self) -> bool {
-        self.api == self.auth && self.others.iter().all(|other| *other == self.api)
+        [&self.auth, &self.registry, &self.libraries].into_iter().all(|other| *other == self.api)
     }
 
     /// Judges a request by its host and path.
@@ -46,16 +48,13 @@ impl Hosts {
             return Admission::Served;
         }
         let host = host.to_ascii_lowercase();
-        let mut serves = Vec::new();
-        if host == self.api {
-            serves.push(Role::Api);
-        }
-        if host == self.auth {
-            serves.push(Role::Auth);
-        }
-        if self.others.contains(&host) {
-            serves.push(Role::Other);
-        }
+        let roles = [
+            (&self.api, Role::Api),
+            (&self.auth, Role::Auth),
+            (&self.registry, Role::Registry),
+            (&self.libraries, Role::Libraries),
+        ];
+        let serves: Vec<Role> = roles.into_iter().filter(|(name, _)| **name == host).map(|(_, role)| role).collect();
         match serves.as_slice() {
             [] => Admission::UnknownHost,
             serves if serves.contains(&role_of(path)) => Admission::Served,
@@ -78,11 +77,12 @@ fn role_of(path: &str) -> Role {
         "/chainguard.platform.oidc.",
         "/chainguard.platform.auth.",
     ];
-    const OTHER: &[&str] = &["/v2/", "/token", "/libraries/simple/"];
     if AUTH.iter().any(|prefix| path.starts_with(prefix)) {
         Role::Auth
-    } else if path == "/v2" || OTHER.iter().any(|prefix| path.starts_with(prefix)) {
-        Role::Other
+    } else if matches!(path, "/v2" | "/token") || path.starts_with("/v2/") {
+        Role::Registry
+    } else if path.starts_with("/libraries/simple/") {
+        Role::Libraries
     } else {
         Role::Api
     }
@@ -99,17 +99,23 @@ mod tests {
 
     #[test]
     fn one_shared_host_serves_all() {
-        let hosts = Hosts::new("http://a:1", "http://a:1", &["a:1"]);
+        let hosts = Hosts::new("http://a:1", "http://a:1", "a:1", "http://a:1/libraries");
         assert_eq!(hosts.admit("anything", "/iam/v1/groups"), Admission::Served);
     }
 
     #[test]
     fn different_hosts_are_told_apart() {
-        let hosts = Hosts::new("https://api.x", "https://issuer.x", &["registry.x"]);
+        let hosts = Hosts::new("https://api.x", "https://issuer.x", "registry.x", "https://libraries.x");
         assert_eq!(hosts.admit("api.x", "/iam/v1/groups"), Admission::Served);
         assert_eq!(hosts.admit("issuer.x", "/sts/exchange"), Admission::Served);
         assert_eq!(hosts.admit("issuer.x", "/iam/v1/groups"), Admission::OtherRole);
         assert_eq!(hosts.admit("registry.x", "/iam/v1/groups"), Admission::OtherRole);
+        for path in ["/v2", "/v2/", "/v2/a/b/tags/list", "/token"] {
+            assert_eq!(hosts.admit("registry.x", path), Admission::Served, "{path}");
+            for host in ["api.x", "issuer.x", "libraries.x"] {
+                assert_eq!(hosts.admit(host, path), Admission::OtherRole, "{host}{path}");
+            }
+        }
         assert_eq!(hosts.admit("elsewhere", "/iam/v1/groups"), Admission::UnknownHost);
     }
 }

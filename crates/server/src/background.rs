@@ -8,8 +8,10 @@ use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
+use bowline_oci::Door;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
+use bowline_services::content::Registry;
 use bowline_services::{Exchange, people};
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::task::JoinSet;
@@ -22,6 +24,8 @@ const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
+const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
+const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
 
@@ -48,6 +52,8 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     }
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(note_last_seen(parts.exchange.clone()));
+    tasks.spawn(note_pulls(parts.registry.clone()));
+    tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
@@ -253,6 +259,21 @@ async fn note_last_seen(exchange: Arc<Exchange>) {
     loop {
         tokio::time::sleep(NOTE_LAST_SEEN_EVERY).await;
         exchange.flush_last_seen().await;
+    }
+}
+
+async fn note_pulls(registry: Registry) {
+    loop {
+        tokio::time::sleep(NOTE_PULLS_EVERY).await;
+        registry.flush_pulls().await;
+    }
+}
+
+/// Every replica may do it: the row goes first, and whoever took it takes the bytes.
+async fn expire_uploads(door: Arc<Door>) {
+    loop {
+        tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
+        door.expire_uploads().await;
     }
 }
 

@@ -9,11 +9,14 @@ use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
+use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
+use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_scim::Scim;
+use bowline_services::content::Registry;
 use bowline_services::{Exchange, People, ScimUsers, people};
 use bowline_signin::{Redirects, SignIn};
 use bowline_transcode::Tables;
@@ -46,6 +49,10 @@ pub struct Parts {
     pub people: Arc<People>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
+    /// What the registry host does.
+    pub registry: Registry,
+    /// The registry host.
+    pub door: Arc<Door>,
     /// The server's secrets, for use.
     pub vault: Arc<Vault>,
     /// What was configured.
@@ -128,6 +135,7 @@ impl Server {
         self.background.shutdown().await;
         background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
+        self.parts.registry.flush_pulls().await;
         self.parts.storage.db.close().await;
     }
 }
@@ -257,6 +265,8 @@ async fn assemble(
         bowline_services::handlers(contract.clone(), people.clone()),
         limits,
     ));
+    let registry = Registry::new(pipeline.clone());
+    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -277,6 +287,8 @@ async fn assemble(
         exchange,
         people,
         pipeline,
+        registry,
+        door,
         vault,
         settings,
         clock,
@@ -303,6 +315,19 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
             "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
         ))),
     }
+}
+
+/// Where the bytes of blobs lie.
+fn content(options: &Options) -> Result<Content, StartError> {
+    if let Some(url) = &options.blob_url {
+        return Err(StartError::Option(format!(
+            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
+        )));
+    }
+    let directory = options.data_dir().join("blobs");
+    Content::open(&directory).map_err(|error| {
+        StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
+    })
 }
 
 fn is_loopback_url(url: &str) -> bool {
@@ -358,10 +383,12 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         hosts: Hosts::new(
             &settings.base_url,
             &settings.auth_url,
-            &[&settings.registry_audience, &settings.libraries_audience],
+            &settings.registry_audience,
+            &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts))))
+            .merge(bowline_oci::router(parts.door.clone())),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

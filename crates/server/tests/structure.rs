@@ -19,12 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["core", "contract", "authn"]),
     ("delivery", &["core", "contract", "store", "authn", "transcode", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline"]),
+    ("oci", &["core", "contract", "content", "authn", "pipeline", "services"]),
     ("scim", &["core", "pipeline", "services"]),
     ("signin", &["core", "contract", "store", "authn", "pipeline", "services"]),
     (
         "server",
         &[
             "client",
+            "content",
             "core",
             "contract",
             "store",
@@ -36,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rpc",
             "scim",
             "signin",
+            "oci",
         ],
     ),
     ("testkit", &["core", "contract", "server"]),

@@ -48,3 +48,5 @@ pub(crate) const PACKAGE: &str = "registry.chainguard.dev/Package";
 pub(crate) const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
 /// What a scanner found in a manifest.
 pub(crate) const SCAN_REPORT: &str = "bowline.dev/ScanReport";
+/// A blob of a repository.
+pub(crate) const BLOB: &str = "registry.chainguard.dev/Blob";

@@ -34,6 +34,11 @@ pub mod invites {
     pub use crate::iam::group_invites::{InviteCode, Redeemed, Redeemer, read_code, redeem};
 }
 
+/// What the registry host does, for whoever serves its protocol.
+pub mod content {
+    pub use crate::registry::content::*;
+}
+
 /// All handlers.
 pub fn handlers(contract: Arc<Contract>, people: Arc<People>) -> Handlers {
     register(contract, Some(people))

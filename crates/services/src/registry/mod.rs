@@ -1,9 +1,11 @@
 //! The registry's control plane: repositories, their read-mes, and what is in them.
 
+pub(crate) mod content;
 mod deployments;
 mod image_calls;
 pub(crate) mod images;
 mod neutral;
+mod paths;
 mod policies;
 mod readme_html;
 mod readmes;

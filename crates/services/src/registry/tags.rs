@@ -123,7 +123,6 @@ impl TagRow {
 /// A tag after it was put.
 #[derive(Debug)]
 pub(crate) struct PutTag {
-    pub(crate) uid: Uidp,
     /// Absent if the tag is new.
     pub(crate) before: Option<TagRow>,
     /// The same as before if the tag was at the digest already.
@@ -169,7 +168,7 @@ pub(crate) async fn put_tag(
     let Some(before) = find_by_name(tx, repo, name).await? else {
         let (uid, after) = new_row(repo, name, digest, at, draw);
         insert(tx, repo, &uid, &after, draw).await?;
-        return Ok(PutTag { uid, before: None, after });
+        return Ok(PutTag { before: None, after });
     };
     let mut after = before.clone();
     if before.digest != digest {
@@ -177,7 +176,7 @@ pub(crate) async fn put_tag(
         after.updated_at = at;
         save(tx, repo, &before, &after, draw).await?;
     }
-    Ok(PutTag { uid: uid_of(&before)?, before: Some(before), after })
+    Ok(PutTag { before: Some(before), after })
 }
 
 /// A tag that is not stored yet.

@@ -1,0 +1,213 @@
+//! Answers: the protocol's error bodies, challenges, and headers that every answer has.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use bowline_content::ContentError;
+use bowline_core::Error;
+use bowline_services::content::{Refusal, RefusalCode, RegistryError};
+use serde_json::{Value, json};
+
+use crate::Door;
+use crate::route::Target;
+
+/// What a handler answers, or why not.
+pub(crate) type Answer = Result<Response, Refused>;
+
+/// Why a request is not done.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) error: RegistryError,
+    /// Status, where it is another than the code's.
+    status: Option<StatusCode>,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Refused {
+    pub(crate) fn new(code: RefusalCode, message: impl Into<String>) -> Refused {
+        RegistryError::refused(code, message).into()
+    }
+
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Refused {
+        self.status = Some(status);
+        self
+    }
+
+    pub(crate) fn with_header(mut self, name: HeaderName, value: impl Into<String>) -> Refused {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+impl From<RegistryError> for Refused {
+    fn from(error: RegistryError) -> Refused {
+        Refused { error, status: None, headers: Vec::new() }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Refused {
+        RegistryError::Refused(refusal).into()
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        RegistryError::from(error).into()
+    }
+}
+
+impl From<ContentError> for Refused {
+    fn from(error: ContentError) -> Refused {
+        let text = error.to_string();
+        match error {
+            ContentError::UnknownUpload => {
+                Refused::new(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one")
+            }
+            ContentError::Mismatch { .. } => Refused::new(RefusalCode::DigestInvalid, text),
+            ContentError::TooLarge(_) => {
+                Refused::new(RefusalCode::SizeInvalid, text).with_status(StatusCode::PAYLOAD_TOO_LARGE)
+            }
+            ContentError::OutOfOrder { .. } => {
+                Refused::new(RefusalCode::BlobUploadInvalid, text).with_status(StatusCode::RANGE_NOT_SATISFIABLE)
+            }
+            ContentError::Busy => Refused::new(RefusalCode::BlobUploadInvalid, text).with_status(StatusCode::CONFLICT),
+            ContentError::Broken => Refused::new(
+                RefusalCode::SizeInvalid,
+                "the body broke off, or has another length than was promised: the upload is as it was before",
+            ),
+            full if full.is_full() => Refused::new(RefusalCode::Denied, "the registry's storage is full")
+                .with_status(StatusCode::INSUFFICIENT_STORAGE),
+            ContentError::Storage(error) => RegistryError::Failed(Error::internal(error)).into(),
+        }
+    }
+}
+
+/// Name and status of a code.
+fn told(code: RefusalCode) -> (&'static str, StatusCode) {
+    match code {
+        RefusalCode::BlobUnknown => ("BLOB_UNKNOWN", StatusCode::NOT_FOUND),
+        RefusalCode::BlobUploadInvalid => ("BLOB_UPLOAD_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::BlobUploadUnknown => ("BLOB_UPLOAD_UNKNOWN", StatusCode::NOT_FOUND),
+        RefusalCode::Denied => ("DENIED", StatusCode::FORBIDDEN),
+        RefusalCode::DigestInvalid => ("DIGEST_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::ManifestBlobUnknown => ("MANIFEST_BLOB_UNKNOWN", StatusCode::BAD_REQUEST),
+        RefusalCode::ManifestInvalid => ("MANIFEST_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::ManifestUnknown => ("MANIFEST_UNKNOWN", StatusCode::NOT_FOUND),
+        RefusalCode::NameInvalid => ("NAME_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::NameUnknown => ("NAME_UNKNOWN", StatusCode::NOT_FOUND),
+        RefusalCode::PaginationNumberInvalid => ("PAGINATION_NUMBER_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::SizeInvalid => ("SIZE_INVALID", StatusCode::BAD_REQUEST),
+        RefusalCode::TooManyRequests => ("TOOMANYREQUESTS", StatusCode::TOO_MANY_REQUESTS),
+        RefusalCode::Unauthorized => ("UNAUTHORIZED", StatusCode::UNAUTHORIZED),
+        RefusalCode::Unsupported => ("UNSUPPORTED", StatusCode::METHOD_NOT_ALLOWED),
+    }
+}
+
+impl Door {
+    /// The answer to a request that is not done; who is not known is told where to get a token.
+    pub(crate) fn refusal(&self, refused: Refused, target: Option<&Target>, method: &Method) -> Response {
+        let is_unauthorized =
+            matches!(&refused.error, RegistryError::Refused(refusal) if refusal.code == RefusalCode::Unauthorized);
+        let mut response = response_of(refused);
+        if is_unauthorized {
+            let mut challenge = format!("Bearer realm=\"{}\",service=\"{}\"", self.realm, self.service);
+            if let Some(scope) = target.and_then(|target| scope(target, method)) {
+                challenge += &format!(",scope=\"{scope}\"");
+            }
+            set(&mut response, header::WWW_AUTHENTICATE, &challenge);
+        }
+        response
+    }
+}
+
+/// What a token for the request would have to be for.
+fn scope(target: &Target, method: &Method) -> Option<String> {
+    let Some(name) = target.name() else {
+        return (*target == Target::Catalog).then(|| "registry:catalog:*".into());
+    };
+    let actions = match *method {
+        Method::GET | Method::HEAD if !matches!(target, Target::Upload(..)) => "pull",
+        Method::DELETE if !matches!(target, Target::Upload(..)) => "delete",
+        _ => "pull,push",
+    };
+    Some(format!("repository:{name}:{actions}"))
+}
+
+/// The error as the protocol has it.
+pub(crate) fn response_of(refused: Refused) -> Response {
+    let Refused { error, status, headers } = refused;
+    let (code, usual, message, detail, retry) = match error {
+        RegistryError::Refused(refusal) => {
+            let (code, usual) = told(refusal.code);
+            (code, usual, refusal.message, refusal.detail, None)
+        }
+        RegistryError::Failed(error) => {
+            if let Some(cause) = std::error::Error::source(&error) {
+                tracing::error!(%error, %cause, "the registry failed");
+            }
+            let usual = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            ("UNKNOWN", usual, error.message().to_owned(), Value::Null, error.retry_after())
+        }
+    };
+    let mut response = json(status.unwrap_or(usual), &json!({ "errors": [error_body(code, &message, detail)] }));
+    for (name, value) in headers {
+        set(&mut response, name, &value);
+    }
+    if let Some(delay) = retry {
+        set(&mut response, header::RETRY_AFTER, &delay.as_secs().max(1).to_string());
+    }
+    response
+}
+
+fn error_body(code: &str, message: &str, detail: Value) -> Value {
+    let mut body = json!({ "code": code, "message": message });
+    if !detail.is_null() {
+        body["detail"] = detail;
+    }
+    body
+}
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
+    typed(status, "application/json", value.to_string().into_bytes())
+}
+
+/// An answer with a body of this type.
+pub(crate) fn typed(status: StatusCode, content_type: &str, bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    set(&mut response, header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// Sets a header. What no header may hold is left out: nothing that comes here can hold it.
+pub(crate) fn set(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+
+/// What every answer says.
+pub(crate) fn finished(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let version = HeaderName::from_static("docker-distribution-api-version");
+    headers.insert(version, HeaderValue::from_static("registry/2.0"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The verb is none of the path's.
+pub(crate) fn wrong_verb(allowed: &str) -> Refused {
+    Refused::new(RefusalCode::Unsupported, format!("only {allowed} are possible here"))
+        .with_header(header::ALLOW, allowed)
+}

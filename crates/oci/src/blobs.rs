@@ -1,0 +1,74 @@
+//! Blobs over HTTP: whole, or in parts.
+
+use axum::body::Body;
+use axum::http::{Method, StatusCode, header};
+use axum::response::Response;
+use bowline_content::{Digest, Reader};
+use bowline_core::Error;
+use bowline_services::content::{Name, RefusalCode};
+
+use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
+use crate::range::{self, Wanted};
+use crate::{Asked, Door};
+
+impl Door {
+    pub(crate) async fn blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
+        match asked.method {
+            Method::GET | Method::HEAD => self.pull_blob(asked, name, digest).await,
+            Method::DELETE => {
+                self.registry.delete_blob(&asked.visitor, name, digest.as_str()).await?;
+                Ok(empty(StatusCode::ACCEPTED))
+            }
+            _ => Err(wrong_verb("GET, HEAD, DELETE")),
+        }
+    }
+
+    async fn pull_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
+        let size = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
+        let mut response = if range::is_known(asked.header(header::IF_NONE_MATCH), digest.as_str()) {
+            empty(StatusCode::NOT_MODIFIED)
+        } else {
+            self.blob_body(asked, digest, size)?
+        };
+        set(&mut response, CONTENT_DIGEST, digest.as_str());
+        set(&mut response, header::ETAG, &format!("\"{digest}\""));
+        set(&mut response, header::ACCEPT_RANGES, "bytes");
+        Ok(response)
+    }
+
+    fn blob_body(&self, asked: &Asked, digest: &Digest, size: u64) -> Answer {
+        let if_range = asked.header(header::IF_RANGE);
+        let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
+        let range = asked.header(header::RANGE).filter(|_| is_same && asked.method == Method::GET);
+        let (status, start, length) = match range::wanted(range, size) {
+            Wanted::Whole => (StatusCode::OK, 0, size),
+            Wanted::Part(start, length) => (StatusCode::PARTIAL_CONTENT, start, length),
+            Wanted::Nothing => {
+                let refused = Refused::new(RefusalCode::SizeInvalid, format!("the blob has {size} bytes"));
+                let refused = refused.with_status(StatusCode::RANGE_NOT_SATISFIABLE);
+                return Err(refused.with_header(header::CONTENT_RANGE, format!("bytes */{size}")));
+            }
+        };
+        let mut response = Response::new(Body::empty());
+        if asked.method == Method::GET {
+            let lost = || Error::internal(format!("the bytes of the blob {digest} are not where they belong"));
+            let reader = self.content.read(digest)?.filter(|reader| reader.size() == size).ok_or_else(lost)?;
+            *response.body_mut() = body(reader, start, length)?;
+        }
+        *response.status_mut() = status;
+        set(&mut response, header::CONTENT_TYPE, "application/octet-stream");
+        set(&mut response, header::CONTENT_LENGTH, &length.to_string());
+        if status == StatusCode::PARTIAL_CONTENT {
+            let last = start + length - 1;
+            set(&mut response, header::CONTENT_RANGE, &format!("bytes {start}-{last}/{size}"));
+        }
+        Ok(response)
+    }
+}
+
+fn body(reader: Reader, start: u64, length: u64) -> Result<Body, Refused> {
+    if Reader::is_small(length) {
+        return Ok(Body::from(reader.read_small(start, length)?));
+    }
+    Ok(Body::from_stream(reader.stream(start, length)))
+}

@@ -1,0 +1,64 @@
+//! Bodies: bounded in length or in silence, never in time.
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use bowline_services::content::RefusalCode;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+
+use crate::IDLE;
+use crate::answer::Refused;
+
+/// A body of up to so many times its limit is read to its end, though not kept: a client that is still writing would
+/// not see why it is refused.
+const DRAINED: usize = 4;
+
+/// The body ended in silence, or has another length than was promised.
+#[derive(Debug)]
+pub(crate) struct Broken;
+
+/// The parts of a body, of which `promised` bytes are to come if that is known.
+pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Result<Bytes, Broken>> + Send {
+    let state = (Box::pin(body.into_data_stream()), 0_u64, false);
+    futures_util::stream::unfold(state, move |(mut body, mut size, is_over)| async move {
+        if is_over {
+            return None;
+        }
+        let part = match tokio::time::timeout(IDLE, body.next()).await {
+            Ok(Some(Ok(part))) => {
+                size += part.len() as u64;
+                if promised.is_some_and(|promised| size > promised) { Err(Broken) } else { Ok(part) }
+            }
+            Ok(None) if promised.is_none_or(|promised| size == promised) => return None,
+            Ok(Some(Err(_)) | None) | Err(_) => Err(Broken),
+        };
+        let is_over = part.is_err();
+        Some((part, (body, size, is_over)))
+    })
+}
+
+/// A small body, whole.
+pub(crate) async fn whole(body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
+    let too_large = || {
+        Refused::new(RefusalCode::SizeInvalid, format!("the body is larger than {limit} bytes"))
+            .with_status(StatusCode::PAYLOAD_TOO_LARGE)
+    };
+    let expected = axum::body::HttpBody::size_hint(&body).lower();
+    if expected > (limit * DRAINED) as u64 {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(limit.min(expected as usize));
+    let mut size = 0;
+    let mut parts = std::pin::pin!(parts(body, None));
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|Broken| Refused::new(RefusalCode::SizeInvalid, "the body broke off"))?;
+        size += part.len();
+        if size > limit * DRAINED {
+            break;
+        }
+        if size <= limit {
+            bytes.extend_from_slice(&part);
+        }
+    }
+    if size > limit { Err(too_large()) } else { Ok(bytes) }
+}

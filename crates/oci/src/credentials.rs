@@ -1,0 +1,209 @@
+//! Who asks: a token of ours for the registry, or a user name and a password that are exchanged for one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use bowline_authn::jwt::parse_unverified;
+use bowline_authn::wrap::sha256;
+use bowline_contract::Method as _;
+use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
+use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
+use bowline_core::{Error, Micros, Reason, Uidp};
+use bowline_pipeline::{ANONYMOUS, Arrival, Call, Principal, Transport};
+use bowline_services::content::RefusalCode;
+use prost::Message as _;
+
+use crate::Door;
+use crate::answer::Refused;
+
+/// What a client proves itself with.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Credential {
+    pub(crate) user: String,
+    pub(crate) password: String,
+}
+
+/// Somebody at the door.
+pub(crate) struct Known {
+    pub(crate) principal: Principal,
+    /// Whether anything was presented, be it a token that everybody gets.
+    pub(crate) has_credential: bool,
+}
+
+/// A token of ours for the registry.
+#[derive(Clone)]
+pub(crate) struct Issued {
+    pub(crate) token: Arc<str>,
+    pub(crate) expires_at: Micros,
+}
+
+/// Credentials that are kept at most.
+const KEPT: usize = 10_000;
+
+/// Tokens that credentials were exchanged for, by the credential's digest, as long as the tokens last.
+///
+/// What the token's identity may, and whether it is still there, is looked up at every request all the same.
+#[derive(Default)]
+pub(crate) struct Exchanged(Mutex<HashMap<[u8; 32], Issued>>);
+
+impl Exchanged {
+    fn get(&self, digest: &[u8; 32], now: Micros) -> Option<Issued> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(digest).filter(|issued| now < issued.expires_at).cloned()
+    }
+
+    fn put(&self, digest: [u8; 32], issued: Issued, now: Micros) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT {
+            known.retain(|_, issued| now < issued.expires_at);
+        }
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(digest, issued);
+    }
+}
+
+impl Credential {
+    fn digest(&self) -> [u8; 32] {
+        // No user name holds a NUL, so that two credentials never look alike.
+        sha256(&[self.user.as_bytes(), b"\0", self.password.as_bytes()].concat())
+    }
+}
+
+/// What the `authorization` header holds.
+pub(crate) enum Presented {
+    Nothing,
+    Bearer(String),
+    Basic(Credential),
+}
+
+/// Reads the `authorization` header.
+pub(crate) fn presented(headers: &HeaderMap) -> Result<Presented, Refused> {
+    let unreadable = || {
+        let message = "the authorization header is neither \"Bearer <token>\" nor \"Basic <base64 of user:password>\"";
+        Refused::new(RefusalCode::Unauthorized, message)
+    };
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(Presented::Nothing) };
+    let (scheme, rest) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unreadable)?;
+    let rest = rest.trim();
+    if scheme.eq_ignore_ascii_case("bearer") && !rest.is_empty() {
+        return Ok(Presented::Bearer(rest.into()));
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err(unreadable());
+    }
+    let bytes = STANDARD.decode(rest).or_else(|_| STANDARD_NO_PAD.decode(rest)).map_err(|_| unreadable())?;
+    let text = String::from_utf8(bytes).map_err(|_| unreadable())?;
+    let (user, password) = text.split_once(':').ok_or_else(unreadable)?;
+    if user.contains('\0') {
+        return Err(unreadable());
+    }
+    if user.is_empty() && password.is_empty() {
+        return Ok(Presented::Nothing);
+    }
+    Ok(Presented::Basic(Credential { user: user.into(), password: password.into() }))
+}
+
+impl Door {
+    /// Who sends these headers.
+    pub(crate) async fn principal(&self, headers: &HeaderMap, arrival: &Arrival) -> Result<Known, Refused> {
+        let token: Arc<str> = match presented(headers)? {
+            Presented::Nothing => {
+                self.pipeline.limits.count_address(Some(arrival.address))?;
+                return Ok(Known { principal: Principal::Anonymous, has_credential: false });
+            }
+            Presented::Bearer(token) => token.into(),
+            Presented::Basic(credential) => self.exchanged(&credential, arrival).await?.token,
+        };
+        let principal = self.verified(&token)?;
+        if principal.subject() == ANONYMOUS {
+            self.pipeline.limits.count_address(Some(arrival.address))?;
+            return Ok(Known { principal: Principal::Anonymous, has_credential: true });
+        }
+        self.pipeline.limits.count_principal(principal.subject())?;
+        Ok(Known { principal, has_credential: true })
+    }
+
+    /// The holder of a token. One of ours for another door is no proof here, and is told so.
+    fn verified(&self, token: &str) -> Result<Principal, Refused> {
+        let (settings, now) = (&self.pipeline.settings, self.pipeline.clock.now());
+        let authenticate = |audiences: &[&str]| self.pipeline.authenticator.authenticate(Some(token), audiences, now);
+        authenticate(&[&settings.registry_audience]).map_err(|error| {
+            let is_for_another_door = authenticate(&settings.audiences()).is_ok();
+            match Refused::from(error) {
+                Refused { error: bowline_services::content::RegistryError::Refused(refusal), .. }
+                    if is_for_another_door =>
+                {
+                    Refused::new(RefusalCode::Denied, refusal.message)
+                }
+                refused => refused,
+            }
+        })
+    }
+
+    /// The token for a credential, from an earlier exchange if there was one.
+    async fn exchanged(&self, credential: &Credential, arrival: &Arrival) -> Result<Issued, Refused> {
+        let (digest, now) = (credential.digest(), self.pipeline.clock.now());
+        if let Some(issued) = self.exchanged.get(&digest, now) {
+            return Ok(issued);
+        }
+        let issued = self.exchange(credential, arrival).await?;
+        self.exchanged.put(digest, issued.clone(), now);
+        Ok(issued)
+    }
+
+    /// Exchanges a credential for a token of ours for the registry, by the same method that every exchange takes.
+    pub(crate) async fn exchange(&self, credential: &Credential, arrival: &Arrival) -> Result<Issued, Refused> {
+        let identity = Uidp::parse(&credential.user).ok();
+        if identity.is_none() && !self.is_ours(&credential.password) {
+            // Counted like an exchange, although none begins.
+            self.pipeline.limits.count_address(Some(arrival.address))?;
+            return Err(Refused::new(
+                RefusalCode::Unauthorized,
+                "the password is no token of this server; with a token of another issuer, or a pull token, the user \
+                 name is the identity's UIDP",
+            ));
+        }
+        let request = ExchangeRequest {
+            aud: vec![self.pipeline.settings.registry_audience.clone()],
+            identity: identity.map(String::from).unwrap_or_default(),
+            ..ExchangeRequest::default()
+        };
+        let method = self.pipeline.contract.by_full_name(Exchange::FULL_NAME);
+        let method = method.ok_or_else(|| Error::internal("the exchange is not in the contract"))?.index;
+        let caller = self.pipeline.admit(method, Some(credential.password.clone()), Some(arrival.address))?;
+        let call = Call {
+            method,
+            payload: request.encode_to_vec().into(),
+            caller,
+            request_id: arrival.request_id.to_string(),
+            transport: Transport::Rest,
+            present: None,
+            slice: None,
+            resume: None,
+        };
+        let answer = self.pipeline.dispatch(call).await.result.map_err(refused)?;
+        let raw = RawToken::decode(answer).map_err(Error::internal)?;
+        let expiry = raw.expiry.as_ref().map_or(0, |expiry| expiry.seconds);
+        Ok(Issued { token: raw.token.into(), expires_at: expiry * 1_000_000 })
+    }
+
+    fn is_ours(&self, token: &str) -> bool {
+        parse_unverified(token).is_ok_and(|presented| presented.issuer == self.pipeline.settings.auth_url)
+    }
+}
+
+/// Why there is no token: the exchange tells holders of a valid one, and nobody else, what is wrong with it.
+fn refused(error: Error) -> Refused {
+    match error.reason() {
+        Reason::PermissionDenied | Reason::NotFound | Reason::FailedPrecondition => {
+            Refused::new(RefusalCode::Denied, error.message())
+        }
+        Reason::InvalidArgument => Refused::new(RefusalCode::Unauthorized, error.message()),
+        _ => error.into(),
+    }
+}

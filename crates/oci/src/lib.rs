@@ -1,0 +1,154 @@
+//! The registry host: the distribution protocol over HTTP, and its token service.
+//!
+//! What is allowed, and what is there, [`bowline_services::content::Registry`] knows; the bytes of blobs lie in
+//! [`bowline_content::Content`]. This crate reads requests, streams bytes between the two, and writes answers.
+
+mod answer;
+mod blobs;
+mod body;
+mod credentials;
+mod lists;
+mod manifests;
+mod range;
+mod route;
+mod scopes;
+mod token;
+mod uploads;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::response::Response;
+use axum::routing::any;
+use bowline_content::Content;
+use bowline_pipeline::{Arrival, Pipeline};
+use bowline_services::content::{Registry, Visitor};
+
+use answer::{Answer, Refused};
+use route::Target;
+
+/// How long a client may stay silent in the middle of a transfer.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// The registry host.
+pub struct Door {
+    registry: Registry,
+    content: Content,
+    pipeline: Arc<Pipeline>,
+    exchanged: credentials::Exchanged,
+    /// Address of the token service, and the name of this one, as challenges say them.
+    realm: String,
+    service: String,
+}
+
+impl Door {
+    /// The door to a registry whose blobs lie in `content`.
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>) -> Door {
+        let settings = &pipeline.settings;
+        let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
+        let service = settings.registry_audience.clone();
+        let realm = format!("{scheme}://{service}/token");
+        Door { registry, content, pipeline, exchanged: credentials::Exchanged::default(), realm, service }
+    }
+
+    /// Ends the uploads whose time is over.
+    pub async fn expire_uploads(&self) {
+        match self.registry.expire_uploads().await {
+            Ok(ids) => {
+                for id in ids {
+                    // One that is written to right now goes when the directory is cleaned.
+                    if let Err(error) = self.content.cancel(&id) {
+                        tracing::warn!(%error, upload = id, "the bytes of an expired upload stay");
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(%error, "expired uploads could not be removed; trying again later"),
+        }
+    }
+}
+
+/// The paths of the registry host.
+pub fn router(door: Arc<Door>) -> Router {
+    Router::new()
+        .route("/token", any(token::serve))
+        .route("/v2", any(serve))
+        .route("/v2/", any(serve))
+        .route("/v2/{*rest}", any(serve))
+        .with_state(door)
+}
+
+/// A request that was read as far as its path, by somebody who is known.
+struct Asked {
+    visitor: Visitor,
+    method: Method,
+    headers: HeaderMap,
+    query: Vec<(String, String)>,
+}
+
+impl Asked {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn header(&self, name: header::HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let started = Instant::now();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut subject = String::new();
+    let target = route::parse(&path);
+    let result = match &target {
+        Ok(target) => answer(&door, request, target, &mut subject).await,
+        Err(refusal) => Err(Refused::from(refusal.clone())),
+    };
+    let response = match result {
+        Ok(response) => response,
+        Err(refused) => door.refusal(refused, target.ok().as_ref(), &method),
+    };
+    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
+    tracing::info!(%method, path, status, principal = subject, elapsed_us = elapsed.as_micros() as u64, "registry");
+    answer::finished(response)
+}
+
+async fn answer(door: &Door, request: Request, target: &Target, subject: &mut String) -> Answer {
+    let (head, body) = request.into_parts();
+    let arrival = arrival(&head.extensions);
+    let known = door.principal(&head.headers, &arrival).await?;
+    known.principal.subject().clone_into(subject);
+    let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let visitor = door.registry.visitor(
+        known.principal,
+        arrival.address,
+        arrival.request_id,
+        head.method.as_str(),
+        &user_agent.unwrap_or_default(),
+    );
+    let query = route::query(head.uri.query().unwrap_or(""))?;
+    let asked = Asked { visitor, method: head.method, headers: head.headers, query };
+    match target {
+        Target::Base => lists::base(&asked, known.has_credential),
+        Target::Catalog => door.catalog(&asked).await,
+        Target::Manifest(name, reference) => door.manifest(&asked, body, name, reference).await,
+        Target::Blob(name, digest) => door.blob(&asked, name, digest).await,
+        Target::Uploads(name) => door.uploads(&asked, body, name).await,
+        Target::Upload(name, id) => door.upload(&asked, body, name, id).await,
+        Target::Tags(name) => door.tags(&asked, name).await,
+        Target::Referrers(name, digest) => door.referrers(&asked, name, digest).await,
+        Target::History(name, tag) => door.history(&asked, name, tag).await,
+    }
+}
+
+/// What the listener said of the request; without it, as in nobody's case but a defect's, an address of no one.
+fn arrival(extensions: &axum::http::Extensions) -> Arrival {
+    extensions
+        .get::<Arrival>()
+        .cloned()
+        .unwrap_or_else(|| Arrival { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), request_id: Arc::from("") })
+}

@@ -1,0 +1,97 @@
+//! Manifests over HTTP.
+
+use axum::body::Body;
+use axum::http::{HeaderName, Method, StatusCode, header};
+use bowline_content::{Algorithm, Digest};
+use bowline_services::content::{MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode};
+use futures_util::StreamExt as _;
+
+use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
+use crate::{Asked, Door, body, range};
+
+/// Most bytes of a config that is looked into.
+const CONFIG_BYTES: u64 = 4 << 20;
+
+impl Door {
+    pub(crate) async fn manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+        match asked.method {
+            Method::GET | Method::HEAD => self.pull_manifest(asked, name, reference).await,
+            Method::PUT => self.push_manifest(asked, body, name, reference).await,
+            Method::DELETE => {
+                self.registry.delete_manifest(&asked.visitor, name, reference).await?;
+                Ok(empty(StatusCode::ACCEPTED))
+            }
+            _ => Err(wrong_verb("GET, HEAD, PUT, DELETE")),
+        }
+    }
+
+    async fn pull_manifest(&self, asked: &Asked, name: &Name, reference: &Reference) -> Answer {
+        let is_get = asked.method == Method::GET;
+        let found = self.registry.pull_manifest(&asked.visitor, name, reference, is_get).await?;
+        let is_known = range::is_known(asked.header(header::IF_NONE_MATCH), &found.digest);
+        let length = found.content.len();
+        let mut response = if is_known {
+            empty(StatusCode::NOT_MODIFIED)
+        } else {
+            let mut response = typed(StatusCode::OK, &found.media_type, found.content);
+            set(&mut response, header::CONTENT_LENGTH, &length.to_string());
+            response
+        };
+        if !is_get {
+            *response.body_mut() = Body::empty();
+        }
+        set(&mut response, CONTENT_DIGEST, &found.digest);
+        set(&mut response, header::ETAG, &format!("\"{}\"", found.digest));
+        Ok(response)
+    }
+
+    async fn push_manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+        let content_type = asked.header(header::CONTENT_TYPE).map(String::from);
+        let content = body::whole(body, MAX_MANIFEST_BYTES).await?;
+        let digest = digest_of(reference, &content)?;
+        let manifest = Manifest::read(&content, content_type.as_deref())?;
+        let config = self.config(&manifest).await?;
+        let subject = manifest.subject().to_owned();
+        let pushed =
+            PushedManifest { reference: reference.clone(), digest: digest.as_str().into(), manifest, content, config };
+        self.registry.push_manifest(&asked.visitor, name, pushed).await?;
+        let mut response = empty(StatusCode::CREATED);
+        set(&mut response, header::LOCATION, &format!("/v2/{name}/manifests/{digest}"));
+        set(&mut response, CONTENT_DIGEST, digest.as_str());
+        if !subject.is_empty() {
+            set(&mut response, HeaderName::from_static("oci-subject"), &subject);
+        }
+        Ok(response)
+    }
+
+    /// The config that an image names, if it is there and not too large. Whether the repository may show it, the push
+    /// itself judges.
+    async fn config(&self, manifest: &Manifest) -> Result<Option<Vec<u8>>, Refused> {
+        let Some(digest) = manifest.config().and_then(|digest| Digest::parse(digest).ok()) else { return Ok(None) };
+        let Some(reader) = self.content.read(&digest)? else { return Ok(None) };
+        let size = reader.size();
+        if size > CONFIG_BYTES {
+            return Ok(None);
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        let mut parts = std::pin::pin!(reader.stream(0, size));
+        while let Some(part) = parts.next().await {
+            bytes.extend_from_slice(&part.map_err(bowline_content::ContentError::from)?);
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// The digest of what was sent, which must be the one that it was sent under.
+fn digest_of(reference: &Reference, content: &[u8]) -> Result<Digest, Refused> {
+    let wanted = match reference {
+        Reference::Tag(_) => return Ok(Digest::of(Algorithm::Sha256, content)),
+        Reference::Digest(text) => Digest::parse(text)
+            .map_err(|error| Refused::new(RefusalCode::DigestInvalid, format!("the digest {error}")))?,
+    };
+    let found = Digest::of(wanted.algorithm(), content);
+    if found == wanted {
+        return Ok(found);
+    }
+    Err(Refused::new(RefusalCode::DigestInvalid, format!("the manifest has the digest {found}")))
+}

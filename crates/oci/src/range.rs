@@ -1,0 +1,104 @@
+//! Parts of a blob, and what a client has already.
+
+/// What of a blob is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Whole,
+    /// From the first byte, so many.
+    Part(u64, u64),
+    /// No byte of it is there.
+    Nothing,
+}
+
+/// Reads a `Range` header. What is not one range of bytes is not looked at, as HTTP wants it.
+pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
+    let Some(text) = range.and_then(|text| text.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
+    let Some((first, last)) = text.trim().split_once('-') else { return Wanted::Whole };
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last => part(first, last, size),
+        (Some(first), None) if last.is_empty() => part(first, u64::MAX, size),
+        (None, Some(0)) if first.is_empty() => Wanted::Nothing,
+        (None, Some(length)) if first.is_empty() && size > 0 => {
+            let length = length.min(size);
+            Wanted::Part(size - length, length)
+        }
+        (None, Some(_)) if first.is_empty() => Wanted::Nothing,
+        _ => Wanted::Whole,
+    }
+}
+
+fn part(first: u64, last: u64, size: u64) -> Wanted {
+    if first >= size {
+        return Wanted::Nothing;
+    }
+    Wanted::Part(first, last.min(size - 1) - first + 1)
+}
+
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// Whether an `If-None-Match` names what the client would get.
+pub(crate) fn is_known(if_none_match: Option<&str>, digest: &str) -> bool {
+    if_none_match.is_some_and(|text| text.split(',').any(|tag| names(tag, digest)))
+}
+
+/// Whether an entity tag is that of this digest; `*` is any.
+pub(crate) fn names(tag: &str, digest: &str) -> bool {
+    let tag = tag.trim();
+    let tag = tag.strip_prefix("W/").unwrap_or(tag);
+    tag == "*" || tag.trim_matches('"') == digest
+}
+
+/// Reads the `Content-Range` of an upload: first and last byte.
+pub(crate) fn content_range(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.trim().split_once('-')?;
+    let (first, last) = (number(first)?, number(last)?);
+    (first <= last && last < u64::MAX).then_some((first, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_ten_bytes() {
+        for (range, expected) in [
+            ("bytes=0-3", Wanted::Part(0, 4)),
+            ("bytes=4-", Wanted::Part(4, 6)),
+            ("bytes=-3", Wanted::Part(7, 3)),
+            ("bytes=-30", Wanted::Part(0, 10)),
+            ("bytes=8-99999999999999999999999", Wanted::Part(8, 2)),
+            ("bytes=9-9", Wanted::Part(9, 1)),
+            ("bytes=10-", Wanted::Nothing),
+            ("bytes=10-12", Wanted::Nothing),
+            ("bytes=-0", Wanted::Nothing),
+            ("bytes=3-2", Wanted::Whole),
+            ("bytes=0-1,3-4", Wanted::Whole),
+            ("bytes=-", Wanted::Whole),
+            ("bytes=a-b", Wanted::Whole),
+            ("items=0-1", Wanted::Whole),
+        ] {
+            assert_eq!(wanted(Some(range), 10), expected, "{range}");
+        }
+        assert_eq!(wanted(None, 10), Wanted::Whole);
+        assert_eq!(wanted(Some("bytes=0-0"), 0), Wanted::Nothing);
+        assert_eq!(wanted(Some("bytes=-1"), 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn entity_tags() {
+        assert!(is_known(Some("\"a\", \"sha256:x\""), "sha256:x"));
+        assert!(is_known(Some("W/\"sha256:x\""), "sha256:x") && is_known(Some("*"), "y"));
+        assert!(!is_known(Some("\"sha256:xy\""), "sha256:x") && !is_known(None, "x"));
+    }
+
+    #[test]
+    fn places_of_chunks() {
+        assert_eq!(content_range("0-9"), Some((0, 9)));
+        for wrong in ["", "-", "5", "9-0", "a-b", "bytes 0-9/10", "0-", "-1-2", "0-99999999999999999999999"] {
+            assert_eq!(content_range(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The token service: credentials in, a token of ours for the registry out.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::Response;
+use bowline_authn::claims::{AccessClaims, TokenClass, mint};
+use bowline_authn::wrap::random_bytes;
+use bowline_core::{Error, hex};
+use bowline_pipeline::{ANONYMOUS, Arrival};
+use bowline_services::content::RefusalCode;
+use prost_types::Timestamp;
+use serde_json::json;
+
+use crate::answer::{self, Answer, Refused, set, wrong_verb};
+use crate::credentials::{Credential, Issued, Presented, presented};
+use crate::scopes::{self, Scope};
+use crate::{Door, arrival, body, route};
+
+/// How long a token that everybody gets lasts, in seconds.
+const ANONYMOUS_LIFETIME: i64 = 300;
+/// Most bytes of a form.
+const FORM: usize = 64 << 10;
+/// Most scopes that are looked at.
+const SCOPES: usize = 100;
+
+pub(crate) async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let response = match token(&door, request).await {
+        Ok(response) => response,
+        Err(refused) => door.refusal(refused, None, &Method::GET),
+    };
+    let mut response = answer::finished(response);
+    set(&mut response, header::CACHE_CONTROL, "no-store");
+    response
+}
+
+async fn token(door: &Door, request: Request) -> Answer {
+    let (head, body) = request.into_parts();
+    let arrival = arrival(&head.extensions);
+    let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
+    let is_form = match head.method {
+        Method::GET => false,
+        Method::POST => true,
+        _ => return Err(wrong_verb("GET, POST")),
+    };
+    if is_form {
+        parameters.extend(form(&head.headers, body).await?);
+    }
+    let credential = credential(&head.headers, if is_form { &parameters } else { &[] })?;
+    let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
+    let issued = match credential {
+        Some(credential) => door.exchange(&credential, &arrival).await?,
+        None => door.anonymous(&scopes, &arrival).await?,
+    };
+    Ok(told(&issued, door.pipeline.clock.now().div_euclid(1_000_000)))
+}
+
+async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let is_form = content_type.split(';').next().unwrap_or("").trim() == "application/x-www-form-urlencoded";
+    let bytes = body::whole(body, FORM).await?;
+    if !is_form && !bytes.is_empty() {
+        return Err(bad("send a form: Content-Type: application/x-www-form-urlencoded"));
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| bad("the form is not UTF-8"))?;
+    Ok(route::query(text)?)
+}
+
+/// The header's credential, or the form's.
+fn credential(headers: &HeaderMap, form: &[(String, String)]) -> Result<Option<Credential>, Refused> {
+    let given = match presented(headers)? {
+        Presented::Nothing => None,
+        Presented::Basic(credential) => Some(credential),
+        Presented::Bearer(password) => Some(Credential { user: "_token".into(), password }),
+    };
+    let value = |name: &str| form.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+    let of_form = match value("grant_type").as_deref() {
+        None => None,
+        Some("password") => Some(Credential {
+            user: value("username").ok_or_else(|| bad("grant_type=password needs a username"))?,
+            password: value("password").ok_or_else(|| bad("grant_type=password needs a password"))?,
+        }),
+        Some("refresh_token") => Some(Credential {
+            user: "_token".into(),
+            password: value("refresh_token").ok_or_else(|| bad("grant_type=refresh_token needs a refresh_token"))?,
+        }),
+        Some(_) => return Err(bad("grant_type is password or refresh_token")),
+    };
+    Ok(given.or(of_form))
+}
+
+fn bad(message: &str) -> Refused {
+    Refused::new(RefusalCode::Unsupported, message).with_status(StatusCode::BAD_REQUEST)
+}
+
+impl Door {
+    /// A token that everybody gets who wants to pull what everybody may. It may nothing that nobody may do.
+    async fn anonymous(&self, scopes: &[Scope], arrival: &Arrival) -> Result<Issued, Refused> {
+        self.pipeline.limits.count_address(Some(arrival.address))?;
+        let mut is_public = false;
+        for scope in scopes.iter().take(SCOPES) {
+            if let Scope::Repository(name) = scope {
+                is_public |= self.registry.is_public(name).await?;
+            }
+        }
+        if !is_public {
+            return Err(Refused::new(RefusalCode::Unauthorized, "Authentication required"));
+        }
+        let now = self.pipeline.clock.now().div_euclid(1_000_000);
+        let keys = self.pipeline.authenticator.keys();
+        let key = keys.ring.signing_key(now).ok_or_else(|| Error::internal("there is no signing key"))?;
+        let settings = &self.pipeline.settings;
+        let claims = AccessClaims {
+            iss: settings.auth_url.clone(),
+            sub: ANONYMOUS.into(),
+            aud: vec![settings.registry_audience.clone()],
+            iat: now,
+            exp: now + ANONYMOUS_LIFETIME,
+            jti: hex(&random_bytes::<16>()),
+            ..AccessClaims::default()
+        };
+        Ok(Issued { token: mint(TokenClass::Access, &claims, key).into(), expires_at: claims.exp * 1_000_000 })
+    }
+}
+
+fn told(issued: &Issued, now: i64) -> Response {
+    let expires_in = issued.expires_at.div_euclid(1_000_000) - now;
+    answer::json(
+        StatusCode::OK,
+        &json!({
+            "token": &*issued.token,
+            "access_token": &*issued.token,
+            "token_type": "Bearer",
+            "expires_in": expires_in.max(0),
+            "issued_at": Timestamp { seconds: now, nanos: 0 }.to_string(),
+        }),
+    )
+}

@@ -1,0 +1,164 @@
+//! Uploads over HTTP: at once, in chunks, or by linking what another repository has.
+
+use axum::body::Body;
+use axum::http::{HeaderName, Method, StatusCode, header};
+use axum::response::Response;
+use bowline_authn::wrap::random_bytes;
+use bowline_content::{Algorithm, ContentError, Digest};
+use bowline_core::hex;
+use bowline_services::content::{Name, RefusalCode};
+
+use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
+use crate::{Asked, Door, body, range};
+
+/// Most bytes of a blob.
+const BLOB_BYTES: u64 = 1 << 40;
+
+impl Door {
+    /// Begins an upload; with `digest` the body is the whole blob, with `mount` a blob of elsewhere is linked.
+    pub(crate) async fn uploads(&self, asked: &Asked, body: Body, name: &Name) -> Answer {
+        if asked.method != Method::POST {
+            return Err(wrong_verb("POST"));
+        }
+        if let Some(mount) = asked.parameter("mount")
+            && let Some(digest) = self.mounted(asked, name, mount).await?
+        {
+            return Ok(created(name, &digest));
+        }
+        let digest = asked.parameter("digest").map(read_digest).transpose()?;
+        let id = hex(&random_bytes::<16>());
+        self.registry.begin_upload(&asked.visitor, name, &id).await?;
+        self.content.begin(&id)?;
+        let Some(digest) = digest else { return self.under_way(name, &id, StatusCode::ACCEPTED) };
+        let done = self.append_and_finish(asked, body, name, &id, &digest).await;
+        if done.is_err() {
+            self.end(asked, name, &id).await?;
+        }
+        done
+    }
+
+    /// The digest, if the blob could be linked. A source that is no name has no blob.
+    async fn mounted(&self, asked: &Asked, name: &Name, mount: &str) -> Result<Option<Digest>, Refused> {
+        let digest = read_digest(mount)?;
+        let from = match asked.parameter("from") {
+            None => None,
+            Some(from) => match Name::parse(from) {
+                None => return Ok(None),
+                from => from,
+            },
+        };
+        let is_mounted = self.registry.mount(&asked.visitor, name, digest.as_str(), from.as_ref()).await?;
+        Ok(is_mounted.then_some(digest))
+    }
+
+    /// An upload of the visitor's own: where it is, more of it, its end.
+    pub(crate) async fn upload(&self, asked: &Asked, body: Body, name: &Name, id: &str) -> Answer {
+        match asked.method {
+            Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
+            _ => return Err(wrong_verb("GET, PATCH, PUT, DELETE")),
+        }
+        self.registry.own_upload(&asked.visitor, name, id).await?;
+        match asked.method {
+            Method::PATCH => {
+                self.append(asked, body, name, id, Algorithm::Sha256).await?;
+                self.under_way(name, id, StatusCode::ACCEPTED)
+            }
+            Method::PUT => {
+                let digest = asked.parameter("digest");
+                let digest = digest.ok_or_else(|| Refused::new(RefusalCode::DigestInvalid, "digest is required"))?;
+                self.append_and_finish(asked, body, name, id, &read_digest(digest)?).await
+            }
+            Method::DELETE => {
+                self.end(asked, name, id).await?;
+                Ok(empty(StatusCode::NO_CONTENT))
+            }
+            _ => self.under_way(name, id, StatusCode::NO_CONTENT),
+        }
+    }
+
+    /// Adds a body to an upload. One that is not as long as was promised leaves the upload as it was.
+    async fn append(
+        &self,
+        asked: &Asked,
+        body: Body,
+        name: &Name,
+        id: &str,
+        algorithm: Algorithm,
+    ) -> Result<(), Refused> {
+        let place = match asked.header(header::CONTENT_RANGE) {
+            None => None,
+            Some(text) => Some(range::content_range(text).ok_or_else(|| {
+                let message = "Content-Range must be the first and the last byte: <start>-<end>";
+                Refused::new(RefusalCode::BlobUploadInvalid, message)
+            })?),
+        };
+        let start = place.map(|(first, _)| first);
+        let promised = place.map(|(first, last)| last - first + 1);
+        let parts = body::parts(body, promised);
+        match self.content.append(id, start, parts, algorithm, BLOB_BYTES).await {
+            Ok(_) => Ok(()),
+            Err(error @ ContentError::OutOfOrder { uploaded }) => Err(Refused::from(error)
+                .with_header(header::LOCATION, location(name, id))
+                .with_header(header::RANGE, range_of(uploaded))),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn append_and_finish(&self, asked: &Asked, body: Body, name: &Name, id: &str, digest: &Digest) -> Answer {
+        self.append(asked, body, name, id, digest.algorithm()).await?;
+        let size = match self.content.finish(id, digest).await {
+            Ok(size) => size,
+            Err(error) => {
+                // The bytes are gone: they were not those that were promised.
+                if matches!(error, ContentError::Mismatch { .. }) {
+                    self.registry.cancel_upload(&asked.visitor, name, id).await?;
+                }
+                return Err(error.into());
+            }
+        };
+        self.registry.finish_upload(&asked.visitor, name, id, digest.as_str(), size).await?;
+        Ok(created(name, digest))
+    }
+
+    /// Ends an upload without a blob.
+    async fn end(&self, asked: &Asked, name: &Name, id: &str) -> Result<(), Refused> {
+        self.content.cancel(id)?;
+        match self.registry.cancel_upload(&asked.visitor, name, id).await {
+            // It has ended already.
+            Err(bowline_services::content::RegistryError::Refused(refusal))
+                if refusal.code == RefusalCode::BlobUploadUnknown =>
+            {
+                Ok(())
+            }
+            ended => Ok(ended?),
+        }
+    }
+
+    fn under_way(&self, name: &Name, id: &str, status: StatusCode) -> Answer {
+        let mut response = empty(status);
+        set(&mut response, header::LOCATION, &location(name, id));
+        set(&mut response, header::RANGE, &range_of(self.content.uploaded(id)?));
+        set(&mut response, HeaderName::from_static("docker-upload-uuid"), id);
+        Ok(response)
+    }
+}
+
+fn location(name: &Name, id: &str) -> String {
+    format!("/v2/{name}/blobs/uploads/{id}")
+}
+
+/// The last byte that is there. The protocol has no word for none: it is told like one.
+fn range_of(uploaded: u64) -> String {
+    format!("0-{}", uploaded.saturating_sub(1))
+}
+
+fn read_digest(text: &str) -> Result<Digest, Refused> {
+    Digest::parse(text).map_err(|error| Refused::new(RefusalCode::DigestInvalid, format!("the digest {error}")))
+}
+
+fn created(name: &Name, digest: &Digest) -> Response {
+    let mut response = empty(StatusCode::CREATED);
+    set(&mut response, header::LOCATION, &format!("/v2/{name}/blobs/{digest}"));
+    set(&mut response, CONTENT_DIGEST, digest.as_str());
+    response
+}

@@ -1,0 +1,177 @@
+//! Work at a door with a protocol of its own: the same decision and the same records as for calls over the API.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bowline_contract::{Auth, Method};
+use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
+use bowline_store::{ReadTx, WriteTx};
+
+use crate::call::{Authorized, Context, Transport};
+use crate::changed::{Changed, EventBody};
+use crate::dispatch::{Pipeline, require};
+use crate::grants::Grants;
+use crate::principal::Principal;
+use crate::{record, terms};
+
+/// One request at such a door, by somebody whom the door has authenticated.
+///
+/// The door asks for permission by the type of a method or operation of the contract; what that needs, and which
+/// event it has, the contract says.
+#[derive(Clone)]
+pub struct Visit {
+    pipeline: Arc<Pipeline>,
+    principal: Principal,
+    peer: Option<IpAddr>,
+    request_id: Arc<str>,
+    now: Micros,
+    seed: [u8; 32],
+    asked: Arc<AtomicU32>,
+}
+
+impl Visit {
+    /// A request that arrived now.
+    pub fn new(pipeline: Arc<Pipeline>, principal: Principal, peer: Option<IpAddr>, request_id: Arc<str>) -> Visit {
+        let now = pipeline.clock.now();
+        let seed = bowline_authn::wrap::random_bytes();
+        Visit { pipeline, principal, peer, request_id, now, seed, asked: Arc::default() }
+    }
+
+    /// Who visits.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// When the request arrived.
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Who is connected.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// What the visitor may do where, in this snapshot.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the identity or session is gone, deactivated or past its end.
+    pub async fn grants(&self, tx: &mut ReadTx) -> Result<Grants> {
+        self.pipeline.grants.load(tx, &self.principal, self.now).await
+    }
+
+    /// Whether the visitor holds what the method or operation needs, there.
+    pub fn allows<M: Method>(&self, grants: &Grants, place: &str) -> Result<bool> {
+        let (_, needed) = self.facts::<M>()?;
+        Ok(grants.allows(place, &needed))
+    }
+
+    /// What the method or operation needs.
+    ///
+    /// # Errors
+    /// INTERNAL for what is not judged at a place.
+    pub fn needed<M: Method>(&self) -> Result<bowline_core::CapabilitySet> {
+        Ok(self.facts::<M>()?.1)
+    }
+
+    /// The request, once the visitor is known to hold there what the method or operation needs.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED, PERMISSION_DENIED naming what is missing, or INVALID_ARGUMENT naming the wrong fields.
+    pub async fn authorize_at<M: Method>(
+        &self,
+        tx: &mut ReadTx,
+        place: &Uidp,
+        request: M::Request,
+    ) -> Result<Authorized<M::Request>> {
+        let (method, needed) = self.facts::<M>()?;
+        let grants = self.grants(tx).await?;
+        let contract = &self.pipeline.contract;
+        require(contract, &grants, place.as_str(), &needed)?;
+        self.judge_fields(method, &request)?;
+        let context = Arc::new(self.context(method));
+        Ok(Authorized::new(request, context, grants, Some(place.clone()), needed))
+    }
+
+    /// The same for what changes something: the organization must have accepted the operator's terms.
+    ///
+    /// # Errors
+    /// Besides those, FAILED_PRECONDITION with the missing documents.
+    pub async fn authorize_change_at<M: Method>(
+        &self,
+        tx: &mut WriteTx,
+        place: &Uidp,
+        request: M::Request,
+    ) -> Result<Authorized<M::Request>> {
+        let authorized = self.authorize_at::<M>(tx, place, request).await?;
+        terms::require_terms(tx, &authorized, place).await?;
+        Ok(authorized)
+    }
+
+    /// Appends what a handler changed to the audit log, and the event to the outbox.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn record<R, T>(&self, tx: &mut WriteTx, authorized: &Authorized<R>, changed: Changed<T>) -> Result<T> {
+        record::record(tx, &authorized.context, &changed.changes, changed.event.as_ref()).await?;
+        Ok(changed.response)
+    }
+
+    /// Appends an event whose cause was authorized earlier, in another transaction.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn record_event<M: Method>(&self, tx: &mut WriteTx, event: &EventBody) -> Result<()> {
+        let (method, _) = self.facts::<M>()?;
+        record::record(tx, &self.context(method), &[], Some(event)).await
+    }
+
+    /// Position and needed capabilities of what is asked for. Only what is judged at a place can be.
+    fn facts<M: Method>(&self) -> Result<(usize, bowline_core::CapabilitySet)> {
+        let found = self.pipeline.contract.by_full_name(M::FULL_NAME);
+        let info = found.ok_or_else(|| Error::internal(format!("{} is not in the contract", M::FULL_NAME)))?;
+        match info.auth {
+            Auth::Capabilities { needed, .. } if !info.operator_only && !needed.is_empty() => Ok((info.index, needed)),
+            _ => Err(Error::internal(format!("{} is not judged at a place", M::FULL_NAME))),
+        }
+    }
+
+    fn judge_fields<R: prost::Message>(&self, method: usize, request: &R) -> Result<()> {
+        let contract = &self.pipeline.contract;
+        let info = contract.method(method);
+        let resource = info.resource_field();
+        let resource = resource.as_ref().map(prost_reflect::FieldDescriptor::name);
+        let payload = request.encode_to_vec();
+        let violations = contract.field_rules().judge(info.input.full_name(), &payload, resource, None);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        let violations = violations.into_iter();
+        Err(Error::invalid(violations.map(|v| FieldViolation { field: v.field, description: v.description }).collect()))
+    }
+
+    fn context(&self, method: usize) -> Context {
+        // What is drawn for one method of a visit has nothing to do with what is drawn for another.
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut seed = self.seed.to_vec();
+        seed.extend_from_slice(&number.to_be_bytes());
+        Context {
+            contract: self.pipeline.contract.clone(),
+            settings: self.pipeline.settings.clone(),
+            method,
+            principal: self.principal.clone(),
+            bearer: None,
+            peer: self.peer,
+            request_id: self.request_id.to_string(),
+            transport: Transport::Rest,
+            present: None,
+            slice: None,
+            now: self.now,
+            seed: bowline_authn::wrap::sha256(&seed),
+            drawn: AtomicU32::new(0),
+            page_key: self.pipeline.page_key.clone(),
+            vault: self.pipeline.vault.clone(),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The registry host over HTTP: pushes, pulls, tokens, and who may do what.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+#[path = "registry/chunks.rs"]
+mod chunks;
+#[path = "registry/credentials.rs"]
+mod credentials;
+#[path = "registry/deleting.rs"]
+mod deleting;
+#[path = "registry/lists.rs"]
+mod lists;
+#[path = "registry/manifests.rs"]
+mod manifests;
+#[path = "registry/mounts.rs"]
+mod mounts;
+#[path = "registry/permissions.rs"]
+mod permissions;
+#[path = "registry/pulling.rs"]
+mod pulling;
+#[path = "registry/pushing.rs"]
+mod pushing;
+#[path = "registry/support.rs"]
+mod support;

@@ -1,0 +1,51 @@
+//! Taking things out of a repository.
+
+use crate::support::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_manifests_and_blobs_go_one_by_one() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let manifest = client.image(&name, "1", b"a layer").await;
+        client.put(&name, "2", &manifest).await;
+        client.put(&name, "3", &manifest).await;
+        let of = digest_of(&manifest);
+        let delete = async |path: &str| client.send(&format!("DELETE /v2/{name}/{path}"), &[], b"").await;
+        assert_eq!(delete("manifests/1").await.status, 202);
+        assert_eq!(code(&delete("manifests/1").await, 404), "MANIFEST_UNKNOWN");
+        assert_eq!(client.get(&format!("/v2/{name}/manifests/{of}")).await.status, 200);
+        let blob = format!("blobs/{}", digest(b"a layer"));
+        assert_eq!(code(&delete(&blob).await, 405), "UNSUPPORTED", "a manifest names it");
+        assert_eq!(delete(&format!("manifests/{of}")).await.status, 202);
+        assert_eq!(code(&client.get(&format!("/v2/{name}/manifests/2")).await, 404), "MANIFEST_UNKNOWN");
+        assert_eq!(number(server, "SELECT count(*) FROM tags").await, 0);
+        assert_eq!(delete(&blob).await.status, 202);
+        assert_eq!(code(&delete(&blob).await, 404), "BLOB_UNKNOWN");
+        assert_eq!(code(&client.get(&format!("/v2/{name}/{blob}")).await, 404), "BLOB_UNKNOWN");
+        let deleted = "SELECT count(*) FROM audit WHERE after_image IS NULL AND before_image IS NOT NULL";
+        assert_eq!(number(server, deleted).await, 5, "three tags, a manifest, a blob");
+        let told =
+            "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.api.platform.registry.tag.deleted.v1'";
+        assert_eq!(number(server, told).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_delete_nothing() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let of = digest_of(&client.image(&name, "1", b"a layer").await);
+        let reader = crate::support::client(server, "registry.pull", &org).await;
+        for path in
+            ["manifests/1", "manifests/absent", &format!("manifests/{of}"), &format!("blobs/{}", digest(b"a layer"))]
+        {
+            let reply = reader.send(&format!("DELETE /v2/{name}/{path}"), &[], b"").await;
+            assert_eq!(code(&reply, 403), "DENIED", "{path}");
+        }
+        assert_eq!(number(server, "SELECT count(*) FROM tags").await, 1);
+    })
+    .await;
+}

@@ -1,0 +1,94 @@
+//! Tags, history and the catalog, page by page.
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// Where the next page is, empty for the last one.
+fn next(reply: &bowline_testkit::RestReply) -> String {
+    let link = header(reply, "link");
+    link.split('>').next().unwrap().trim_start_matches('<').to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_come_in_order_and_in_pages() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let manifest = client.image(&name, "b", b"a layer").await;
+        for tag in ["a", "C", "c", "10", "2", "_x"] {
+            client.put(&name, tag, &manifest).await;
+        }
+        let all = client.get(&format!("/v2/{name}/tags/list")).await;
+        assert_eq!(all.json(), json!({ "name": name, "tags": ["10", "2", "C", "_x", "a", "b", "c"] }));
+        assert_eq!(next(&all), "");
+        let (mut path, mut seen) = (format!("/v2/{name}/tags/list?n=3"), Vec::new());
+        while !path.is_empty() {
+            let reply = client.get(&path).await;
+            let tags = reply.json()["tags"].as_array().unwrap().clone();
+            assert!(tags.len() <= 3);
+            seen.extend(tags);
+            path = next(&reply);
+        }
+        assert_eq!(json!(seen), all.json()["tags"]);
+        let reply = client.get(&format!("/v2/{name}/tags/list?n=0")).await;
+        assert_eq!((reply.json()["tags"].clone(), next(&reply)), (json!([]), String::new()));
+        let reply = client.get(&format!("/v2/{name}/tags/list?last=a&n=1")).await;
+        assert_eq!(reply.json()["tags"], json!(["b"]));
+        for wrong in ["n=-1", "n=x", "n=99999999999999999999999"] {
+            let reply = client.get(&format!("/v2/{name}/tags/list?{wrong}")).await;
+            assert_eq!(code(&reply, 400), "PAGINATION_NUMBER_INVALID", "{wrong}");
+        }
+        assert_eq!(client.get(&format!("/v2/{name}/tags/list?last=%00")).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tag_has_a_history() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let first = digest_of(&client.image(&name, "1", b"one").await);
+        server.clock().advance(std::time::Duration::from_secs(60));
+        let second = digest_of(&client.image(&name, "1", b"two").await);
+        for word in ["_chainguard", "_bowline"] {
+            let reply = client.get(&format!("/v2/{name}/{word}/history/1")).await.json();
+            let digests: Vec<_> =
+                reply["history"].as_array().unwrap().iter().map(|one| one["digest"].clone()).collect();
+            assert_eq!(json!(digests), json!([first, second]), "{reply}");
+            let since = reply["history"][1]["updateTimestamp"].as_str().unwrap().to_owned();
+            let reply = client.get(&format!("/v2/{name}/{word}/history/1?start={since}")).await.json();
+            assert_eq!(reply["history"].as_array().unwrap().len(), 1);
+        }
+        assert_eq!(client.get(&format!("/v2/{name}/_bowline/history/1?start=yesterday")).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_catalog_holds_what_the_visitor_may_list() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let (_, stranger) = pusher(server, "other").await;
+        for name in ["one", "team/two", "team/three"] {
+            client.begin(&format!("{org}/{name}")).await;
+        }
+        let all = client.get("/v2/_catalog").await.json()["repositories"].clone();
+        let mut names: Vec<String> = all.as_array().unwrap().iter().map(|name| name.as_str().unwrap().into()).collect();
+        let (mut path, mut seen) = ("/v2/_catalog?n=1".to_owned(), Vec::new());
+        while !path.is_empty() {
+            let reply = client.get(&path).await;
+            seen.extend(reply.json()["repositories"].as_array().unwrap().clone());
+            path = next(&reply);
+        }
+        assert_eq!(json!(seen), all);
+        names.sort();
+        assert_eq!(names, [format!("{org}/one"), format!("{org}/team/three"), format!("{org}/team/two")]);
+        assert_eq!(stranger.get("/v2/_catalog").await.json(), json!({ "repositories": [] }));
+        let reply = stranger.get(&format!("/v2/_catalog?last={org}/one")).await;
+        assert_eq!(code(&reply, 404), "NAME_UNKNOWN");
+        assert_eq!(code(&Client::nobody(server).get("/v2/_catalog").await, 401), "UNAUTHORIZED");
+    })
+    .await;
+}

@@ -1,0 +1,120 @@
+//! Blobs: which repository may show which.
+
+use bowline_contract::bowline::registry::v1::rpc::content::PullBlob;
+use bowline_core::{Error, Micros, Uidp};
+use bowline_store::{ReadTx, Value, WriteTx};
+use serde_json::json;
+
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+
+impl Registry {
+    /// Whether the visitor may read this blob of the repository; its size.
+    ///
+    /// # Errors
+    /// The visitor may not, or it is not there.
+    pub async fn pull_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<u64, RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let digest = digest.to_owned();
+        self.pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let repo = registry.readable::<PullBlob>(tx, &visitor, &name).await?;
+                    let size = size_in(tx, &repo, &digest).await?;
+                    size.map(|size| size as u64).ok_or_else(|| unknown(&digest))
+                })
+            })
+            .await
+    }
+
+    /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. False if there is none.
+    ///
+    /// # Errors
+    /// The visitor may not push here.
+    pub async fn mount(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+        from: Option<&Name>,
+    ) -> Result<bool, RegistryError> {
+        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let from = from.cloned();
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+                let (digest, from) = (digest.clone(), from.clone());
+                Box::pin(async move {
+                    let repo = registry.pushable(tx, &visitor, &name).await?;
+                    if size_in(tx, &repo, &digest).await?.is_some() {
+                        return Ok(true);
+                    }
+                    let is_found = match &from {
+                        Some(from) => registry.is_pullable_at(tx, &visitor, from, &digest).await?,
+                        None => registry.is_pullable_somewhere(tx, &visitor, &digest).await?,
+                    };
+                    if is_found {
+                        link(tx, &repo, &digest, visitor.now()).await?;
+                    }
+                    Ok(is_found)
+                })
+            })
+            .await
+    }
+
+    /// Whether the repository holds the blob and the visitor may pull it there. Which of both fails is not told.
+    async fn is_pullable_at(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        from: &Name,
+        digest: &str,
+    ) -> Result<bool, RegistryError> {
+        match self.readable::<PullBlob>(tx, visitor, from).await {
+            Ok(repo) => Ok(size_in(tx, &repo, digest).await?.is_some()),
+            Err(RegistryError::Refused(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether any repository that the visitor may pull from holds the blob.
+    async fn is_pullable_somewhere(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        digest: &str,
+    ) -> Result<bool, RegistryError> {
+        let grants = visitor.visit.grants(tx).await?;
+        let needed = visitor.visit.needed::<PullBlob>()?;
+        for range in grants.visible(&needed) {
+            let sql = "SELECT r.repo FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
+                       WHERE r.digest = $1 AND r.repo >= $2 AND r.repo < $3 LIMIT 1";
+            let params = [Value::from(digest), Value::from(&range.lower), Value::from(&range.upper)];
+            if tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Size of a blob of the repository, absent if it has none such.
+pub(super) async fn size_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<i64>, RegistryError> {
+    let sql = "SELECT b.size FROM repo_blobs r JOIN blobs b ON b.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+}
+
+/// Shows a blob in a repository.
+pub(super) async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<(), RegistryError> {
+    let sql = "INSERT INTO repo_blobs (repo, digest, org, created_at) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (repo, digest) DO UPDATE SET created_at = excluded.created_at";
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::from(repo.root_str()), Value::Int(now)];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+pub(super) fn unknown(digest: &str) -> RegistryError {
+    RegistryError::about(RefusalCode::BlobUnknown, "blob unknown to this repository", json!({ "digest": digest }))
+}

@@ -1,0 +1,166 @@
+//! Taking tags, manifests and blobs out of a repository. Bytes that nobody shows any more go later.
+
+use std::sync::Arc;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{DeleteBlob, DeleteManifest};
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v2::registry::DeleteTagRequest;
+use bowline_contract::v2::registry::rpc::tags_service::DeleteTag;
+use bowline_core::{Error, Uidp};
+use bowline_pipeline::{Change, Changed, Image};
+use bowline_store::{BoxFuture, Value, WriteTx};
+
+use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
+use crate::kinds::BLOB;
+use crate::registry::{paths, tags};
+
+/// What is to go.
+enum Doomed {
+    Tag(String),
+    Manifest(String),
+    Blob(String),
+}
+
+impl Registry {
+    /// Takes a tag, or a manifest with all its tags, out of a repository.
+    ///
+    /// # Errors
+    /// The visitor may not, or it is not there.
+    pub async fn delete_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<(), RegistryError> {
+        let doomed = match reference {
+            Reference::Tag(tag) => Doomed::Tag(tag.clone()),
+            Reference::Digest(digest) => Doomed::Manifest(digest.clone()),
+        };
+        self.delete(visitor, name, doomed).await
+    }
+
+    /// Takes a blob out of a repository.
+    ///
+    /// # Errors
+    /// The visitor may not, it is not there, or a manifest of the repository names it.
+    pub async fn delete_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<(), RegistryError> {
+        self.delete(visitor, name, Doomed::Blob(digest.into())).await
+    }
+
+    async fn delete(&self, visitor: &Visitor, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
+        let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let job = job.clone();
+                let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {
+                    let (registry, visitor, name, doomed) = &*job;
+                    match doomed {
+                        Doomed::Tag(tag) => registry.remove_tag(tx, visitor, name, tag).await,
+                        Doomed::Manifest(digest) => registry.remove_manifest(tx, visitor, name, digest).await,
+                        Doomed::Blob(digest) => registry.remove_blob(tx, visitor, name, digest).await,
+                    }
+                });
+                run
+            })
+            .await
+    }
+
+    async fn remove_tag(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        tag: &str,
+    ) -> Result<(), RegistryError> {
+        // Who may not delete tags here must not learn which there are.
+        let place = paths::resolve(tx, name).await?;
+        let Some(repo) = place.as_ref().and_then(|place| place.repo.clone()) else {
+            return Err(self.absent::<DeleteTag>(tx, visitor, name, place.map(|place| place.group)).await?);
+        };
+        let request = DeleteTagRequest { uid: repo.as_str().into() };
+        let call = visitor.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
+        let call = call.map_err(|error| self.refusal::<DeleteTag>(visitor, name.as_str(), error))?;
+        let gone = tags::delete_tag(tx, &repo, tag, visitor.now(), call.draw()).await?;
+        let gone = gone.ok_or_else(|| manifests::unknown(&Reference::Tag(tag.into())))?;
+        let uid = paths::stored(&gone.uid)?;
+        let event = v1::DeleteTagRequest { id: gone.uid.clone() };
+        let changed = Changed::many(vec![tags::change(Some(&gone), None)], ()).with_event(&uid, &event);
+        Ok(visitor.visit.record(tx, &call, changed).await?)
+    }
+
+    async fn remove_manifest(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<(), RegistryError> {
+        let repo = self.changeable::<DeleteManifest>(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_at::<DeleteManifest>(tx, &repo, Interaction::default()).await?;
+        let before = find(tx, &repo, digest).await?;
+        let before = before.ok_or_else(|| manifests::unknown(&Reference::Digest(digest.into())))?;
+        let names = tag_names(tx, &repo, digest).await?;
+        if !names.is_empty() && !visitor.visit.allows::<DeleteTag>(call.grants(), repo.as_str())? {
+            return Err(self.denied::<DeleteTag>(visitor, name.as_str()));
+        }
+        let mut changes = vec![manifests::change(&repo, Some(&before), None)];
+        for tag in &names {
+            let gone = tags::delete_tag(tx, &repo, tag, visitor.now(), call.draw()).await?;
+            changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
+        }
+        let sql = "DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2";
+        tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+    }
+
+    async fn remove_blob(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<(), RegistryError> {
+        let repo = self.changeable::<DeleteBlob>(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_at::<DeleteBlob>(tx, &repo, Interaction::default()).await?;
+        if blobs::size_in(tx, &repo, digest).await?.is_none() {
+            return Err(blobs::unknown(digest));
+        }
+        let sql = "SELECT f.manifest FROM manifest_references f
+                   JOIN repo_manifests r ON r.digest = f.manifest AND r.repo = $1
+                   WHERE f.digest = $2 AND f.kind IN (1, 2) LIMIT 1";
+        let params = [Value::from(repo.as_str()), Value::from(digest)];
+        if let Some(manifest) = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+            let message = format!("the manifest {manifest} names this blob: delete that first");
+            return Err(RegistryError::refused(RefusalCode::Unsupported, message));
+        }
+        let sql = "DELETE FROM repo_blobs WHERE repo = $1 AND digest = $2";
+        tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;
+        let image = Image::of(&ours::StoredBlob { digest: digest.into() });
+        let change = Change { kind: BLOB, uid: repo.as_str().into(), before: Some(image), after: None };
+        Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
+    }
+}
+
+async fn find(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Option<ours::StoredManifest>, RegistryError> {
+    let sql = "SELECT m.media_type, length(m.content), m.subject FROM repo_manifests r
+               JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    let found = tx.query_opt(sql, &params, |row| {
+        Ok::<_, Error>(ours::StoredManifest {
+            digest: digest.into(),
+            media_type: row.text(0)?,
+            size: row.int(1)?,
+            subject: row.text(2)?,
+        })
+    });
+    Ok(found.await?)
+}
+
+async fn tag_names(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Vec<String>, RegistryError> {
+    let sql = "SELECT name FROM tags WHERE parent = $1 AND digest = $2 ORDER BY name";
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    Ok(tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?)
+}

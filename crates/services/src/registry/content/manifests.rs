@@ -1,0 +1,321 @@
+//! Manifests: stored whole, seen through the repositories that hold them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{PullManifest, PushManifest};
+use bowline_contract::v1::registry::rpc::registry::UpdateTag;
+use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
+use bowline_core::{Error, Uidp};
+use bowline_pipeline::{Authorized, Change, Changed, Image};
+use bowline_store::{ReadTx, Value, WriteTx};
+use serde_json::json;
+
+use super::manifest::{Kind, Manifest, Named, platform_of_config};
+use super::pulls::{self, Pull};
+use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
+use crate::kinds::MANIFEST;
+use crate::list::timestamp;
+use crate::registry::{images, tags};
+
+/// Digests that one statement looks for.
+const AT_ONCE: usize = 200;
+
+/// A manifest as a client gets it.
+#[derive(Clone, Debug)]
+pub struct StoredManifest {
+    /// Its digest.
+    pub digest: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// A manifest that a client sends.
+#[derive(Clone, Debug)]
+pub struct PushedManifest {
+    /// Where to: the tag that shall name it, or its digest.
+    pub reference: Reference,
+    /// The digest of the bytes, which was compared with the reference.
+    pub digest: String,
+    /// What the bytes say.
+    pub manifest: Manifest,
+    /// The bytes.
+    pub content: Vec<u8>,
+    /// The bytes of the config that an image names, where they are there and not too large.
+    pub config: Option<Vec<u8>>,
+}
+
+impl Registry {
+    /// A manifest of a repository. `is_counted` is a pull that is told of.
+    ///
+    /// # Errors
+    /// The visitor may not, or it is not there.
+    pub async fn pull_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+        is_counted: bool,
+    ) -> Result<StoredManifest, RegistryError> {
+        let (registry, by, at, wanted) = (self.clone(), visitor.clone(), name.clone(), reference.clone());
+        let (repo, manifest) = self
+            .pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
+                    let found = find(tx, &repo, &wanted).await?;
+                    let manifest = found.ok_or_else(|| unknown(&wanted))?;
+                    Ok::<_, RegistryError>((repo, manifest))
+                })
+            })
+            .await?;
+        if is_counted {
+            let interaction = interaction(visitor, name, &repo, reference, &manifest.digest);
+            self.pulls.note(Pull { visit: visitor.visit.clone(), repo, interaction });
+        }
+        Ok(manifest)
+    }
+
+    /// Stores a manifest and tags it, in a repository that is created if it is missing.
+    ///
+    /// # Errors
+    /// The visitor may not, or the manifest names what is not there.
+    pub async fn push_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        pushed: PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let (registry, visitor, name, pushed) = (self.clone(), visitor.clone(), name.clone(), Arc::new(pushed));
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (registry, visitor, name, pushed) =
+                    (registry.clone(), visitor.clone(), name.clone(), pushed.clone());
+                Box::pin(async move { registry.push(tx, &visitor, &name, &pushed).await })
+            })
+            .await
+    }
+
+    async fn push(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        pushed: &PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let repo = self.pushable(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_change_at::<PushManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PushManifest>(visitor, name.as_str(), error))?;
+        require_blobs(tx, &repo, &pushed.manifest).await?;
+        let is_new = store(tx, &repo, pushed, visitor.now()).await?;
+        let mut changes = Vec::new();
+        if is_new {
+            changes.push(change(&repo, None, Some(&image(pushed))));
+        }
+        if let Reference::Tag(tag) = &pushed.reference {
+            changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?);
+        }
+        let interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
+        let mut changed = Changed::many(changes, ());
+        changed.event = Some(pulls::event(&repo, &interaction));
+        Ok(visitor.visit.record(tx, &call, changed).await?)
+    }
+
+    /// Puts the tag: a new one and the move of one are different permissions.
+    #[expect(clippy::too_many_arguments, reason = "what a tag is, and who asks")]
+    async fn put_tag(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        call: &Authorized<Interaction>,
+        repo: &Uidp,
+        tag: &str,
+        digest: &str,
+    ) -> Result<Option<Change>, RegistryError> {
+        let (visit, grants) = (&visitor.visit, call.grants());
+        match tags::find_by_name(tx, repo, tag).await? {
+            None if !visit.allows::<CreateTag>(grants, repo.as_str())? => {
+                return Err(self.denied::<CreateTag>(visitor, name.as_str()));
+            }
+            Some(before) if before.digest != digest && !visit.allows::<UpdateTag>(grants, repo.as_str())? => {
+                return Err(self.denied::<UpdateTag>(visitor, name.as_str()));
+            }
+            _ => {}
+        }
+        let put = tags::put_tag(tx, repo, tag, digest, visitor.now(), call.draw()).await?;
+        Ok(put.change())
+    }
+}
+
+/// The manifest of this reference in a repository.
+async fn find(tx: &mut ReadTx, repo: &Uidp, reference: &Reference) -> Result<Option<StoredManifest>, RegistryError> {
+    let (sql, key) = match reference {
+        Reference::Digest(digest) => (
+            "SELECT m.digest, m.media_type, m.content FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+             WHERE r.repo = $1 AND r.digest = $2",
+            digest,
+        ),
+        Reference::Tag(tag) => (
+            "SELECT m.digest, m.media_type, m.content FROM tags t
+             JOIN repo_manifests r ON r.repo = t.parent AND r.digest = t.digest
+             JOIN manifests m ON m.digest = r.digest
+             WHERE t.parent = $1 AND t.name = $2",
+            tag,
+        ),
+    };
+    let params = [Value::from(repo.as_str()), Value::from(key)];
+    let found = tx.query_opt(sql, &params, |row| {
+        Ok::<_, Error>(StoredManifest { digest: row.text(0)?, media_type: row.text(1)?, content: row.bytes(2)? })
+    });
+    Ok(found.await?)
+}
+
+pub(super) fn unknown(reference: &Reference) -> RegistryError {
+    let (Reference::Tag(text) | Reference::Digest(text)) = reference;
+    RegistryError::about(RefusalCode::ManifestUnknown, "Unknown manifest", json!({ "reference": text }))
+}
+
+/// Blobs that a manifest names must be in its own repository, with the size that it says.
+async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Result<(), RegistryError> {
+    let wanted: Vec<&Named> =
+        manifest.named.iter().filter(|named| named.kind != Kind::Child && !named.lies_elsewhere).collect();
+    let digests: BTreeSet<&str> = wanted.iter().map(|named| named.digest.as_str()).collect();
+    let digests: Vec<&str> = digests.into_iter().collect();
+    let mut sizes: HashMap<String, i64> = HashMap::new();
+    for part in digests.chunks(AT_ONCE) {
+        let places: Vec<String> = (2..part.len() + 2).map(|n| format!("${n}")).collect();
+        let sql = format!(
+            "SELECT b.digest, b.size FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
+             WHERE r.repo = $1 AND r.digest IN ({})",
+            places.join(", ")
+        );
+        let mut params = vec![Value::from(repo.as_str())];
+        params.extend(part.iter().map(|digest| Value::from(*digest)));
+        sizes.extend(tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.int(1)?))).await?);
+    }
+    let absent: Vec<&str> = digests.into_iter().filter(|digest| !sizes.contains_key(*digest)).collect();
+    if !absent.is_empty() {
+        let message = "the manifest names blobs that are not in this repository: push or mount them first";
+        return Err(RegistryError::about(RefusalCode::ManifestBlobUnknown, message, json!({ "digests": absent })));
+    }
+    match wanted.iter().find(|named| sizes.get(&named.digest) != Some(&named.size)) {
+        None => Ok(()),
+        Some(named) => Err(RegistryError::refused(
+            RefusalCode::SizeInvalid,
+            format!("the manifest says that {} has {} bytes, which it has not", named.digest, named.size),
+        )),
+    }
+}
+
+/// Stores what is not there yet; whether the repository did not hold it.
+async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64) -> Result<bool, RegistryError> {
+    let manifest = &pushed.manifest;
+    let annotations = serde_json::to_string(&manifest.annotations).map_err(Error::internal)?;
+    let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
+                                      annotations, content, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
+    let params = [
+        Value::from(&pushed.digest),
+        Value::from(manifest.media_type),
+        Value::from(&manifest.artifact_type),
+        Value::from(manifest.config().unwrap_or_default()),
+        Value::from(&manifest.subject),
+        Value::Int(manifest.shape as i64),
+        Value::Int(manifest.total_size),
+        Value::from(&annotations),
+        Value::from(&pushed.content),
+        Value::Int(now),
+    ];
+    if tx.execute(sql, &params).await? > 0 {
+        store_references(tx, pushed).await?;
+        if let Some(config) = pushed.config.as_deref().filter(|_| manifest.config().is_some()) {
+            images::put_image_config(tx, &pushed.digest, config).await?;
+        }
+    }
+    let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
+    let params = [Value::from(repo.as_str()), Value::from(&pushed.digest)];
+    let is_new = tx.query_opt(known, &params, |row| row.text(0).map_err(Error::from)).await?.is_none();
+    let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
+               VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT (repo, digest) DO UPDATE SET pushed_at = excluded.pushed_at";
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(&pushed.digest),
+        Value::from(repo.root_str()),
+        Value::from(&manifest.subject),
+        Value::from(&manifest.artifact_type),
+        Value::Int(now),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(is_new)
+}
+
+async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(), RegistryError> {
+    let sql =
+        "INSERT INTO manifest_references (manifest, place, kind, digest, media_type, size, os, architecture, variant)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    for (place, named) in (0_i64..).zip(&pushed.manifest.named) {
+        let (os, architecture, variant) = match &pushed.config {
+            Some(config) if named.kind == Kind::Config => platform_of_config(config),
+            _ => (named.os.clone(), named.architecture.clone(), named.variant.clone()),
+        };
+        let params = [
+            Value::from(&pushed.digest),
+            Value::Int(place),
+            Value::Int(named.kind as i64),
+            Value::from(&named.digest),
+            Value::from(&named.media_type),
+            Value::Int(named.size),
+            Value::from(&os),
+            Value::from(&architecture),
+            Value::from(&variant),
+        ];
+        tx.execute(sql, &params).await?;
+    }
+    Ok(())
+}
+
+/// What happened to a manifest of a repository, for the audit log.
+pub(super) fn change(
+    repo: &Uidp,
+    before: Option<&ours::StoredManifest>,
+    after: Option<&ours::StoredManifest>,
+) -> Change {
+    let uid = repo.as_str().into();
+    Change { kind: MANIFEST, uid, before: before.map(Image::of), after: after.map(Image::of) }
+}
+
+fn image(pushed: &PushedManifest) -> ours::StoredManifest {
+    ours::StoredManifest {
+        digest: pushed.digest.clone(),
+        media_type: pushed.manifest.media_type.into(),
+        size: pushed.content.len() as i64,
+        subject: pushed.manifest.subject.clone(),
+    }
+}
+
+fn interaction(visitor: &Visitor, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
+    Interaction {
+        repository: name.as_str().into(),
+        repo_id: repo.as_str().into(),
+        tag: match reference {
+            Reference::Tag(tag) => tag.clone(),
+            Reference::Digest(_) => String::new(),
+        },
+        digest: digest.into(),
+        method: visitor.method.clone(),
+        r#type: "manifest".into(),
+        when: timestamp(visitor.now()),
+        location: String::new(),
+        remote_address: visitor.visit.peer().map(|peer| peer.to_string()).unwrap_or_default(),
+        user_agent: visitor.user_agent.clone(),
+        error: None,
+    }
+}

@@ -1,0 +1,135 @@
+//! What the registry host does: which bytes are whose, and who may see and change them.
+//!
+//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; whoever
+//! serves the protocol moves them, asks here before, and says here when they are durable.
+
+mod blobs;
+mod catalog;
+mod deletes;
+mod manifest;
+mod manifests;
+mod places;
+mod pulls;
+mod referrers;
+mod refusal;
+mod tag_lists;
+mod uploads;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bowline_contract::Method;
+use bowline_core::{Micros, Reason};
+use bowline_pipeline::{Pipeline, Principal, Visit};
+
+pub use super::paths::Name;
+pub use catalog::CatalogPage;
+pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
+pub use manifests::{PushedManifest, StoredManifest};
+pub use referrers::{Referrer, Referrers};
+pub use refusal::{Refusal, RefusalCode, RegistryError};
+pub use tag_lists::{Moved, TagPage};
+pub use uploads::UPLOAD_LIFETIME;
+
+/// The registry's rules over the database.
+#[derive(Clone)]
+pub struct Registry {
+    pipeline: Arc<Pipeline>,
+    pulls: Arc<pulls::Pulls>,
+}
+
+/// One request of somebody whom the door has authenticated.
+#[derive(Clone)]
+pub struct Visitor {
+    visit: Visit,
+    user_agent: String,
+    method: String,
+}
+
+/// A manifest's name in its repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A tag.
+    Tag(String),
+    /// A digest.
+    Digest(String),
+}
+
+impl Reference {
+    /// Reads a reference; absent if the text is none.
+    pub fn parse(text: &str) -> Option<Reference> {
+        if is_tag(text) {
+            Some(Reference::Tag(text.into()))
+        } else {
+            is_digest(text).then(|| Reference::Digest(text.into()))
+        }
+    }
+}
+
+/// Most characters that are kept of what a client calls itself.
+const USER_AGENT: usize = 512;
+
+impl Registry {
+    /// The registry over the pipeline's storage, with its decisions.
+    pub fn new(pipeline: Arc<Pipeline>) -> Registry {
+        Registry { pipeline, pulls: Arc::default() }
+    }
+
+    /// A request by `principal`; `method` and `user_agent` are for its events.
+    pub fn visitor(
+        &self,
+        principal: Principal,
+        peer: IpAddr,
+        request_id: Arc<str>,
+        method: &str,
+        user_agent: &str,
+    ) -> Visitor {
+        Visitor {
+            visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id),
+            user_agent: user_agent.chars().take(USER_AGENT).collect(),
+            method: method.into(),
+        }
+    }
+
+    /// Writes the events and times of pulls. Call it every second, and once at the end.
+    pub async fn flush_pulls(&self) {
+        self.pulls.flush(&self.pipeline.db).await;
+    }
+
+    fn needed<M: Method>(&self) -> Vec<&str> {
+        use bowline_contract::Auth;
+        let contract = &self.pipeline.contract;
+        match contract.by_full_name(M::FULL_NAME).map(|info| &info.auth) {
+            Some(Auth::Capabilities { needed, .. }) => contract.capabilities().names(needed),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The refusal in place of the pipeline's, which says more than a stranger may know.
+    fn refusal<M: Method>(&self, visitor: &Visitor, name: &str, error: bowline_core::Error) -> RegistryError {
+        match error.reason() {
+            Reason::PermissionDenied => refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>()),
+            _ => error.into(),
+        }
+    }
+
+    fn denied<M: Method>(&self, visitor: &Visitor, name: &str) -> RegistryError {
+        refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>())
+    }
+}
+
+impl Visitor {
+    /// Whether nobody in particular asks.
+    pub fn is_anonymous(&self) -> bool {
+        self.visit.principal().token().is_none()
+    }
+
+    /// When the request arrived.
+    pub fn now(&self) -> Micros {
+        self.visit.now()
+    }
+
+    fn subject(&self) -> &str {
+        self.visit.principal().subject()
+    }
+}

@@ -1,0 +1,87 @@
+//! Refusals in the words of the distribution protocol.
+
+use bowline_core::{Error, Reason};
+use bowline_store::StoreError;
+use serde_json::{Value, json};
+
+/// Codes of the distribution protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the distribution specification is their documentation")]
+pub enum RefusalCode {
+    BlobUnknown,
+    BlobUploadInvalid,
+    BlobUploadUnknown,
+    Denied,
+    DigestInvalid,
+    ManifestBlobUnknown,
+    ManifestInvalid,
+    ManifestUnknown,
+    NameInvalid,
+    NameUnknown,
+    PaginationNumberInvalid,
+    SizeInvalid,
+    TooManyRequests,
+    Unauthorized,
+    Unsupported,
+}
+
+/// Why a request was refused, for the client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// The code.
+    pub code: RefusalCode,
+    /// What was wrong and what to do.
+    pub message: String,
+    /// More, for programs; null for nothing.
+    pub detail: Value,
+}
+
+/// Why the registry did not do what it was asked.
+#[derive(Debug)]
+pub enum RegistryError {
+    /// The client is told in the protocol's words.
+    Refused(Refusal),
+    /// Something of ours failed.
+    Failed(Error),
+}
+
+impl RegistryError {
+    /// A refusal without details.
+    pub fn refused(code: RefusalCode, message: impl Into<String>) -> RegistryError {
+        RegistryError::Refused(Refusal { code, message: message.into(), detail: Value::Null })
+    }
+
+    /// A refusal with what it is about.
+    pub(super) fn about(code: RefusalCode, message: impl Into<String>, detail: Value) -> RegistryError {
+        RegistryError::Refused(Refusal { code, message: message.into(), detail })
+    }
+}
+
+impl From<Error> for RegistryError {
+    fn from(error: Error) -> RegistryError {
+        let code = match error.reason() {
+            Reason::Unauthenticated | Reason::TokenExpired | Reason::TokenInvalid => RefusalCode::Unauthorized,
+            Reason::InvalidArgument => RefusalCode::NameInvalid,
+            Reason::FailedPrecondition | Reason::QuotaExceeded => RefusalCode::Denied,
+            Reason::RateLimited => RefusalCode::TooManyRequests,
+            _ => return RegistryError::Failed(error),
+        };
+        RegistryError::refused(code, error.message())
+    }
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> RegistryError {
+        RegistryError::Failed(error.into())
+    }
+}
+
+/// Nobody, or somebody who may not: the same whether or not what they name exists.
+pub(super) fn denied(is_anonymous: bool, name: &str, needed: &[&str]) -> RegistryError {
+    let detail = json!({ "name": name, "capabilities": needed });
+    if is_anonymous {
+        return RegistryError::about(RefusalCode::Unauthorized, "Authentication required", detail);
+    }
+    let message = format!("caller does not have the required capabilities at \"{name}\"");
+    RegistryError::about(RefusalCode::Denied, message, detail)
+}

@@ -1,0 +1,149 @@
+//! Uploads under way: who began one alone goes on with it.
+
+use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
+use bowline_core::{Error, Micros, Uidp};
+use bowline_store::{ReadTx, Value, WriteTx};
+
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor, blobs};
+
+/// How long an upload may take.
+pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
+
+/// Uploads that end in one transaction.
+const AT_ONCE: i64 = 500;
+
+impl Registry {
+    /// Begins an upload under an id that was drawn at random.
+    ///
+    /// # Errors
+    /// The visitor may not push here.
+    pub async fn begin_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+        let (registry, visitor, name, id) = (self.clone(), visitor.clone(), name.clone(), id.to_owned());
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (registry, visitor, name, id) = (registry.clone(), visitor.clone(), name.clone(), id.clone());
+                Box::pin(async move {
+                    let repo = registry.pushable(tx, &visitor, &name).await?;
+                    let sql =
+                        "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+                    let params = [
+                        Value::from(&id),
+                        Value::from(repo.as_str()),
+                        Value::from(visitor.subject()),
+                        Value::Int(visitor.now()),
+                        Value::Int(visitor.now() + UPLOAD_LIFETIME),
+                    ];
+                    tx.execute(sql, &params).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Refuses unless this is an upload of the visitor's own in this repository, to which they may still push.
+    ///
+    /// # Errors
+    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    pub async fn own_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let id = id.to_owned();
+        self.pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let repo = registry.readable_for_push(tx, &visitor, &name).await?;
+                    require_own(tx, &visitor, &repo, &id).await
+                })
+            })
+            .await
+    }
+
+    /// Shows the blob that an upload became, whose bytes are durable.
+    ///
+    /// # Errors
+    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    pub async fn finish_upload(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        id: &str,
+        digest: &str,
+        size: u64,
+    ) -> Result<(), RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (id, digest) = (id.to_owned(), digest.to_owned());
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+                let (id, digest) = (id.clone(), digest.clone());
+                Box::pin(async move {
+                    let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
+                    require_own(tx, &visitor, &repo, &id).await?;
+                    let sql = "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+                    let params = [Value::from(&digest), Value::Int(size as i64), Value::Int(visitor.now())];
+                    tx.execute(sql, &params).await?;
+                    blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                    forget(tx, &id).await
+                })
+            })
+            .await
+    }
+
+    /// Ends an upload without a blob.
+    ///
+    /// # Errors
+    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    pub async fn cancel_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+        let (registry, visitor, name, id) = (self.clone(), visitor.clone(), name.clone(), id.to_owned());
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (registry, visitor, name, id) = (registry.clone(), visitor.clone(), name.clone(), id.clone());
+                Box::pin(async move {
+                    let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
+                    require_own(tx, &visitor, &repo, &id).await?;
+                    forget(tx, &id).await
+                })
+            })
+            .await
+    }
+
+    /// Ends the uploads whose time is over; their ids, so that their bytes can go.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn expire_uploads(&self) -> Result<Vec<String>, Error> {
+        let now = self.pipeline.clock.now();
+        self.pipeline
+            .db
+            .write(move |tx| {
+                Box::pin(async move {
+                    let sql = "SELECT id FROM uploads WHERE expires_at <= $1 ORDER BY expires_at, id LIMIT $2";
+                    let params = [Value::Int(now), Value::Int(AT_ONCE)];
+                    let ids = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+                    for id in &ids {
+                        tx.execute("DELETE FROM uploads WHERE id = $1", &[Value::from(id)]).await?;
+                    }
+                    Ok(ids)
+                })
+            })
+            .await
+    }
+}
+
+async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<(), RegistryError> {
+    let sql = "SELECT id FROM uploads WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
+    let params =
+        [Value::from(id), Value::from(repo.as_str()), Value::from(visitor.subject()), Value::Int(visitor.now())];
+    let found = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    found.map(|_| ()).ok_or_else(|| {
+        RegistryError::refused(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one")
+    })
+}
+
+async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
+    tx.execute("DELETE FROM uploads WHERE id = $1", &[Value::from(id)]).await?;
+    Ok(())
+}
