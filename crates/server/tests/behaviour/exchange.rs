@@ -271,7 +271,8 @@ async fn an_untargeted_exchange_finds_exactly_one() {
         assumable(server, &elsewhere, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
         assert_eq!(refusal("r1").await, none, "two are told like none");
         assert_eq!(refusal("r2").await, none);
-        // A person with that issuer and subject comes before every claim match.
+        // A person of the operator's with that issuer and subject comes before every claim match.
+        crate::people_support::offered(server).await;
         let person = "a".repeat(40);
         let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
                      relationship_type, relationship, issuer, subject, deactivated, created_at, updated_at)

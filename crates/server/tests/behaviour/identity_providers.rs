@@ -288,15 +288,19 @@ async fn a_provider_gives_no_more_than_who_sets_it_up_holds() {
 
         let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
         let elsewhere = [
-            json!({ "oidc": { "issuer": "https://evil.example.com" } }),
+            json!({ "oidc": { "issuer": "https://evil.example.com", "clientSecret": "of another" } }),
             json!({ "oidc": { "clientId": "mine" } }),
             json!({ "oidc": { "groupsClaim": "mine" } }),
         ];
         refused(&keeper, &patch, json!({ "defaultRole": server.role("viewer") }), 403, "PERMISSION_DENIED").await;
+        // The stored secret is shown to no other issuer.
+        let bare = json!({ "oidc": { "issuer": "https://evil.example.com" } });
+        assert_eq!(refused(&keeper, &patch, bare, 400, "INVALID_ARGUMENT").await.fields(), ["oidc.clientSecret"]);
         for change in &elsewhere {
             done(&keeper, &patch, change.clone()).await;
         }
-        done(&keeper, &patch, json!({ "oidc": { "issuer": ISSUER, "clientId": "client", "groupsClaim": "" } })).await;
+        let back = json!({ "issuer": ISSUER, "clientId": "client", "clientSecret": "again", "groupsClaim": "" });
+        done(&keeper, &patch, json!({ "oidc": back })).await;
         // Somebody else maps a group to more, or makes the default role wider: now it is theirs to move.
         let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
         let mapping = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await);

@@ -130,7 +130,7 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones() {
             operator.grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new()).await.expect_err("none");
         assert_eq!(error.code, 12);
         // What is not offered yet still asks who calls and whether they may.
-        let what = format!("GET /registry/v1/eoltags?uidp.children_of={org}");
+        let what = format!("GET /vulnerabilities/v2/advisories?uidp.children_of={org}");
         for (actor, status) in [(&server.anonymous(), 401), (&operator, 501)] {
             let reply = call(actor, &what, Value::Null).await;
             assert_eq!(reply.status, status, "{}", reply.text());

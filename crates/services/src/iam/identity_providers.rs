@@ -264,6 +264,7 @@ pub(crate) async fn update<T>(
 ) -> Result<Changed<v2::IdentityProvider>> {
     let before = require(tx, call.place()?).await?;
     let mut after = fields::changed(&before, given, mask)?;
+    grants::require_may_change(tx, call, &before, &after).await?;
     let secret = fields::new_secret(given, mask);
     if secret.is_none() && !before.sealed_secret.is_empty() && after.oidc.issuer != before.oidc.issuer {
         // The stored one would be shown to whoever the new issuer is.
@@ -275,7 +276,6 @@ pub(crate) async fn update<T>(
     if let Some(secret) = secret {
         after.sealed_secret = sealed(call, &after.uid, &secret);
     }
-    grants::require_may_change(tx, call, &before, &after).await?;
     if (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id) {
         scim_tokens::require_nobody_provisioned(tx, &after.uid).await?;
         end_sessions(tx, &after.uid).await?;
