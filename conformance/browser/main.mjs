@@ -235,6 +235,14 @@ async function programs() {
     await press(page, 'Continue');
     const who = await program.done;
     check(`${kind}: somebody is signed in`, /^[0-9a-f]{40}$/.test(who.identity), JSON.stringify(who));
+    if (kind !== 'login') {
+      const status = await run(BOWLINE, ['auth', 'status', '-o', 'json'], { env: { PATH: process.env.PATH, HOME: program.home } });
+      check('the command line’s next call is made as that person', JSON.parse(status.stdout).identity === who.identity);
+      const printed = (await run(BOWLINE, ['auth', 'token'], { env: { PATH: process.env.PATH, HOME: program.home } })).stdout.trim();
+      check('so is one with the printed token', (await call('GET', '/auth/v1/ok', undefined, printed)).body.subject === who.identity);
+      await run(BOWLINE, ['auth', 'logout'], { env: { PATH: process.env.PATH, HOME: program.home } });
+      check('logging out ended it', (await call('GET', '/auth/v1/ok', undefined, printed)).status === 401);
+    }
     // Signing out in the browser ends what the program has.
     if (kind === 'login') {
       const again = await run(SDK, ['-base-url', BASE_URL, 'signin', 'cache'], { env: { PATH: process.env.PATH, HOME: program.home } });

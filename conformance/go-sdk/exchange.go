@@ -93,6 +93,12 @@ func exchange(ctx context.Context, w *world) {
 		token := must(sts.NewTokenSourceFromValues(ctx, w.base, w.base, w.identity, upstream).Token())
 		return works(token.AccessToken)
 	})
+	check("a user agent that has grown to 40,000 bytes, as in one long run of the Terraform provider", func() error {
+		api := must(clients.NewClients(ctx, w.base, strings.Repeat("grown/1 ", 5000), bearer(ctx, w.token)))
+		defer api.Close()
+		must(api.IAM().GroupsService().GetGroup(ctx, &iam.GetGroupRequest{Uid: w.org}))
+		return nil
+	})
 	check("a refresh token that is none is refused", func() error {
 		_, _, err := sts.New(w.base, w.base).Refresh(ctx, "eyJleHAiOjF9")
 		refused(err, codes.Unauthenticated)
