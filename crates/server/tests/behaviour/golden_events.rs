@@ -10,6 +10,7 @@ use bowline_server::{Options, TermsOption};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
+use crate::contents;
 use crate::deliveries::subscribe;
 use crate::golden_steps::{CLIENT_SECRET, Caller, steps};
 use crate::people_support;
@@ -30,6 +31,10 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
         let what = format!("POST /iam/v2/externalGroupRoleMappings/{spare_provider}");
         names.insert(name, uid_of(&done(&operator, &what, body).await));
     }
+    let scanned = server.repo(&org, "scanned").await;
+    let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
+    contents::store(server, &scanned, &manifest).await;
+    names.insert("scanned", scanned);
     // Provisioning wants two owners.
     for name in ["first owner", "second owner"] {
         let owner = server.identity(&org, name).await;

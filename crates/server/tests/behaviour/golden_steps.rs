@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::contents::digest;
+
 /// Who makes a change.
 #[derive(Clone, Copy)]
 pub(crate) enum Caller {
@@ -49,6 +51,7 @@ pub(crate) fn steps() -> Vec<Step> {
         groups_roles_identities(),
         role_bindings(),
         repositories(),
+        registry(),
         subscriptions(),
         account_associations(),
         identity_providers(),
@@ -94,6 +97,25 @@ fn repositories() -> Vec<Step> {
             .keeping("/uid", "repo"),
         step("platform.registry.repo.updated", "PATCH /registry/v2/repos/{repo}", json!({ "description": "d" })),
         step("platform.registry.repo.deleted", "DELETE /registry/v2/repos/{repo}", Value::Null),
+    ]
+}
+
+/// What is in a repository: a manifest is in it already.
+fn registry() -> Vec<Step> {
+    // A report of Grype that found nothing.
+    let report = "eyJtYXRjaGVzIjogW10sICJkZXNjcmlwdG9yIjogeyJ2ZXJzaW9uIjogIjAuOSJ9fQ==";
+    let scan = json!({ "digest": digest('a'), "scanner": "SCANNER_NAME_GRYPE", "report": report });
+    vec![
+        step("platform.registry.tag.created", "POST /registry/v1/tags/{scanned}", json!({ "name": "latest" }))
+            .keeping("/id", "tag"),
+        step("platform.registry.tag.updated", "PUT /registry/v1/tags/{tag}", json!({ "name": "stable" })),
+        step("platform.registry.tag.deleted", "DELETE /registry/v1/tags/{tag}", Value::Null),
+        step("dev.bowline.registry.scan_report.stored.v1", "POST /scans/v1/repos/{scanned}/reports", scan),
+        step(
+            "dev.bowline.registry.policy.updated.v1",
+            "PATCH /registrypolicies/v1/repos/{scanned}",
+            json!({ "public": true }),
+        ),
     ]
 }
 
