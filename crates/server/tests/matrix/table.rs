@@ -2,6 +2,7 @@
 
 mod contained;
 mod joining;
+mod personal;
 pub(crate) mod telling;
 
 use bowline_contract::Method;
@@ -12,7 +13,7 @@ use bowline_contract::v1::events as e1;
 use bowline_contract::v1::events::rpc::identities as event_identities;
 use bowline_contract::v1::iam as i1;
 use bowline_contract::v1::iam::rpc::{
-    groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1, terms as terms1,
+    groups as groups1, identities as identities1, role_bindings as bindings1, roles as roles1,
 };
 use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as repos1;
@@ -21,7 +22,7 @@ use bowline_contract::v2::iam as i2;
 use bowline_contract::v2::iam::identity as identity2;
 use bowline_contract::v2::iam::rpc::{
     groups_service as groups2, identities_service as identities2, role_bindings_service as bindings2,
-    roles_service as roles2, terms_service as terms2,
+    roles_service as roles2,
 };
 use bowline_contract::v2::registry as r2;
 use bowline_contract::v2::registry::rpc::repos_service as repos2;
@@ -29,7 +30,7 @@ use prost::Message;
 use prost_types::FieldMask;
 
 use crate::fixture::{Fixture, Kind, Place};
-use crate::oracle::{INVALID, NOT_FOUND, OK, PRECONDITION};
+use crate::oracle::{INVALID, OK};
 
 /// How a method is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,8 +170,8 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::associations());
     rows.extend(repositories());
     rows.extend(contained::everything());
-    rows.extend(terms());
-    rows.extend(of_people());
+    rows.extend(personal::terms());
+    rows.extend(personal::of_people());
     rows.extend(crate::table_providers::rows());
     rows.extend(telling::audit_log());
     rows.extend(telling::subscriptions());
@@ -329,50 +330,6 @@ fn roles() -> Vec<Row> {
         at::<roles1::Update>(move |aim| i1::Role { id: aim.uid(Kind::Role), ..role1(aim) }),
         list::<roles1::List>(Kind::Role, false, |uidp| i1::RoleFilter { uidp, ..default() }),
         delete::<roles1::Delete>(Kind::Role, |id| i1::DeleteRoleRequest { id }),
-    ]
-}
-
-/// Where a call is let through, it is told that there is no such document: the server of the matrix has none.
-fn terms() -> Vec<Row> {
-    let documents = || vec!["nothing".to_owned()];
-    vec![
-        Row {
-            let_through: INVALID,
-            ..at::<terms2::AcceptTerms>(move |aim| i2::AcceptTermsRequest {
-                group: aim.group(),
-                document_ids: documents(),
-            })
-        },
-        Row {
-            let_through: INVALID,
-            ..at::<terms1::AcceptTerms>(move |aim| i1::AcceptTermsRequest {
-                group: aim.group(),
-                document_ids: documents(),
-            })
-        },
-        at::<terms2::ListTermsAcceptances>(|aim| i2::ListTermsAcceptancesRequest { group: aim.group(), ..default() }),
-        Row { absent_is_fine: true, ..at::<terms1::ListAccepted>(|aim| i1::TermsFilter { group: aim.group() }) },
-    ]
-}
-
-/// What only people get something from; everybody who calls here is a machine, or the operator.
-fn of_people() -> Vec<Row> {
-    vec![
-        anybody::<identities2::UpdateIdentityMetadata>(PRECONDITION, |_| i2::UpdateIdentityMetadataRequest {
-            identity_metadata: Some(i2::IdentityMetadata { company: "acme".into(), ..default() }),
-            ..default()
-        }),
-        anybody::<event_identities::UpdateMetadata>(PRECONDITION, |_| default()),
-        anybody::<groups2::LookupGroup>(NOT_FOUND, |_| i2::LookupGroupRequest {}),
-        anybody::<groups1::LookupGroup>(NOT_FOUND, |_| i1::LookupGroupRequest {}),
-        anybody::<groups2::CheckEligibility>(OK, |_| i2::CheckEligibilityRequest {}),
-        anybody::<groups1::CheckEligibility>(OK, |_| i1::CheckEligibilityRequest {}),
-        anybody::<groups2::RequestGroupAccess>(NOT_FOUND, |aim| i2::RequestGroupAccessRequest {
-            group_uid: aim.group(),
-        }),
-        anybody::<groups1::RequestGroupAccess>(NOT_FOUND, |aim| i1::RequestGroupAccessRequest {
-            group_id: aim.group(),
-        }),
     ]
 }
 
