@@ -18,6 +18,9 @@ pub struct Context {
     /// Identity to assume with the surroundings' own token, where nothing else is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// Host of the registry, where container clients are to ask us for credentials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<String>,
 }
 
 /// The servers that the command line knows, by name, and which one is meant: a TOML file.
@@ -66,6 +69,26 @@ impl Contexts {
         self.contexts.get(name).map(Some).ok_or_else(missing)
     }
 
+    /// The name of the context that answers to something: the current one if it does, else the only one that does.
+    ///
+    /// # Errors
+    /// Several others do.
+    pub fn only(&self, answers: impl Fn(&Context) -> bool) -> Result<Option<&str>, ClientError> {
+        let all = || self.contexts.iter().filter(|(_, context)| answers(context)).map(|(name, _)| name.as_str());
+        if let Some(current) = all().find(|name| self.current.as_deref() == Some(*name)) {
+            return Ok(Some(current));
+        }
+        let names: Vec<&str> = all().collect();
+        match names.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(only)),
+            several => Err(ClientError::Usage(format!(
+                "which of the contexts {} is meant? Choose with: bowline context use NAME",
+                several.join(", ")
+            ))),
+        }
+    }
+
     /// The usual place of the file in the user's configuration directory.
     pub fn usual_path(user_configuration: &Path) -> PathBuf {
         user_configuration.join("bowline").join("contexts.toml")
@@ -81,7 +104,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = Contexts::usual_path(home.path());
         assert_eq!(Contexts::read(&path).unwrap(), Contexts::default());
-        let context = Context { api: "https://api.example".into(), issuer: None, identity: None };
+        let context = Context { api: "https://api.example".into(), issuer: None, identity: None, registry: None };
         let contexts =
             Contexts { current: Some("here".into()), contexts: BTreeMap::from([("here".into(), context.clone())]) };
         contexts.write(&path).unwrap();
@@ -91,5 +114,19 @@ mod tests {
         assert!(read.find(Some("there")).unwrap_err().to_string().contains("known: here"));
         std::fs::write(&path, "current = 5").unwrap();
         assert!(Contexts::read(&path).is_err());
+    }
+
+    #[test]
+    fn the_current_one_answers_first() {
+        let context = |api: &str| Context { api: api.into(), issuer: None, identity: None, registry: None };
+        let all = [("one", "a"), ("two", "b"), ("three", "b")];
+        let contexts = all.iter().map(|(name, api)| ((*name).into(), context(api))).collect();
+        let mut known = Contexts { current: Some("one".into()), contexts };
+        assert_eq!(known.only(|context| context.api == "a").unwrap(), Some("one"));
+        assert_eq!(known.only(|context| context.api == "c").unwrap(), None);
+        let refused = known.only(|context| context.api == "b").unwrap_err();
+        assert!(refused.to_string().contains("three, two"), "{refused}");
+        known.current = Some("two".into());
+        assert_eq!(known.only(|context| context.api == "b").unwrap(), Some("two"));
     }
 }

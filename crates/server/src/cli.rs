@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{audit, auth, context, contract, keys, openapi, operator, serve};
+use crate::commands::{audit, auth, context, contract, credential_helper, keys, openapi, operator, serve};
 use crate::error::StartError;
 use crate::options::Options;
 
@@ -51,6 +51,10 @@ enum Command {
 /// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
 /// 5 the server cannot be reached.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
+        return credential_helper::run(&arguments[1..]);
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -82,7 +86,7 @@ fn execute(command: Command) -> Result<(), StartError> {
     }
 }
 
-fn block_on(work: impl Future<Output = Result<(), StartError>>) -> Result<(), StartError> {
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, StartError>>) -> Result<T, StartError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

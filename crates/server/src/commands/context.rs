@@ -47,7 +47,9 @@ pub(crate) fn run(command: ContextCommand) -> Result<(), StartError> {
         ContextCommand::Set { name, api, issuer, identity } => {
             let api = public_url("api", &api)?;
             let issuer = issuer.map(|issuer| public_url("issuer", &issuer)).transpose()?;
-            known.contexts.insert(name.clone(), Context { api, issuer, identity });
+            let registry =
+                known.contexts.remove(&name).filter(|former| former.api == api).and_then(|former| former.registry);
+            known.contexts.insert(name.clone(), Context { api, issuer, identity, registry });
             known.current = Some(name);
         }
         ContextCommand::Use { name } => {

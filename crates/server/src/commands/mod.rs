@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod auth;
 pub(crate) mod context;
 pub(crate) mod contract;
+pub(crate) mod credential_helper;
 mod duration;
 pub(crate) mod keys;
 pub(crate) mod openapi;

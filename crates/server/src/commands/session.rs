@@ -140,7 +140,9 @@ impl Session {
         let mut known = Contexts::read(&self.contexts)?;
         if known.contexts.is_empty() {
             let issuer = Some(self.issuer.url().to_owned()).filter(|issuer| *issuer != self.api);
-            known.contexts.insert("default".into(), Context { api: self.api.clone(), issuer, identity: None });
+            known
+                .contexts
+                .insert("default".into(), Context { api: self.api.clone(), issuer, identity: None, registry: None });
             known.current = Some("default".into());
             known.write(&self.contexts)?;
         }
@@ -197,6 +199,6 @@ fn surroundings() -> Surroundings {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the command line is what may read the environment")]
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

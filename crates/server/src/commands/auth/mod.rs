@@ -1,5 +1,6 @@
 //! `bowline auth`: signing in, and tokens for everything else.
 
+mod configure_docker;
 mod login;
 mod logout;
 mod pull_token;
@@ -21,6 +22,8 @@ pub(crate) enum AuthCommand {
     Status(Box<status::StatusCommand>),
     /// Sign out: forget the tokens, and end the session
     Logout(Box<logout::LogoutCommand>),
+    /// Let docker, podman and their like ask bowline for credentials
+    ConfigureDocker(Box<configure_docker::ConfigureDockerCommand>),
     /// Long-lived credentials for registry and package clients
     #[command(subcommand)]
     PullToken(pull_token::PullTokenCommand),
@@ -32,6 +35,7 @@ pub(crate) async fn run(command: AuthCommand) -> Result<(), StartError> {
         AuthCommand::Token(command) => token::run(*command).await,
         AuthCommand::Status(command) => status::run(*command).await,
         AuthCommand::Logout(command) => logout::run(*command).await,
+        AuthCommand::ConfigureDocker(command) => configure_docker::run(*command),
         AuthCommand::PullToken(command) => pull_token::run(command).await,
     }
 }

@@ -1,0 +1,105 @@
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use bowline_client::{ClientError, Contexts, DockerConfig};
+use clap::Args;
+
+use crate::cli::say;
+use crate::commands::credential_helper;
+use crate::commands::session::{Session, Target, variable};
+use crate::error::StartError;
+
+/// `bowline auth configure-docker`.
+#[derive(Args)]
+pub(crate) struct ConfigureDockerCommand {
+    #[command(flatten)]
+    target: Target,
+    /// Host of the registry, with its port if it has one [default: the API's]
+    #[arg(long, value_name = "HOST")]
+    registry: Option<String>,
+    /// File to change [default: $DOCKER_CONFIG/config.json, else ~/.docker/config.json]
+    #[arg(long, value_name = "FILE")]
+    docker_config: Option<PathBuf>,
+    /// Directory for the helper, one of PATH [default: where bowline is]
+    #[arg(long, value_name = "DIRECTORY")]
+    helper_directory: Option<PathBuf>,
+}
+
+pub(crate) fn run(command: ConfigureDockerCommand) -> Result<(), StartError> {
+    let session = Session::open(&command.target)?;
+    let registry = match command.registry {
+        Some(registry) => checked(registry)?,
+        None => credential_helper::host(&session.api).to_owned(),
+    };
+    let path = command.docker_config.map_or_else(docker_config, Ok)?;
+    let mut config = DockerConfig::read(&path)?;
+    config.use_helper(&registry, credential_helper::NAME)?;
+    let helper = link(command.helper_directory)?;
+    remember(&session, command.target.context.as_deref(), &registry)?;
+    config.write()?;
+    say(&format!(
+        "{registry}: container clients now ask {} for credentials, if its directory is one of PATH\nchanged: {}\n",
+        helper.display(),
+        path.display()
+    ));
+    Ok(())
+}
+
+fn checked(registry: String) -> Result<String, ClientError> {
+    let is_host =
+        registry.parse::<axum::http::uri::Authority>().is_ok_and(|authority| !authority.as_str().contains('@'));
+    if is_host {
+        return Ok(registry);
+    }
+    Err(ClientError::Usage(format!(
+        "--registry: {registry:?} is no host; it looks like registry.example.com or host:5000"
+    )))
+}
+
+fn docker_config() -> Result<PathBuf, ClientError> {
+    let directory: PathBuf = match variable("DOCKER_CONFIG") {
+        Some(directory) => directory.into(),
+        None => variable("HOME").map(|home| PathBuf::from(home).join(".docker")).ok_or_else(|| {
+            ClientError::Usage("neither HOME nor DOCKER_CONFIG is set: name the file with --docker-config".into())
+        })?,
+    };
+    Ok(directory.join("config.json"))
+}
+
+/// Keeps which server gives out tokens for that registry, for the helper is told the registry's name alone.
+fn remember(session: &Session, context: Option<&str>, registry: &str) -> Result<(), ClientError> {
+    let mut known = Contexts::read(&session.contexts)?;
+    let name = match context {
+        Some(name) => Some(name),
+        None => known.only(|context| context.api == session.api)?,
+    };
+    let missing =
+        || ClientError::Usage(format!("keep the server first, with: bowline context set NAME --api {}", session.api));
+    let name = name.ok_or_else(missing)?.to_owned();
+    known.contexts.get_mut(&name).ok_or_else(missing)?.registry = Some(registry.into());
+    known.write(&session.contexts)
+}
+
+/// Makes `docker-credential-bowline`: this binary by another name.
+fn link(directory: Option<PathBuf>) -> Result<PathBuf, StartError> {
+    let failed = |path: &Path, source| StartError::File { path: path.into(), source };
+    let binary = std::env::current_exe().map_err(|source| failed(Path::new("bowline"), source))?;
+    let beside = || binary.parent().map(Path::to_path_buf);
+    let directory =
+        directory.or_else(beside).ok_or_else(|| StartError::Defect("a binary without a directory".into()))?;
+    let helper = directory.join(credential_helper::COMMAND);
+    match std::os::unix::fs::symlink(&binary, &helper) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let meant = helper.canonicalize().map_err(|source| failed(&helper, source))?;
+            if meant == binary.canonicalize().map_err(|source| failed(&binary, source))? {
+                return Ok(helper);
+            }
+            let message = format!("{} is another program; take it away, or name --helper-directory", helper.display());
+            Err(StartError::Client(ClientError::Usage(message)))
+        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(StartError::Client(ClientError::Usage(
+            format!("{}: {error}; name a directory of your own with --helper-directory", directory.display()),
+        ))),
+        other => other.map(|()| helper.clone()).map_err(|source| failed(&helper, source)),
+    }
+}
