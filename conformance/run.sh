@@ -141,7 +141,7 @@ for suite in $suites; do
     oci)
       UPSTREAM_TOKEN=$(node "$here/walk/token.mjs" walk-oci) || die "no upstream token"
       export UPSTREAM_TOKEN
-      timeout 300 "$oci" || failed+=" $suite"
+      BOWLINE=$binary timeout 300 "$oci" || failed+=" $suite"
       ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)

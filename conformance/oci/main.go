@@ -110,4 +110,5 @@ func main() {
 	must("a manifest is deleted", remote.Delete(repo.Digest(digest.String()), auth))
 	_, err = remote.Image(tag, auth)
 	refused("its tag went with it", err, http.StatusNotFound)
+	keyless(repo, identity, upstream)
 }
