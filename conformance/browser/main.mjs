@@ -247,8 +247,10 @@ async function programs() {
     if (kind === 'login') {
       const again = await run(SDK, ['-base-url', BASE_URL, 'signin', 'cache'], { env: { PATH: process.env.PATH, HOME: program.home } });
       check('the kept token works', JSON.parse(again.stdout).identity === who.identity);
-      await page.goto(`${BASE_URL}/signout`);
-      await press(page, 'Sign out');
+      // In another tab: the program's own page may still be on its way, to a listener that ends with the program.
+      const tab = await page.context().newPage();
+      await tab.goto(`${BASE_URL}/signout`);
+      await press(tab, 'Sign out');
       const after = await run(SDK, ['-base-url', BASE_URL, 'signin', 'cache'], { env: { PATH: process.env.PATH, HOME: program.home } })
         .then(() => 'works', (error) => error.stderr);
       check('signing out ended the token', after.includes('Unauthenticated'), after);
