@@ -113,7 +113,8 @@ wait_for() {
 ready() { node -e 'fetch(process.argv[1]).then((a) => process.exit(a.ok ? 0 : 1), () => process.exit(1))' "http://127.0.0.1:$admin/readyz"; }
 
 say "starting the server at $BASE_URL"
-"$binary" serve --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" --aws-sts-url "http://$STS_ADDRESS" >"$work/server.log" 2>&1 &
+printf '[[terms]]\nid = "terms-1"\nlabel = "Terms"\nurl = "https://operator.example/terms-1"\n' >"$work/bowline.toml"
+"$binary" serve --config "$work/bowline.toml" --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" --aws-sts-url "http://$STS_ADDRESS" >"$work/server.log" 2>&1 &
 server=$!
 wait_for 60 "$server" ready || { tail -n 30 "$work/server.log" >&2; die "the server did not become ready"; }
 

@@ -13,6 +13,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { pushed, receive } from './events.mjs';
 
 const { BASE_URL, OPERATOR_TOKEN, BOWLINE, DATA_DIR, SDK, PEOPLE, BROWSER_MODULES, CHROMIUM } = process.env;
 const screenshots = process.env.SCREENSHOTS;
@@ -196,6 +197,72 @@ async function ownProvider() {
   check('the session sees its organization alone', seen.body.groups.every((group) => group.uid.startsWith(organization)), JSON.stringify(seen));
 }
 
+/** Every event that the Go suite cannot bring about, offered to the SDK's receiver. */
+async function events() {
+  const organization = (await made('/iam/v2/groups', { name: 'example.com', verified: true, kind: 'ORG_KIND_CUSTOMER' })).uid;
+  const receiver = await receive(SDK, BASE_URL, organization);
+  try {
+    await made(`/events/v1/subscriptions/${organization}`, { sink: receiver.url });
+    const expected = await changes(organization);
+    const came = await receiver.wait(expected.length);
+    const kinds = came.map((one) => one.type);
+    check('the SDK’s receiver gets each event, in order', kinds.join() === expected.join(), `${kinds.join('\n')}\n instead of \n${expected.join('\n')}`);
+    for (const one of came) {
+      check(`it accepts ${one.type}, and not with another body`, one.accepted && !one.forged, JSON.stringify(one));
+      check('and the SDK decodes it, if it can know it', !one.decode || one.type.startsWith('dev.bowline.'), JSON.stringify(one));
+    }
+  } finally {
+    receiver.stop();
+  }
+}
+
+/** Makes the changes: the kinds of their events. */
+async function changes(organization) {
+  const bob = await signedIn('bob');
+  const kinds = [];
+  const step = async (kind, verb, where, body, token) => {
+    const { status, body: answer } = await call(verb, where, body, token);
+    if (status !== 200) throw new Error(`${verb} ${where}: ${status} ${JSON.stringify(answer)}`);
+    kinds.push(kind);
+    return answer;
+  };
+  const api = 'dev.chainguard.api';
+  const invite = await step(`${api}.iam.group_invite.created.v1`, 'POST', `/iam/v2/groupInvites/${organization}`,
+    { roleUid: await roleUid('viewer'), ttl: '3600s', email: 'barbara@example.com', singleUse: true });
+  const page = await person();
+  await page.goto(`${BASE_URL}/oauth?connection=company&invite=${encodeURIComponent(invite.code)}`);
+  await atProvider(page, 'barbara');
+  await press(page, 'Continue');
+  await expectHeading(page, 'You are signed in');
+  kinds.push(`${api}.iam.rolebindings.created.v1`, `${api}.auth.registered.v1`);
+  await step('dev.bowline.iam.group_access.requested.v1', 'POST', `/iam/v2/groups/${organization}:requestGroupAccess`, {}, bob);
+  await step(`${api}.iam.terms.accepted.v1`, 'POST', `/iam/v2/terms/${organization}`, { documentIds: ['terms-1'] });
+  const repo = (await step(`${api}.platform.registry.repo.created.v1`, 'POST', `/registry/v2/repos/${organization}`, { name: 'app' })).uid;
+  const image = await pushed(BASE_URL, OPERATOR_TOKEN, `${organization}/app`);
+  kinds.push('dev.chainguard.registry.push.v1');
+  const tag = (await step(`${api}.platform.registry.tag.created.v1`, 'POST', `/registry/v1/tags/${repo}`, { name: 'v1' })).id;
+  await step(`${api}.platform.registry.tag.updated.v1`, 'PUT', `/registry/v1/tags/${tag}`, { name: 'v2' });
+  await step(`${api}.platform.registry.tag.deleted.v1`, 'DELETE', `/registry/v1/tags/${tag}`);
+  await step('dev.bowline.registry.scan_report.stored.v1', 'POST', `/scans/v1/repos/${repo}/reports`,
+    { digest: image.digest, scanner: 'SCANNER_NAME_GRYPE', report: Buffer.from('{"matches":[],"descriptor":{"version":"0.9"}}').toString('base64') });
+  await step('dev.bowline.registry.policy.updated.v1', 'PATCH', `/registrypolicies/v1/repos/${repo}`, { public: true });
+  await image.pull();
+  kinds.push('dev.chainguard.registry.pull.v1');
+  return kinds;
+}
+
+/** The token of somebody who signs in through the SDK. */
+async function signedIn(name) {
+  const program = signInWith('login');
+  const page = await person();
+  await page.goto(await program.url);
+  if (page.url().startsWith(BASE_URL)) await page.click('text=Continue with Example Company');
+  await atProvider(page, name);
+  await press(page, 'Continue');
+  await program.done;
+  return readFileSync(path.join(program.home, '.cache', 'chainguard', BASE_URL.replaceAll('/', '-'), 'oidc-token'), 'utf8').trim();
+}
+
 /** Starts one of the SDK's helpers, or the command line; what a person has to open comes on stderr. */
 function signInWith(kind, extra = {}) {
   const home = mkdtempSync(path.join(work, 'home.'));
@@ -320,7 +387,7 @@ try {
   writeFileSync(secret, people.clientSecret, { mode: 0o600 });
   await run(BOWLINE, ['operator', 'providers', 'add', 'company', '--data-dir', DATA_DIR, '--label', 'Example Company',
     '--issuer', people.issuer, '--client-id', people.clientId, '--client-secret-file', secret, '--scopes', 'email,profile']);
-  for (const part of [signingIn, cancelling, joining, ownProvider, programs, headless, devices, operator]) {
+  for (const part of [signingIn, cancelling, joining, ownProvider, programs, headless, devices, events, operator]) {
     console.log(`\n${part.name}`);
     await part();
   }

@@ -12,8 +12,7 @@ import (
 
 // changer makes changes below the group and notes the kinds of their events, in order.
 //
-// It leaves out what needs a person who signs in (auth.registered, and asking a group for access)
-// and terms, of which the server has none here. The server's own tests have them.
+// What needs people or an image is in the browser suite, with the same receiver.
 type changer struct {
 	ctx    context.Context
 	w      *world

@@ -23,8 +23,8 @@ func main() {
 	operator := flag.String("operator-token", os.Getenv("OPERATOR_TOKEN"), "an operator's token")
 	awsSts := flag.String("sts-address", os.Getenv("STS_ADDRESS"), "host and port that the server asks in place of AWS STS")
 	flag.Parse()
-	if flag.NArg() == 2 && flag.Arg(0) == "signin" {
-		if err := signIn(*base, flag.Arg(1)); err != nil {
+	if mode := map[string]func(string, string) error{"signin": signIn, "receive": receive}[flag.Arg(0)]; mode != nil && flag.NArg() == 2 {
+		if err := mode(*base, flag.Arg(1)); err != nil {
 			fmt.Fprintln(os.Stderr, "FAIL ", err)
 			os.Exit(1)
 		}

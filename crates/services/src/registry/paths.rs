@@ -21,6 +21,11 @@ impl Name {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The repository's own name, without the groups above it.
+    pub(super) fn repo(&self) -> &str {
+        self.0.rsplit_once('/').map_or(self.as_str(), |(_, repo)| repo)
+    }
 }
 
 impl std::fmt::Display for Name {

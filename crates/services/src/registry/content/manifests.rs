@@ -8,7 +8,7 @@ use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullManifest, PushManifest};
 use bowline_contract::v1::registry::rpc::registry::UpdateTag;
 use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
-use bowline_core::{Error, Uidp};
+use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, Image};
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
@@ -18,6 +18,7 @@ use super::pulls::{self, Pull};
 use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::MANIFEST;
 use crate::list::timestamp;
+use crate::registry::tags::PutTag;
 use crate::registry::{images, tags};
 
 /// Digests that one statement looks for.
@@ -118,10 +119,12 @@ impl Registry {
         if is_new {
             changes.push(change(&repo, None, Some(&image(pushed))));
         }
+        let mut interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
         if let Reference::Tag(tag) = &pushed.reference {
-            changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?);
+            let put = self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?;
+            changes.extend(put.change());
+            interaction.tag_previous_digest = put.before.map(|tag| tag.digest).unwrap_or_default();
         }
-        let interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
         let mut changed = Changed::many(changes, ());
         changed.event = Some(pulls::event(&repo, &interaction));
         Ok(visitor.visit.record(tx, &call, changed).await?)
@@ -138,7 +141,7 @@ impl Registry {
         repo: &Uidp,
         tag: &str,
         digest: &str,
-    ) -> Result<Option<Change>, RegistryError> {
+    ) -> Result<PutTag, RegistryError> {
         let (visit, grants) = (&visitor.visit, call.grants());
         match tags::find_by_name(tx, repo, tag).await? {
             None if !visit.allows::<CreateTag>(grants, repo.as_str())? => {
@@ -149,8 +152,7 @@ impl Registry {
             }
             _ => {}
         }
-        let put = tags::put_tag(tx, repo, tag, digest, visitor.now(), call.draw()).await?;
-        Ok(put.change())
+        Ok(tags::put_tag(tx, repo, tag, digest, visitor.now(), call.draw()).await?)
     }
 }
 
@@ -312,10 +314,26 @@ fn interaction(visitor: &Visitor, name: &Name, repo: &Uidp, reference: &Referenc
         digest: digest.into(),
         method: visitor.method.clone(),
         r#type: "manifest".into(),
-        when: timestamp(visitor.now()),
+        when: civil_time(visitor.now()),
         location: String::new(),
         remote_address: visitor.visit.peer().map(|peer| peer.to_string()).unwrap_or_default(),
         user_agent: visitor.user_agent.clone(),
         error: None,
+        display_name: name.repo().into(),
+        tag_previous_digest: String::new(),
+    }
+}
+
+/// A time in UTC without its zone, as receivers of pulls and pushes parse it.
+fn civil_time(at: Micros) -> String {
+    timestamp(at).map(|at| at.to_string().trim_end_matches('Z').to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn civil_times_have_no_zone() {
+        assert_eq!(super::civil_time(1_700_000_000_000_000), "2023-11-14T22:13:20");
+        assert_eq!(super::civil_time(1_700_000_000_250_000), "2023-11-14T22:13:20.250");
     }
 }
