@@ -24,7 +24,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
-use bowline_content::Content;
+use bowline_content::{Content, ContentError};
 use bowline_pipeline::{Arrival, Pipeline};
 use bowline_services::content::{Registry, Visitor};
 
@@ -55,19 +55,29 @@ impl Door {
         Door { registry, content, pipeline, exchanged: credentials::Exchanged::default(), realm, service }
     }
 
-    /// Ends the uploads whose time is over.
+    /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
+    /// their repository.
     pub async fn expire_uploads(&self) {
-        match self.registry.expire_uploads().await {
-            Ok(ids) => {
-                for id in ids {
-                    // One that is written to right now goes when the directory is cleaned.
-                    if let Err(error) = self.content.cancel(&id) {
-                        tracing::warn!(%error, upload = id, "the bytes of an expired upload stay");
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%error, "expired uploads could not be removed; trying again later"),
+        if let Err(error) = self.registry.expire_uploads().await {
+            tracing::warn!(%error, "expired uploads could not be removed; trying again later");
         }
+        if let Err(refused) = self.sweep_uploads().await {
+            tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");
+        }
+    }
+
+    /// The files are listed first: one without a row after that is nobody's, since the row of an upload is there before
+    /// its file.
+    async fn sweep_uploads(&self) -> Result<(), Refused> {
+        let ids = self.content.uploads().await?;
+        for id in self.registry.ended_uploads(ids).await? {
+            match self.content.cancel(&id) {
+                // A request still writes to it, in vain.
+                Ok(()) | Err(ContentError::Busy) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
 use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Door, arrival, body, route};
+use crate::{Door, IDLE, arrival, body, route};
 
 /// How long a token that everybody gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -60,7 +60,7 @@ async fn token(door: &Door, request: Request) -> Answer {
 async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let is_form = content_type.split(';').next().unwrap_or("").trim() == "application/x-www-form-urlencoded";
-    let bytes = body::whole(body, FORM).await?;
+    let bytes = body::whole(body, FORM, IDLE).await?;
     if !is_form && !bytes.is_empty() {
         return Err(bad("send a form: Content-Type: application/x-www-form-urlencoded"));
     }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "registry/bytes.rs"]
+mod bytes;
 #[path = "registry/chunks.rs"]
 mod chunks;
 #[path = "registry/credentials.rs"]
@@ -20,5 +22,7 @@ mod permissions;
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "registry/slow.rs"]
+mod slow;
 #[path = "registry/support.rs"]
 mod support;

@@ -35,7 +35,7 @@ pub struct TestServer {
     named: AtomicUsize,
     // Dropped after the server that uses them, in this order.
     database: Option<Database>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl TestServer {
@@ -59,7 +59,12 @@ impl TestServer {
         let server = server.unwrap_or_else(|error| panic!("the server does not start: {error}"));
         let base = server.parts().settings.base_url.clone();
         let wire = Arc::new(Wire::new(server.address(), &base));
-        TestServer { server, base, clock, idp, wire, named: AtomicUsize::new(0), database, _directory: directory }
+        TestServer { server, base, clock, idp, wire, named: AtomicUsize::new(0), database, directory }
+    }
+
+    /// The server's data directory.
+    pub fn data_dir(&self) -> std::path::PathBuf {
+        self.directory.path().join("data")
     }
 
     /// The public address of the API, which is the audience of its tokens as well.
