@@ -8,6 +8,8 @@ mod chunks;
 mod credentials;
 #[path = "registry/deleting.rs"]
 mod deleting;
+#[path = "registry/limits.rs"]
+mod limits;
 #[path = "registry/lists.rs"]
 mod lists;
 #[path = "registry/manifests.rs"]
@@ -20,5 +22,7 @@ mod permissions;
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "registry/stored_bytes.rs"]
+mod stored_bytes;
 #[path = "registry/support.rs"]
 mod support;

@@ -42,4 +42,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0007_registry_api.sql"),
         postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
+    Migration {
+        version: 8,
+        name: "blob_bytes",
+        sqlite: include_str!("../migrations/sqlite/0008_blob_bytes.sql"),
+        postgres: include_str!("../migrations/postgres/0008_blob_bytes.sql"),
+    },
 ];

@@ -4,7 +4,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor, blobs};
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
 
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
@@ -62,7 +62,7 @@ impl Registry {
     /// Shows the blob that an upload became, whose bytes are durable.
     ///
     /// # Errors
-    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.
     pub async fn finish_upload(
         &self,
         visitor: &Visitor,
@@ -84,7 +84,7 @@ impl Registry {
                     let sql = "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
                     let params = [Value::from(&digest), Value::Int(size as i64), Value::Int(visitor.now())];
                     tx.execute(sql, &params).await?;
-                    blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
                     forget(tx, &id).await
                 })
             })
