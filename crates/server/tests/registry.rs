@@ -10,6 +10,8 @@ mod chunks;
 mod credentials;
 #[path = "registry/deleting.rs"]
 mod deleting;
+#[path = "registry/limits.rs"]
+mod limits;
 #[path = "registry/lists.rs"]
 mod lists;
 #[path = "registry/manifests.rs"]
@@ -24,5 +26,7 @@ mod pulling;
 mod pushing;
 #[path = "registry/slow.rs"]
 mod slow;
+#[path = "registry/stored_bytes.rs"]
+mod stored_bytes;
 #[path = "registry/support.rs"]
 mod support;

@@ -48,4 +48,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0008_blob_copies.sql"),
         postgres: include_str!("../migrations/postgres/0008_blob_copies.sql"),
     },
+    Migration {
+        version: 9,
+        name: "blob_bytes",
+        sqlite: include_str!("../migrations/sqlite/0009_blob_bytes.sql"),
+        postgres: include_str!("../migrations/postgres/0009_blob_bytes.sql"),
+    },
 ];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, inventory, number, on_each_engine, refused};
+use crate::support::{absent, done, holder, inventory, number, on_each_engine, refused};
 
 #[tokio::test]
 async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask() {
@@ -79,6 +79,32 @@ async fn what_makes_no_sense_is_refused_at_once() {
             refused(&operator, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
         }
         assert_eq!(inventory(server).await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_gives_everybody_what_they_do_not_have() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let repo = server.repo(&org, "web").await;
+        let settings =
+            ["CAP_REPO_LIST", "CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_LIST", "CAP_REGISTRY_SETTINGS_UPDATE"];
+        let pulls = ["CAP_MANIFEST_LIST", "CAP_REPO_BLOBS_GET", "CAP_TAG_LIST", "CAP_REFERRERS_LIST"];
+        let clerk = holder(server, &org, "clerk", &org, &settings).await.actor;
+        let almost = holder(server, &org, "almost", &org, &[&settings[..], &pulls[1..]].concat()).await.actor;
+        let puller = holder(server, &org, "puller", &org, &[settings, pulls].concat()).await.actor;
+        for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
+            let path = format!("PATCH {path}");
+            for (who, lacks) in [(&clerk, "repo.blobs.get"), (&almost, "manifest.list")] {
+                let refusal = refused(who, &path, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+                assert!(refusal.message().contains(lacks), "{refusal:?}");
+                done(who, &path, json!({ "public": false, "byteQuota": "5" })).await;
+            }
+            done(&puller, &path, json!({ "public": true })).await;
+            done(&clerk, &path, json!({ "public": true, "byteQuota": "6" })).await;
+            done(&clerk, &path, json!({ "public": false })).await;
+        }
     })
     .await;
 }

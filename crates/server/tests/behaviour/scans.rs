@@ -182,7 +182,8 @@ async fn counts_follow_the_tag_from_day_to_day() {
         assert_eq!(call(&operator, &format!("{counts}&from=1970-01-01T00:00:00Z"), Value::Null).await.status, 400);
         assert_eq!(call(&operator, "GET /registry/v1/vuln_reports/counts", Value::Null).await.status, 400);
 
-        let references = ["web", "absent"].map(|repo| RepoTagReference { repo: repo.into(), tag: "latest".into() });
+        let references =
+            ["web", "absent", "web"].map(|repo| RepoTagReference { repo: repo.into(), tag: "latest".into() });
         let request = VulnCountReportFilter { references: references.into(), ..VulnCountReportFilter::default() };
         let reply = operator.grpc::<ListVulnCountReports>(request).await.expect("counts");
         assert_eq!(reply.items.len(), 3);

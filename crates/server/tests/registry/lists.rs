@@ -92,3 +92,52 @@ async fn the_catalog_holds_what_the_visitor_may_list() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_catalog_tells_no_name_of_a_group_that_the_visitor_may_not_list() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let verified = json!({ "name": "acme", "verified": true, "kind": 1 });
+        let reply = server.operator().await.rest("PATCH", &format!("/iam/v2/groups/{org}"), Some(verified)).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let manifest = client.image("acme/secret/team/app", "1", b"a layer").await;
+        let names = async |client: &Client| client.get("/v2/_catalog").await.json()["repositories"].clone();
+        assert_eq!(names(&client).await, json!(["acme/secret/team/app"]));
+        let team = texts(server, "SELECT uid FROM groups WHERE name = 'team'").await.remove(0);
+        let (secret, _) = team.rsplit_once('/').unwrap();
+        let reader = crate::support::client(server, "registry.pull", &team).await;
+        let shown = format!("{secret}/team/app");
+        assert_eq!(names(&reader).await, json!([shown]));
+        assert_eq!(reader.get(&format!("/v2/{shown}/manifests/1")).await.json(), manifest);
+        let reply = reader.get(&format!("/v2/_catalog?n=1&last={shown}")).await;
+        assert_eq!(reply.json(), json!({ "repositories": [] }));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_annotations_end_a_page_of_referrers() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let subject = client.image(&name, "1", b"a layer").await;
+        let of = digest_of(&subject);
+        for note in ["a", "b", "c", "d", "e"] {
+            let mut referrer = image(b"a layer");
+            referrer["annotations"] = json!({ "note": note.repeat(3 << 19) });
+            referrer["subject"] = json!({ "mediaType": IMAGE, "digest": of, "size": subject.to_string().len() });
+            assert_eq!(client.put(&name, &digest_of(&referrer), &referrer).await.status, 201);
+        }
+        let (mut path, mut sizes, mut notes) = (format!("/v2/{name}/referrers/{of}"), Vec::new(), Vec::new());
+        while !path.is_empty() {
+            let reply = client.get(&path).await;
+            let found = reply.json()["manifests"].as_array().unwrap().clone();
+            sizes.push(found.len());
+            notes.extend(found.iter().map(|one| one["annotations"]["note"].as_str().unwrap()[..1].to_owned()));
+            path = next(&reply);
+        }
+        notes.sort();
+        assert_eq!((sizes, notes.concat().as_str()), (vec![2, 2, 1], "abcde"));
+    })
+    .await;
+}

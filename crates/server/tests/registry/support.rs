@@ -109,6 +109,13 @@ pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
     read.await.expect("the database answers").expect("a row")
 }
 
+/// Texts out of the database.
+pub(crate) async fn texts(server: &TestServer, sql: &'static str) -> Vec<String> {
+    let db = &server.server().parts().storage.db;
+    let read = db.read(|tx| Box::pin(async move { tx.query(sql, &[], |row| row.text(0).map_err(Error::from)).await }));
+    read.await.expect("the database answers")
+}
+
 /// Lets everybody pull from a repository or below a group.
 pub(crate) async fn publish(server: &TestServer, place: &str, is_public: bool) {
     let (place, org) = (place.to_owned(), place.split('/').next().unwrap().to_owned());

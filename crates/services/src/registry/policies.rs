@@ -2,8 +2,10 @@
 //! here it is judged and kept.
 
 use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::content::{ListReferrers, ListTags, PullBlob, PullManifest};
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
-use bowline_core::{Error, FieldViolation, Result, Uidp};
+use bowline_contract::{Auth, Method};
+use bowline_core::{CapabilitySet, Error, FieldViolation, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -69,6 +71,9 @@ async fn update<T>(
     if after == before {
         return Ok(Changed::nothing(after));
     }
+    if after.public && !before.public {
+        require_publisher(call, place)?;
+    }
     after.update_time = timestamp(call.now());
     let sql = "INSERT INTO registry_policies (place, org, is_public, policy, updated_at) VALUES ($1, $2, $3, $4, $5)
                ON CONFLICT (place) DO UPDATE SET is_public = excluded.is_public, policy = excluded.policy,
@@ -84,6 +89,22 @@ async fn update<T>(
     tx.execute(sql, &params).await?;
     let event = after.clone();
     Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+}
+
+/// What everybody may do where images are public.
+const FOR_EVERYBODY: [&str; 4] =
+    [PullManifest::FULL_NAME, PullBlob::FULL_NAME, ListTags::FULL_NAME, ListReferrers::FULL_NAME];
+
+/// Nobody gives away what they do not have: who lets everybody pull must be able to.
+fn require_publisher<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> {
+    let mut given = CapabilitySet::EMPTY;
+    for name in FOR_EVERYBODY {
+        match call.contract().by_full_name(name).map(|method| &method.auth) {
+            Some(Auth::Capabilities { needed, .. }) => given = given.union(needed),
+            _ => return Err(Error::internal(format!("{name} needs no capabilities"))),
+        }
+    }
+    call.require_all(place.as_str(), &given)
 }
 
 /// The policy with what the mask covers taken from what was given.

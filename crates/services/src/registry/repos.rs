@@ -9,7 +9,7 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageReque
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::{readmes, repo_fields, shapes, tags};
+use super::{readmes, repo_fields, shapes, stored_bytes, tags};
 use crate::kinds::REPO;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::{require_group, require_room};
@@ -353,6 +353,7 @@ pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let before = require(tx, uid).await?;
     readmes::delete(tx, uid).await?;
     let tags = tags::delete_tags_of_repo(tx, uid, call.now(), call.draw()).await?;
+    stored_bytes::discount_repo(tx, uid).await?;
     for sql in BELONGINGS {
         tx.execute(sql, &[Value::from(uid.as_str())]).await?;
     }

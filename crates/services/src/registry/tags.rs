@@ -9,6 +9,7 @@ use bowline_core::{Error, Micros, Result, Uidp, hex};
 use bowline_pipeline::{Change, Image, SortKey};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
+use super::limits;
 use crate::kinds::TAG;
 use crate::list::{self, BY_NAME, BY_UID, Listed, Order, Table, timestamp};
 
@@ -157,6 +158,9 @@ pub(crate) async fn find_by_name(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Re
 
 /// Creates or moves a tag. Whether the caller may, and whether the digest is in the repository, was judged
 /// before. `draw` makes the UIDP of a new tag and tells moves of one moment apart.
+///
+/// # Errors
+/// FAILED_PRECONDITION for the move of an immutable one.
 pub(crate) async fn put_tag(
     tx: &mut WriteTx,
     repo: &Uidp,
@@ -228,8 +232,13 @@ async fn count(tx: &mut WriteTx, uid: &Uidp, name: &str, delta: i64) -> Result<(
     list::count(tx, &TABLE, uid, delta).await
 }
 
-/// Writes a changed tag; a move enters the history.
+/// Writes a changed tag; a move enters the history. One that is pushed for the first time, or only looks otherwise,
+/// does not move.
 pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: &TagRow, draw: [u8; 32]) -> Result<()> {
+    let is_moved = (&before.name, &before.digest) != (&after.name, &after.digest);
+    if is_moved && !before.digest.is_empty() {
+        limits::require_movable(tx, repo, &before.name).await?;
+    }
     let sql = "UPDATE tags SET name = $2, digest = $3, deprecated = $4, bundles = $5, hidden = $6, updated_at = $7
                WHERE uid = $1";
     let bundles = bundles_text(after)?;
@@ -249,7 +258,6 @@ pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
         count(tx, &uid, &after.name, 1).await?;
         remember(tx, repo, &before.name, "", after.updated_at, draw).await?;
     }
-    let is_moved = (&before.name, &before.digest) != (&after.name, &after.digest);
     if is_moved && !after.digest.is_empty() {
         remember(tx, repo, &after.name, &after.digest, after.updated_at, draw).await?;
     }
@@ -257,6 +265,9 @@ pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
 }
 
 /// Removes a tag; what it was, absent if there is none.
+///
+/// # Errors
+/// FAILED_PRECONDITION for an immutable one.
 pub(crate) async fn delete_tag(
     tx: &mut WriteTx,
     repo: &Uidp,
@@ -265,11 +276,12 @@ pub(crate) async fn delete_tag(
     draw: [u8; 32],
 ) -> Result<Option<TagRow>> {
     let Some(row) = find_by_name(tx, repo, name).await? else { return Ok(None) };
+    limits::require_movable(tx, repo, name).await?;
     remove(tx, repo, &row, at, draw).await?;
     Ok(Some(row))
 }
 
-/// Removes all tags of a repository and tells which they were. Their history stays.
+/// Removes all tags of a repository that goes, immutable ones too, and tells which they were. Their history stays.
 pub(crate) async fn delete_tags_of_repo(
     tx: &mut WriteTx,
     repo: &Uidp,

@@ -1,12 +1,13 @@
 //! How many vulnerabilities a tag had from day to day: at the end of each day, the newest report of the image that
 //! the tag was at.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::vulnerabilities::{ListCumulativeVulnCountReports, ListVulnCountReports};
 use bowline_contract::v1::registry::vulnerability::Severity;
-use bowline_core::{Error, Micros, Result, UidRange, Uidp};
+use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
@@ -28,8 +29,31 @@ const MOST_REFERENCES: usize = 50;
 /// The tag that is meant where none is named.
 const USUAL_TAG: &str = "latest";
 
+/// Bytes that one call may read and answer.
+const MOST_BYTES: i64 = 100 << 20;
+/// What a line of an answer costs besides its texts, about.
+const ROW_BYTES: i64 = 24;
+
 /// Ids by number of their severity.
 type Ids = BTreeMap<i32, BTreeSet<String>>;
+
+/// What is left of the bytes of a call.
+struct Budget {
+    left: i64,
+}
+
+impl Budget {
+    fn spend(&mut self, bytes: i64) -> Result<()> {
+        self.left -= bytes;
+        if self.left >= 0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            Reason::RequestTooLarge,
+            "The counts are larger than 100 MB: name fewer references, or a later from",
+        ))
+    }
+}
 
 /// Counts day by day, or with `accumulates` everything seen since the first day.
 async fn count(
@@ -39,10 +63,10 @@ async fn count(
 ) -> Result<v1::VulnCountReportList> {
     let request = call.request();
     let days = days(request, call.now())?;
-    let mut items = Vec::new();
+    let (mut items, mut budget) = (Vec::new(), Budget { left: MOST_BYTES });
     for reference in references(request)? {
         for (repo, name) in visible_repos(tx, call, &reference.repo).await? {
-            let images = images_by_day(tx, &repo, &reference.tag, &days).await?;
+            let images = images_by_day(tx, (&repo, &reference.tag), &days, &mut budget).await?;
             let mut seen = Ids::new();
             for (day, image) in days.iter().zip(images) {
                 let Some((ids, size_bytes)) = image else { continue };
@@ -50,8 +74,11 @@ async fn count(
                     add(&mut seen, &ids);
                     &seen
                 } else {
-                    &ids
+                    &*ids
                 };
+                // Every id stands in the list of its severity and in that of all.
+                budget.spend(2 * shown.values().flatten().map(|id| id.len() as i64 + ROW_BYTES).sum::<i64>())?;
+                budget.spend(ROW_BYTES)?;
                 let at = (name.clone(), reference.tag.clone(), *day);
                 items.push(report(at, shown, size_bytes));
             }
@@ -78,6 +105,7 @@ fn references(request: &v1::VulnCountReportFilter) -> Result<Vec<v1::RepoTagRefe
     if references.len() > MOST_REFERENCES {
         return Err(Error::invalid_field("references", format!("at most {MOST_REFERENCES} elements")));
     }
+    let mut known = HashSet::new();
     for reference in &mut references {
         if reference.repo.is_empty() {
             return Err(Error::invalid_field("repo", "repo is required"));
@@ -86,6 +114,7 @@ fn references(request: &v1::VulnCountReportFilter) -> Result<Vec<v1::RepoTagRefe
             USUAL_TAG.clone_into(&mut reference.tag);
         }
     }
+    references.retain(|reference| known.insert((reference.repo.clone(), reference.tag.clone())));
     Ok(references)
 }
 
@@ -109,13 +138,18 @@ async fn visible_repos<T>(tx: &mut ReadTx, call: &Authorized<T>, repo: &str) -> 
 }
 
 /// For the end of each day: what the newest report of the tag's image says, and the size of the image.
-async fn images_by_day(tx: &mut ReadTx, repo: &Uidp, tag: &str, days: &[Micros]) -> Result<Vec<Option<(Ids, i64)>>> {
+async fn images_by_day(
+    tx: &mut ReadTx,
+    (repo, tag): (&Uidp, &str),
+    days: &[Micros],
+    budget: &mut Budget,
+) -> Result<Vec<Option<(Arc<Ids>, i64)>>> {
     let end = days.last().map_or(0, |day| day + DAY);
     let sql = "SELECT at, digest FROM tag_history WHERE repo = $1 AND name = $2 AND at < $3 ORDER BY at, id";
     let params = [Value::from(repo.as_str()), Value::from(tag), Value::Int(end)];
     let moves: Vec<(Micros, String)> =
         tx.query(sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
-    let mut reports: BTreeMap<String, Vec<(Micros, Ids, i64)>> = BTreeMap::new();
+    let mut reports: BTreeMap<String, Vec<(Micros, Arc<Ids>, i64)>> = BTreeMap::new();
     let mut by_day = Vec::new();
     for day in days {
         let before_end = |at: Micros| at < day + DAY;
@@ -125,7 +159,7 @@ async fn images_by_day(tx: &mut ReadTx, repo: &Uidp, tag: &str, days: &[Micros])
             continue;
         };
         if !reports.contains_key(digest) {
-            let known = reports_of(tx, repo, digest, end).await?;
+            let known = reports_of(tx, (repo, digest), end, budget).await?;
             reports.insert(digest.to_owned(), known);
         }
         let newest = reports.get(digest).and_then(|all| all.iter().rev().find(|(at, ..)| before_end(*at)));
@@ -135,14 +169,23 @@ async fn images_by_day(tx: &mut ReadTx, repo: &Uidp, tag: &str, days: &[Micros])
 }
 
 /// The reports of an image, the oldest first.
-async fn reports_of(tx: &mut ReadTx, repo: &Uidp, digest: &str, end: Micros) -> Result<Vec<(Micros, Ids, i64)>> {
+async fn reports_of(
+    tx: &mut ReadTx,
+    (repo, digest): (&Uidp, &str),
+    end: Micros,
+    budget: &mut Budget,
+) -> Result<Vec<(Micros, Arc<Ids>, i64)>> {
+    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(end)];
+    let sql = "SELECT CAST(sum(octet_length(summary)) AS BIGINT) FROM scan_reports
+               WHERE repo = $1 AND digest = $2 AND created_at < $3";
+    let bytes = tx.query_opt(sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?;
+    budget.spend(bytes.flatten().unwrap_or(0))?;
     let sql = "SELECT s.created_at, s.summary, m.total_size FROM scan_reports s
                JOIN manifests m ON m.digest = s.digest
                WHERE s.repo = $1 AND s.digest = $2 AND s.created_at < $3 ORDER BY s.created_at";
-    let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(end)];
     let read = |row: &Row<'_>| {
         let ids: Ids = serde_json::from_str(&row.text(1)?).map_err(Error::internal)?;
-        Ok::<_, Error>((row.int(0)?, ids, row.int(2)?))
+        Ok::<_, Error>((row.int(0)?, Arc::new(ids), row.int(2)?))
     };
     tx.query(sql, &params, read).await
 }

@@ -1,6 +1,6 @@
 //! Stored reports of scanners, as the wire contract reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::vulnerabilities::{GetRawVulnReport, ListVulnReports};
@@ -58,15 +58,17 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::VulnReportFilter>) -> Resul
     let Some(digest) = wanted_digest(tx, request, ranges.is_empty()).await? else {
         return Ok(v1::VulnReportList::default());
     };
+    let wanted = ranges.into_iter().map(|range| Wanted {
+        range,
+        digest: digest.clone(),
+        scanner: request.scanner.as_ref().map_or(0, |scanner| scanner.name),
+        since: request.created_since.map_or(i64::MIN, list::micros),
+    });
+    let wanted: Vec<Wanted> = wanted.collect();
+    require_small(tx, &wanted).await?;
     let mut items = Vec::new();
-    for range in ranges {
-        let wanted = Wanted {
-            range,
-            digest: digest.clone(),
-            scanner: request.scanner.as_ref().map_or(0, |scanner| scanner.name),
-            since: request.created_since.map_or(i64::MIN, list::micros),
-        };
-        items.extend(reports(tx, &wanted).await?);
+    for wanted in &wanted {
+        items.extend(reports(tx, wanted).await?);
     }
     items.sort_by_key(|(created_at, _)| std::cmp::Reverse(*created_at));
     Ok(v1::VulnReportList { items: items.into_iter().map(|(_, report)| report).collect() })
@@ -82,15 +84,27 @@ async fn wanted_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hidde
     Ok(tag.map(|tag| tag.digest).filter(|digest| !digest.is_empty()))
 }
 
-async fn reports(tx: &mut ReadTx, wanted: &Wanted) -> Result<Vec<(Micros, v1::VulnReport)>> {
-    let sql = format!("SELECT count(*), sum(length(findings)) FROM scan_reports WHERE {}", Wanted::CONDITIONS);
-    let sizes = tx.query_opt(&sql, &wanted.params(), |row| row.opt_int(1).map_err(Error::from)).await?;
-    if sizes.flatten().unwrap_or(0) > MOST_BYTES {
-        return Err(Error::new(
-            Reason::RequestTooLarge,
-            "The reports are larger than 100 MB: name a digest, a scanner, or a later created_since",
-        ));
+/// Refuses where everything together is more than one answer may be made of.
+async fn require_small(tx: &mut ReadTx, wanted: &[Wanted]) -> Result<()> {
+    let mut bytes: i64 = 0;
+    for wanted in wanted {
+        let sql = format!(
+            "SELECT CAST(sum(octet_length(findings)) AS BIGINT) FROM scan_reports WHERE {}",
+            Wanted::CONDITIONS
+        );
+        let sum = tx.query_opt(&sql, &wanted.params(), |row| row.opt_int(0).map_err(Error::from)).await?;
+        bytes = bytes.saturating_add(sum.flatten().unwrap_or(0));
     }
+    if bytes <= MOST_BYTES {
+        return Ok(());
+    }
+    Err(Error::new(
+        Reason::RequestTooLarge,
+        "The reports are larger than 100 MB: name a digest, a scanner, or a later created_since",
+    ))
+}
+
+async fn reports(tx: &mut ReadTx, wanted: &Wanted) -> Result<Vec<(Micros, v1::VulnReport)>> {
     let sql = format!(
         "SELECT digest, scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports WHERE {}",
         Wanted::CONDITIONS
@@ -118,36 +132,80 @@ fn report(row: &Row<'_>) -> Result<(Micros, v1::VulnReport)> {
     Ok((created_at, report))
 }
 
-/// One vulnerability for all packages that have it, the most severe first.
-fn merged(findings: Vec<Finding>) -> Vec<v1::Vulnerability> {
-    fn add(list: &mut Vec<String>, items: impl IntoIterator<Item = String>) {
+/// Most elements of one list of a vulnerability.
+const MOST_ELEMENTS: usize = 1000;
+
+/// A list in which everything stands once.
+#[derive(Default)]
+struct Once {
+    list: Vec<String>,
+    known: HashSet<String>,
+}
+
+impl Once {
+    fn add(&mut self, items: impl IntoIterator<Item = String>) {
         for item in items {
-            if !item.is_empty() && !list.contains(&item) {
-                list.push(item);
+            if !item.is_empty() && self.list.len() < MOST_ELEMENTS && self.known.insert(item.clone()) {
+                self.list.push(item);
             }
         }
     }
-    let mut by_id: BTreeMap<String, v1::Vulnerability> = BTreeMap::new();
-    for finding in findings {
-        let one = by_id.entry(finding.id.clone()).or_insert_with(|| v1::Vulnerability {
-            id: finding.id,
+}
+
+/// A vulnerability while its findings are collected.
+#[derive(Default)]
+struct Collected {
+    one: v1::Vulnerability,
+    fix_state: i32,
+    aliases: Once,
+    purls: Once,
+    locations: Once,
+    related_urls: Once,
+    fixed_versions: Once,
+}
+
+impl Collected {
+    fn of_first(finding: &mut Finding) -> Collected {
+        let one = v1::Vulnerability {
+            id: finding.id.clone(),
             severity: finding.severity,
-            description: finding.description,
-            fix: Some(Fix { state: finding.fix_state, ..Fix::default() }),
+            description: std::mem::take(&mut finding.description),
             ..v1::Vulnerability::default()
-        });
-        if rank(finding.severity) > rank(one.severity) {
-            one.severity = finding.severity;
+        };
+        Collected { one, fix_state: finding.fix_state, ..Collected::default() }
+    }
+
+    fn add(&mut self, finding: Finding) {
+        if rank(finding.severity) > rank(self.one.severity) {
+            self.one.severity = finding.severity;
         }
-        add(&mut one.aliases, finding.aliases);
-        add(&mut one.purls, [finding.purl]);
-        add(&mut one.locations, [finding.location]);
-        add(&mut one.related_urls, finding.references);
-        if let Some(fix) = &mut one.fix {
-            add(&mut fix.versions, finding.fixed_versions);
+        self.aliases.add(finding.aliases);
+        self.purls.add([finding.purl]);
+        self.locations.add([finding.location]);
+        self.related_urls.add(finding.references);
+        self.fixed_versions.add(finding.fixed_versions);
+    }
+
+    fn finish(self) -> v1::Vulnerability {
+        v1::Vulnerability {
+            aliases: self.aliases.list,
+            purls: self.purls.list,
+            locations: self.locations.list,
+            related_urls: self.related_urls.list,
+            fix: Some(Fix { state: self.fix_state, versions: self.fixed_versions.list }),
+            ..self.one
         }
     }
-    let mut all: Vec<v1::Vulnerability> = by_id.into_values().collect();
+}
+
+/// One vulnerability for all packages that have it, the most severe first.
+fn merged(findings: Vec<Finding>) -> Vec<v1::Vulnerability> {
+    let mut by_id: BTreeMap<String, Collected> = BTreeMap::new();
+    for mut finding in findings {
+        let id = finding.id.clone();
+        by_id.entry(id).or_insert_with(|| Collected::of_first(&mut finding)).add(finding);
+    }
+    let mut all: Vec<v1::Vulnerability> = by_id.into_values().map(Collected::finish).collect();
     all.sort_by_key(|one| -rank(one.severity));
     all
 }
@@ -185,4 +243,24 @@ fn raw_report(row: &Row<'_>) -> Result<(Micros, v1::RawVulnReport)> {
         raw_report_url: String::new(),
     };
     Ok((created_at, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, MOST_ELEMENTS, merged};
+
+    fn finding(id: &str, purl: &str, severity: i32) -> Finding {
+        let (id, purl, related) = (id.to_owned(), purl.to_owned(), format!("https://example.com/{purl}"));
+        Finding { id, purl, severity, references: vec![related], ..Finding::default() }
+    }
+
+    #[test]
+    fn what_many_packages_have_is_told_once_and_in_bounds() {
+        let twice = |n: usize| [finding("CVE-1", &format!("pkg:{n}"), 3), finding("CVE-1", &format!("pkg:{n}"), 4)];
+        let found = merged((0..20_000).flat_map(twice).collect());
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MOST_ELEMENTS, MOST_ELEMENTS));
+        assert_eq!((&*found[0].purls[0], &*found[0].purls[1]), ("pkg:0", "pkg:1"));
+        assert_eq!(merged(twice(7).into()).remove(0).purls, ["pkg:7"]);
+    }
 }

@@ -1,11 +1,15 @@
 //! Blobs: which repository may show which.
 
-use bowline_contract::bowline::registry::v1::rpc::content::PullBlob;
+use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PushBlob};
+use bowline_contract::bowline::registry::v1::{self as ours, Interaction};
 use bowline_core::{Error, Micros, Uidp};
+use bowline_pipeline::{Change, Changed, Image};
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
 use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use crate::kinds::BLOB;
+use crate::registry::{limits, stored_bytes};
 
 /// A blob whose bytes are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ impl Registry {
     /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.
     ///
     /// # Errors
-    /// The visitor may not push here.
+    /// The visitor may not push here, or a quota has no room for it.
     pub async fn mount(
         &self,
         visitor: &Visitor,
@@ -63,11 +67,24 @@ impl Registry {
                     if !is_found {
                         return Ok(None);
                     }
-                    link(tx, &repo, &digest, visitor.now()).await?;
+                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
                     find_in(tx, &repo, &digest).await
                 })
             })
             .await
+    }
+
+    /// Shows a blob in a repository that the visitor may push to, and records it if it is new there.
+    pub(super) async fn show_blob(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        repo: &Uidp,
+        digest: &str,
+    ) -> Result<(), RegistryError> {
+        let Some(change) = link(tx, repo, digest, visitor.now()).await? else { return Ok(()) };
+        let call = visitor.visit.authorize_at::<PushBlob>(tx, repo, Interaction::default()).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 
     /// Whether the repository holds the blob and the visitor may pull it there. Which of both fails is not told.
@@ -133,13 +150,36 @@ pub(super) async fn put(
     Ok(before)
 }
 
-/// Shows a blob in a repository.
-pub(super) async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<(), RegistryError> {
+/// Shows a blob in a repository and counts its bytes, for which the quotas must have room; nothing to tell if the
+/// repository had it.
+async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Option<Change>, RegistryError> {
+    let is_known = find_in(tx, repo, digest).await?.is_some();
     let sql = "INSERT INTO repo_blobs (repo, digest, org, created_at) VALUES ($1, $2, $3, $4)
                ON CONFLICT (repo, digest) DO UPDATE SET created_at = excluded.created_at";
     let params = [Value::from(repo.as_str()), Value::from(digest), Value::from(repo.root_str()), Value::Int(now)];
     tx.execute(sql, &params).await?;
-    Ok(())
+    if is_known {
+        return Ok(None);
+    }
+    stored_bytes::count_blob(tx, repo, digest).await?;
+    limits::require_bytes(tx, repo).await?;
+    Ok(Some(change(repo, digest, false)))
+}
+
+/// Takes a blob, which the repository has, out of it. Every link ends here, or with its repository: the bytes that
+/// are counted against quotas go with it.
+pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Change, RegistryError> {
+    stored_bytes::discount_blob(tx, repo, digest).await?;
+    let sql = "DELETE FROM repo_blobs WHERE repo = $1 AND digest = $2";
+    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;
+    Ok(change(repo, digest, true))
+}
+
+/// A blob that came to a repository or went, for the audit log.
+fn change(repo: &Uidp, digest: &str, is_gone: bool) -> Change {
+    let image = Some(Image::of(&ours::StoredBlob { digest: digest.into() }));
+    let (before, after) = if is_gone { (image, None) } else { (None, image) };
+    Change { kind: BLOB, uid: repo.as_str().into(), before, after }
 }
 
 pub(super) fn unknown(digest: &str) -> RegistryError {

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use bowline_contract::bowline::registry::v1::rpc::content::ListCatalog;
-use bowline_core::{Error, Uidp, just_after};
-use bowline_store::{ReadTx, Value};
+use bowline_contract::v2::iam::rpc::groups_service::GetGroup;
+use bowline_core::{CapabilitySet, Error, Uidp, just_after};
+use bowline_pipeline::Grants;
+use bowline_store::{ReadTx, Row, Value};
 
 use super::places::unknown;
 use super::{Name, Registry, RegistryError, Visitor};
@@ -46,10 +48,10 @@ impl Registry {
                     let mut rows = visible(tx, &visitor, &after, wanted + 1).await?;
                     let has_more = rows.len() > wanted;
                     rows.truncate(wanted);
-                    let mut groups = HashMap::new();
+                    let mut groups = Groups::new(tx, &visitor).await?;
                     let mut repositories = Vec::with_capacity(rows.len());
                     for (uid, name) in rows {
-                        repositories.push(full_name(tx, &mut groups, &uid, &name).await?);
+                        repositories.push(groups.full_name(tx, &uid, &name).await?);
                     }
                     Ok(CatalogPage { repositories, has_more })
                 })
@@ -88,28 +90,46 @@ async fn visible(
     Ok(rows)
 }
 
-/// The name with which the repository is pulled: names where the protocol can spell them, UIDPs elsewhere.
-async fn full_name(
-    tx: &mut ReadTx,
-    groups: &mut HashMap<String, String>,
-    uid: &Uidp,
-    name: &str,
-) -> Result<String, RegistryError> {
-    let mut above: Vec<&str> = uid.self_and_ancestors().skip(1).collect();
-    above.reverse();
-    let mut parts = Vec::with_capacity(above.len() + 1);
-    for group in above {
-        if !groups.contains_key(group) {
-            let sql = "SELECT name, verified, parent FROM groups WHERE uid = $1";
-            let params = [Value::from(group)];
-            let found = tx.query_opt(sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.bool(1)?, row.text(2)?)));
-            let named = found.await?.filter(|(_, verified, parent)| *verified || !parent.is_empty());
-            groups.insert(group.to_owned(), part_of(group, named.map(|(name, _, _)| name).as_deref()));
-        }
-        parts.extend(groups.get(group).cloned());
+/// Parts of names that groups stand for.
+struct Groups {
+    parts: HashMap<String, String>,
+    grants: Grants,
+    /// What it takes to see the name of a group.
+    needed: CapabilitySet,
+}
+
+impl Groups {
+    async fn new(tx: &mut ReadTx, visitor: &Visitor) -> Result<Groups, RegistryError> {
+        let (grants, needed) = (visitor.visit.grants(tx).await?, visitor.visit.needed::<GetGroup>()?);
+        Ok(Groups { parts: HashMap::new(), grants, needed })
     }
-    parts.push(part_of(uid.as_str(), Some(name)));
-    Ok(parts.join("/"))
+
+    /// The name with which the repository is pulled: names where the protocol can spell them and the visitor may
+    /// read them, UIDPs elsewhere.
+    async fn full_name(&mut self, tx: &mut ReadTx, uid: &Uidp, name: &str) -> Result<String, RegistryError> {
+        let mut above: Vec<&str> = uid.self_and_ancestors().skip(1).collect();
+        above.reverse();
+        let mut parts = Vec::with_capacity(above.len() + 1);
+        for group in above {
+            parts.push(self.part(tx, group).await?);
+        }
+        parts.push(part_of(uid.as_str(), Some(name)));
+        Ok(parts.join("/"))
+    }
+
+    async fn part(&mut self, tx: &mut ReadTx, group: &str) -> Result<String, RegistryError> {
+        if let Some(part) = self.parts.get(group) {
+            return Ok(part.clone());
+        }
+        let sql = "SELECT name, verified, parent FROM groups WHERE uid = $1";
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.bool(1)?, row.text(2)?));
+        let found = tx.query_opt(sql, &[Value::from(group)], read).await?;
+        let named = found.filter(|(_, verified, parent)| *verified || !parent.is_empty());
+        let name = named.map(|(name, _, _)| name).filter(|_| self.grants.allows(group, &self.needed));
+        let part = part_of(group, name.as_deref());
+        self.parts.insert(group.to_owned(), part.clone());
+        Ok(part)
+    }
 }
 
 fn part_of(uid: &str, name: Option<&str>) -> String {

@@ -9,11 +9,10 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v2::registry::DeleteTagRequest;
 use bowline_contract::v2::registry::rpc::tags_service::DeleteTag;
 use bowline_core::{Error, Uidp};
-use bowline_pipeline::{Change, Changed, Image};
+use bowline_pipeline::Changed;
 use bowline_store::{BoxFuture, Value, WriteTx};
 
 use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
-use crate::kinds::BLOB;
 use crate::registry::{paths, tags};
 
 /// What is to go.
@@ -76,10 +75,7 @@ impl Registry {
         tag: &str,
     ) -> Result<(), RegistryError> {
         // Who may not delete tags here must not learn which there are.
-        let place = paths::resolve(tx, name).await?;
-        let Some(repo) = place.as_ref().and_then(|place| place.repo.clone()) else {
-            return Err(self.absent::<DeleteTag>(tx, visitor, name, place.map(|place| place.group)).await?);
-        };
+        let repo = self.existing::<DeleteTag>(tx, visitor, name).await?;
         let request = DeleteTagRequest { uid: repo.as_str().into() };
         let call = visitor.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
         let call = call.map_err(|error| self.refusal::<DeleteTag>(visitor, name.as_str(), error))?;
@@ -136,10 +132,7 @@ impl Registry {
             let message = format!("the manifest {manifest} names this blob: delete that first");
             return Err(RegistryError::refused(RefusalCode::Unsupported, message));
         }
-        let sql = "DELETE FROM repo_blobs WHERE repo = $1 AND digest = $2";
-        tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;
-        let image = Image::of(&ours::StoredBlob { digest: digest.into() });
-        let change = Change { kind: BLOB, uid: repo.as_str().into(), before: Some(image), after: None };
+        let change = blobs::unlink(tx, &repo, digest).await?;
         Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 }

@@ -23,10 +23,7 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let place = paths::resolve(tx, name).await?;
-        let Some(repo) = place.as_ref().and_then(|place| place.repo.clone()) else {
-            return Err(self.absent::<M>(tx, visitor, name, place.map(|place| place.group)).await?);
-        };
+        let repo = self.existing::<M>(tx, visitor, name).await?;
         match visitor.visit.authorize_at::<M>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
             Err(error) if error.reason() == Reason::PermissionDenied && is_public(tx, &repo).await? => Ok(repo),
@@ -41,10 +38,7 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let place = paths::resolve(tx, name).await?;
-        let Some(repo) = place.as_ref().and_then(|place| place.repo.clone()) else {
-            return Err(self.absent::<PushBlob>(tx, visitor, name, place.map(|place| place.group)).await?);
-        };
+        let repo = self.existing::<PushBlob>(tx, visitor, name).await?;
         match visitor.visit.authorize_at::<PushBlob>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
             Err(error) => Err(self.refusal::<PushBlob>(visitor, name.as_str(), error)),
@@ -58,18 +52,29 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let place = paths::resolve(tx, name).await?;
-        let Some(repo) = place.as_ref().and_then(|place| place.repo.clone()) else {
-            return Err(self.absent::<M>(tx, visitor, name, place.map(|place| place.group)).await?);
-        };
+        let repo = self.existing::<M>(tx, visitor, name).await?;
         match visitor.visit.authorize_change_at::<M>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
             Err(error) => Err(self.refusal::<M>(visitor, name.as_str(), error)),
         }
     }
 
+    /// The repository of this name, whoever asks; else what the visitor may be told of its absence.
+    pub(super) async fn existing<M: Method>(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let place = paths::resolve(tx, name).await?;
+        match place.as_ref().and_then(|place| place.repo.clone()) {
+            Some(repo) => Ok(repo),
+            None => Err(self.absent::<M>(tx, visitor, name, place.map(|place| place.group)).await?),
+        }
+    }
+
     /// What is told of a repository that is not there: the truth only to those who may list where it would be.
-    pub(super) async fn absent<M: Method>(
+    async fn absent<M: Method>(
         &self,
         tx: &mut ReadTx,
         visitor: &Visitor,

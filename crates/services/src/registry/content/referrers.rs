@@ -1,15 +1,17 @@
 //! What refers to a manifest: signatures, attestations and the like.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bowline_contract::bowline::registry::v1::rpc::content::ListReferrers;
-use bowline_core::Error;
-use bowline_store::{Row, Value};
+use bowline_core::{Error, Uidp};
+use bowline_store::{ReadTx, Row, Value};
 
 use super::{Name, Registry, RegistryError, Visitor};
 
 /// Referrers of one page.
 const PAGE: i64 = 500;
+/// Bytes of annotations of one page. A referrer with more on its own is told of without them.
+const MOST_BYTES: i64 = 4 << 20;
 
 /// A manifest that refers to another one.
 #[derive(Clone, Debug)]
@@ -22,7 +24,7 @@ pub struct Referrer {
     pub size: i64,
     /// What it is; empty where it does not say.
     pub artifact_type: String,
-    /// Its annotations.
+    /// Its annotations; left out where they are larger than a page.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -55,26 +57,13 @@ impl Registry {
             .read(move |tx| {
                 Box::pin(async move {
                     let repo = registry.readable::<ListReferrers>(tx, &visitor, &name).await?;
-                    let mut params = vec![
-                        Value::from(repo.as_str()),
-                        Value::from(&digest),
-                        Value::from(&last),
-                        Value::Int(PAGE + 1),
-                    ];
-                    let mut filter = "";
-                    if let Some(artifact_type) = &artifact_type {
-                        params.push(Value::from(artifact_type));
-                        filter = "AND r.artifact_type = $5";
-                    }
-                    let sql = format!(
-                        "SELECT m.digest, m.media_type, length(m.content), r.artifact_type, m.annotations
-                         FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
-                         WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.subject <> '' {filter}
-                         ORDER BY r.digest LIMIT $4"
-                    );
-                    let mut referrers = tx.query(&sql, &params, read).await?;
-                    let has_more = referrers.len() as i64 > PAGE;
-                    referrers.truncate(PAGE as usize);
+                    let wanted = Wanted { repo: &repo, subject: &digest, artifact_type: artifact_type.as_deref() };
+                    let mut found = wanted.after(tx, &last).await?;
+                    let shown = fitting(&found.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>());
+                    let has_more = found.len() > shown;
+                    found.truncate(shown);
+                    let mut referrers: Vec<Referrer> = found.into_iter().map(|(referrer, _)| referrer).collect();
+                    wanted.annotate(tx, &last, &mut referrers).await?;
                     Ok(Referrers { referrers, has_more })
                 })
             })
@@ -82,13 +71,91 @@ impl Registry {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Referrer, RegistryError> {
-    let annotations = row.text(4)?;
-    Ok(Referrer {
+/// How many of these, which have so many bytes of annotations, one page tells of.
+fn fitting(bytes: &[i64]) -> usize {
+    let mut left = MOST_BYTES;
+    let fits = bytes.iter().take(PAGE as usize).take_while(|bytes| {
+        left -= if is_annotated(**bytes) { **bytes } else { 0 };
+        left >= 0
+    });
+    fits.count()
+}
+
+/// Whether annotations of so many bytes are told at all.
+fn is_annotated(bytes: i64) -> bool {
+    bytes <= MOST_BYTES
+}
+
+/// Which referrers are meant.
+struct Wanted<'a> {
+    repo: &'a Uidp,
+    subject: &'a str,
+    artifact_type: Option<&'a str>,
+}
+
+impl Wanted<'_> {
+    /// Those after this digest, one more than a page has, without their annotations but with how long those are.
+    async fn after(&self, tx: &mut ReadTx, last: &str) -> Result<Vec<(Referrer, i64)>, RegistryError> {
+        let mut params =
+            vec![Value::from(self.repo.as_str()), Value::from(self.subject), Value::from(last), Value::Int(PAGE + 1)];
+        params.extend(self.artifact_type.map(Value::from));
+        let filter = if self.artifact_type.is_some() { "AND r.artifact_type = $5" } else { "" };
+        let sql = format!(
+            "SELECT m.digest, m.media_type, length(m.content), r.artifact_type, octet_length(m.annotations)
+             FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+             WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.subject <> '' {filter}
+             ORDER BY r.digest LIMIT $4"
+        );
+        tx.query(&sql, &params, read).await
+    }
+
+    /// Adds their annotations to the referrers after this digest.
+    async fn annotate(&self, tx: &mut ReadTx, last: &str, referrers: &mut [Referrer]) -> Result<(), RegistryError> {
+        let Some(end) = referrers.last().map(|referrer| referrer.digest.clone()) else { return Ok(()) };
+        let sql = "SELECT m.digest, m.annotations FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+                   WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.digest <= $4 AND r.subject <> ''
+                     AND octet_length(m.annotations) <= $5";
+        let params = [
+            Value::from(self.repo.as_str()),
+            Value::from(self.subject),
+            Value::from(last),
+            Value::from(&end),
+            Value::Int(MOST_BYTES),
+        ];
+        let read = |row: &Row<'_>| Ok::<_, RegistryError>((row.text(0)?, row.text(1)?));
+        let found: HashMap<String, String> = tx.query(sql, &params, read).await?.into_iter().collect();
+        for referrer in referrers {
+            if let Some(annotations) = found.get(&referrer.digest) {
+                referrer.annotations = serde_json::from_str(annotations).map_err(Error::internal)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<(Referrer, i64), RegistryError> {
+    let referrer = Referrer {
         digest: row.text(0)?,
         media_type: row.text(1)?,
         size: row.int(2)?,
         artifact_type: row.text(3)?,
-        annotations: serde_json::from_str(&annotations).map_err(Error::internal)?,
-    })
+        annotations: BTreeMap::new(),
+    };
+    Ok((referrer, row.int(4)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_BYTES, fitting};
+
+    #[test]
+    fn a_page_ends_where_its_annotations_are_too_long() {
+        let half = MOST_BYTES / 2;
+        assert_eq!(fitting(&[]), 0);
+        assert_eq!(fitting(&[2; 501]), 500);
+        assert_eq!(fitting(&[MOST_BYTES, 2]), 1);
+        assert_eq!(fitting(&[half, half, 2]), 2);
+        assert_eq!(fitting(&[half, half + 1, 2]), 1);
+        assert_eq!(fitting(&[MOST_BYTES + 1, half, half]), 3, "too long ones are not told");
+    }
 }

@@ -65,7 +65,7 @@ impl Registry {
     /// nobody's any more: the upload that brought them is told, so that they can go.
     ///
     /// # Errors
-    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.
     pub async fn finish_upload(
         &self,
         visitor: &Visitor,
@@ -85,7 +85,7 @@ impl Registry {
                     let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
                     require_own(tx, &visitor, &repo, &blob.upload).await?;
                     let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
-                    blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
                     forget(tx, &blob.upload).await?;
                     Ok(before)
                 })
