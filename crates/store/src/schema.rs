@@ -42,4 +42,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0007_registry_api.sql"),
         postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
+    Migration {
+        version: 9,
+        name: "default_roles",
+        sqlite: include_str!("../migrations/sqlite/0009_default_roles.sql"),
+        postgres: include_str!("../migrations/postgres/0009_default_roles.sql"),
+    },
 ];
