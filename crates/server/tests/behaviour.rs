@@ -57,6 +57,8 @@ mod narrowing;
 mod page_tokens;
 #[path = "behaviour/people.rs"]
 mod people;
+#[path = "behaviour/people_gains.rs"]
+mod people_gains;
 #[path = "behaviour/people_limits.rs"]
 mod people_limits;
 #[path = "behaviour/people_refresh.rs"]

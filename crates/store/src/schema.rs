@@ -54,4 +54,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0009_blob_bytes.sql"),
         postgres: include_str!("../migrations/postgres/0009_blob_bytes.sql"),
     },
+    Migration {
+        version: 10,
+        name: "default_roles",
+        sqlite: include_str!("../migrations/sqlite/0010_default_roles.sql"),
+        postgres: include_str!("../migrations/postgres/0010_default_roles.sql"),
+    },
 ];

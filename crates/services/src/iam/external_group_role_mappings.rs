@@ -159,6 +159,8 @@ pub(crate) async fn create<T>(
     if !["", scope].contains(&given.scope.as_str()) {
         return Err(Error::invalid_field("scope", "scope must be empty or the provider's organization"));
     }
+    // What it gives is given at the organization, whichever group of it the provider belongs to.
+    call.require_all(scope, call.needed())?;
     let capabilities = role_bindings::require_role(tx, call, scope, &given.role_uid, spelling.role).await?;
     call.require_all(scope, &capabilities)?;
     let row = MappingRow {

@@ -42,9 +42,9 @@ pub(crate) const TABLE: Table = Table {
 
 /// An identity provider as it is stored; its group is its parent.
 #[derive(Clone, Debug)]
-pub struct ProviderRow {
+pub(crate) struct ProviderRow {
     /// UIDP.
-    pub uid: Uidp,
+    pub(crate) uid: Uidp,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) default_role: String,
@@ -276,8 +276,12 @@ pub(crate) async fn update<T>(
     if let Some(secret) = secret {
         after.sealed_secret = sealed(call, &after.uid, &secret);
     }
-    if (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id) {
+    let is_elsewhere = (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id);
+    if is_elsewhere {
         scim_tokens::require_nobody_provisioned(tx, &after.uid).await?;
+    }
+    // A session keeps the groups that it began with, by the claim of then.
+    if is_elsewhere || after.oidc.groups_claim != before.oidc.groups_claim {
         end_sessions(tx, &after.uid).await?;
         iam_changed(tx).await?;
     }
@@ -325,7 +329,10 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     // Nobody remembers afterwards whom the directory had deactivated.
     let left = scim_tokens::forget(tx, uid).await?;
     end_sessions(tx, uid).await?;
-    tx.execute("DELETE FROM identity_providers WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
+    for sql in ["DELETE FROM default_roles_given WHERE provider = $1", "DELETE FROM identity_providers WHERE uid = $1"]
+    {
+        tx.execute(sql, &[Value::from(uid.as_str())]).await?;
+    }
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteIdentityProviderRequest { id: uid.as_str().into() };

@@ -103,7 +103,8 @@ pub(crate) struct BindingInput {
     pub(crate) role: String,
 }
 
-async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<BindingRow>> {
+/// The binding of this UIDP.
+pub(crate) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<BindingRow>> {
     let sql = "SELECT uid, identity, role, created_at FROM role_bindings WHERE uid = $1";
     tx.query_opt(sql, &[Value::from(uid.as_str())], BindingRow::read).await
 }
