@@ -139,7 +139,9 @@ impl Issuer {
     /// The error of an answer. Where nothing is at the path, another address is meant.
     pub(crate) fn refusal(&self, status: StatusCode, body: &[u8]) -> ClientError {
         match refusal(status, body) {
-            ClientError::Refused { code: 5 | 12, message } if ["Not Found", "Method Not Allowed"].contains(&&*message) => {
+            ClientError::Refused { code: 5 | 12, message }
+                if ["Not Found", "Method Not Allowed"].contains(&&*message) =>
+            {
                 ClientError::Usage(format!("there is no token exchange at {}; name it with --issuer URL", self.url))
             }
             _ if status == StatusCode::MISDIRECTED_REQUEST => {

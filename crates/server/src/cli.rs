@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{audit, auth, context, contract, credential_helper, keys, openapi, operator, serve};
 use crate::error::StartError;
 use crate::options::Options;
+use crate::storage_options::StorageOptions;
 
 /// A self-hosted platform API for the software supply chain.
 #[derive(Parser)]
@@ -35,7 +36,7 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     /// Bring the database's schema up to date, which a start does too
-    Migrate(Box<Options>),
+    Migrate(Box<StorageOptions>),
     /// The audit log, as it stands in the database; the server may run
     #[command(subcommand)]
     Audit(audit::AuditCommand),

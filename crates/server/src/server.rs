@@ -26,7 +26,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::error::StartError;
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
-use crate::storage::Storage;
+use crate::storage::{Storage, create_private_directory};
 use crate::well_known::{self, Pages};
 use crate::{admin, background, facts, keys, providers, terms, tls};
 
@@ -319,11 +319,7 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
 
 /// Where the bytes of blobs lie.
 fn content(options: &Options) -> Result<Content, StartError> {
-    if let Some(url) = &options.blob_url {
-        return Err(StartError::Option(format!(
-            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
-        )));
-    }
+    create_private_directory(&options.data_dir())?;
     let directory = options.data_dir().join("blobs");
     Content::open(&directory).map_err(|error| {
         StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))

@@ -9,6 +9,7 @@ use crate::error::StartError;
 use crate::keys;
 use crate::options::Options;
 use crate::storage::Storage;
+use crate::storage_options::StorageOptions;
 
 /// `bowline keys`.
 #[derive(Subcommand)]
@@ -16,14 +17,14 @@ pub(crate) enum KeysCommand {
     /// Add a signing key: published at once, signing 10 minutes later; the old one is accepted an hour longer
     Rotate(Box<RotateCommand>),
     /// List the signing keys
-    List(Box<Options>),
+    List(Box<StorageOptions>),
 }
 
 /// `bowline keys rotate`.
 #[derive(Args)]
 pub(crate) struct RotateCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// Signature algorithm of the new key
     #[arg(long, value_enum, default_value = "es256")]
     algorithm: KeyAlgorithm,
@@ -47,7 +48,7 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
         KeyAlgorithm::Es256 => Algorithm::Es256,
         KeyAlgorithm::Rs256 => Algorithm::Rs256,
     };
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let now = SystemClock.now();
     keys::load_or_create(&storage.db, &storage.wrapping_key, now).await?;
     let (kid, signs_from) = keys::add(&storage.db, &storage.wrapping_key, algorithm, now).await?;
@@ -57,7 +58,7 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
 }
 
 async fn list(options: Options) -> Result<(), StartError> {
-    let storage = Storage::open(&options).await?;
+    let storage = Storage::open_existing(&options).await?;
     let ring = keys::load(&storage.db, &storage.wrapping_key).await?;
     storage.db.close().await;
     let now = SystemClock.now().div_euclid(1_000_000);

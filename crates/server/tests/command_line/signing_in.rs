@@ -91,8 +91,7 @@ async fn several_audiences_at_once_with_an_organizations_own_provider() {
     let uid = made.json()["uid"].as_str().expect("a uid").to_owned();
     let terminal = Terminal::new(&server);
     let registry = server.server().parts().settings.registry_audience.clone();
-    let arguments =
-        ["--identity-provider", &uid, "--no-browser", "--audience", server.base(), "--audience", &registry];
+    let arguments = ["--identity-provider", &uid, "--no-browser", "--audience", server.base(), "--audience", &registry];
     ended(&signed_in(&server, &terminal, &arguments, "ada").await, 0);
     assert!(terminal.kept(&registry, "oidc-token").exists());
     server.stop().await;

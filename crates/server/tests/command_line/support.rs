@@ -82,7 +82,6 @@ pub(crate) async fn viewer(server: &TestServer) -> (String, String, String) {
     (organization, identity, token)
 }
 
-
 /// The issuer as a provider that everybody may sign in with.
 pub(crate) async fn offer_provider(server: &TestServer) {
     let issuer = server.idp().issuer().to_owned();
