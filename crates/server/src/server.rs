@@ -373,6 +373,11 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         redirects,
         random: Arc::new(random_bytes::<32>),
     });
+    let counters = telemetry.clone();
+    let registry = bowline_oci::router(
+        parts.door.clone(),
+        Arc::new(move |name, code, elapsed| counters.count_named(name, code, elapsed)),
+    );
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -383,8 +388,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
             &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts))))
-            .merge(bowline_oci::router(parts.door.clone())),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))).merge(registry),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

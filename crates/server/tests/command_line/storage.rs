@@ -1,8 +1,9 @@
-//! Commands on the server's own storage.
+//! The server as a process, and commands on its own storage.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 use crate::support::{ended, text};
@@ -70,5 +71,51 @@ async fn help_names_the_options_that_count() {
         let help = ended(&run(home.path(), &[command, &["--help"]].concat()).await, 0);
         assert!(help.contains("--data-dir") && help.contains("--key-file"), "{help}");
         assert!(!help.contains("--smtp-url") && !help.contains("--listen"), "{help}");
+    }
+}
+
+/// The address on a line of what the server prints at its start.
+fn printed<'a>(greeting: &'a str, name: &str) -> &'a str {
+    let line = greeting.lines().find_map(|line| line.trim().strip_prefix(name)).expect("a line of the greeting");
+    line.split_whitespace().next().expect("an address")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_to_the_registry_are_logged_and_counted_like_calls() {
+    let home = tempfile::tempdir().expect("a scratch directory is made");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bowline"));
+    command.env_clear().current_dir(home.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    let mut running = command.spawn().expect("the binary runs");
+    let mut lines = BufReader::new(running.stdout.take().expect("a pipe")).lines();
+    let mut greeting = String::new();
+    while !greeting.contains("storage") {
+        greeting += &lines.next_line().await.expect("a line").expect("the greeting goes on");
+        greeting.push('\n');
+    }
+    let (api, admin) = (printed(&greeting, "API"), printed(&greeting, "admin"));
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let http = reqwest::Client::new();
+    let asked = http.get(format!("{api}/v2/a/b/manifests/latest")).header("x-request-id", "request-7");
+    let answer = asked.send().await.expect("an answer");
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["x-request-id"]),
+        (401, &"request-7".parse().expect("text"))
+    );
+    assert_eq!(http.get(format!("{api}/token?scope=x")).send().await.expect("an answer").status(), 401);
+
+    let metrics = http.get(format!("{admin}/metrics")).send().await.expect("an answer").text().await.expect("text");
+    for name in ["oci.manifest.get", "oci.token"] {
+        let line = format!("bowline_calls_total{{method=\"{name}\",code=\"16\"}} 1");
+        assert!(metrics.contains(&line), "{metrics}");
+        assert!(metrics.contains(&format!("bowline_call_seconds_count{{method=\"{name}\"}} 1")), "{metrics}");
+    }
+    running.start_kill().expect("it runs");
+    let log = text(&running.wait_with_output().await.expect("it ends").stderr);
+    let line = log.lines().find(|line| line.contains("request-7")).unwrap_or_else(|| panic!("no line: {log}"));
+    for part in
+        ["access: method=\"oci.manifest.get\"", "scope=a/b", "decision=\"unauthenticated\"", "micros=", "status=401"]
+    {
+        assert!(line.contains(part), "{part}: {line}");
     }
 }
