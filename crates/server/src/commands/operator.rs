@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::duration::seconds;
+use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::options::{Options, public_url};
 use crate::storage::{Storage, mint_operator_token};
@@ -30,11 +31,20 @@ pub(crate) enum OperatorCommand {
 #[derive(Subcommand)]
 pub(crate) enum ProvidersCommand {
     /// List the stored providers; those of the configuration file are not stored
-    List(Box<StorageOptions>),
+    List(Box<ListCommand>),
     /// Store a provider; its secret is read from --client-secret-file or from standard input, never from arguments
     Add(Box<AddCommand>),
     /// Remove a stored provider
     Remove(Box<RemoveCommand>),
+}
+
+/// `bowline operator providers list`.
+#[derive(Args)]
+pub(crate) struct ListCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// `bowline operator providers add`.
@@ -101,7 +111,7 @@ pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
         OperatorCommand::LoginUrl(command) => login_url(command.options.with_addresses(command.addresses)?).await,
-        OperatorCommand::Providers(ProvidersCommand::List(options)) => list(options.with_file()?).await,
+        OperatorCommand::Providers(ProvidersCommand::List(command)) => list(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Add(command)) => add(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Remove(command)) => remove(*command).await,
     }
@@ -128,16 +138,15 @@ async fn login_url(options: Options) -> Result<(), StartError> {
     print(&format!("{issuer}/oauth/operator?code={}\n", code?))
 }
 
-async fn list(options: Options) -> Result<(), StartError> {
-    let storage = Storage::open_existing(&options).await?;
+async fn list(command: ListCommand) -> Result<(), StartError> {
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let lines = providers::list(&storage).await;
     storage.db.close().await;
-    let mut text = String::from("ID\tISSUER\tCLIENT\tSECRET\n");
+    let mut table = Table::new(&["id", "issuer", "client", "secret"]);
     for line in lines? {
-        text.push_str(&line.join("\t"));
-        text.push('\n');
+        table.push(line);
     }
-    print(&text)
+    print(&command.output.list(&table))
 }
 
 async fn add(command: AddCommand) -> Result<(), StartError> {

@@ -24,8 +24,21 @@ async fn container_clients_ask_for_credentials() {
     ended(&early, 2);
     assert!(text(&early.stderr).contains("bowline context set"), "{}", text(&early.stderr));
     ended(&terminal.run(&["context", "set", "here"]).await, 0);
-    ended(&terminal.run(&configure).await, 0);
-    ended(&terminal.run(&configure).await, 0);
+    let missing = terminal.run(&["auth", "configure-docker", "--helper-directory", "/no/such/place"]).await;
+    ended(&missing, 2);
+    assert!(text(&missing.stderr).contains("/no/such/place: there is no such directory"), "{}", text(&missing.stderr));
+    // A link that a former place of the binary left behind is none in the way.
+    std::os::unix::fs::symlink("/no/such/bowline", tools.join("docker-credential-bowline")).expect("a link is made");
+    let configured = terminal.run(&configure).await;
+    ended(&configured, 0);
+    for said in ["was not tried", "into PATH"] {
+        assert!(text(&configured.stderr).contains(said), "{}", text(&configured.stderr));
+    }
+    let mut found = terminal.command();
+    found.args(configure).args(["--api", &terminal.api]).env("PATH", &tools);
+    let found = found.output().await.expect("the binary runs");
+    ended(&found, 0);
+    assert!(!text(&found.stderr).contains("PATH"), "{}", text(&found.stderr));
     let file = terminal.home.path().join(".docker/config.json");
     let config: Value = serde_json::from_slice(&std::fs::read(&file).expect("the file is written")).expect("JSON");
     assert_eq!((&config["credHelpers"][&registry], mode(&file)), (&json!("bowline"), 0o600));
@@ -51,6 +64,11 @@ async fn container_clients_ask_for_credentials() {
     ended(&terminal.helper(&tools, "erase", &registry).await, 0);
     assert!(!terminal.kept(&registry, "oidc-token").exists());
     ended(&terminal.helper(&tools, "guess", "").await, 2);
+
+    let wrong = terminal.run(&[&configure[..], &["--registry", "wrong.example"]].concat()).await;
+    ended(&wrong, 2);
+    assert!(text(&wrong.stderr).contains("no token for wrong.example"), "{}", text(&wrong.stderr));
+    assert!(!std::fs::read_to_string(&file).expect("the file is there").contains("wrong.example"));
 
     // What is not ours is not touched.
     std::fs::write(&file, "{").expect("the file is written");

@@ -3,7 +3,7 @@
 use bowline_testkit::{Engine, TestServer};
 use serde_json::Value;
 
-use crate::support::{Terminal, ended};
+use crate::support::{Terminal, ended, text};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pull_tokens_are_made_listed_and_exchanged() {
@@ -25,8 +25,23 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
 
     let listed = ended(&terminal.run(&["auth", "pull-token", "list", "--parent", &organization]).await, 0);
     assert!(listed.lines().any(|line| line.starts_with(identity) && line.contains("pull-token")), "{listed}");
+    let by_name = ["auth", "pull-token", "list", "--parent", "acme", "-o", "json"];
+    let by_name: Value = serde_json::from_str(&ended(&terminal.run(&by_name).await, 0)).expect("JSON");
+    assert_eq!((by_name.as_array().map(Vec::len), &by_name[0]["uidp"]), (Some(1), &made["identity_id"]));
+    let nobody = terminal.run(&["auth", "pull-token", "list", "--parent", "acme/nowhere"]).await;
+    ended(&nobody, 2);
+    assert!(text(&nobody.stderr).contains("acme/nowhere"), "{}", text(&nobody.stderr));
     let expired = ended(&terminal.run(&["auth", "pull-token", "list", "--expired", "true"]).await, 0);
     assert!(!expired.contains(identity), "{expired}");
+
+    let person = server.identity(&organization, "somebody").await;
+    let refused = terminal.run(&["auth", "pull-token", "delete", &person]).await;
+    ended(&refused, 2);
+    assert!(text(&refused.stderr).contains("no pull token"), "{}", text(&refused.stderr));
+    let more: Value = serde_json::from_str(&ended(&terminal.run(&create).await, 0)).expect("JSON");
+    let more = more["identity_id"].as_str().expect("an id");
+    ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 0);
+    ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 1);
 
     // Somebody who may not bind roles leaves nothing behind.
     let viewer = server.actor("viewer", &organization).await;

@@ -29,6 +29,12 @@ async fn signing_in_with_an_identity_token_and_out_again() {
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!((&status["identity"], &status["capabilities"][0]["role"]), (&json!(identity), &json!("viewer")));
 
+    let contexts: Value = serde_json::from_str(&ended(
+        &terminal.command().args(["context", "list", "-o", "json"]).output().await.expect("the binary runs"),
+        0,
+    ))
+    .expect("JSON");
+    assert_eq!((&contexts[0]["name"], &contexts[0]["api"]), (&json!("default"), &json!(server.base())));
     // The server is kept as a context: it need not be named again.
     let again = terminal.command().args(["auth", "token"]).output().await.expect("the binary runs");
     assert_eq!(ended(&again, 0), printed);

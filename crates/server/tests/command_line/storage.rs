@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
@@ -72,6 +73,37 @@ async fn help_names_the_options_that_count() {
         assert!(help.contains("--data-dir") && help.contains("--key-file"), "{help}");
         assert!(!help.contains("--smtp-url") && !help.contains("--listen"), "{help}");
     }
+}
+
+#[tokio::test]
+async fn shells_and_manuals_are_told_every_command() {
+    let home = tempfile::tempdir().expect("a scratch directory is made");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = ended(&run(home.path(), &["completion", shell]).await, 0);
+        assert!(script.contains("configure-docker") && script.contains("helper-directory"), "{shell}");
+    }
+    ended(&run(home.path(), &["completion", "none"]).await, 2);
+    assert!(ended(&run(home.path(), &["man"]).await, 0).contains(".TH bowline 1"));
+    ended(&run(home.path(), &["man", "--out", "pages"]).await, 0);
+    for page in ["bowline.1", "bowline-auth-login.1", "bowline-serve.1"] {
+        assert!(home.path().join("pages").join(page).exists(), "{page}");
+    }
+    let help = ended(&run(home.path(), &["--help"]).await, 0);
+    assert!(help.contains("Exit codes:") && help.contains("BOWLINE_IDENTITY"), "{help}");
+}
+
+#[tokio::test]
+async fn lists_are_tables_or_json() {
+    let home = tempfile::tempdir().expect("a scratch directory is made");
+    ended(&run(home.path(), &["migrate", "--data-dir", "data"]).await, 0);
+    ended(&run(home.path(), &["keys", "rotate", "--data-dir", "data"]).await, 0);
+    let keys: Value =
+        serde_json::from_str(&ended(&run(home.path(), &["keys", "list", "--data-dir", "data", "-o", "json"]).await, 0))
+            .expect("JSON");
+    assert_eq!((&keys[0]["algorithm"], &keys[0]["state"]), (&json!("ES256"), &json!("signs")));
+    let providers = ["operator", "providers", "list", "--data-dir", "data"];
+    assert_eq!(ended(&run(home.path(), &providers).await, 0), "ID\tISSUER\tCLIENT\tSECRET");
+    assert_eq!(ended(&run(home.path(), &[&providers[..], &["-o", "json"]].concat()).await, 0), "[]");
 }
 
 /// The address on a line of what the server prints at its start.
