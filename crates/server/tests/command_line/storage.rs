@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
@@ -100,7 +100,8 @@ async fn lists_are_tables_or_json() {
     let keys: Value =
         serde_json::from_str(&ended(&run(home.path(), &["keys", "list", "--data-dir", "data", "-o", "json"]).await, 0))
             .expect("JSON");
-    assert_eq!((&keys[0]["algorithm"], &keys[0]["state"]), (&json!("ES256"), &json!("signs")));
+    let keys = keys.as_array().expect("a list");
+    assert!(keys.iter().any(|key| key["algorithm"] == "ES256" && key["state"] == "signs"), "{keys:?}");
     let providers = ["operator", "providers", "list", "--data-dir", "data"];
     assert_eq!(ended(&run(home.path(), &providers).await, 0), "ID\tISSUER\tCLIENT\tSECRET");
     assert_eq!(ended(&run(home.path(), &[&providers[..], &["-o", "json"]].concat()).await, 0), "[]");
