@@ -59,14 +59,14 @@ struct Failure {
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl DeviceSignIn {
-    /// Asks for a code.
+    /// Asks for a code. A refresh token that comes of it is good for that audience.
     ///
     /// # Errors
     /// The issuer offers no such sign-in, or no answer comes.
-    pub async fn start(issuer: &Issuer, refresh: bool) -> Result<DeviceSignIn, ClientError> {
+    pub async fn start(issuer: &Issuer, audience: &str, refresh: bool) -> Result<DeviceSignIn, ClientError> {
         let (status, body) = issuer.get(&issuer.at("/.well-known/openid-configuration")).await?;
         if !status.is_success() {
-            return Err(refusal(status, &body));
+            return Err(issuer.refusal(status, &body));
         }
         let discovery: Discovery = parsed(&body)?;
         if discovery.issuer != issuer.url() {
@@ -77,7 +77,7 @@ impl DeviceSignIn {
         let endpoint = discovery.device_authorization_endpoint.ok_or_else(missing)?;
         let token_endpoint = discovery.token_endpoint.ok_or_else(missing)?;
         let scope = if refresh { "openid email profile offline_access" } else { "openid email profile" };
-        let form = [("client_id", "bowline"), ("scope", scope)];
+        let form = [("client_id", "bowline"), ("scope", scope), ("audience", audience)];
         let answer: Authorization = post(issuer, &endpoint, &form).await?.map_err(|failure| failed(&failure))?;
         Ok(DeviceSignIn {
             device_code: answer.device_code,

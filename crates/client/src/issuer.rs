@@ -127,13 +127,28 @@ impl Issuer {
         Ok(Tokens { token: Some(pair.token.token), refresh_token: Some(pair.refresh_token.token) })
     }
 
-    /// Ends a refresh token and the session that it belongs to. Unknown ones are no error.
+    /// Ends the session that a refresh token or an access token belongs to. Unknown ones are no error.
     ///
     /// # Errors
     /// No answer comes.
-    pub async fn revoke(&self, refresh_token: &str) -> Result<(), ClientError> {
-        let (status, body) = self.send("/oauth/revoke", None, &[("token", refresh_token)]).await?;
-        if status.is_success() { Ok(()) } else { Err(refusal(status, &body)) }
+    pub async fn revoke(&self, token: &str) -> Result<(), ClientError> {
+        let (status, body) = self.send("/oauth/revoke", None, &[("token", token)]).await?;
+        if status.is_success() { Ok(()) } else { Err(self.refusal(status, &body)) }
+    }
+
+    /// The error of an answer. Where nothing is at the path, another address is meant.
+    pub(crate) fn refusal(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        match refusal(status, body) {
+            ClientError::Refused { code: 5 | 12, message }
+                if ["Not Found", "Method Not Allowed"].contains(&&*message) =>
+            {
+                ClientError::Usage(format!("there is no token exchange at {}; name it with --issuer URL", self.url))
+            }
+            _ if status == StatusCode::MISDIRECTED_REQUEST => {
+                ClientError::Usage(format!("the server does not know itself as {}; name its address", self.url))
+            }
+            other => other,
+        }
     }
 
     /// Posts a form and reads the JSON answer.
@@ -145,7 +160,7 @@ impl Issuer {
     ) -> Result<T, ClientError> {
         let (status, body) = self.send(path, bearer, form).await?;
         if !status.is_success() {
-            return Err(refusal(status, &body));
+            return Err(self.refusal(status, &body));
         }
         parsed(&body)
     }

@@ -3,6 +3,7 @@
 //! What is allowed, and what is there, [`bowline_services::content::Registry`] knows; the bytes of blobs lie in
 //! [`bowline_content::Content`]. This crate reads requests, streams bytes between the two, and writes answers.
 
+mod access;
 mod answer;
 mod blobs;
 mod body;
@@ -28,6 +29,8 @@ use bowline_content::{Content, ContentError};
 use bowline_pipeline::{Arrival, Pipeline};
 use bowline_services::content::{Registry, Visitor};
 
+pub use access::Count;
+use access::Entry;
 use answer::{Answer, Refused};
 use route::Target;
 
@@ -81,14 +84,17 @@ impl Door {
     }
 }
 
-/// The paths of the registry host.
-pub fn router(door: Arc<Door>) -> Router {
+/// The door, and who counts what comes through it.
+type Shared = State<(Arc<Door>, Count)>;
+
+/// The paths of the registry host. Each request is told to `count`.
+pub fn router(door: Arc<Door>, count: Count) -> Router {
     Router::new()
         .route("/token", any(token::serve))
         .route("/v2", any(serve))
         .route("/v2/", any(serve))
         .route("/v2/{*rest}", any(serve))
-        .with_state(door)
+        .with_state((door, count))
 }
 
 /// A request that was read as far as its path, by somebody who is known.
@@ -109,27 +115,41 @@ impl Asked {
     }
 }
 
-async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
+async fn serve(State((door, count)): Shared, request: Request) -> Response {
     let started = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let arrival = arrival(request.extensions());
+    let request_id = arrival.request_id.clone();
     let mut subject = String::new();
     let target = route::parse(&path);
     let result = match &target {
-        Ok(target) => answer(&door, request, target, &mut subject).await,
+        Ok(target) => answer(&door, request, target, arrival, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
+    let target = target.ok();
+    let name = access::name(target.as_ref(), &method);
     let response = match result {
         Ok(response) => response,
-        Err(refused) => door.refusal(refused, target.ok().as_ref(), &method),
+        Err(refused) => {
+            access::write_failure(&refused, name, &request_id);
+            door.refusal(refused, target.as_ref(), &method)
+        }
     };
-    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
-    tracing::info!(%method, path, status, principal = subject, elapsed_us = elapsed.as_micros() as u64, "registry");
-    answer::finished(response)
+    let entry = Entry {
+        name,
+        path: &path,
+        principal: &subject,
+        repository: target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default(),
+        request_id: &request_id,
+        status: response.status(),
+        elapsed: started.elapsed(),
+    };
+    access::write(&count, &entry);
+    answer::finished(response, &request_id)
 }
 
-async fn answer(door: &Door, request: Request, target: &Target, subject: &mut String) -> Answer {
+async fn answer(door: &Door, request: Request, target: &Target, arrival: Arrival, subject: &mut String) -> Answer {
     let (head, body) = request.into_parts();
-    let arrival = arrival(&head.extensions);
     let known = door.principal(&head.headers, &arrival).await?;
     known.principal.subject().clone_into(subject);
     let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -15,6 +15,7 @@ mod options;
 mod providers;
 mod server;
 mod storage;
+mod storage_options;
 mod terms;
 mod tls;
 mod well_known;

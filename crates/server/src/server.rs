@@ -26,7 +26,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::error::StartError;
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
-use crate::storage::Storage;
+use crate::storage::{Storage, create_private_directory};
 use crate::well_known::{self, Pages};
 use crate::{admin, background, facts, keys, providers, terms, tls};
 
@@ -319,11 +319,7 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
 
 /// Where the bytes of blobs lie.
 fn content(options: &Options) -> Result<Content, StartError> {
-    if let Some(url) = &options.blob_url {
-        return Err(StartError::Option(format!(
-            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
-        )));
-    }
+    create_private_directory(&options.data_dir())?;
     let directory = options.data_dir().join("blobs");
     Content::open(&directory).map_err(|error| {
         StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
@@ -377,6 +373,11 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         redirects,
         random: Arc::new(random_bytes::<32>),
     });
+    let counters = telemetry.clone();
+    let registry = bowline_oci::router(
+        parts.door.clone(),
+        Arc::new(move |name, code, elapsed| counters.count_named(name, code, elapsed)),
+    );
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -387,8 +388,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
             &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts))))
-            .merge(bowline_oci::router(parts.door.clone())),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))).merge(registry),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

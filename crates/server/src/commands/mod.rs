@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod auth;
+pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod credential_helper;
@@ -9,5 +10,7 @@ mod duration;
 pub(crate) mod keys;
 pub(crate) mod openapi;
 pub(crate) mod operator;
+mod place;
 pub(crate) mod serve;
 pub(crate) mod session;
+mod shown;

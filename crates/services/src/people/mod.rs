@@ -202,9 +202,10 @@ impl People {
         tokens::judge(&self.parts, asked).map(|_| ())
     }
 
-    /// Ends the family of a refresh token and its session (RFC 7009); an unknown token is as good as a revoked one.
-    pub async fn revoke(&self, refresh_token: &str, context: &Context<'_>) -> Result<()> {
-        refresh::revoke(&self.parts, refresh_token, context).await
+    /// Ends the session of a refresh token, or of an access token (RFC 7009); an unknown token is as good as a revoked
+    /// one.
+    pub async fn revoke(&self, token: &str, context: &Context<'_>) -> Result<()> {
+        refresh::revoke(&self.parts, token, context).await
     }
 
     /// Signs a browser out: whether there was a session.
