@@ -23,7 +23,7 @@ impl Door {
     }
 
     async fn pull_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
-        let blob = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
+        let blob = self.found_blob(asked, name, digest).await?;
         let mut response = if range::is_known(asked.header(header::IF_NONE_MATCH), digest.as_str()) {
             empty(StatusCode::NOT_MODIFIED)
         } else {

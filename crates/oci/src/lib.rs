@@ -10,11 +10,13 @@ mod body;
 mod credentials;
 mod lists;
 mod manifests;
+mod mirrored;
 mod range;
 mod route;
 mod scopes;
 mod token;
 mod uploads;
+mod upstream;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
+use bowline_authn::guarded::GuardedClient;
 use bowline_content::{Content, ContentError};
 use bowline_pipeline::{Arrival, Pipeline};
 use bowline_services::content::{Registry, Visitor};
@@ -43,19 +46,21 @@ pub struct Door {
     content: Content,
     pipeline: Arc<Pipeline>,
     exchanged: credentials::Exchanged,
+    upstream: upstream::Upstream,
     /// Address of the token service, and the name of this one, as challenges say them.
     realm: String,
     service: String,
 }
 
 impl Door {
-    /// The door to a registry whose blobs lie in `content`.
-    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>) -> Door {
+    /// The door to a registry whose blobs lie in `content`, and which asks others through `client`.
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Door {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
-        Door { registry, content, pipeline, exchanged: credentials::Exchanged::default(), realm, service }
+        let (exchanged, upstream) = (credentials::Exchanged::default(), upstream::Upstream::new(client));
+        Door { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with

@@ -12,7 +12,7 @@ use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_ve
 use crate::{Asked, Door, body, range};
 
 /// Most bytes of a config that is looked into.
-const CONFIG_BYTES: u64 = 4 << 20;
+pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
 /// How long a manifest may take to arrive: it is small.
 const MANIFEST_TIME: Duration = Duration::from_secs(60);
 
@@ -31,7 +31,11 @@ impl Door {
 
     async fn pull_manifest(&self, asked: &Asked, name: &Name, reference: &Reference) -> Answer {
         let is_get = asked.method == Method::GET;
-        let found = self.registry.pull_manifest(&asked.visitor, name, reference, is_get).await?;
+        let pulled = self.found_manifest(asked, name, reference).await?;
+        if is_get {
+            self.registry.note_pull(&asked.visitor, name, reference, &pulled);
+        }
+        let found = pulled.manifest;
         let is_known = range::is_known(asked.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
         let mut response = if is_known {
@@ -91,7 +95,7 @@ impl Door {
 }
 
 /// The digest of what was sent, which must be the one that it was sent under.
-fn digest_of(reference: &Reference, content: &[u8]) -> Result<Digest, Refused> {
+pub(crate) fn digest_of(reference: &Reference, content: &[u8]) -> Result<Digest, Refused> {
     let wanted = match reference {
         Reference::Tag(_) => return Ok(Digest::of(Algorithm::Sha256, content)),
         Reference::Digest(text) => Digest::parse(text)

@@ -266,7 +266,7 @@ async fn assemble(
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone()));
+    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),

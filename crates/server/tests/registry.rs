@@ -16,6 +16,8 @@ mod limits;
 mod lists;
 #[path = "registry/manifests.rs"]
 mod manifests;
+#[path = "registry/mirrors.rs"]
+mod mirrors;
 #[path = "registry/mounts.rs"]
 mod mounts;
 #[path = "registry/permissions.rs"]

@@ -60,4 +60,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0010_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0010_default_roles.sql"),
     },
+    Migration {
+        version: 11,
+        name: "upstream_tags",
+        sqlite: include_str!("../migrations/sqlite/0011_upstream_tags.sql"),
+        postgres: include_str!("../migrations/postgres/0011_upstream_tags.sql"),
+    },
 ];

@@ -345,6 +345,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM deployments WHERE repo = $1",
     "DELETE FROM scan_reports WHERE repo = $1",
     "DELETE FROM upstream_syncs WHERE repo = $1",
+    "DELETE FROM upstream_tags WHERE repo = $1",
 ];
 
 /// Deletes a repository with its tags and everything else that is in it. The history of the tags stays.

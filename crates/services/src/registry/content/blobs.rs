@@ -152,7 +152,12 @@ pub(super) async fn put(
 
 /// Shows a blob in a repository and counts its bytes, for which the quotas must have room; nothing to tell if the
 /// repository had it.
-async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Option<Change>, RegistryError> {
+pub(super) async fn link(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    digest: &str,
+    now: Micros,
+) -> Result<Option<Change>, RegistryError> {
     let is_known = find_in(tx, repo, digest).await?.is_some();
     let sql = "INSERT INTO repo_blobs (repo, digest, org, created_at) VALUES ($1, $2, $3, $4)
                ON CONFLICT (repo, digest) DO UPDATE SET created_at = excluded.created_at";

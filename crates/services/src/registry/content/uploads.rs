@@ -168,7 +168,7 @@ async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) 
     })
 }
 
-async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
+pub(super) async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
     tx.execute("DELETE FROM uploads WHERE id = $1", &[Value::from(id)]).await?;
     Ok(())
 }
