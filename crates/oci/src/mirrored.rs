@@ -27,12 +27,11 @@ impl Door {
             (Ok(pulled), Reference::Tag(tag)) if pulled.is_mirrored => {
                 self.refreshed(asked, name, tag, &pulled.manifest.digest).await?
             }
-            (Ok(_), _) => false,
             (Err(error), _) if is_absent(error) => match self.registry.mirror(&asked.visitor, name, reference).await? {
                 Some(mirror) => self.fetched_manifest(asked, name, reference, &mirror).await?,
                 None => false,
             },
-            (Err(_), _) => false,
+            (Ok(_) | Err(_), _) => false,
         };
         if is_fetched {
             return Ok(self.registry.pull_manifest(&asked.visitor, name, reference).await?);
