@@ -23,13 +23,6 @@ pub struct DeviceSignIn {
 }
 
 #[derive(Deserialize)]
-struct Discovery {
-    issuer: String,
-    device_authorization_endpoint: Option<String>,
-    token_endpoint: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Authorization {
     device_code: String,
     user_code: String,
@@ -64,15 +57,7 @@ impl DeviceSignIn {
     /// # Errors
     /// The issuer offers no such sign-in, or no answer comes.
     pub async fn start(issuer: &Issuer, audience: &str, refresh: bool) -> Result<DeviceSignIn, ClientError> {
-        let (status, body) = issuer.get(&issuer.at("/.well-known/openid-configuration")).await?;
-        if !status.is_success() {
-            return Err(issuer.refusal(status, &body));
-        }
-        let discovery: Discovery = parsed(&body)?;
-        if discovery.issuer != issuer.url() {
-            let found = discovery.issuer;
-            return Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")));
-        }
+        let discovery = issuer.discover().await?;
         let missing = || ClientError::SignIn("the issuer offers no sign-in on another device".into());
         let endpoint = discovery.device_authorization_endpoint.ok_or_else(missing)?;
         let token_endpoint = discovery.token_endpoint.ok_or_else(missing)?;

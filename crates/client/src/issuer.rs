@@ -82,6 +82,14 @@ struct TokenPair {
     refresh_token: RawToken,
 }
 
+/// What an issuer says of itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Discovery {
+    issuer: String,
+    pub(crate) device_authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct Status {
     code: i32,
@@ -101,6 +109,23 @@ impl Issuer {
 
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    /// Asks the issuer who it is, so that nobody is sent to an address where there is none.
+    ///
+    /// # Errors
+    /// There is no issuer at the address, or one that has another; or no answer comes.
+    pub async fn discover(&self) -> Result<Discovery, ClientError> {
+        let (status, body) = self.get(&self.at("/.well-known/openid-configuration")).await?;
+        if !status.is_success() {
+            return Err(self.refusal(status, &body));
+        }
+        let discovery: Discovery = parsed(&body)?;
+        if discovery.issuer == self.url {
+            return Ok(discovery);
+        }
+        let found = discovery.issuer;
+        Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")))
     }
 
     /// Exchanges an identity token, or a token of ours for another.

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{audit, auth, completion, context, contract, credential_helper, keys, openapi, operator, serve};
+use crate::commands::{
+    audit, auth, completion, context, contract, credential_helper, keys, openapi, operator, registry, serve,
+};
 use crate::error::StartError;
 use crate::options::Options;
 use crate::storage_options::StorageOptions;
@@ -47,6 +49,9 @@ enum Command {
     /// Sign in, and get tokens for everything else
     #[command(subcommand)]
     Auth(auth::AuthCommand),
+    /// Container images: repositories, tags, and what is set for them
+    #[command(subcommand)]
+    Registry(registry::RegistryCommand),
     /// The servers that the command line knows
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -101,6 +106,7 @@ fn execute(command: Command) -> Result<(), StartError> {
     match command {
         Command::Serve(options) => block_on(serve::run(options.with_file()?)),
         Command::Auth(command) => block_on(auth::run(command)),
+        Command::Registry(command) => block_on(registry::run(command)),
         Command::Context(command) => context::run(command),
         Command::Operator(command) => block_on(operator::run(command)),
         Command::Keys(command) => block_on(keys::run(command)),

@@ -4,6 +4,8 @@
 mod containers;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
+#[path = "command_line/registry.rs"]
+mod registry;
 #[path = "command_line/sessions.rs"]
 mod sessions;
 #[path = "command_line/signing_in.rs"]

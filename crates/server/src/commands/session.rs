@@ -9,6 +9,8 @@ use bowline_client::{
 use bowline_core::{Clock as _, SystemClock};
 use clap::Args;
 
+use crate::commands::credential_helper;
+
 /// Which server is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Target {
@@ -32,6 +34,8 @@ pub(crate) struct Session {
     /// Identity to assume with the surroundings' own token.
     pub(crate) identity: Option<String>,
     pub(crate) http: reqwest::Client,
+    /// Hosts that images of this server are named with.
+    registries: Vec<String>,
     ambient: Option<Ambient>,
 }
 
@@ -59,7 +63,9 @@ impl Session {
         let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
         let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
         let http = http_client()?;
+        let registry = context.and_then(|context| context.registry.clone());
         Ok(Session {
+            registries: registry.into_iter().chain([credential_helper::host(&api).to_owned()]).collect(),
             issuer: Issuer::new(&issuer, http.clone()),
             cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
             contexts,
@@ -116,6 +122,12 @@ impl Session {
     fn is_wanted(&self, tokens: &Tokens) -> bool {
         let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
         self.identity.is_none() || subject == self.identity
+    }
+
+    /// A repository's path without the registry's host before it, as images are named.
+    pub(crate) fn without_registry<'a>(&self, path: &'a str) -> &'a str {
+        let rest = |host: &String| path.strip_prefix(host.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        self.registries.iter().find_map(rest).unwrap_or(path)
     }
 
     /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.

@@ -11,10 +11,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     let organization = server.organization("acme").await;
     let owner = server.actor("owner", &organization).await;
     let terminal = Terminal::new(&server);
-    let file = terminal.kept(server.base(), "oidc-token");
-    std::fs::create_dir_all(file.parent().expect("a directory")).expect("the cache is made");
-    std::fs::write(&file, owner.token.as_deref().expect("an owner has a token")).expect("the token is kept");
-
+    terminal.keep(&owner);
     let create =
         ["auth", "pull-token", "create", "--parent", &organization, "--repository", "oci,python", "-o", "json"];
     let made: Value = serde_json::from_str(&ended(&terminal.run(&create).await, 0)).expect("JSON");
@@ -45,7 +42,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
 
     // Somebody who may not bind roles leaves nothing behind.
     let viewer = server.actor("viewer", &organization).await;
-    std::fs::write(&file, viewer.token.as_deref().expect("a viewer has a token")).expect("the token is kept");
+    terminal.keep(&viewer);
     ended(&terminal.run(&create).await, 4);
     let listed = ended(&terminal.run(&["auth", "pull-token", "list"]).await, 0);
     assert_eq!(listed.matches("pull-token").count(), 1, "{listed}");

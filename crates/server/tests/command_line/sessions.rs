@@ -99,6 +99,15 @@ async fn a_sign_in_with_refresh_lasts_for_registries_too() {
     let printed = ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0);
     assert_eq!((&claims_of(&printed)["sub"], &claims_of(&printed)["aud"]), (&json!(person), &json!(registry)));
     assert_ne!(std::fs::read_to_string(&file).expect("a token is kept"), before, "the API's token is a new one");
+
+    // A token for somebody else does not take the person's sign-in away.
+    let (_, identity, upstream) = viewer(&server).await;
+    let mut other = terminal.command();
+    other.args(["auth", "token"]).env("BOWLINE_IDENTITY", &identity).env("BOWLINE_ID_TOKEN", &upstream);
+    let printed = ended(&other.output().await.expect("the binary runs"), 0);
+    assert_eq!(claims_of(&printed)["sub"], json!(identity));
+    assert!(terminal.kept(server.base(), "refresh-token").exists());
+    assert_eq!(claims_of(&ended(&terminal.run(&["auth", "token"]).await, 0))["sub"], json!(person));
     server.stop().await;
 }
 

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{RestReply, TestServer};
+use bowline_testkit::{Actor, RestReply, TestServer};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -33,6 +33,28 @@ impl Terminal {
 
     pub(crate) async fn run(&self, arguments: &[&str]) -> Output {
         self.command().args(arguments).args(["--api", &self.api]).output().await.expect("the binary runs")
+    }
+
+    /// The same with something on standard input.
+    pub(crate) async fn run_with(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let mut command = self.command();
+        command.args(arguments).args(["--api", &self.api]).stdin(Stdio::piped());
+        let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        running.stdin.take().expect("a pipe").write_all(input).await.expect("the input is read");
+        running.wait_with_output().await.expect("the binary ends")
+    }
+
+    /// Keeps the token of somebody who has signed in elsewhere.
+    pub(crate) fn keep(&self, actor: &Actor) {
+        let file = self.kept(&self.api, "oidc-token");
+        std::fs::create_dir_all(file.parent().expect("a directory")).expect("the cache is made");
+        std::fs::write(&file, actor.token.as_deref().expect("the actor has a token")).expect("the token is kept");
+    }
+
+    /// What a command printed as JSON.
+    pub(crate) async fn json(&self, arguments: &[&str]) -> Value {
+        let printed = ended(&self.run(&[arguments, &["-o", "json"]].concat()).await, 0);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"))
     }
 
     /// The credential helper, called as container clients call it.

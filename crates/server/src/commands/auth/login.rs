@@ -161,6 +161,7 @@ async fn interactive(command: &LoginCommand, session: &Session, audience: &str) 
         say(&format!("Open {place}\nand check the code {}. It is good for {minutes} minutes.\n", flow.user_code));
         return flow.finish(&session.issuer, audience).await;
     }
+    session.issuer.discover().await?;
     if command.headless {
         let flow = HeadlessSignIn::start(&session.issuer, &request)?;
         say(&format!("Open {}\nThe page must show the code {}.\n", flow.url, flow.check_code));
