@@ -42,4 +42,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0007_registry_api.sql"),
         postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
+    Migration {
+        version: 8,
+        name: "redeliveries",
+        sqlite: include_str!("../migrations/sqlite/0008_redeliveries.sql"),
+        postgres: include_str!("../migrations/postgres/0008_redeliveries.sql"),
+    },
 ];
