@@ -88,3 +88,43 @@ async fn letter(tx: &mut ReadTx, uid: &str, event_id: &str) -> Result<Option<Eve
     let found = tx.query_opt(&sql, &[Value::from(uid), Value::from(event_id)], Event::read).await?;
     Ok(found.map(|event| Event { id: event_id.to_owned(), ..event }))
 }
+
+#[cfg(test)]
+mod tests {
+    use bowline_store::{MIGRATIONS, SqliteOptions};
+
+    use super::*;
+    use crate::state::tests::{next, see, state};
+
+    /// Attempts of two subscriptions at the event of this number.
+    fn attempts(seq: i64) -> Vec<Attempt> {
+        let mut state = state(&["a/s", "a/t"]);
+        see(&mut state, seq, "a");
+        std::iter::from_fn(|| next(&mut state, 0)).collect()
+    }
+
+    #[tokio::test]
+    async fn attempts_at_one_event_share_it_and_the_last_one_lets_it_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open_sqlite(&directory.path().join("test.db"), SqliteOptions::default()).await.unwrap();
+        db.migrate(MIGRATIONS).await.unwrap();
+        let stored = db.write(|tx| {
+            Box::pin(async move {
+                let sql = "INSERT INTO outbox (at, event_type, customer, org, group_uid, subject, method, actor,
+                                               extensions, body_type, body)
+                           VALUES (0, '', TRUE, 'a', 'a', 'a/x', '', '', '', '', $1)";
+                Ok::<_, Error>(tx.execute(sql, &[Value::Bytes(b"large")]).await?)
+            })
+        });
+        stored.await.unwrap();
+        let mut bodies = Bodies::default();
+        let [first, second] = bodies.of(&db, &attempts(1)).await.unwrap().try_into().unwrap();
+        assert!(Arc::ptr_eq(first.as_ref().unwrap(), second.as_ref().unwrap()), "both send one");
+        let third = bodies.of(&db, &attempts(1)).await.unwrap().remove(0);
+        assert!(Arc::ptr_eq(first.as_ref().unwrap(), third.as_ref().unwrap()), "and so do those that begin later");
+        drop((first, second, third));
+        assert!(bodies.known.values().all(|event| event.strong_count() == 0), "nothing is kept");
+        assert!(bodies.of(&db, &attempts(2)).await.unwrap().iter().all(Option::is_none));
+        assert!(bodies.known.is_empty());
+    }
+}

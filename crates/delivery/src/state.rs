@@ -351,4 +351,4 @@ fn self_and_ancestors(group: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 #[path = "state_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -35,7 +35,7 @@ fn stored(uid: &str) -> Stored {
     }
 }
 
-fn state(uids: &[&str]) -> State {
+pub(crate) fn state(uids: &[&str]) -> State {
     let mut state = State::new(0);
     for uid in uids {
         state.resume(stored(uid), 0, 0);
@@ -43,7 +43,7 @@ fn state(uids: &[&str]) -> State {
     state
 }
 
-fn see(state: &mut State, seq: i64, group: &str) {
+pub(crate) fn see(state: &mut State, seq: i64, group: &str) {
     state.see(&event(seq, group), &HashMap::new(), 0);
 }
 
@@ -55,7 +55,7 @@ fn failed() -> Outcome {
     Outcome::Failed("no".into())
 }
 
-fn next(state: &mut State, now: Micros) -> Option<Attempt> {
+pub(crate) fn next(state: &mut State, now: Micros) -> Option<Attempt> {
     state.next(now, Instant::now())
 }
 
