@@ -25,6 +25,8 @@ mod bad_tokens;
 mod contents;
 #[path = "behaviour/deliveries.rs"]
 mod deliveries;
+#[path = "behaviour/deliveries_bounds.rs"]
+mod deliveries_bounds;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
@@ -97,6 +99,8 @@ mod signin_devices;
 mod signin_refusals;
 #[path = "behaviour/sink.rs"]
 mod sink;
+#[path = "behaviour/stopping.rs"]
+mod stopping;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/subscriptions.rs"]

@@ -66,4 +66,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0011_upstream_tags.sql"),
         postgres: include_str!("../migrations/postgres/0011_upstream_tags.sql"),
     },
+    Migration {
+        version: 12,
+        name: "redeliveries",
+        sqlite: include_str!("../migrations/sqlite/0012_redeliveries.sql"),
+        postgres: include_str!("../migrations/postgres/0012_redeliveries.sql"),
+    },
 ];

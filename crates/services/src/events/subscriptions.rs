@@ -164,13 +164,15 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionReques
     remove(tx, call.place()?).await
 }
 
-/// Ends a subscription; what was not delivered yet goes with it.
+/// Ends a subscription; what was not delivered yet goes with it, its dead letters a little later.
 pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?.without_secrets();
     for sql in [
         "DELETE FROM subscriptions WHERE uid = $1",
         "DELETE FROM subscription_cursors WHERE subscription = $1",
-        "DELETE FROM dead_letters WHERE subscription = $1",
+        "DELETE FROM redeliveries WHERE subscription = $1",
+        "INSERT INTO ended_subscriptions (uid)
+         SELECT CAST($1 AS TEXT) WHERE EXISTS (SELECT 1 FROM dead_letters WHERE subscription = $1)",
     ] {
         tx.execute(sql, &[Value::from(uid.as_str())]).await?;
     }
