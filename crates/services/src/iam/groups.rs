@@ -7,11 +7,8 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, GetGroup, ListGroups, UpdateGroup};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, PageRequest, SortKey, require_terms,
-};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, SortKey, require_terms};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 use super::{access, account_associations, group_invites, role_bindings, terms};
 use crate::kinds::GROUP;
@@ -50,10 +47,9 @@ pub(crate) struct GroupRow {
 
 impl Listed for GroupRow {
     fn read(row: &Row<'_>) -> Result<GroupRow> {
-        let uid = row.text(0)?;
         let limits = row.text(7)?;
         Ok(GroupRow {
-            uid: Uidp::parse(&uid).map_err(|_| Error::internal(format!("groups holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             name: row.text(2)?,
             description: row.text(3)?,
             verified: row.bool(4)?,
@@ -145,20 +141,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Resu
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListGroupsRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, GroupRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListGroupsResponse {
         groups: listing.items.iter().map(GroupRow::to_v2).collect(),

@@ -9,9 +9,8 @@ use bowline_contract::v2::iam::rpc::identities_service::{
     CreateIdentity, DeleteIdentity, GetIdentity, ListIdentities, LookupIdentity, UpdateIdentity,
 };
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, merge};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, Principal, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal, SortKey, iam_changed};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 use super::relationship::{self, Spelling, V2};
 use super::{access, groups, identities_v1, metadata, role_bindings};
@@ -67,9 +66,8 @@ pub(crate) struct IdentityRow {
 
 impl Listed for IdentityRow {
     fn read(row: &Row<'_>) -> Result<IdentityRow> {
-        let uid = row.text(0)?;
         Ok(IdentityRow {
-            uid: Uidp::parse(&uid).map_err(|_| Error::internal(format!("identities holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             name: row.text(1)?,
             description: row.text(2)?,
             email: row.text(3)?,
@@ -226,20 +224,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListIdentitiesRequest>) -> 
     if request.relationship_type != 0 {
         selection.filters.push(Filter { column: "relationship_type", value: Value::from(request.relationship_type) });
     }
-    let filter = v2::ListIdentitiesRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, IdentityRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListIdentitiesResponse {
         identities: listing.items.iter().map(IdentityRow::to_v2).collect::<Result<_>>()?,
