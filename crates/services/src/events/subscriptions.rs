@@ -6,10 +6,9 @@ use bowline_contract::v2::events::rpc::subscriptions_service::{
     CreateSubscription, DeleteSubscription, GetSubscription, ListSubscriptions,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 use super::sink;
 use crate::iam::groups::require_place;
@@ -44,13 +43,7 @@ pub(super) struct SubscriptionRow {
 
 impl Listed for SubscriptionRow {
     fn read(row: &Row<'_>) -> Result<SubscriptionRow> {
-        let uid = row.text(0)?;
-        Ok(SubscriptionRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("subscriptions holds the damaged uid {uid}")))?,
-            sink: row.text(1)?,
-            created_at: row.int(2)?,
-        })
+        Ok(SubscriptionRow { uid: list::stored_uid(row, &TABLE)?, sink: row.text(1)?, created_at: row.int(2)? })
     }
 
     fn uid(&self) -> &str {
@@ -96,14 +89,7 @@ async fn list(
 ) -> Result<v2::ListSubscriptionsResponse> {
     let request = call.request();
     let selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
-    let filter = v2::ListSubscriptionsRequest { uidp: request.uidp.clone(), ..Default::default() };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let ascending = (0, Direction::Ascending);
     let listing = list::page::<_, SubscriptionRow>(tx, call, &TABLE, &selection, &page, ascending).await?;
     Ok(v2::ListSubscriptionsResponse {

@@ -15,9 +15,8 @@ use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey, load_grants};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, SortKey, load_grants};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 pub(crate) use code::code;
 pub use code::{InviteCode, read_code};
@@ -62,10 +61,8 @@ pub(crate) struct InviteRow {
 
 impl Listed for InviteRow {
     fn read(row: &Row<'_>) -> Result<InviteRow> {
-        let uid = row.text(0)?;
         Ok(InviteRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("group_invites holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             role: row.text(1)?,
             email: row.text(2)?,
             key_id: row.text(3)?,
@@ -148,20 +145,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupInvitesRequest>) -
     if !request.key_id.is_empty() {
         selection.filters.push(Filter { column: "key_id", value: Value::from(&request.key_id) });
     }
-    let filter = v2::ListGroupInvitesRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, InviteRow>(tx, call, &TABLE, &selection, &page, DEFAULT_ORDER).await?;
     Ok(v2::ListGroupInvitesResponse {
         group_invites: filled(tx, call, &listing.items).await?,

@@ -10,9 +10,8 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     CreateIdentityProvider, DeleteIdentityProvider, GetIdentityProvider, ListIdentityProviders, UpdateIdentityProvider,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, iam_changed};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 pub(crate) use fields::violations;
 
@@ -64,7 +63,6 @@ pub(crate) fn secret_context(uid: &Uidp) -> String {
 
 impl Listed for ProviderRow {
     fn read(row: &Row<'_>) -> Result<ProviderRow> {
-        let uid = row.text(0)?;
         let oidc = Oidc {
             issuer: row.text(4)?,
             client_id: row.text(5)?,
@@ -75,8 +73,7 @@ impl Listed for ProviderRow {
             pkce_enabled: row.bool(10)?,
         };
         Ok(ProviderRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("identity_providers holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             name: row.text(1)?,
             description: row.text(2)?,
             default_role: row.text(3)?,
@@ -150,20 +147,7 @@ async fn list(
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListIdentityProvidersRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, ProviderRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListIdentityProvidersResponse {
         identity_providers: listing.items.iter().map(|row| row.to_listed(call)).collect(),
