@@ -22,6 +22,8 @@ mod permissions;
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "registry/retention.rs"]
+mod retention;
 #[path = "registry/stored_bytes.rs"]
 mod stored_bytes;
 #[path = "registry/support.rs"]
