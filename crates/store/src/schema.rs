@@ -43,9 +43,9 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
     Migration {
-        version: 8,
+        version: 9,
         name: "blob_bytes",
-        sqlite: include_str!("../migrations/sqlite/0008_blob_bytes.sql"),
-        postgres: include_str!("../migrations/postgres/0008_blob_bytes.sql"),
+        sqlite: include_str!("../migrations/sqlite/0009_blob_bytes.sql"),
+        postgres: include_str!("../migrations/postgres/0009_blob_bytes.sql"),
     },
 ];

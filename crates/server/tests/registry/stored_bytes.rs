@@ -7,7 +7,7 @@ use bowline_testkit::TestServer;
 use crate::support::*;
 
 /// The migration that counts what is there already; one text for both engines.
-const MIGRATION: &str = include_str!("../../../store/migrations/sqlite/0008_blob_bytes.sql");
+const MIGRATION: &str = include_str!("../../../store/migrations/sqlite/0009_blob_bytes.sql");
 
 /// The kept sum of a place, and the sum over what is there.
 async fn sums(server: &TestServer, place: &str) -> (i64, i64) {
