@@ -1,5 +1,5 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, deleting what has ended, sending mail, delivering events.
+//! noting who was last seen, deleting what has ended, retention of images, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,8 @@ const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
+/// A server that often starts anew clears up all the same.
+const FIRST_RETENTION_AFTER: Duration = Duration::from_secs(300);
 
 /// Deltas that one transaction folds.
 const FOLDED_AT_ONCE: i64 = 2000;
@@ -53,6 +55,9 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     }
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
+    if let Some(every) = parts.retention_every {
+        tasks.spawn(retain(parts.clone(), every));
+    }
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
@@ -208,6 +213,33 @@ async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64
         })
     })
     .await
+}
+
+/// Removes images that the rules of retention do not keep, in one replica.
+async fn retain(parts: Arc<Parts>, every: Duration) {
+    tokio::time::sleep(every.min(FIRST_RETENTION_AFTER)).await;
+    loop {
+        match retain_once(&parts, every).await {
+            Ok(0) => {}
+            Ok(removed) => tracing::info!(removed, "retention removed manifests"),
+            Err(error) => tracing::warn!(cause = %cause(&error), "retention did not run; trying again later"),
+        }
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// One round, if no other replica does them; gives how many manifests went.
+async fn retain_once(parts: &Parts, every: Duration) -> Result<u64, Error> {
+    let db = &parts.storage.db;
+    let holder = if db.engine() == Engine::Sqlite { "the one writer" } else { &*parts.replica };
+    // The next round comes before the lease ends.
+    let (holder, lasts) = (holder.to_owned(), 2 * every.as_micros() as Micros);
+    let now = parts.clock.now();
+    let is_ours = db.write_leased(move |tx| {
+        let holder = holder.clone();
+        Box::pin(async move { lease(tx, "retention", &holder, lasts, now).await })
+    });
+    if is_ours.await? { parts.registry.retain().await } else { Ok(0) }
 }
 
 /// Deletes sessions, refresh tokens and other rows that have ended.

@@ -1,5 +1,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
@@ -114,6 +115,9 @@ pub struct Options {
     /// Days for which rows of the audit log are kept [default: for ever]
     #[arg(long, env = "BOWLINE_AUDIT_RETENTION", value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     pub audit_retention: Option<u32>,
+    /// Minutes between two rounds in which retention removes images; 0 for never [default: 60]
+    #[arg(long, env = "BOWLINE_RETENTION_EVERY", value_name = "MINUTES")]
+    pub retention_every: Option<u32>,
     /// Writes per second that one directory may make over SCIM; 0 for no limit [default: 25]
     #[arg(long, env = "BOWLINE_SCIM_RATE", value_name = "N")]
     pub scim_rate: Option<u32>,
@@ -226,6 +230,7 @@ impl Options {
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),
+            retention_every: self.retention_every.or(file.retention_every),
             scim_rate: self.scim_rate.or(file.scim_rate),
             aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
             aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
@@ -242,6 +247,12 @@ impl Options {
             mail_from: self.mail_from.or(file.mail_from),
             log: self.log.or(file.log),
         }
+    }
+
+    /// How long after one round of retention the next one begins; absent for never.
+    pub fn retention_every(&self) -> Option<Duration> {
+        let minutes = self.retention_every.unwrap_or(60);
+        (minutes > 0).then(|| Duration::from_secs(u64::from(minutes) * 60))
     }
 
     /// Directory of the embedded database and of the key file.

@@ -64,6 +64,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Days for which rows of the audit log are kept; absent for ever.
     pub audit_retention: Option<u32>,
+    /// How long after one round of retention the next one begins; absent for never.
+    pub retention_every: Option<Duration>,
     /// Writes messages as JSON.
     pub tables: Arc<Tables>,
     /// The client for requests to hosts that others name.
@@ -286,6 +288,7 @@ async fn assemble(
         settings,
         clock,
         audit_retention,
+        retention_every: options.retention_every(),
         tables,
         client,
         replica,

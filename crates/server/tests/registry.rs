@@ -26,6 +26,8 @@ mod permissions;
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "registry/retention.rs"]
+mod retention;
 #[path = "registry/slow.rs"]
 mod slow;
 #[path = "registry/stored_bytes.rs"]

@@ -114,7 +114,12 @@ fn registry() -> Vec<Step> {
         step(
             "dev.bowline.registry.policy.updated.v1",
             "PATCH /registrypolicies/v1/repos/{scanned}",
-            json!({ "public": true }),
+            json!({ "public": true, "retention": { "keepPatterns": ["release-.*"] } }),
+        ),
+        step(
+            "dev.bowline.registry.retention.applied.v1",
+            "POST /registrypolicies/v1/repos/{scanned}:applyRetention",
+            json!({}),
         ),
     ]
 }

@@ -108,3 +108,27 @@ async fn nobody_gives_everybody_what_they_do_not_have() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn nobody_has_the_server_remove_what_they_may_not() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let repo = server.repo(&org, "web").await;
+        let settings = ["CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_UPDATE"];
+        let deletes = ["CAP_MANIFEST_DELETE", "CAP_TAG_DELETE"];
+        let clerk = holder(server, &org, "clerk", &org, &[&settings[..], &deletes[1..]].concat()).await.actor;
+        let keeper = holder(server, &org, "keeper", &org, &[settings, deletes].concat()).await.actor;
+        for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
+            let path = format!("PATCH {path}");
+            let rules = json!({ "retention": { "keepLast": 1 } });
+            let refusal = refused(&clerk, &path, rules.clone(), 403, "PERMISSION_DENIED").await;
+            assert!(refusal.message().contains("manifest.delete"), "{refusal:?}");
+            done(&keeper, &path, rules.clone()).await;
+            done(&clerk, &path, rules).await;
+            done(&clerk, &path.clone(), json!({ "retention": {} })).await;
+        }
+        let preview = format!("GET /registrypolicies/v1/repos/{repo}:previewRetention?retention.keepLast=-1");
+        refused(&server.operator().await, &preview, Value::Null, 400, "INVALID_ARGUMENT").await;
+    })
+    .await;
+}

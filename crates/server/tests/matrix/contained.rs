@@ -143,6 +143,11 @@ fn policies() -> Vec<Row> {
             policy: policy(aim.group()),
             update_mask: Some(mask("byte_quota")),
         }),
+        at::<policies_of_owners::PreviewRetention>(|aim| ours::PreviewRetentionRequest {
+            repo_uid: aim.uid(Kind::Repo),
+            retention: None,
+        }),
+        at::<policies_of_owners::ApplyRetention>(|aim| ours::ApplyRetentionRequest { repo_uid: aim.uid(Kind::Repo) }),
     ]
 }
 

@@ -38,8 +38,16 @@ pub(super) async fn require_movable(tx: &mut ReadTx, repo: &Uidp, tag: &str) -> 
     Ok(())
 }
 
+/// Tells whether one of these patterns matches a whole name: compiled once for many names.
+pub(super) fn matcher(patterns: &[String]) -> Result<impl Fn(&String) -> bool + use<>> {
+    let compiled: std::result::Result<Vec<_>, String> =
+        patterns.iter().map(|pattern| bowline_authn::matching::whole(pattern)).collect();
+    let compiled = compiled.map_err(Error::internal)?;
+    Ok(move |name: &String| compiled.iter().any(|pattern| pattern.is_match(name)))
+}
+
 /// The first of these patterns that matches the whole name.
-pub(super) fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Option<&'a str>> {
+fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Option<&'a str>> {
     for pattern in patterns {
         if bowline_authn::matching::whole(pattern).map_err(Error::internal)?.is_match(name) {
             return Ok(Some(pattern));

@@ -13,6 +13,7 @@ mod readmes;
 mod repo_fields;
 mod repos;
 mod repos_v1;
+mod retention;
 mod scan_reports;
 pub(crate) mod settings;
 mod shapes;
@@ -39,6 +40,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = settings::register(handlers);
     let handlers = syncs::register(handlers);
     let handlers = policies::register(handlers);
+    let handlers = retention::register(handlers);
     let handlers = scan_reports::register(handlers);
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);

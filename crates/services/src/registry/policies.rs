@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 use url::Url;
 
-use super::repos;
+use super::{repos, retention};
 use crate::kinds::REGISTRY_POLICY;
 use crate::list::timestamp;
 use crate::references::require_group;
@@ -72,7 +72,10 @@ async fn update<T>(
         return Ok(Changed::nothing(after));
     }
     if after.public && !before.public {
-        require_publisher(call, place)?;
+        require_capabilities_of(call, place, &FOR_EVERYBODY)?;
+    }
+    if after.retention != before.retention && after.retention.as_ref().is_some_and(retention::has_rules) {
+        require_capabilities_of(call, place, &[methods::ApplyRetention::FULL_NAME])?;
     }
     after.update_time = timestamp(call.now());
     let sql = "INSERT INTO registry_policies (place, org, is_public, policy, updated_at) VALUES ($1, $2, $3, $4, $5)
@@ -95,10 +98,11 @@ async fn update<T>(
 const FOR_EVERYBODY: [&str; 4] =
     [PullManifest::FULL_NAME, PullBlob::FULL_NAME, ListTags::FULL_NAME, ListReferrers::FULL_NAME];
 
-/// Nobody gives away what they do not have: who lets everybody pull must be able to.
-fn require_publisher<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> {
+/// Nobody gives away, or has the server do, what they may not do themselves: the caller must hold there what these
+/// methods need.
+fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
     let mut given = CapabilitySet::EMPTY;
-    for name in FOR_EVERYBODY {
+    for name in names {
         match call.contract().by_full_name(name).map(|method| &method.auth) {
             Some(Auth::Capabilities { needed, .. }) => given = given.union(needed),
             _ => return Err(Error::internal(format!("{name} needs no capabilities"))),
@@ -140,22 +144,29 @@ fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
         refuse("byteQuota", "must not be negative".into());
     }
     patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
-    if let Some(retention) = &policy.retention {
-        for (field, number) in
-            [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)]
-        {
-            if !(0..=MOST_KEPT).contains(&number) {
-                refuse(field, format!("must be 0 to {MOST_KEPT}"));
-            }
-        }
-        patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
-    }
     if let Some(upstream) = &policy.upstream {
         if let Err(description) = judge_address(&upstream.url) {
             refuse("upstream.url", description.into());
         }
         patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
     }
+    wrong.extend(judge_retention(policy.retention.as_ref()));
+    wrong
+}
+
+/// What is wrong with rules of retention.
+pub(super) fn judge_retention(retention: Option<&ours::Retention>) -> Vec<FieldViolation> {
+    let Some(retention) = retention else { return Vec::new() };
+    let mut wrong = Vec::new();
+    let mut refuse = |field: &str, description: String| {
+        wrong.push(FieldViolation { field: field.into(), description });
+    };
+    for (field, number) in [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)] {
+        if !(0..=MOST_KEPT).contains(&number) {
+            refuse(field, format!("must be 0 to {MOST_KEPT}"));
+        }
+    }
+    patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
     wrong
 }
 

@@ -173,7 +173,7 @@ pub(super) async fn link(
 
 /// Takes a blob, which the repository has, out of it. Every link ends here, or with its repository: the bytes that
 /// are counted against quotas go with it.
-pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Change, RegistryError> {
+pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Change, Error> {
     stored_bytes::discount_blob(tx, repo, digest).await?;
     let sql = "DELETE FROM repo_blobs WHERE repo = $1 AND digest = $2";
     tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;

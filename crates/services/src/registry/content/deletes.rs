@@ -8,9 +8,9 @@ use bowline_contract::bowline::registry::v1::rpc::content::{DeleteBlob, DeleteMa
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v2::registry::DeleteTagRequest;
 use bowline_contract::v2::registry::rpc::tags_service::DeleteTag;
-use bowline_core::{Error, Uidp};
-use bowline_pipeline::Changed;
-use bowline_store::{BoxFuture, Value, WriteTx};
+use bowline_core::{Error, Micros, Uidp};
+use bowline_pipeline::{Change, Changed};
+use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
 
 use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
 use crate::registry::{paths, tags};
@@ -96,19 +96,13 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let repo = self.changeable::<DeleteManifest>(tx, visitor, name).await?;
         let call = visitor.visit.authorize_at::<DeleteManifest>(tx, &repo, Interaction::default()).await?;
-        let before = find(tx, &repo, digest).await?;
+        let before = find_stored(tx, &repo, digest).await?;
         let before = before.ok_or_else(|| manifests::unknown(&Reference::Digest(digest.into())))?;
         let names = tag_names(tx, &repo, digest).await?;
         if !names.is_empty() && !visitor.visit.allows::<DeleteTag>(call.grants(), repo.as_str())? {
             return Err(self.denied::<DeleteTag>(visitor, name.as_str()));
         }
-        let mut changes = vec![manifests::change(&repo, Some(&before), None)];
-        for tag in &names {
-            let gone = tags::delete_tag(tx, &repo, tag, visitor.now(), call.draw()).await?;
-            changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
-        }
-        let sql = "DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2";
-        tx.execute(sql, &[Value::from(repo.as_str()), Value::from(digest)]).await?;
+        let changes = take_out(tx, &repo, &before, visitor.now(), call.draw()).await?;
         Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
     }
 
@@ -137,7 +131,12 @@ impl Registry {
     }
 }
 
-async fn find(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Option<ours::StoredManifest>, RegistryError> {
+/// The manifest of this digest, if the repository has it, as the audit log shows it.
+pub(in crate::registry) async fn find_stored(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    digest: &str,
+) -> Result<Option<ours::StoredManifest>, Error> {
     let sql = "SELECT m.media_type, length(m.content), m.subject FROM repo_manifests r
                JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
     let params = [Value::from(repo.as_str()), Value::from(digest)];
@@ -149,11 +148,54 @@ async fn find(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Option<ours
             subject: row.text(2)?,
         })
     });
-    Ok(found.await?)
+    found.await
 }
 
-async fn tag_names(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<Vec<String>, RegistryError> {
+/// Takes a manifest, which the repository has, out of it with all its tags; the changes.
+///
+/// # Errors
+/// FAILED_PRECONDITION if one of them is immutable.
+pub(in crate::registry) async fn take_out(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    manifest: &ours::StoredManifest,
+    at: Micros,
+    draw: [u8; 32],
+) -> Result<Vec<Change>, Error> {
+    let mut changes = vec![manifests::change(repo, Some(manifest), None)];
+    for tag in tag_names(tx, repo, &manifest.digest).await? {
+        let gone = tags::delete_tag(tx, repo, &tag, at, draw).await?;
+        changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
+    }
+    let sql = "DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2";
+    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(&manifest.digest)]).await?;
+    Ok(changes)
+}
+
+/// Takes the blobs that a manifest named, and that none of the repository names any more, out of the repository;
+/// those that were pushed since `until` stay, for a manifest that is about to come.
+pub(in crate::registry) async fn take_out_unnamed_blobs(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    manifest: &str,
+    until: Micros,
+) -> Result<Vec<Change>, Error> {
+    let sql = "SELECT DISTINCT f.digest FROM manifest_references f
+               JOIN repo_blobs b ON b.repo = $1 AND b.digest = f.digest AND b.created_at < $3
+               WHERE f.manifest = $2 AND f.kind IN (1, 2) AND NOT EXISTS (
+                 SELECT 1 FROM manifest_references o JOIN repo_manifests r ON r.repo = $1 AND r.digest = o.manifest
+                 WHERE o.digest = f.digest AND o.kind IN (1, 2))
+               ORDER BY f.digest";
+    let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(until)];
+    let mut changes = Vec::new();
+    for blob in tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+        changes.push(blobs::unlink(tx, repo, &blob).await?);
+    }
+    Ok(changes)
+}
+
+async fn tag_names(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<String>, Error> {
     let sql = "SELECT name FROM tags WHERE parent = $1 AND digest = $2 ORDER BY name";
     let params = [Value::from(repo.as_str()), Value::from(digest)];
-    Ok(tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?)
+    tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await
 }

@@ -14,6 +14,7 @@ mod places;
 mod pulls;
 mod referrers;
 mod refusal;
+mod retaining;
 mod tag_lists;
 mod uploads;
 
@@ -27,6 +28,7 @@ use bowline_pipeline::{Pipeline, Principal, Visit};
 pub use super::paths::Name;
 pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
+pub(in crate::registry) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
 pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
 pub use mirrors::Mirror;
