@@ -151,6 +151,7 @@ impl Door {
         let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
         if kept.is_err() {
             self.content.cancel(&id)?;
+            self.content.delete(digest, &id)?;
             self.registry.end_fetch(&id).await?;
         }
         kept

@@ -7,7 +7,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
 use bowline_contract::v1::registry::sync_status::Status;
-use bowline_core::{Error, Micros, Uidp};
+use bowline_core::{Error, Micros, Reason, Uidp};
 use bowline_pipeline::Changed;
 use bowline_store::{ReadTx, Value, WriteTx};
 
@@ -93,10 +93,14 @@ impl Registry {
                     Some(repo) => (repo, Vec::new()),
                     None => (place.group, [place.missing, vec![place.last]].concat()),
                 };
-                if visitor.is_anonymous()
-                    || visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await.is_err()
-                {
+                if visitor.is_anonymous() {
                     return Ok(None);
+                }
+                match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
+                    Ok(_) => {}
+                    // Everybody may pull what is here already; that is no right to have more fetched.
+                    Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
+                    Err(error) => return Err(error.into()),
                 }
                 Mirror::nearest(tx, &at, &below).await
             })
