@@ -2,11 +2,9 @@
 //!
 //! Everything is kept as it was given, since clients compare what they read with what they wrote.
 
-mod issuer;
+mod texts;
 
-use std::collections::BTreeMap;
-
-use bowline_authn::matching::{self, Expect};
+use bowline_authn::matching;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity::aws_identity::{AwsArn, AwsUserId};
 use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
@@ -16,7 +14,8 @@ use bowline_pipeline::Mask;
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-pub(crate) use issuer::issuer_problem;
+pub(crate) use texts::issuer_problem;
+use texts::pattern_problem;
 
 use crate::list::timestamp;
 
@@ -376,19 +375,6 @@ impl Judge {
             self.refuse("", "must be a known service principal");
         }
     }
-}
-
-/// Why a pattern cannot be used. It stands in for a subject, because only whole expectations compile.
-fn pattern_problem(pattern: &str) -> Option<String> {
-    let alone = matching::ClaimMatch {
-        issuer: Expect::Exact(String::new()),
-        subject: Expect::Pattern(pattern.to_owned()),
-        audience: None,
-        claims: BTreeMap::new(),
-        claim_patterns: BTreeMap::new(),
-    };
-    let problem = alone.compile().err()?;
-    Some(problem.strip_prefix("subject: ").unwrap_or(&problem).to_owned())
 }
 
 pub(super) fn micros(time: &prost_types::Timestamp) -> Option<Micros> {
