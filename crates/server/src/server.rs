@@ -9,7 +9,6 @@ use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
-use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_oci::Door;
@@ -23,6 +22,7 @@ use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::blobs::{Blobs, content};
 use crate::error::StartError;
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
@@ -254,6 +254,7 @@ async fn assemble(
         exchange: exchange.clone(),
         providers: operator_providers,
     }));
+    let content = content(options)?;
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -264,11 +265,11 @@ async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), people.clone()),
+        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone()))),
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone()));
+    let door = Arc::new(Door::new(registry.clone(), content, pipeline.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -318,19 +319,6 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
             "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
         ))),
     }
-}
-
-/// Where the bytes of blobs lie.
-fn content(options: &Options) -> Result<Content, StartError> {
-    if let Some(url) = &options.blob_url {
-        return Err(StartError::Option(format!(
-            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
-        )));
-    }
-    let directory = options.data_dir().join("blobs");
-    Content::open(&directory).map_err(|error| {
-        StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
-    })
 }
 
 fn is_loopback_url(url: &str) -> bool {
