@@ -5,6 +5,7 @@
 
 mod admin;
 mod background;
+mod blobs;
 mod cli;
 mod commands;
 mod error;

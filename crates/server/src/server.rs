@@ -9,7 +9,6 @@ use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
-use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_oci::Door;
@@ -23,10 +22,11 @@ use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::blobs::{Blobs, content};
 use crate::error::StartError;
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
-use crate::storage::{Storage, create_private_directory};
+use crate::storage::Storage;
 use crate::well_known::{self, Pages};
 use crate::{admin, background, facts, keys, providers, terms, tls};
 
@@ -247,6 +247,7 @@ async fn assemble(
         exchange: exchange.clone(),
         providers: operator_providers,
     }));
+    let content = content(options)?;
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -257,11 +258,11 @@ async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), people.clone()),
+        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone()))),
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone(), client.clone()));
+    let door = Arc::new(Door::new(registry.clone(), content, pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -311,15 +312,6 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
             "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
         ))),
     }
-}
-
-/// Where the bytes of blobs lie.
-fn content(options: &Options) -> Result<Content, StartError> {
-    create_private_directory(&options.data_dir())?;
-    let directory = options.data_dir().join("blobs");
-    Content::open(&directory).map_err(|error| {
-        StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
-    })
 }
 
 fn is_loopback_url(url: &str) -> bool {

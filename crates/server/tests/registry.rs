@@ -10,6 +10,8 @@ mod chunks;
 mod credentials;
 #[path = "registry/deleting.rs"]
 mod deleting;
+#[path = "registry/documents.rs"]
+mod documents;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]

@@ -42,6 +42,8 @@ pub(crate) const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
 pub(crate) const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
 /// A chart of a catalogue.
 pub(crate) const CHART: &str = "registry.chainguard.dev/Chart";
+/// An SBOM that is attached to an image.
+pub(crate) const SBOM: &str = "registry.chainguard.dev/Sbom";
 /// A package of a catalogue.
 pub(crate) const PACKAGE: &str = "registry.chainguard.dev/Package";
 /// What owners set for a repository or a group.

@@ -27,6 +27,8 @@ use bowline_pipeline::Handlers;
 pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
 pub use people::People;
+pub use registry::attached::BlobBytes;
+use registry::attached::NoBlobs;
 pub use scim::ScimUsers;
 
 /// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
@@ -40,21 +42,22 @@ pub mod content {
 }
 
 /// All handlers.
-pub fn handlers(contract: Arc<Contract>, people: Arc<People>) -> Handlers {
-    register(contract, Some(people))
+pub fn handlers(contract: Arc<Contract>, people: Arc<People>, blobs: Arc<dyn BlobBytes>) -> Handlers {
+    register(contract, Some(people), &blobs)
 }
 
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
-    let handlers = register(contract.clone(), None);
+    let blobs: Arc<dyn BlobBytes> = Arc::new(NoBlobs);
+    let handlers = register(contract.clone(), None, &blobs);
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
 /// Without people the handlers are complete in number, and those about tokens cannot be called.
-fn register(contract: Arc<Contract>, people: Option<Arc<People>>) -> Handlers {
+fn register(contract: Arc<Contract>, people: Option<Arc<People>>, blobs: &Arc<dyn BlobBytes>) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
-    let handlers = registry::register(handlers);
+    let handlers = registry::register(handlers, blobs);
     let handlers = events::register(handlers);
     let handlers = oidc::register(handlers, people.as_ref());
     let handlers = people::register(handlers, people.as_ref());

@@ -16,7 +16,7 @@ use crate::fixture::Kind;
 use crate::oracle::{NOT_FOUND, OK};
 
 pub(super) fn everything() -> Vec<Row> {
-    [tags(), images(), deployments(), scans(), policies(), neutral()].into_iter().flatten().collect()
+    [tags(), images(), deployments(), attached(), scans(), policies(), neutral()].into_iter().flatten().collect()
 }
 
 /// The image that every repository of the fixture has.
@@ -104,6 +104,21 @@ fn deployments() -> Vec<Row> {
             registry_id,
             ..default()
         }),
+    ]
+}
+
+/// Nothing is attached to the image of the fixture, and it is no chart.
+fn attached() -> Vec<Row> {
+    fn none<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
+        Row { let_through: NOT_FOUND, ..at::<M>(move |aim| build(aim.uid(Kind::Repo))) }
+    }
+    vec![
+        none::<methods1::GetSbom>(|repo_id| r1::SbomRequest { repo_id, digest: digest(), ..default() }),
+        none::<methods1::GetRawSbom>(|repo_id| r1::RawSbomRequest { repo_id, digest: digest(), ..default() }),
+        none::<methods1::GetVulnReport>(|repo_id| r1::VulnReportRequest { repo_id, digest: contents::digest('f') }),
+        none::<methods1::GetChart>(|repo_id| r1::GetChartRequest { repo_id, digest: digest() }),
+        none::<methods1::GetHelm>(|repo_id| r1::HelmRequest { repo_id, digest: digest(), ..default() }),
+        at::<methods1::ListChartsByImageRepo>(|aim| r1::ListChartsByImageRepoRequest { repo_id: aim.uid(Kind::Repo) }),
     ]
 }
 

@@ -41,7 +41,7 @@ async fn put(server: &TestServer, client: &Client, name: &str, reference: &str, 
     digest_of(manifest)
 }
 
-async fn days_pass(server: &TestServer, days: u64) {
+fn days_pass(server: &TestServer, days: u64) {
     server.clock().advance(Duration::from_secs(days * 24 * 3600));
 }
 
@@ -73,7 +73,7 @@ async fn whole_images_go_as_the_preview_says() {
         let repo = repo_uid(server, "app").await;
         let rules = json!({ "keepLast": 2, "keepPatterns": ["release-.*"] });
         policy(server, "repos", &repo, json!({ "retention": rules })).await;
-        days_pass(server, 2).await;
+        days_pass(server, 2);
 
         let preview = ask(server, "GET", &repo, "previewRetention").await;
         assert_eq!(digests(&preview), [old.clone(), signature.clone()]);
@@ -121,10 +121,10 @@ async fn immutable_tags_pulls_and_no_rules_keep_images() {
         let repo = repo_uid(server, "app").await;
         let rules = json!({ "keepDays": 10 });
         policy(server, "groups", &org, json!({ "immutableTagPatterns": ["v.*"], "retention": rules })).await;
-        days_pass(server, 8).await;
+        days_pass(server, 8);
         assert_eq!(status(server, &org, &format!("{name}/manifests/used")).await, 200);
         server.server().parts().registry.flush_pulls().await;
-        days_pass(server, 8).await;
+        days_pass(server, 8);
         policy(server, "repos", &repo, json!({ "retention": {} })).await;
         let preview = ask(server, "GET", &repo, "previewRetention").await;
         assert_eq!(digests(&preview), [unused], "no rules of its own");
@@ -155,7 +155,7 @@ async fn the_server_retains_by_itself_below_places_with_rules() {
         policy(server, "repos", &own, json!({ "retention": { "keepLast": 2 } })).await;
         let registry = &server.server().parts().registry;
         assert_eq!(registry.retain().await.unwrap(), 0, "what has no tag stays for a day");
-        days_pass(server, 2).await;
+        days_pass(server, 2);
         assert_eq!(registry.retain().await.unwrap(), 5);
         assert_eq!(registry.retain().await.unwrap(), 0);
         assert_eq!(number(server, "SELECT count(*) FROM repo_manifests").await, 6);

@@ -1,5 +1,7 @@
 //! The registry's control plane: repositories, their read-mes, and what is in them.
 
+pub(crate) mod attached;
+mod charts;
 pub(crate) mod content;
 mod deployments;
 mod image_calls;
@@ -14,6 +16,7 @@ mod repo_fields;
 mod repos;
 mod repos_v1;
 mod retention;
+mod sboms;
 mod scan_reports;
 pub(crate) mod settings;
 mod shapes;
@@ -24,11 +27,14 @@ mod tag_lists;
 mod tag_views;
 pub(crate) mod tags;
 mod vuln_counts;
+mod vuln_matches;
 mod vuln_reports;
+
+use std::sync::Arc;
 
 use bowline_pipeline::Handlers;
 
-pub(crate) fn register(handlers: Handlers) -> Handlers {
+pub(crate) fn register(handlers: Handlers, blobs: &Arc<dyn attached::BlobBytes>) -> Handlers {
     let handlers = repos::register(handlers);
     let handlers = repos_v1::register(handlers);
     let handlers = readmes::register(handlers);
@@ -41,8 +47,11 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = syncs::register(handlers);
     let handlers = policies::register(handlers);
     let handlers = retention::register(handlers);
+    let handlers = charts::register(handlers, blobs);
+    let handlers = sboms::register(handlers, blobs);
     let handlers = scan_reports::register(handlers);
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);
+    let handlers = vuln_matches::register(handlers);
     neutral::register(handlers)
 }

@@ -7,7 +7,7 @@ use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::ReadTx;
 
-use super::{images, settings};
+use super::{images, repos, settings};
 use crate::kinds::{CHART, PACKAGE};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -28,6 +28,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
             Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
         .read::<charts::FindChart>(|_, call| Box::pin(async { Err(Error::not_found(CHART, &call.request().name)) }))
+        .read::<registry::GetHelm>(|tx, call| Box::pin(helm(tx, call)))
+        .read::<registry::ListChartsByImageRepo>(|tx, call| Box::pin(charts_of(tx, call)))
         .read::<policies::CheckPolicies>(|tx, call| Box::pin(check_policies(tx, call)))
 }
 
@@ -64,4 +66,20 @@ async fn check_policies(
 ) -> Result<v1::CheckPoliciesResponse> {
     images::require(tx, call.place()?, &call.request().digest).await?;
     Ok(v1::CheckPoliciesResponse::default())
+}
+
+/// Nothing ties an image that is there to a chart.
+async fn helm(tx: &mut ReadTx, call: &Authorized<v1::HelmRequest>) -> Result<v1::Helm> {
+    let digest = &call.request().digest;
+    images::require(tx, call.place()?, digest).await?;
+    Err(Error::not_found(CHART, digest))
+}
+
+/// Nor a repository to one.
+async fn charts_of(
+    tx: &mut ReadTx,
+    call: &Authorized<v1::ListChartsByImageRepoRequest>,
+) -> Result<v1::ListChartsByImageRepoResponse> {
+    repos::require(tx, call.place()?).await?;
+    Ok(v1::ListChartsByImageRepoResponse::default())
 }

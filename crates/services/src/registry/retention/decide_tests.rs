@@ -64,29 +64,46 @@ fn a_late_signature_of_a_removed_image_pushes_no_image_out() {
 #[test]
 fn what_has_no_tag_stays_for_a_day() {
     let mut all = [stored(1, DAY / 2), stored(2, 2 * DAY), stored(3, 0)];
-    all.iter_mut().for_each(|one| one.has_tags = false);
+    for one in &mut all {
+        one.has_tags = false;
+    }
     assert_eq!(removed(&all, 1, 0), ["002"]);
+}
+
+/// What is drawn for a manifest.
+#[derive(Clone, Debug)]
+struct Drawn {
+    has_tags: bool,
+    kind: u8,
+    pulled: Option<i64>,
+    named: [u8; 3],
 }
 
 /// Manifests in the order in which they were pushed: members and subjects come before what names them.
 fn repository() -> impl Strategy<Value = Vec<Stored>> {
-    let one = (0..40i64, any::<bool>(), 0..8u8, proptest::option::of(0..40i64), any::<[u8; 3]>());
-    proptest::collection::vec(one, 0..24).prop_map(|drawn| {
-        let mut ages: Vec<i64> = drawn.iter().map(|one| one.0).collect();
+    let age = proptest::collection::vec(0..40i64, 24);
+    let one = (any::<bool>(), 0..8u8, proptest::option::of(0..40i64), any::<[u8; 3]>())
+        .prop_map(|(has_tags, kind, pulled, named)| Drawn { has_tags, kind, pulled, named });
+    (age, proptest::collection::vec(one, 0..24)).prop_map(|(mut ages, drawn)| {
         ages.sort_by_key(|age| Reverse(*age));
-        let named = |at: usize, draw: u8| format!("{:03}", usize::from(draw) % at.max(1));
-        let build =
-            |(at, (_, has_tags, kind, pulled, draws)): (usize, &(i64, bool, u8, Option<i64>, [u8; 3]))| Stored {
-                has_tags: *has_tags,
-                is_kept_by_name: *has_tags && *kind == 0,
-                pulled_at: pulled.map(|age| NOW - age * DAY / 2),
-                members: if at > 0 && *kind == 1 { draws.map(|draw| named(at, draw)).into() } else { Vec::new() },
-                subjects: if at > 0 && *kind > 5 { vec![named(at, draws[0])] } else { Vec::new() },
-                // Later ones are younger, also within one moment.
-                ..stored(at, ages[at] * DAY / 2 + 100 - at as i64)
-            };
+        // Later ones are younger, also within one moment.
+        let build = |(at, one): (usize, &Drawn)| one.pushed(at, ages[at] * DAY / 2 + 100 - at as i64);
         drawn.iter().enumerate().map(build).collect()
     })
+}
+
+impl Drawn {
+    fn pushed(&self, at: usize, age: Micros) -> Stored {
+        let earlier = |draw: u8| format!("{:03}", usize::from(draw) % at.max(1));
+        Stored {
+            has_tags: self.has_tags,
+            is_kept_by_name: self.has_tags && self.kind == 0,
+            pulled_at: self.pulled.map(|age| NOW - age * DAY / 2),
+            members: if at > 0 && self.kind == 1 { self.named.map(earlier).into() } else { Vec::new() },
+            subjects: if at > 0 && self.kind > 5 { vec![earlier(self.named[0])] } else { Vec::new() },
+            ..stored(at, age)
+        }
+    }
 }
 
 proptest! {
