@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{audit, auth, context, contract, credential_helper, keys, openapi, operator, serve};
+use crate::commands::{audit, auth, context, contract, credential_helper, keys, openapi, operator, registry, serve};
 use crate::error::StartError;
 use crate::options::Options;
 
@@ -39,6 +39,9 @@ enum Command {
     /// The audit log, as it stands in the database; the server may run
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// Blobs of the container registry, on the server's own machine; the server may run
+    #[command(subcommand)]
+    Registry(registry::RegistryCommand),
     /// The wire contract
     #[command(subcommand)]
     Contract(contract::ContractCommand),
@@ -80,6 +83,7 @@ fn execute(command: Command) -> Result<(), StartError> {
         Command::Keys(command) => block_on(keys::run(command)),
         Command::Migrate(options) => block_on(serve::migrate(options.with_file()?)),
         Command::Audit(command) => block_on(audit::run(command)),
+        Command::Registry(command) => block_on(registry::run(command)),
         Command::Contract(command) => contract::run(command),
         Command::Openapi(command) => openapi::run(command),
         Command::Version => print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION"))),

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::error::StartError;
+use crate::garbage::{Schedule, content};
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
@@ -49,6 +50,10 @@ pub struct Parts {
     pub people: Arc<People>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
+    /// The bytes of the registry's blobs.
+    pub content: Content,
+    /// When the registry's garbage is collected.
+    pub collection: Schedule,
     /// What the registry host does.
     pub registry: Registry,
     /// The registry host.
@@ -266,7 +271,8 @@ async fn assemble(
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content(options)?, pipeline.clone()));
+    let content = content(options, &db).await?;
+    let door = Arc::new(Door::new(registry.clone(), content.clone(), pipeline.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -287,6 +293,8 @@ async fn assemble(
         exchange,
         people,
         pipeline,
+        content,
+        collection: Schedule::of(options)?,
         registry,
         door,
         vault,
@@ -315,19 +323,6 @@ fn aws_sts(options: &Options, client: GuardedClient) -> Result<AwsSts, StartErro
             "--aws-sts-hosts {host}: must be host names in lower case without scheme and port, such as {GLOBAL_HOST}"
         ))),
     }
-}
-
-/// Where the bytes of blobs lie.
-fn content(options: &Options) -> Result<Content, StartError> {
-    if let Some(url) = &options.blob_url {
-        return Err(StartError::Option(format!(
-            "--blob-url {url}: this build keeps blobs in the data directory only; leave the option out"
-        )));
-    }
-    let directory = options.data_dir().join("blobs");
-    Content::open(&directory).map_err(|error| {
-        StartError::Option(format!("blobs cannot be kept in {}: {error}; make it writable", directory.display()))
-    })
 }
 
 fn is_loopback_url(url: &str) -> bool {
