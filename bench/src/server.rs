@@ -36,8 +36,9 @@ impl Server {
     pub(crate) async fn on_postgres(environment: &Environment, database: &Database, key: &Path) -> Outcome<Server> {
         std::fs::write(key, "5a".repeat(32))?;
         std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600))?;
-        let key = key.to_string_lossy().into_owned();
-        let storage = vec!["--database-url".into(), database.url(), "--key-file".into(), key];
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut storage = vec!["--database-url".into(), database.url(), "--key-file".into(), text(key)];
+        storage.extend(["--data-dir".into(), text(&key.with_file_name("data"))]);
         Server::with(environment, storage).await
     }
 

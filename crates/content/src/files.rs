@@ -1,7 +1,7 @@
 //! Files and directories: what is done to them, and made durable.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::digest::{Algorithm, Digest};
@@ -61,6 +61,13 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
         }
         hasher.update(&buffer[..read]);
     }
+}
+
+/// Writes a small file anew, durably but for its name.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
+    let mut file = File::create(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.sync_all()?)
 }
 
 /// Makes the names in a directory durable.

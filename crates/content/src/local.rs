@@ -97,6 +97,24 @@ impl Content {
         Ok(Content { shared: Arc::new(shared) })
     }
 
+    /// Whose content this is: whoever has called this first, for good.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn owner(&self, candidate: &str) -> Result<String, ContentError> {
+        let (place, draft) = (self.shared.blobs.join("owner"), self.shared.blobs.join(format!("owner-{candidate}")));
+        if files::size(&place)?.is_none() {
+            files::write(&draft, candidate)?;
+            match std::fs::hard_link(&draft, &place) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                linked => linked?,
+            }
+            remove(&draft)?;
+            sync_directory(&self.shared.blobs)?;
+        }
+        Ok(std::fs::read_to_string(&place)?.trim().to_owned())
+    }
+
     /// Begins an upload. Ids are the caller's, drawn at random, of hexadecimal characters.
     ///
     /// # Errors
@@ -215,12 +233,18 @@ impl Content {
         files::size(&self.shared.blob(digest, upload))
     }
 
+    /// The file of a copy, be it there or not.
+    pub fn path(&self, digest: &Digest, upload: &str) -> PathBuf {
+        self.shared.blob(digest, upload)
+    }
+
     /// Removes a copy; whether it was there.
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn delete(&self, digest: &Digest, upload: &str) -> Result<bool, ContentError> {
-        remove(&self.shared.blob(digest, upload))
+    pub async fn delete(&self, digest: &Digest, upload: &str) -> Result<bool, ContentError> {
+        let path = self.shared.blob(digest, upload);
+        joined(tokio::task::spawn_blocking(move || remove(&path))).await
     }
 
     /// The digest that the bytes of a copy really have; absent if there are none. Reads all of them.

@@ -133,8 +133,8 @@ async fn parts_of_a_blob_and_its_removal() {
     assert_eq!(copies(&content).await, [(digest.clone(), "aa06".to_owned())]);
     assert_eq!(content.size(&digest, "aa06").unwrap(), Some(600_000));
     assert_eq!(content.rehash(&digest, "aa06").await.unwrap(), Some(digest.clone()));
-    assert!(content.delete(&digest, "aa06").unwrap());
-    assert!(!content.delete(&digest, "aa06").unwrap());
+    assert!(content.delete(&digest, "aa06").await.unwrap());
+    assert!(!content.delete(&digest, "aa06").await.unwrap());
     assert_eq!(content.size(&digest, "aa06").unwrap(), None);
     assert_eq!(content.rehash(&digest, "aa06").await.unwrap(), None);
 }
@@ -240,7 +240,21 @@ async fn two_uploads_of_one_digest_share_no_file() {
         content.finish(id, &digest).await.unwrap();
     }
     assert_eq!(copies(&content).await.len(), 2);
-    assert!(content.delete(&digest, "bb01").unwrap());
+    assert!(content.delete(&digest, "bb01").await.unwrap());
     assert_eq!(whole(&content, &digest, "bb02").await, b"hello");
     assert!(content.read(&digest, "").unwrap().is_none());
+    // One that has no upload in its name.
+    std::fs::copy(content.path(&digest, "bb02"), content.path(&digest, "")).unwrap();
+    assert_eq!(whole(&content, &digest, "").await, b"hello");
+    assert!(copies(&content).await.contains(&(digest.clone(), String::new())));
+    assert!(content.delete(&digest, "").await.unwrap());
+    assert_eq!(copies(&content).await, [(digest, "bb02".to_owned())]);
+}
+
+#[test]
+fn content_has_one_owner() {
+    let (directory, content) = content();
+    assert_eq!(content.owner("aa").unwrap(), "aa");
+    assert_eq!(content.owner("bb").unwrap(), "aa");
+    assert_eq!(Content::open(directory.path()).unwrap().owner("cc").unwrap(), "aa");
 }

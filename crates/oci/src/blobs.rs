@@ -37,6 +37,9 @@ impl Door {
 
     async fn blob_body(&self, asked: &Asked, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
         let (reader, size) = self.reader(asked, name, digest, blob).await?;
+        if asked.method == Method::HEAD {
+            self.registry.keep_blob(&asked.visitor, name, digest.as_str()).await?;
+        }
         let if_range = asked.header(header::IF_RANGE);
         let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
         let range = asked.header(header::RANGE).filter(|_| is_same && asked.method == Method::GET);

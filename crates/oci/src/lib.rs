@@ -78,7 +78,7 @@ impl Door {
     /// its file.
     async fn sweep_uploads(&self) -> Result<(), Refused> {
         let ids = self.content.uploads().await?;
-        for id in self.registry.ended_uploads(ids).await? {
+        for id in self.registry.ended_uploads(&ids).await? {
             match self.content.cancel(&id) {
                 // A request still writes to it, in vain.
                 Ok(()) | Err(ContentError::Busy) => {}

@@ -151,7 +151,7 @@ impl Door {
         let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
         if kept.is_err() {
             self.content.cancel(&id)?;
-            self.content.delete(digest, &id)?;
+            self.content.delete(digest, &id).await?;
             self.registry.end_fetch(&id).await?;
         }
         kept
@@ -174,8 +174,8 @@ impl Door {
         let size = self.content.finish(id, digest).await?;
         let blob = StoredBlob { size, upload: id.to_owned() };
         let visitor = asked.visitor.renewed()?;
-        if let Some(before) = self.registry.keep_blob(&visitor, name, digest.as_str(), blob).await? {
-            self.content.delete(digest, &before)?;
+        if let Some(before) = self.registry.keep_fetched(&visitor, name, digest.as_str(), blob).await? {
+            self.content.delete(digest, &before).await?;
         }
         Ok(())
     }

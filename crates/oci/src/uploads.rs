@@ -122,7 +122,7 @@ impl Door {
         };
         let before = self.registry.finish_upload(&visitor, name, id, digest.as_str(), size).await?;
         if let Some(before) = before {
-            self.content.delete(digest, &before)?;
+            self.content.delete(digest, &before).await?;
         }
         Ok(created(name, digest))
     }

@@ -1,5 +1,5 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, deleting what has ended, retention of images, sending mail, delivering events.
+//! noting who was last seen, deleting what has ended, retention of images, collecting garbage, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::garbage::{Collected, Plan, collect};
 use crate::keys;
 use crate::mail;
 use crate::server::Parts;
@@ -27,6 +28,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
+const LOOK_FOR_GARBAGE_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
 /// A server that often starts anew clears up all the same.
@@ -44,6 +46,7 @@ const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Names of leases.
 const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
+const COLLECTING: &str = "garbage";
 
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> JoinSet<()> {
@@ -57,6 +60,9 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
+    }
+    if let Some(every) = parts.collection.every {
+        tasks.spawn(collect_garbage(parts.clone(), every));
     }
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
@@ -317,6 +323,38 @@ async fn expire_uploads(door: Arc<Door>) {
     loop {
         tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
         door.expire_uploads().await;
+    }
+}
+
+/// Collects the registry's garbage: one replica each time, though it would do no harm if it were more.
+async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
+    let lasts = Micros::try_from(every.as_micros()).unwrap_or(Micros::MAX);
+    let look = every.min(LOOK_FOR_GARBAGE_EVERY);
+    loop {
+        tokio::time::sleep(look).await;
+        let now = parts.clock.now();
+        // A name of its own each time: the lease keeps everybody from the next turn, this replica too.
+        let holder: String = bowline_core::hex(&random_bytes::<8>());
+        let turn = parts.storage.db.write(move |tx| {
+            let holder = holder.clone();
+            Box::pin(async move { lease(tx, COLLECTING, &holder, lasts, now).await })
+        });
+        match turn.await {
+            Ok(true) => collect_once(&parts, now).await,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(cause = %cause(&error), "garbage was not collected; trying again later"),
+        }
+    }
+}
+
+async fn collect_once(parts: &Parts, now: Micros) {
+    let plan = Plan { until: now - parts.collection.grace, is_dry_run: false };
+    match collect(&parts.storage.db, &parts.content, plan).await {
+        Ok(collected) if collected.is_nothing() => {}
+        Ok(Collected { links, manifests, blobs, files, uploads, bytes }) => {
+            tracing::info!(links, manifests, blobs, files, uploads, bytes, "garbage collected");
+        }
+        Err(error) => tracing::warn!(cause = %cause(&error), "garbage was collected in part; trying again later"),
     }
 }
 

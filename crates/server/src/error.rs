@@ -41,6 +41,9 @@ pub enum StartError {
     /// The audit log is not what it should be.
     #[error("audit log: {0}")]
     Audit(String),
+    /// Blobs are not what they should be.
+    #[error("{0} blobs are missing or damaged: push what they belong to again, or restore them from a backup")]
+    Blobs(usize),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),

@@ -32,3 +32,17 @@ pub(crate) async fn write(db: &Db, facts: Vec<(&'static str, String)>) -> Result
     })
     .await
 }
+
+/// What is told under this name; `fresh`, from now on, if it is nothing yet.
+pub(crate) async fn once(db: &Db, name: &'static str, fresh: String) -> Result<String, Error> {
+    let known = db.write(move |tx| {
+        let fresh = fresh.clone();
+        Box::pin(async move {
+            let sql = "INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+            tx.execute(sql, &[Value::from(name), Value::from(&fresh)]).await?;
+            let sql = "SELECT value FROM facts WHERE name = $1";
+            tx.query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from)).await
+        })
+    });
+    known.await?.ok_or_else(|| Error::internal(format!("the fact {name} was not stored")))
+}

@@ -82,6 +82,12 @@ pub struct Options {
     /// Where blobs of the container registry live [default: <data dir>/blobs]
     #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
     pub blob_url: Option<String>,
+    /// Time between two garbage collections of the registry, or never [default: 1h]
+    #[arg(long, env = "BOWLINE_GC_EVERY", value_name = "TIME")]
+    pub gc_every: Option<String>,
+    /// How long a pushed blob may wait for its manifest [default: 24h]
+    #[arg(long, env = "BOWLINE_GC_GRACE", value_name = "TIME")]
+    pub gc_grace: Option<String>,
     /// Who may create organizations [default: operator]
     #[arg(long, env = "BOWLINE_ORGANIZATIONS", value_name = "WHO")]
     pub organizations: Option<Organizations>,
@@ -216,6 +222,8 @@ impl Options {
             libraries_url: self.libraries_url.or(file.libraries_url),
             database_url: self.database_url.or(file.database_url),
             blob_url: self.blob_url.or(file.blob_url),
+            gc_every: self.gc_every.or(file.gc_every),
+            gc_grace: self.gc_grace.or(file.gc_grace),
             organizations: self.organizations.or(file.organizations),
             tls_cert: self.tls_cert.or(file.tls_cert),
             tls_key: self.tls_key.or(file.tls_key),

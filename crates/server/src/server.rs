@@ -9,6 +9,7 @@ use bowline_authn::aws::{AwsSts, GLOBAL_HOST};
 use bowline_authn::discovery::IssuerKeys;
 use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
+use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_oci::Door;
@@ -22,8 +23,9 @@ use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::blobs::{Blobs, content};
+use crate::blobs::Blobs;
 use crate::error::StartError;
+use crate::garbage::{Schedule, content};
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
@@ -52,6 +54,10 @@ pub struct Parts {
     pub people: Arc<People>,
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
+    /// The bytes of the registry's blobs.
+    pub content: Content,
+    /// When the registry's garbage is collected.
+    pub collection: Schedule,
     /// What the registry host does.
     pub registry: Registry,
     /// The registry host.
@@ -247,7 +253,7 @@ async fn assemble(
         exchange: exchange.clone(),
         providers: operator_providers,
     }));
-    let content = content(options)?;
+    let content = content(options, &db).await?;
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -262,7 +268,7 @@ async fn assemble(
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content, pipeline.clone(), client.clone()));
+    let door = Arc::new(Door::new(registry.clone(), content.clone(), pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -283,6 +289,8 @@ async fn assemble(
         exchange,
         people,
         pipeline,
+        content,
+        collection: Schedule::of(options)?,
         registry,
         door,
         vault,

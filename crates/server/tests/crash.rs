@@ -15,6 +15,8 @@ mod check;
 mod client;
 #[path = "crash/mutation.rs"]
 mod mutation;
+#[path = "crash/pushes.rs"]
+mod pushes;
 #[path = "crash/random.rs"]
 mod random;
 #[path = "crash/rounds.rs"]
@@ -29,6 +31,8 @@ mod writer;
 use rounds::{Plan, env, run};
 
 const ROUNDS: u64 = 25;
+/// One round of pushes to so many of the others: they take longer.
+const ROUNDS_TO_PUSHES: u64 = 6;
 
 fn plan() -> Plan {
     let number = |name: &str| env(name).map(|text| text.parse().expect("a number"));
@@ -51,10 +55,24 @@ async fn postgres_keeps_what_it_acknowledged() {
     if skips_postgres() {
         return;
     }
-    let admin = env("BOWLINE_TEST_POSTGRES").expect(
-        "set BOWLINE_TEST_POSTGRES to the URL of an admin database, \
-         or BOWLINE_TEST_SKIP_POSTGRES=1 to leave PostgreSQL untested",
-    );
+    let admin = postgres();
     let plan = plan();
     run(Some(admin), &Plan { rounds: plan.rounds / 2, ..plan }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_registry_keeps_what_it_acknowledged() {
+    let plan = plan();
+    let plan = Plan { rounds: plan.rounds.div_ceil(ROUNDS_TO_PUSHES), ..plan };
+    pushes::run(None, &plan).await;
+    if !skips_postgres() {
+        pushes::run(Some(&postgres()), &plan).await;
+    }
+}
+
+fn postgres() -> String {
+    env("BOWLINE_TEST_POSTGRES").expect(
+        "set BOWLINE_TEST_POSTGRES to the URL of an admin database, \
+         or BOWLINE_TEST_SKIP_POSTGRES=1 to leave PostgreSQL untested",
+    )
 }

@@ -6,6 +6,8 @@
 mod bytes;
 #[path = "registry/chunks.rs"]
 mod chunks;
+#[path = "registry/collecting.rs"]
+mod collecting;
 #[path = "registry/credentials.rs"]
 mod credentials;
 #[path = "registry/deleting.rs"]
@@ -22,12 +24,16 @@ mod manifests;
 mod mirrors;
 #[path = "registry/mounts.rs"]
 mod mounts;
+#[path = "registry/oracle.rs"]
+mod oracle;
 #[path = "registry/permissions.rs"]
 mod permissions;
 #[path = "registry/pulling.rs"]
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "crash/random.rs"]
+mod random;
 #[path = "registry/retention.rs"]
 mod retention;
 #[path = "registry/slow.rs"]

@@ -6,7 +6,7 @@ pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod credential_helper;
-mod duration;
+pub(crate) mod duration;
 mod input;
 pub(crate) mod keys;
 pub(crate) mod openapi;

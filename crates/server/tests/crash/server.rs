@@ -35,12 +35,17 @@ pub(crate) struct Server {
     log: std::path::PathBuf,
 }
 
-fn binary() -> std::ffi::OsString {
+pub(crate) fn binary() -> std::ffi::OsString {
     std::env::var_os("BOWLINE_CRASH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_bowline").into())
 }
 
 impl Server {
     pub(crate) fn spawn(storage: &Storage, addresses: Addresses) -> Server {
+        Server::spawn_with(storage, addresses, &[])
+    }
+
+    /// The same with more options.
+    pub(crate) fn spawn_with(storage: &Storage, addresses: Addresses, options: &[&str]) -> Server {
         let log = storage.log_file();
         let stderr = OpenOptions::new().create(true).append(true).open(&log).expect("a log file");
         let process = Command::new(binary())
@@ -48,6 +53,7 @@ impl Server {
             .args(storage.options())
             .args(["--listen", &addresses.api.to_string(), "--admin-listen", &addresses.admin.to_string()])
             .args(["--log", "warn"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(stderr)
@@ -97,9 +103,14 @@ impl Drop for Server {
     }
 }
 
-/// A token of the operator, from the command.
+/// A token of the operator for the API.
 pub(crate) fn operator_token(storage: &Storage) -> String {
-    let output = Command::new(binary()).args(["operator", "token"]).args(storage.options()).output();
+    token(storage, &[])
+}
+
+/// A token of the operator, from the command with these options.
+pub(crate) fn token(storage: &Storage, options: &[&str]) -> String {
+    let output = Command::new(binary()).args(["operator", "token"]).args(storage.options()).args(options).output();
     let output = output.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a token").trim().to_owned()

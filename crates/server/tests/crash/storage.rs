@@ -52,7 +52,8 @@ impl Storage {
         match &self.database {
             None => vec!["--data-dir".into(), path("data")],
             Some(database) => {
-                vec!["--database-url".into(), database.url(), "--key-file".into(), path("shared-key")]
+                let storage = ["--database-url".into(), database.url(), "--key-file".into(), path("shared-key")];
+                storage.into_iter().chain(["--data-dir".into(), path("data")]).collect()
             }
         }
     }

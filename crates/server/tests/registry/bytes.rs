@@ -18,6 +18,12 @@ pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The files of blobs and uploads.
+pub(crate) fn kept(server: &TestServer) -> Vec<PathBuf> {
+    let blobs = server.data_dir().join("blobs");
+    ["sha256", "sha512", "uploads"].iter().flat_map(|part| files(&blobs.join(part))).collect()
+}
+
 fn blob_file(server: &TestServer, digest: &str) -> PathBuf {
     let hex = digest.strip_prefix("sha256:").unwrap();
     let all = files(&server.data_dir().join("blobs/sha256"));

@@ -6,6 +6,7 @@ mod policy;
 mod repos;
 mod retention;
 mod scan_report;
+mod stored;
 mod tags;
 
 use clap::Subcommand;
@@ -32,6 +33,10 @@ pub(crate) enum RegistryCommand {
     /// What scanners found in images
     #[command(subcommand)]
     ScanReport(scan_report::ScanReportCommand),
+    /// On the server's machine: take away what no repository shows any more, as the server does by itself
+    Gc(Box<stored::GcCommand>),
+    /// On the server's machine: read every blob, and name those that are missing or damaged
+    Verify(Box<stored::VerifyCommand>),
 }
 
 pub(crate) async fn run(command: RegistryCommand) -> Result<(), StartError> {
@@ -42,5 +47,7 @@ pub(crate) async fn run(command: RegistryCommand) -> Result<(), StartError> {
         RegistryCommand::Retention(command) => retention::run(command).await,
         RegistryCommand::Policy(command) => policy::run(command).await,
         RegistryCommand::ScanReport(command) => scan_report::run(command).await,
+        RegistryCommand::Gc(command) => stored::gc(*command).await,
+        RegistryCommand::Verify(command) => stored::check(*command).await,
     }
 }

@@ -9,7 +9,10 @@ use serde_json::json;
 
 use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::BLOB;
-use crate::registry::{limits, stored_bytes};
+use crate::registry::{limits, paths, stored_bytes};
+
+/// So long a link need not be kept again: bounds the writes of those who only ask.
+const QUITE_NEW: Micros = 60_000_000;
 
 /// A blob whose bytes are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,47 @@ impl Registry {
                 })
             })
             .await
+    }
+
+    /// Keeps a blob that the visitor asked for, and may be about to name in a manifest, from being collected.
+    ///
+    /// # Errors
+    /// It has just been collected: BLOB_UNKNOWN, as if it had never been there.
+    pub async fn keep_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<(), RegistryError> {
+        let Some(repo) = self.fading(visitor, name, digest).await? else { return Ok(()) };
+        let (digest, now) = (digest.to_owned(), visitor.now());
+        self.pipeline
+            .db
+            .write(move |tx| {
+                let (repo, digest) = (repo.clone(), digest.clone());
+                Box::pin(async move {
+                    let sql = "UPDATE repo_blobs SET created_at = $3 WHERE repo = $1 AND digest = $2";
+                    let params = [Value::from(repo.as_str()), Value::from(&digest), Value::Int(now)];
+                    if tx.execute(sql, &params).await? > 0 { Ok(()) } else { Err(unknown(&digest)) }
+                })
+            })
+            .await
+    }
+
+    /// The repository, if the visitor may push to it and the blob's link is not quite new. The link may have gone since
+    /// the visitor was shown the blob.
+    async fn fading(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<Option<Uidp>, RegistryError> {
+        let (visitor, name, digest) = (visitor.clone(), name.clone(), digest.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = paths::resolve(tx, &name).await?.and_then(|place| place.repo) else { return Ok(None) };
+                let grants = visitor.visit.grants(tx).await?;
+                if !visitor.visit.allows::<PushBlob>(&grants, repo.as_str())? {
+                    return Ok(None);
+                }
+                let sql = "SELECT created_at FROM repo_blobs WHERE repo = $1 AND digest = $2";
+                let params = [Value::from(repo.as_str()), Value::from(&digest)];
+                let found = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+                let created_at = found.ok_or_else(|| unknown(&digest))?;
+                Ok((created_at < visitor.now() - QUITE_NEW).then_some(repo))
+            })
+        });
+        read.await
     }
 
     /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.

@@ -247,7 +247,7 @@ impl Registry {
     ///
     /// # Errors
     /// The visitor may not pull, the repository is gone, or a quota has no room.
-    pub async fn keep_blob(
+    pub async fn keep_fetched(
         &self,
         visitor: &Visitor,
         name: &Name,

@@ -7,6 +7,7 @@ mod before;
 mod blobs;
 mod catalog;
 mod deletes;
+pub mod garbage;
 mod manifest;
 mod manifests;
 mod mirrors;

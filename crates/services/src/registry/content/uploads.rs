@@ -1,12 +1,10 @@
 //! Uploads under way: who began one alone goes on with it.
 
-use std::collections::HashSet;
-
 use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs};
+use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs, garbage};
 
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
@@ -112,19 +110,12 @@ impl Registry {
             .await
     }
 
-    /// Those of these uploads that are not under way: nobody writes to them any more, and they become no blob.
+    /// Those of these uploads that are not under way: see [`garbage::ended_uploads`].
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn ended_uploads(&self, mut ids: Vec<String>) -> Result<Vec<String>, Error> {
-        let mut known = HashSet::new();
-        for part in ids.chunks(AT_ONCE as usize) {
-            let part = part.to_vec();
-            let read = self.pipeline.db.read(move |tx| Box::pin(async move { under_way(tx, &part).await }));
-            known.extend(read.await?);
-        }
-        ids.retain(|id| !known.contains(id));
-        Ok(ids)
+    pub async fn ended_uploads(&self, ids: &[String]) -> Result<Vec<String>, Error> {
+        garbage::ended_uploads(&self.pipeline.db, ids).await
     }
 
     /// Ends the uploads whose time is over; their ids, so that their bytes can go.

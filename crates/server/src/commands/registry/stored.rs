@@ -1,0 +1,95 @@
+//! `bowline registry gc` and `bowline registry verify`: work on what a server has stored, beside it.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use bowline_core::{Clock as _, SystemClock};
+use clap::Args;
+
+use crate::cli::print;
+use crate::commands::duration::seconds;
+use crate::error::StartError;
+use crate::garbage::{Collected, LONGEST_GRACE, Plan, Schedule, collect, content};
+use crate::storage::Storage;
+use crate::storage_options::StorageOptions;
+use crate::verify::{Bad, verify};
+
+/// `bowline registry gc`.
+#[derive(Args)]
+pub(crate) struct GcCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    /// Only print what would go
+    #[arg(long)]
+    dry_run: bool,
+    /// How long a pushed blob may wait for its manifest, such as 24h [default: the server's --gc-grace]
+    #[arg(long, value_name = "TIME")]
+    grace: Option<String>,
+}
+
+/// `bowline registry verify`.
+#[derive(Args)]
+pub(crate) struct VerifyCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+}
+
+pub(super) async fn gc(command: GcCommand) -> Result<(), StartError> {
+    let options = command.options.with_file()?;
+    let grace = match &command.grace {
+        Some(text) => seconds("grace", text, LONGEST_GRACE)? * 1_000_000,
+        None => Schedule::of(&options)?.grace,
+    };
+    let plan = Plan { until: SystemClock.now() - grace, is_dry_run: command.dry_run };
+    let storage = Storage::open_existing(&options).await?;
+    let content = content(&options, &storage.db).await?;
+    let collected = collect(&storage.db, &content, plan).await;
+    storage.db.close().await;
+    print(&told(&collected?, command.dry_run))
+}
+
+fn told(collected: &Collected, is_dry_run: bool) -> String {
+    let Collected { links, manifests, blobs, files, uploads, bytes } = collected;
+    let verb = if is_dry_run { "would go" } else { "gone" };
+    format!(
+        "{links} blobs of repositories that no manifest there names\n{manifests} manifests, {blobs} blobs\n\
+         {files} files of no blob, {uploads} files of ended uploads\n{bytes} bytes {verb}\n"
+    )
+}
+
+pub(super) async fn check(command: VerifyCommand) -> Result<(), StartError> {
+    let options = command.options.with_file()?;
+    let storage = Storage::open_existing(&options).await?;
+    let content = content(&options, &storage.db).await?;
+    let is_watched = std::io::stderr().is_terminal();
+    let progress = |blobs: u64, bytes: u64| {
+        if is_watched {
+            let _ = write!(std::io::stderr(), "\r{blobs} blobs, {bytes} bytes");
+        }
+    };
+    let verified = verify(&storage.db, &content, progress).await;
+    storage.db.close().await;
+    if is_watched {
+        let _ = writeln!(std::io::stderr());
+    }
+    let verified = verified?;
+    print(&verified.bad.iter().map(told_of).collect::<Vec<_>>().concat())?;
+    print(&format!("{} blobs verified, {} bytes, {} bad\n", verified.blobs, verified.bytes, verified.bad.len()))?;
+    match verified.bad.len() {
+        0 => Ok(()),
+        bad => Err(StartError::Blobs(bad)),
+    }
+}
+
+fn told_of(bad: &Bad) -> String {
+    let what = match &bad.found {
+        None => "is missing".to_owned(),
+        Some(found) => format!("is damaged: its bytes are {found}"),
+    };
+    let mut lines = format!("{} {what}\n  file {}\n", bad.digest, bad.file.display());
+    for repository in &bad.repositories {
+        lines.push_str("  in ");
+        lines.push_str(repository);
+        lines.push('\n');
+    }
+    lines
+}

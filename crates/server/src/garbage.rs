@@ -1,0 +1,245 @@
+//! Garbage collection of the registry: takes away what no repository shows any more, while others push and pull.
+//!
+//! Any number of collections may run at a time, in any number of processes: what goes is judged again as it goes, see
+//! [`bowline_services::content::garbage`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bowline_authn::wrap::random_bytes;
+use bowline_content::{Content, ContentError, Digest};
+use bowline_core::{Error, Micros, Result};
+use bowline_services::content::garbage::{self, BlobRow};
+use bowline_store::Db;
+
+use crate::commands::duration::seconds;
+use crate::error::StartError;
+use crate::facts;
+use crate::options::Options;
+use crate::storage::create_private_directory;
+
+/// Longest time between two collections, and longest grace, in seconds.
+const LONGEST_EVERY: i64 = 30 * 86400;
+pub(crate) const LONGEST_GRACE: i64 = 365 * 86400;
+
+/// When is collected, and what is spared.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// Time between two collections; absent if the server collects nothing by itself.
+    pub every: Option<Duration>,
+    /// How long a pushed blob may wait for its manifest.
+    pub grace: Micros,
+}
+
+impl Schedule {
+    /// The schedule that the options say.
+    ///
+    /// # Errors
+    /// One of them is no time.
+    pub fn of(options: &Options) -> std::result::Result<Schedule, StartError> {
+        let every = match options.gc_every.as_deref().unwrap_or("1h") {
+            "never" => None,
+            text => Some(Duration::from_secs(seconds("gc-every", text, LONGEST_EVERY)?.unsigned_abs())),
+        };
+        let grace = seconds("gc-grace", options.gc_grace.as_deref().unwrap_or("24h"), LONGEST_GRACE)?;
+        Ok(Schedule { every, grace: grace * 1_000_000 })
+    }
+}
+
+/// Where the bytes of blobs lie, which are those of one database: to another they would all be garbage.
+///
+/// # Errors
+/// The directory cannot be made or written, or has the blobs of another database.
+pub(crate) async fn content(options: &Options, db: &Db) -> std::result::Result<Content, StartError> {
+    create_private_directory(&options.data_dir())?;
+    let directory = options.data_dir().join("blobs");
+    let place = directory.display();
+    let closed = |error| StartError::Option(format!("blobs cannot be kept in {place}: {error}; make it writable"));
+    let content = Content::open(&directory).map_err(closed)?;
+    let own = facts::once(db, "blobs_owner", bowline_core::hex(&random_bytes::<16>())).await?;
+    if content.owner(&own).map_err(closed)? != own {
+        return Err(StartError::Option(format!(
+            "{place} has the blobs of another database: name another directory with --data-dir; if this database takes \
+             that one's place, and its blobs may go, remove {place}/owner"
+        )));
+    }
+    Ok(content)
+}
+
+/// What is collected.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Blobs that no manifest of their repository names go if they came, or were asked for to push, before this.
+    pub until: Micros,
+    /// Nothing goes: it is only counted.
+    pub is_dry_run: bool,
+}
+
+/// What went, or would go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Blobs of repositories that none of their manifests names.
+    pub links: u64,
+    /// Manifests that no repository holds.
+    pub manifests: u64,
+    /// Blobs that no repository shows.
+    pub blobs: u64,
+    /// Files that are no blob's.
+    pub files: u64,
+    /// Files of uploads that have ended.
+    pub uploads: u64,
+    /// Bytes of these blobs and files.
+    pub bytes: u64,
+}
+
+impl Collected {
+    /// Whether there was nothing to collect.
+    pub fn is_nothing(&self) -> bool {
+        *self == Collected::default()
+    }
+}
+
+/// Collects once.
+///
+/// # Errors
+/// The database or the disk refuses; what has gone by then is gone, and the rest goes the next time.
+pub async fn collect(db: &Db, content: &Content, plan: Plan) -> Result<Collected> {
+    let mut collection = Collection { db, content, plan, found: Collected::default(), doomed: HashMap::new() };
+    collection.links().await?;
+    collection.manifests().await?;
+    collection.blobs().await?;
+    collection.files().await?;
+    collection.uploads().await?;
+    Ok(collection.found)
+}
+
+struct Collection<'a> {
+    db: &'a Db,
+    content: &'a Content,
+    plan: Plan,
+    found: Collected,
+    /// In a dry run: how many links of a digest would go.
+    doomed: HashMap<String, u64>,
+}
+
+impl Collection<'_> {
+    async fn links(&mut self) -> Result<()> {
+        let mut after = String::new();
+        loop {
+            let page = garbage::repositories(self.db, &after).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after.clone_from(last);
+            for repo in &page {
+                let unnamed = garbage::unnamed_links(self.db, repo, self.plan.until).await?;
+                if self.plan.is_dry_run {
+                    self.found.links += unnamed.len() as u64;
+                    for digest in unnamed {
+                        *self.doomed.entry(digest).or_default() += 1;
+                    }
+                } else {
+                    let unnamed: Vec<String> = unnamed.into_iter().collect();
+                    self.found.links += garbage::drop_links(self.db, repo, &unnamed, self.plan.until).await?;
+                }
+            }
+        }
+    }
+
+    async fn manifests(&mut self) -> Result<()> {
+        let mut after = String::new();
+        loop {
+            let page = garbage::manifests(self.db, &after).await?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after.clone_from(last);
+            let unheld: Vec<String> =
+                page.into_iter().filter(|(_, is_held)| !is_held).map(|(digest, _)| digest).collect();
+            self.found.manifests += if self.plan.is_dry_run {
+                unheld.len() as u64
+            } else {
+                garbage::drop_manifests(self.db, &unheld).await?
+            };
+        }
+    }
+
+    /// The row goes, then the bytes.
+    async fn blobs(&mut self) -> Result<()> {
+        let mut after = String::new();
+        loop {
+            let page = garbage::blobs(self.db, &after).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after.clone_from(&last.digest);
+            let mut unlinked = Vec::new();
+            for row in page {
+                if self.is_unlinked(&row).await? {
+                    unlinked.push(row);
+                }
+            }
+            if !self.plan.is_dry_run {
+                unlinked = garbage::drop_blobs(self.db, &unlinked).await?;
+            }
+            for row in unlinked {
+                self.found.blobs += 1;
+                self.found.bytes += row.size;
+                if !self.plan.is_dry_run {
+                    self.content.delete(&digest(&row.digest)?, &row.upload).await.map_err(refused)?;
+                }
+            }
+        }
+    }
+
+    async fn is_unlinked(&self, row: &BlobRow) -> Result<bool> {
+        match self.doomed.get(&row.digest) {
+            Some(doomed) if row.is_linked => Ok(garbage::links_of(self.db, &row.digest).await? <= *doomed),
+            _ => Ok(!row.is_linked),
+        }
+    }
+
+    /// Files are seen before it is asked whose they are.
+    async fn files(&mut self) -> Result<()> {
+        for (algorithm, first) in Content::directories() {
+            let copies = self.content.copies(algorithm, first).await.map_err(refused)?;
+            let copies: Vec<(String, String)> =
+                copies.into_iter().map(|(digest, upload)| (digest.as_str().to_owned(), upload)).collect();
+            for (hash, upload) in garbage::unknown_copies(self.db, &copies).await? {
+                let digest = digest(&hash)?;
+                let Some(size) = self.content.size(&digest, &upload).map_err(refused)? else { continue };
+                self.found.files += 1;
+                self.found.bytes += size;
+                if !self.plan.is_dry_run {
+                    self.content.delete(&digest, &upload).await.map_err(refused)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn uploads(&mut self) -> Result<()> {
+        let ids = self.content.uploads().await.map_err(refused)?;
+        for id in garbage::ended_uploads(self.db, &ids).await? {
+            let size = match self.content.uploaded(&id) {
+                Ok(size) => size,
+                Err(ContentError::UnknownUpload) => continue,
+                Err(error) => return Err(refused(error)),
+            };
+            if !self.plan.is_dry_run {
+                match self.content.cancel(&id) {
+                    Ok(()) => {}
+                    // A request still writes to it, in vain.
+                    Err(ContentError::Busy) => continue,
+                    Err(error) => return Err(refused(error)),
+                }
+            }
+            self.found.uploads += 1;
+            self.found.bytes += size;
+        }
+        Ok(())
+    }
+}
+
+/// A digest out of the database.
+pub(crate) fn digest(text: &str) -> Result<Digest> {
+    Digest::parse(text).map_err(|_| Error::internal(format!("the database holds the damaged digest {text}")))
+}
+
+pub(crate) fn refused(error: ContentError) -> Error {
+    Error::internal(error)
+}
