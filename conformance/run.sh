@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci terraform browser"   which suites to run
+#   SUITES="walk go-sdk oci clients terraform browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci terraform browser}
+suites=${SUITES:-walk go-sdk oci clients terraform browser}
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -47,6 +47,23 @@ if [[ " $suites " == *" oci "* ]]; then
   if [ ! -x "$oci" ]; then
     say "building the registry suite"
     (cd "$here/oci" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$oci" .)
+  fi
+fi
+
+if [[ " $suites " == *" clients "* ]]; then
+  export ORAS=$cache/oras/$(cd "$here/clients/oras" && digest go.mod go.sum ./*.go)/oras
+  export CRANE=$cache/crane/0.22.1/crane
+  if [ ! -x "$ORAS" ]; then
+    say "building what drives oras-go"
+    (cd "$here/clients/oras" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$ORAS" .)
+  fi
+  if [ ! -x "$CRANE" ]; then
+    say "building crane"
+    GOBIN=$(dirname "$CRANE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/google/go-containerregistry/cmd/crane@v0.22.1
+  fi
+  if ! command -v skopeo >/dev/null || ! command -v buildah >/dev/null; then
+    say "installing skopeo and buildah"
+    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends skopeo buildah >"$cache/clients.log" 2>&1
   fi
 fi
 
@@ -144,6 +161,7 @@ for suite in $suites; do
       export UPSTREAM_TOKEN
       BOWLINE=$binary timeout 300 "$oci" || failed+=" $suite"
       ;;
+    clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)
       export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk

@@ -13,6 +13,7 @@ mod issuer;
 mod list;
 mod load;
 mod postgres;
+mod registry;
 mod sample;
 mod seed;
 mod server;
@@ -29,7 +30,8 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 7] = ["footprint", "transcode", "authorize", "get", "list", "exchange", "create"];
+const LINES: [&str; 9] =
+    ["footprint", "transcode", "authorize", "get", "list", "exchange", "create", "registry", "layer"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,7 +80,9 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "get" => get::run(&environment, &mut table).await?,
             "list" => list::run(&environment, &mut table).await?,
             "exchange" => exchange::run(&environment, &mut table).await?,
-            _ => create::run(&environment, &mut table).await?,
+            "create" => create::run(&environment, &mut table).await?,
+            "registry" => registry::run(&environment, &mut table).await?,
+            _ => registry::layer(&environment, &mut table).await?,
         }
     }
     table.finish();

@@ -89,8 +89,17 @@ impl Server {
 
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Outcome<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that was ever resident, in bytes.
+    pub(crate) fn peak(&self) -> Outcome<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, figure: &str) -> Outcome<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(figure)).ok_or("no figure of memory")?;
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
         Ok(kilobytes * 1024)
     }

@@ -80,7 +80,7 @@ function terraform(directory, stage, ...args) {
 function directory(name) {
   const path = join(work, name);
   mkdirSync(path);
-  copyFileSync(join(here, 'main.tf'), join(path, 'main.tf'));
+  for (const file of ['main.tf', 'registry.tf']) copyFileSync(join(here, file), join(path, file));
   return path;
 }
 
@@ -100,8 +100,10 @@ try {
   planned(main, 2, 'the plan after that is empty');
 
   const state = JSON.parse(readFileSync(join(main, 'terraform.tfstate'), 'utf8'));
+  check('the data sources read the repositories',
+    JSON.stringify([state.outputs.app.value, state.outputs.repos.value]) === '[["app-two"],["app-two","mirror"]]', JSON.stringify(state.outputs));
   const resources = state.resources.filter((resource) => resource.mode === 'managed');
-  check('every resource is in the state', resources.length === 13, `${resources.length}`);
+  check('every resource is in the state', resources.length === 17, `${resources.length}`);
 
   const fresh = directory('import');
   // The provider itself reads nothing of an invitation but that it exists, and no API gives a secret back.
@@ -109,12 +111,25 @@ try {
     .replace(/resource "chainguard_group_invite"[^]*?\n}\n/, '')
     .replace(/(resource "chainguard_identity_provider" "sso" {)/, '$1\n  lifecycle { ignore_changes = [oidc.client_secret] }');
   writeFileSync(join(fresh, 'main.tf'), text);
+  // Nor does it read the synchronization of a repository that it has not made.
+  const registry = readFileSync(join(fresh, 'registry.tf'), 'utf8')
+    .replace(/(resource "chainguard_image_repo" "mirror" {)/, '$1\n  lifecycle { ignore_changes = [sync_config] }');
+  writeFileSync(join(fresh, 'registry.tf'), registry);
   for (const { type, name, instances } of resources.filter((one) => one.type !== 'chainguard_group_invite')) {
     const imported = terraform(fresh, 2, 'import', '-input=false', '-no-color', `${type}.${name}`, instances[0].attributes.id);
     check(`${type}.${name} is imported`, imported.status === 0, imported.text);
   }
   planned(fresh, 2, 'the plan after the imports is empty');
 
+  const withdrawn = terraform(main, 2, 'destroy', '-auto-approve', '-input=false', '-no-color', '-target=chainguard_image_repo_deployment.app');
+  check('the deployment is destroyed', withdrawn.status === 0, withdrawn.text);
+  // The provider refuses to delete repositories and tags.
+  const kept = resources.filter((one) => /^chainguard_image_(repo|tag)$/.test(one.type));
+  const forgotten = terraform(main, 2, 'state', 'rm', ...kept.map((one) => `${one.type}.${one.name}`));
+  check('repositories and tags are forgotten', forgotten.status === 0, forgotten.text);
+  for (const repo of kept.filter((one) => one.type === 'chainguard_image_repo')) {
+    await call('DELETE', `/registry/v2/repos/${repo.instances[0].attributes.id}`);
+  }
   const destroyed = terraform(main, 2, 'destroy', '-auto-approve', '-input=false', '-no-color');
   check('everything is destroyed', destroyed.status === 0, destroyed.text);
   const left = await call('GET', `/iam/v2/groups?uidp.descendantsOf=${organization}`);

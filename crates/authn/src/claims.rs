@@ -89,6 +89,9 @@ pub struct AccessClaims {
     /// The session that the token belongs to; it ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sid: Option<String>,
+    /// Of an id token: the audiences that its holder confirmed, which it may be exchanged for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub good_for: Vec<String>,
     /// Upstream's debugging member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal: Option<Value>,

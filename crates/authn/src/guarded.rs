@@ -123,6 +123,43 @@ pub struct Response {
     pub body: Bytes,
 }
 
+/// An answer whose body has not been read; any status.
+#[derive(Debug)]
+pub struct Opened {
+    response: reqwest::Response,
+    silence: Duration,
+}
+
+impl Opened {
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// The next part of the body; absent at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let part = tokio::time::timeout(self.silence, self.response.chunk()).await.map_err(|_| FetchError::Timeout)?;
+        part.map_err(|error| classify(&error, FetchError::Broken))
+    }
+
+    /// The whole body, which may have this many bytes.
+    pub async fn whole(mut self, most: usize) -> Result<Bytes, FetchError> {
+        let mut body = BytesMut::new();
+        while let Some(part) = self.chunk().await? {
+            if body.len() + part.len() > most {
+                return Err(FetchError::TooLarge);
+            }
+            body.extend_from_slice(&part);
+        }
+        Ok(body.freeze())
+    }
+}
+
 /// What a [`GuardedClient`] is built from.
 #[derive(Clone)]
 pub struct Options {
@@ -245,6 +282,16 @@ impl GuardedClient {
             Ok(Response { status: response.status(), headers: response.headers().clone(), body: body.freeze() })
         };
         tokio::time::timeout(limits.total, send).await.map_err(|_| FetchError::Timeout)?
+    }
+
+    /// Sends a request whose body is read in parts, however long it is. The head must come within `head`, each part
+    /// within `silence` of the one before.
+    pub async fn open(&self, request: Request, head: Duration, silence: Duration) -> Result<Opened, FetchError> {
+        let (url, client) = self.pick(&request.url)?;
+        let sent = client.request(request.method, url).headers(request.headers).body(request.body).send();
+        let answered = tokio::time::timeout(head, sent).await.map_err(|_| FetchError::Timeout)?;
+        let response = answered.map_err(|error| classify(&error, FetchError::Connect))?;
+        Ok(Opened { response, silence })
     }
 
     /// Sends a request for its status alone, which must come within the total time. Of the body at most

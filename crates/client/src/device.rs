@@ -23,13 +23,6 @@ pub struct DeviceSignIn {
 }
 
 #[derive(Deserialize)]
-struct Discovery {
-    issuer: String,
-    device_authorization_endpoint: Option<String>,
-    token_endpoint: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Authorization {
     device_code: String,
     user_code: String,
@@ -59,25 +52,17 @@ struct Failure {
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 impl DeviceSignIn {
-    /// Asks for a code.
+    /// Asks for a code. A refresh token that comes of it is good for that audience.
     ///
     /// # Errors
     /// The issuer offers no such sign-in, or no answer comes.
-    pub async fn start(issuer: &Issuer, refresh: bool) -> Result<DeviceSignIn, ClientError> {
-        let (status, body) = issuer.get(&issuer.at("/.well-known/openid-configuration")).await?;
-        if !status.is_success() {
-            return Err(refusal(status, &body));
-        }
-        let discovery: Discovery = parsed(&body)?;
-        if discovery.issuer != issuer.url() {
-            let found = discovery.issuer;
-            return Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")));
-        }
+    pub async fn start(issuer: &Issuer, audience: &str, refresh: bool) -> Result<DeviceSignIn, ClientError> {
+        let discovery = issuer.discover().await?;
         let missing = || ClientError::SignIn("the issuer offers no sign-in on another device".into());
         let endpoint = discovery.device_authorization_endpoint.ok_or_else(missing)?;
         let token_endpoint = discovery.token_endpoint.ok_or_else(missing)?;
         let scope = if refresh { "openid email profile offline_access" } else { "openid email profile" };
-        let form = [("client_id", "bowline"), ("scope", scope)];
+        let form = [("client_id", "bowline"), ("scope", scope), ("audience", audience)];
         let answer: Authorization = post(issuer, &endpoint, &form).await?.map_err(|failure| failed(&failure))?;
         Ok(DeviceSignIn {
             device_code: answer.device_code,

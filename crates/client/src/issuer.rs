@@ -82,6 +82,14 @@ struct TokenPair {
     refresh_token: RawToken,
 }
 
+/// What an issuer says of itself.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Discovery {
+    issuer: String,
+    pub(crate) device_authorization_endpoint: Option<String>,
+    pub(crate) token_endpoint: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct Status {
     code: i32,
@@ -101,6 +109,23 @@ impl Issuer {
 
     pub(crate) fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
+    }
+
+    /// Asks the issuer who it is, so that nobody is sent to an address where there is none.
+    ///
+    /// # Errors
+    /// There is no issuer at the address, or one that has another; or no answer comes.
+    pub async fn discover(&self) -> Result<Discovery, ClientError> {
+        let (status, body) = self.get(&self.at("/.well-known/openid-configuration")).await?;
+        if !status.is_success() {
+            return Err(self.refusal(status, &body));
+        }
+        let discovery: Discovery = parsed(&body)?;
+        if discovery.issuer == self.url {
+            return Ok(discovery);
+        }
+        let found = discovery.issuer;
+        Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")))
     }
 
     /// Exchanges an identity token, or a token of ours for another.
@@ -127,13 +152,28 @@ impl Issuer {
         Ok(Tokens { token: Some(pair.token.token), refresh_token: Some(pair.refresh_token.token) })
     }
 
-    /// Ends a refresh token and the session that it belongs to. Unknown ones are no error.
+    /// Ends the session that a refresh token or an access token belongs to. Unknown ones are no error.
     ///
     /// # Errors
     /// No answer comes.
-    pub async fn revoke(&self, refresh_token: &str) -> Result<(), ClientError> {
-        let (status, body) = self.send("/oauth/revoke", None, &[("token", refresh_token)]).await?;
-        if status.is_success() { Ok(()) } else { Err(refusal(status, &body)) }
+    pub async fn revoke(&self, token: &str) -> Result<(), ClientError> {
+        let (status, body) = self.send("/oauth/revoke", None, &[("token", token)]).await?;
+        if status.is_success() { Ok(()) } else { Err(self.refusal(status, &body)) }
+    }
+
+    /// The error of an answer. Where nothing is at the path, another address is meant.
+    pub(crate) fn refusal(&self, status: StatusCode, body: &[u8]) -> ClientError {
+        match refusal(status, body) {
+            ClientError::Refused { code: 5 | 12, message }
+                if ["Not Found", "Method Not Allowed"].contains(&&*message) =>
+            {
+                ClientError::Usage(format!("there is no token exchange at {}; name it with --issuer URL", self.url))
+            }
+            _ if status == StatusCode::MISDIRECTED_REQUEST => {
+                ClientError::Usage(format!("the server does not know itself as {}; name its address", self.url))
+            }
+            other => other,
+        }
     }
 
     /// Posts a form and reads the JSON answer.
@@ -145,7 +185,7 @@ impl Issuer {
     ) -> Result<T, ClientError> {
         let (status, body) = self.send(path, bearer, form).await?;
         if !status.is_success() {
-            return Err(refusal(status, &body));
+            return Err(self.refusal(status, &body));
         }
         parsed(&body)
     }

@@ -7,9 +7,11 @@
 
 mod digest;
 mod error;
+mod files;
 mod hasher;
 mod local;
 mod reader;
+mod writing;
 
 pub use digest::{Algorithm, Digest, DigestError};
 pub use error::ContentError;

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,64 +10,77 @@ use tokio::sync::mpsc;
 
 use crate::digest::{Algorithm, Digest};
 use crate::error::ContentError;
+use crate::files::{hash_of, remove, sync_directory};
 use crate::hasher::Hasher;
 use crate::reader::Reader;
+use crate::writing::{Hold, Part};
+use crate::{files, writing};
 
 /// Parts of a body that wait for the disk at most: bounds the memory of a transfer.
 const WAITING: usize = 4;
-/// Uploads whose digest is remembered between requests; of others the file is read again.
-const REMEMBERED: usize = 1024;
 
 /// The bytes of all blobs, in a directory.
+///
+/// A blob lies under its digest and the id of the upload that brought it, so that two uploads of one digest never
+/// share a file: whoever removes one copy removes no other. The id is empty where the digest alone is the name.
 #[derive(Clone, Debug)]
 pub struct Content {
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     blobs: PathBuf,
     uploads: PathBuf,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// Uploads that a request is writing to.
-    busy: HashSet<String>,
+    pub(crate) busy: HashSet<String>,
     /// Digests under way, with how many bytes they cover.
-    hashers: HashMap<String, (u64, Hasher)>,
+    pub(crate) hashers: HashMap<String, (u64, Hasher)>,
+    /// Directories for blobs that are durable.
+    made: HashSet<PathBuf>,
 }
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("busy", &self.busy.len()).field("hashers", &self.hashers.len()).finish()
-    }
-}
-
-/// Holds an upload for one request.
-struct Hold {
-    shared: Arc<Shared>,
-    id: String,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.shared.lock().busy.remove(&self.id);
+        f.debug_struct("State")
+            .field("busy", &self.busy.len())
+            .field("hashers", &self.hashers.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn upload(&self, id: &str) -> PathBuf {
+    pub(crate) fn upload(&self, id: &str) -> PathBuf {
         self.uploads.join(id)
     }
 
-    fn blob(&self, digest: &Digest) -> PathBuf {
-        self.blobs.join(digest.algorithm().as_str()).join(&digest.hex()[..2]).join(digest.hex())
+    /// Where the copy of a blob lies that an upload brought.
+    pub(crate) fn blob(&self, digest: &Digest, upload: &str) -> PathBuf {
+        let directory = files::directory_of(&self.blobs, digest);
+        if upload.is_empty() {
+            directory.join(digest.hex())
+        } else {
+            directory.join(format!("{}-{upload}", digest.hex()))
+        }
+    }
+
+    /// The directory of that place, which is there for good when this returns.
+    pub(crate) fn make_directory(&self, place: &Path) -> Result<(), ContentError> {
+        let directory = place.parent().unwrap_or(place);
+        if !self.lock().made.contains(directory) {
+            files::make_directory(&self.blobs, directory)?;
+            self.lock().made.insert(directory.to_owned());
+        }
+        Ok(())
     }
 }
 
@@ -89,7 +102,7 @@ impl Content {
     /// # Errors
     /// The disk refuses.
     pub fn begin(&self, id: &str) -> Result<(), ContentError> {
-        if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        if !is_id(id) {
             return Err(ContentError::UnknownUpload);
         }
         OpenOptions::new().write(true).create_new(true).open(self.shared.upload(id))?;
@@ -101,14 +114,11 @@ impl Content {
     /// # Errors
     /// There is no such upload.
     pub fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
-        match std::fs::metadata(self.shared.upload(id)) {
-            Ok(metadata) => Ok(metadata.len()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(ContentError::UnknownUpload),
-            Err(error) => Err(error.into()),
-        }
+        files::size(&self.shared.upload(id))?.ok_or(ContentError::UnknownUpload)
     }
 
-    /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back.
+    /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back, also where nobody
+    /// waits for the end any more.
     ///
     /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known. A body that says
     /// where it starts must start where the upload ends.
@@ -126,68 +136,37 @@ impl Content {
     where
         S: Stream<Item = Result<Bytes, E>> + Send,
     {
-        let hold = self.hold(id)?;
-        let uploaded = self.uploaded(id)?;
-        if start.is_some_and(|start| start != uploaded) {
-            return Err(ContentError::OutOfOrder { uploaded });
-        }
-        let (sender, receiver) = mpsc::channel::<Bytes>(WAITING);
-        let shared = self.shared.clone();
-        let name = id.to_owned();
-        let writer = tokio::task::spawn_blocking(move || write(&shared, &name, receiver, algorithm, limit));
+        let hold = Hold::take(&self.shared, id)?;
+        let (sender, parts) = mpsc::channel::<Part>(WAITING);
+        let writer = tokio::task::spawn_blocking(move || writing::append(&hold, start, parts, algorithm, limit));
         let mut body = std::pin::pin!(body);
-        let mut broken = false;
-        while let Some(part) = body.next().await {
-            let Ok(part) = part else {
-                broken = true;
-                break;
+        loop {
+            let part = tokio::select! {
+                part = body.next() => part,
+                // The writer went away: it says why.
+                () = sender.closed() => break,
             };
-            // The writer went away: it says why.
-            if sender.send(part).await.is_err() {
+            let (part, is_last) = match part {
+                Some(Ok(bytes)) => (Part::Bytes(bytes), false),
+                Some(Err(_)) => break,
+                None => (Part::End, true),
+            };
+            if sender.send(part).await.is_err() || is_last {
                 break;
             }
         }
         drop(sender);
-        let written = writer.await.map_err(|error| std::io::Error::other(error.to_string()))?;
-        let before = written.before;
-        let result = match written.result {
-            _ if broken => Err(ContentError::Broken),
-            result => result,
-        };
-        if result.is_err() {
-            self.take_back(id, before)?;
-        }
-        drop(hold);
-        result
+        joined(writer).await
     }
 
-    fn hold(&self, id: &str) -> Result<Hold, ContentError> {
-        if !self.shared.lock().busy.insert(id.to_owned()) {
-            return Err(ContentError::Busy);
-        }
-        Ok(Hold { shared: self.shared.clone(), id: id.to_owned() })
-    }
-
-    fn take_back(&self, id: &str, size: u64) -> Result<(), ContentError> {
-        self.shared.lock().hashers.remove(id);
-        match OpenOptions::new().write(true).open(self.shared.upload(id)) {
-            Ok(file) => Ok(file.set_len(size)?),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Compares an upload with its digest, makes it durable and gives it its place; its size. A blob that is there
-    /// already stays as it is. A failed comparison ends the upload.
+    /// Compares an upload with its digest, makes it durable and gives it its place beside other copies of the blob; its
+    /// size. A failed comparison ends the upload.
     ///
     /// # Errors
     /// Another digest, no such upload, or the disk refuses.
     pub async fn finish(&self, id: &str, digest: &Digest) -> Result<u64, ContentError> {
-        let hold = self.hold(id)?;
-        let (shared, id, digest) = (self.shared.clone(), id.to_owned(), digest.clone());
-        let finished = tokio::task::spawn_blocking(move || finish(&shared, &id, &digest)).await;
-        drop(hold);
-        finished.map_err(|error| std::io::Error::other(error.to_string()))?
+        let (hold, digest) = (Hold::take(&self.shared, id)?, digest.clone());
+        joined(tokio::task::spawn_blocking(move || writing::finish(&hold, &digest))).await
     }
 
     /// Ends an upload without a blob; one that does not exist is none the less ended.
@@ -195,17 +174,30 @@ impl Content {
     /// # Errors
     /// Another request writes to it, or the disk refuses.
     pub fn cancel(&self, id: &str) -> Result<(), ContentError> {
-        let _hold = self.hold(id)?;
-        self.shared.lock().hashers.remove(id);
-        remove(&self.shared.upload(id)).map(|_| ())
+        let hold = Hold::take(&self.shared, id)?;
+        match hold.open() {
+            Err(ContentError::UnknownUpload) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_locked) => hold.remove(),
+        }
     }
 
-    /// Opens a blob; absent if it is not there.
+    /// Ids of the uploads that have a file.
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn read(&self, digest: &Digest) -> Result<Option<Reader>, ContentError> {
-        match File::open(self.shared.blob(digest)) {
+    pub async fn uploads(&self) -> Result<Vec<String>, ContentError> {
+        let directory = self.shared.uploads.clone();
+        let names = joined(tokio::task::spawn_blocking(move || files::names(&directory))).await?;
+        Ok(names.into_iter().filter(|name| is_id(name)).collect())
+    }
+
+    /// Opens the copy of a blob that an upload brought; absent if it is not there.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn read(&self, digest: &Digest, upload: &str) -> Result<Option<Reader>, ContentError> {
+        match File::open(self.shared.blob(digest, upload)) {
             Ok(file) => {
                 let size = file.metadata()?.len();
                 Ok(Some(Reader::new(file, size)))
@@ -215,182 +207,65 @@ impl Content {
         }
     }
 
-    /// Removes a blob; whether it was there.
+    /// Bytes of a copy; absent if it is not there.
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn delete(&self, digest: &Digest) -> Result<bool, ContentError> {
-        remove(&self.shared.blob(digest))
+    pub fn size(&self, digest: &Digest, upload: &str) -> Result<Option<u64>, ContentError> {
+        files::size(&self.shared.blob(digest, upload))
     }
 
-    /// The digest that the stored bytes really have; absent if there are none. Reads all of them.
+    /// Removes a copy; whether it was there.
     ///
     /// # Errors
     /// The disk refuses.
-    pub async fn rehash(&self, digest: &Digest) -> Result<Option<Digest>, ContentError> {
-        let (path, algorithm) = (self.shared.blob(digest), digest.algorithm());
+    pub fn delete(&self, digest: &Digest, upload: &str) -> Result<bool, ContentError> {
+        remove(&self.shared.blob(digest, upload))
+    }
+
+    /// The digest that the bytes of a copy really have; absent if there are none. Reads all of them.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub async fn rehash(&self, digest: &Digest, upload: &str) -> Result<Option<Digest>, ContentError> {
+        let (path, algorithm) = (self.shared.blob(digest, upload), digest.algorithm());
         let work = tokio::task::spawn_blocking(move || match File::open(&path) {
-            Ok(file) => Ok(Some(hash_of(file, algorithm)?.1.finish())),
+            Ok(file) => Ok(Some(hash_of(file, algorithm)?.finish())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(ContentError::from(error)),
         });
-        work.await.map_err(|error| std::io::Error::other(error.to_string()))?
+        joined(work).await
     }
 
-    /// Calls `each` with every stored digest, one directory at a time.
+    /// The copies in one of the directories that blobs lie in, each with its upload: see [`Content::directories`].
     ///
     /// # Errors
     /// The disk refuses.
-    pub fn for_each(&self, mut each: impl FnMut(Digest)) -> Result<(), ContentError> {
-        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            for first in 0..=255u8 {
-                let directory = self.shared.blobs.join(algorithm.as_str()).join(format!("{first:02x}"));
-                let entries = match std::fs::read_dir(directory) {
-                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                    entries => entries?,
-                };
-                for entry in entries {
-                    let name = entry?.file_name();
-                    let text = format!("{}:{}", algorithm.as_str(), name.to_string_lossy());
-                    if let Ok(digest) = Digest::parse(&text) {
-                        each(digest);
-                    }
-                }
-            }
-        }
-        Ok(())
+    pub async fn copies(&self, algorithm: Algorithm, first: u8) -> Result<Vec<(Digest, String)>, ContentError> {
+        let directory = files::directory(&self.shared.blobs, algorithm, first);
+        let names = joined(tokio::task::spawn_blocking(move || files::names(&directory))).await?;
+        let copy = |name: String| {
+            let (hex, upload) = name.split_once('-').unwrap_or((&name, ""));
+            let digest = Digest::parse(&format!("{}:{hex}", algorithm.as_str())).ok()?;
+            (upload.is_empty() || is_id(upload)).then(|| (digest, upload.to_owned()))
+        };
+        Ok(names.into_iter().filter_map(copy).collect())
+    }
+
+    /// The directories that blobs lie in: by algorithm and first byte of the digest.
+    pub fn directories() -> impl Iterator<Item = (Algorithm, u8)> {
+        [Algorithm::Sha256, Algorithm::Sha512]
+            .into_iter()
+            .flat_map(|algorithm| (0..=255).map(move |first| (algorithm, first)))
     }
 }
 
-struct Written {
-    before: u64,
-    result: Result<u64, ContentError>,
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Writes what arrives to the upload's file, and hashes it on the way.
-fn write(shared: &Shared, id: &str, parts: mpsc::Receiver<Bytes>, algorithm: Algorithm, limit: u64) -> Written {
-    let opened = OpenOptions::new().append(true).open(shared.upload(id)).and_then(|file| {
-        let before = file.metadata()?.len();
-        Ok((file, before))
-    });
-    match opened {
-        Ok((file, before)) => {
-            Written { before, result: append_parts(shared, id, file, before, parts, algorithm, limit) }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Written { before: 0, result: Err(ContentError::UnknownUpload) }
-        }
-        Err(error) => Written { before: 0, result: Err(error.into()) },
-    }
-}
-
-fn append_parts(
-    shared: &Shared,
-    id: &str,
-    mut file: File,
-    before: u64,
-    mut parts: mpsc::Receiver<Bytes>,
-    algorithm: Algorithm,
-    limit: u64,
-) -> Result<u64, ContentError> {
-    // A digest of a part cannot be continued by another algorithm, nor from another place.
-    let known = shared.lock().hashers.remove(id).filter(|(covered, _)| *covered == before);
-    let mut hasher = match known {
-        Some((_, hasher)) if hasher.algorithm() == algorithm => Some(hasher),
-        _ if before == 0 => Some(Hasher::new(algorithm)),
-        _ => None,
-    };
-    let mut size = before;
-    while let Some(part) = parts.blocking_recv() {
-        size += part.len() as u64;
-        if size > limit {
-            return Err(ContentError::TooLarge(limit));
-        }
-        file.write_all(&part)?;
-        if let Some(hasher) = &mut hasher {
-            hasher.update(&part);
-        }
-    }
-    if let Some(hasher) = hasher {
-        let mut state = shared.lock();
-        if state.hashers.len() >= REMEMBERED {
-            state.hashers.clear();
-        }
-        state.hashers.insert(id.to_owned(), (size, hasher));
-    }
-    Ok(size)
-}
-
-fn finish(shared: &Shared, id: &str, digest: &Digest) -> Result<u64, ContentError> {
-    let path = shared.upload(id);
-    let file = match OpenOptions::new().read(true).write(true).open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(ContentError::UnknownUpload),
-        Err(error) => return Err(error.into()),
-    };
-    let size = file.metadata()?.len();
-    let known = shared.lock().hashers.remove(id);
-    let known = known.filter(|(covered, hasher)| *covered == size && hasher.algorithm() == digest.algorithm());
-    let hasher = match known {
-        Some((_, hasher)) => hasher,
-        None => hash_of(file.try_clone()?, digest.algorithm())?.1,
-    };
-    let found = hasher.finish();
-    if found != *digest {
-        remove(&path)?;
-        return Err(ContentError::Mismatch { found });
-    }
-    let place = shared.blob(digest);
-    if place.exists() {
-        remove(&path)?;
-        return Ok(size);
-    }
-    file.sync_data()?;
-    move_into_place(&path, &place)?;
-    Ok(size)
-}
-
-/// Renames, and makes the new name durable. Directories are made as they are needed.
-fn move_into_place(path: &Path, place: &Path) -> Result<(), ContentError> {
-    let Some(directory) = place.parent() else { return Ok(()) };
-    match std::fs::rename(path, place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            std::fs::create_dir_all(directory)?;
-            for above in directory.ancestors().skip(1).take(2) {
-                sync_directory(above)?;
-            }
-            std::fs::rename(path, place)?;
-        }
-        renamed => renamed?,
-    }
-    sync_directory(directory)
-}
-
-fn hash_of(mut file: File, algorithm: Algorithm) -> Result<(u64, Hasher), ContentError> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut hasher = Hasher::new(algorithm);
-    let mut buffer = vec![0; 256 * 1024];
-    let mut size = 0;
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok((size, hasher));
-        }
-        hasher.update(&buffer[..read]);
-        size += read as u64;
-    }
-}
-
-fn sync_directory(path: &Path) -> Result<(), ContentError> {
-    Ok(File::open(path)?.sync_all()?)
-}
-
-fn remove(path: &Path) -> Result<bool, ContentError> {
-    match std::fs::remove_file(path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error.into()),
-    }
+async fn joined<T>(work: tokio::task::JoinHandle<Result<T, ContentError>>) -> Result<T, ContentError> {
+    work.await.map_err(|error| std::io::Error::other(error.to_string()))?
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ const LONGEST: Micros = 15 * 60 * SECOND;
 
 /// For how long an event is tried.
 pub(crate) const GIVE_UP_AFTER: Micros = 24 * 3600 * SECOND;
+/// For how long it may wait to be tried.
+pub(crate) const WAITS_AT_MOST: Micros = 7 * GIVE_UP_AFTER;
 
 /// The wait after that many failures: anything up to a bound that doubles, so that sinks which failed together
 /// are not tried together.
@@ -20,9 +22,11 @@ pub(crate) fn wait(failures: i64, random: u64) -> Micros {
 }
 
 /// Whether an event has been tried for long enough. A sink that fails since before the event happened fails for it
-/// since then: otherwise each of a thousand events would wait for a day of its own.
-pub(crate) fn is_over(happened: Micros, failing_since: Micros, now: Micros) -> bool {
-    now - happened.max(failing_since) >= GIVE_UP_AFTER
+/// since then: otherwise each of a thousand events would wait for a day of its own. A sink that takes events more
+/// slowly than they come never fails; its events end a week after they happened, or the log would grow for ever.
+pub(crate) fn is_over(happened: Micros, failing_since: Option<Micros>, now: Micros) -> bool {
+    now - happened >= WAITS_AT_MOST
+        || failing_since.is_some_and(|failing_since| now - happened.max(failing_since) >= GIVE_UP_AFTER)
 }
 
 #[cfg(test)]
@@ -45,9 +49,16 @@ mod tests {
 
     #[test]
     fn a_day_begins_with_the_later_of_event_and_failure() {
-        assert!(!is_over(0, 10, GIVE_UP_AFTER));
-        assert!(is_over(0, 10, GIVE_UP_AFTER + 10));
-        assert!(!is_over(10, 0, GIVE_UP_AFTER));
-        assert!(is_over(10, 0, GIVE_UP_AFTER + 10));
+        assert!(!is_over(0, Some(10), GIVE_UP_AFTER));
+        assert!(is_over(0, Some(10), GIVE_UP_AFTER + 10));
+        assert!(!is_over(10, Some(0), GIVE_UP_AFTER));
+        assert!(is_over(10, Some(0), GIVE_UP_AFTER + 10));
+    }
+
+    #[test]
+    fn without_a_failure_it_is_a_week() {
+        assert!(!is_over(10, None, WAITS_AT_MOST));
+        assert!(is_over(10, None, WAITS_AT_MOST + 10));
+        assert!(is_over(10, Some(WAITS_AT_MOST), WAITS_AT_MOST + 10), "a failure just now does not make it longer");
     }
 }

@@ -11,52 +11,33 @@ use bowline_store::Row;
 
 use crate::message::Content;
 
-/// The columns that an [`Event`] is read from, in their order.
-pub(crate) const COLUMNS: &str =
-    "seq, at, event_type, group_uid, subject, method, actor, extensions, body_type, body, customer";
+/// The columns that a [`Notice`] is read from, in their order.
+pub(crate) const NOTICE: &str = "seq, at, group_uid, subject, method, customer";
 
-/// Something that happened.
-#[derive(Debug)]
-pub(crate) struct Event {
+/// That something happened: what tells who is to hear of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Notice {
     pub(crate) seq: i64,
     pub(crate) at: Micros,
-    /// Id in its deliveries: a UUID that every attempt repeats.
-    pub(crate) id: String,
-    pub(crate) event_type: String,
     /// The group that subscriptions look at.
     pub(crate) group: String,
     pub(crate) subject: String,
     pub(crate) method: String,
-    pub(crate) actor: String,
-    pub(crate) extensions: String,
-    pub(crate) body_type: String,
-    pub(crate) body: Vec<u8>,
     /// Whether it is for subscriptions at all.
     pub(crate) is_for_customers: bool,
-    /// What is sent, made once.
-    pub(crate) content: OnceLock<std::result::Result<Content, String>>,
 }
 
-impl Event {
-    /// Reads a row of [`COLUMNS`].
-    pub(crate) fn read(row: &Row<'_>) -> Result<Event> {
-        let (seq, at, event_type) = (row.int(0)?, row.int(1)?, row.text(2)?);
-        let (group, subject) = (row.text(3)?, row.text(4)?);
-        Ok(Event {
-            id: id(seq, at, &event_type, &subject),
-            // An organization has no group above it: what happens to it happens in it.
-            group: if group.is_empty() { subject.clone() } else { group },
-            seq,
-            at,
-            event_type,
+impl Notice {
+    /// Reads a row of [`NOTICE`].
+    pub(crate) fn read(row: &Row<'_>) -> Result<Notice> {
+        let (group, subject) = (row.text(2)?, row.text(3)?);
+        Ok(Notice {
+            seq: row.int(0)?,
+            at: row.int(1)?,
+            group: within(group, &subject),
             subject,
-            method: row.text(5)?,
-            actor: row.text(6)?,
-            extensions: row.text(7)?,
-            body_type: row.text(8)?,
-            body: row.bytes(9)?,
-            is_for_customers: row.bool(10)?,
-            content: OnceLock::new(),
+            method: row.text(4)?,
+            is_for_customers: row.bool(5)?,
         })
     }
 
@@ -73,8 +54,57 @@ impl Event {
     }
 }
 
+/// The columns that an [`Event`] is read from, in their order.
+pub(crate) const EVENT: &str = "seq, at, event_type, group_uid, subject, method, actor, extensions, body_type, body";
+
+/// Something that happened, with everything that is sent.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) seq: i64,
+    pub(crate) at: Micros,
+    /// Id in its deliveries: a UUID that every attempt repeats.
+    pub(crate) id: String,
+    pub(crate) event_type: String,
+    pub(crate) group: String,
+    pub(crate) subject: String,
+    pub(crate) method: String,
+    pub(crate) actor: String,
+    pub(crate) extensions: String,
+    pub(crate) body_type: String,
+    pub(crate) body: Vec<u8>,
+    /// What is sent, made once.
+    pub(crate) content: OnceLock<std::result::Result<Content, String>>,
+}
+
+impl Event {
+    /// Reads a row of [`EVENT`].
+    pub(crate) fn read(row: &Row<'_>) -> Result<Event> {
+        let (seq, at, event_type) = (row.int(0)?, row.int(1)?, row.text(2)?);
+        let (group, subject) = (row.text(3)?, row.text(4)?);
+        Ok(Event {
+            id: id(seq, at, &event_type, &subject),
+            group: within(group, &subject),
+            seq,
+            at,
+            event_type,
+            subject,
+            method: row.text(5)?,
+            actor: row.text(6)?,
+            extensions: row.text(7)?,
+            body_type: row.text(8)?,
+            body: row.bytes(9)?,
+            content: OnceLock::new(),
+        })
+    }
+}
+
+/// An organization has no group above it: what happens to it happens in it.
+fn within(group: String, subject: &str) -> String {
+    if group.is_empty() { subject.to_owned() } else { group }
+}
+
 /// A UUID (version 8, RFC 9562) of the event: the same for every attempt, another for every event.
-fn id(seq: i64, at: Micros, event_type: &str, subject: &str) -> String {
+pub(crate) fn id(seq: i64, at: Micros, event_type: &str, subject: &str) -> String {
     let mut bytes = sha256(format!("event {seq} {at} {event_type} {subject}").as_bytes());
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;

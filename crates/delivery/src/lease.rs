@@ -40,3 +40,10 @@ pub(crate) async fn is_held(tx: &mut WriteTx, holder: &str) -> Result<bool> {
     let sql = "SELECT holder FROM leases WHERE name = 'events' AND holder = $1";
     Ok(tx.query_opt(sql, &[Value::from(holder)], |_| Ok::<_, bowline_core::Error>(())).await?.is_some())
 }
+
+/// The same on a snapshot alone ([`Db::write_leased`]): it writes the row, so that of two who believe to have the
+/// lease one fails.
+pub(crate) async fn confirm(tx: &mut WriteTx, holder: &str) -> Result<bool> {
+    let sql = "UPDATE leases SET holder = holder WHERE name = 'events' AND holder = $1";
+    Ok(tx.execute(sql, &[Value::from(holder)]).await? > 0)
+}

@@ -3,23 +3,27 @@
 //!
 //! The outbox is a log, and each subscription has a cursor in it; there are no rows per event and subscription.
 //! One replica at a time runs the relay, by a lease. It keeps the subscriptions in memory, by group, looks at new
-//! rows alone, and holds for each subscription the next few events: the first of them is tried until the sink takes
-//! it or a day has passed, so that a subscription's events come in order, each at least once. Cursors are saved in
-//! batches, after the fact: what a crash forgets is sent again.
+//! rows alone, and holds for each subscription the numbers of the next few events: the first of them is read and
+//! tried until the sink takes it or a day has passed, so that a subscription's events come in order, each at least
+//! once. Cursors are saved in batches, after the fact: what a crash forgets is sent again.
 //!
 //! - [`Relay`]: the loop; `hold` is its life with the lease.
-//! - `state`: who waits for what; nothing in it awaits.
-//! - `log`, `saving`, `lease`: the statements.
+//! - `state`, `subscription`, `lines`: who waits for what, and who is next; nothing in them awaits.
+//! - `log`, `bodies`, `saving`, `redelivery`, `lease`: the statements.
 //! - `message`: an event as a request.
 
 mod backoff;
+mod bodies;
 mod event;
 mod lease;
+mod lines;
 mod log;
 mod message;
+mod redelivery;
 mod relay;
 mod saving;
 mod state;
+mod subscription;
 mod time_text;
 
 pub use relay::{Parts, Relay};

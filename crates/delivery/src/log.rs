@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bowline_core::{Error, Micros, Result, UidRange};
 use bowline_store::{Db, Engine, ReadTx, Row, Value};
 
-use crate::event::{COLUMNS, Event};
+use crate::event::{NOTICE, Notice};
+use crate::lease;
+use crate::subscription::Waiting;
 
 /// Rows that are read, or numbered, at a time.
 pub(crate) const BATCH: usize = 500;
@@ -96,7 +98,7 @@ pub(crate) async fn beginning(db: &Db, uid: &str) -> Result<Option<i64>> {
 /// New rows of the log, and the sinks of subscriptions that began in them.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) events: Vec<Notice>,
     pub(crate) sinks: HashMap<String, String>,
     /// Whether rows wait for their number.
     pub(crate) has_unnumbered: bool,
@@ -108,9 +110,9 @@ pub(crate) async fn after(db: &Db, seq: i64) -> Result<News> {
 }
 
 async fn read_after(tx: &mut ReadTx, seq: i64) -> Result<News> {
-    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2");
+    let sql = format!("SELECT {NOTICE} FROM outbox WHERE seq > $1 ORDER BY seq LIMIT $2");
     let params = [Value::Int(seq), Value::Int(BATCH as i64)];
-    let events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+    let events = tx.query(&sql, &params, Notice::read).await?;
     let mut news = News { events, ..News::default() };
     for event in news.events.iter().filter(|event| event.begins_subscription()) {
         let sql = "SELECT sink FROM subscriptions WHERE uid = $1";
@@ -125,17 +127,30 @@ async fn read_after(tx: &mut ReadTx, seq: i64) -> Result<News> {
     Ok(news)
 }
 
-/// Numbers the rows of finished transactions, in the order of the transactions; nothing can come between them later.
-/// Only for PostgreSQL: the embedded engine numbers as it writes.
-pub(crate) async fn number(db: &Db) -> Result<()> {
-    db.write(|tx| {
+/// Rows to be numbered: those of finished transactions, in the order of the transactions; nothing can come between
+/// them later. Rows of transactions that this server never had came with a dump of another one, and go first.
+const NUMBER: &str = "
+WITH ready AS (
+  SELECT id, row_number() OVER (ORDER BY part, txid, id) AS n FROM (
+    (SELECT 0 AS part, txid, id FROM outbox
+     WHERE seq IS NULL AND txid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)
+     ORDER BY txid, id LIMIT $1)
+    UNION ALL
+    (SELECT 1 AS part, txid, id FROM outbox
+     WHERE seq IS NULL AND txid < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)
+     ORDER BY txid, id LIMIT $1)) AS parts
+  ORDER BY part, txid, id LIMIT $1)
+UPDATE outbox SET seq = ready.n + (SELECT coalesce(max(seq), 0) FROM outbox) FROM ready WHERE outbox.id = ready.id";
+
+/// Numbers rows if the lease is still the holder's. Only for PostgreSQL: the embedded engine numbers as it writes.
+pub(crate) async fn number(db: &Db, holder: &str) -> Result<()> {
+    let holder = holder.to_owned();
+    db.write_leased(move |tx| {
+        let holder = holder.clone();
         Box::pin(async move {
-            let sql = "UPDATE outbox SET seq = ready.n + (SELECT coalesce(max(seq), 0) FROM outbox)
-                       FROM (SELECT id, row_number() OVER (ORDER BY txid, id) AS n FROM outbox
-                             WHERE seq IS NULL AND txid < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)
-                             ORDER BY txid, id LIMIT $1) AS ready
-                       WHERE outbox.id = ready.id";
-            tx.execute(sql, &[Value::Int(BATCH as i64)]).await?;
+            if lease::confirm(tx, &holder).await? {
+                tx.execute(NUMBER, &[Value::Int(BATCH as i64)]).await?;
+            }
             Ok(())
         })
     })
@@ -155,7 +170,7 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) uid: Arc<str>,
-    pub(crate) events: Vec<Arc<Event>>,
+    pub(crate) events: Vec<Waiting>,
     /// Everything up to here is in the events.
     pub(crate) read_to: i64,
 }
@@ -175,15 +190,13 @@ pub(crate) async fn matching(db: &Db, wanted: Vec<Wanted>, last: i64) -> Result<
 }
 
 async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Found> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM outbox
+    let sql = "SELECT seq, at FROM outbox
          WHERE org = $1 AND seq > $2 AND seq <= $3 AND customer
            AND (group_uid >= $4 AND group_uid < $5 OR group_uid = '' AND subject = $6)
-         ORDER BY seq LIMIT $7"
-    );
+         ORDER BY seq LIMIT $7";
     let range = UidRange::subtree(&wanted.group);
     let mut read_to = wanted.after;
-    let mut events: Vec<Arc<Event>> = Vec::new();
+    let mut events: Vec<Waiting> = Vec::new();
     for _ in 0..WINDOWS {
         let end = last.min(read_to + WINDOW);
         let params = [
@@ -195,7 +208,8 @@ async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Foun
             Value::from(&*wanted.group),
             Value::Int(PAGE as i64),
         ];
-        events = tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await?;
+        let read = |row: &Row<'_>| Ok::<_, Error>(Waiting { seq: row.int(0)?, at: row.int(1)? });
+        events = tx.query(sql, &params, read).await?;
         let is_full = events.len() == PAGE;
         read_to = if is_full { events.last().map_or(end, |event| event.seq) } else { end };
         if !events.is_empty() || read_to >= last {
@@ -203,22 +217,4 @@ async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Foun
         }
     }
     Ok(Found { uid: wanted.uid, events, read_to })
-}
-
-/// Dead letters that somebody asked to have sent again.
-pub(crate) async fn to_redeliver(db: &Db) -> Result<Vec<(String, Arc<Event>)>> {
-    db.read(|tx| {
-        Box::pin(async move {
-            let sql = "SELECT seq, at, event_type, group_uid, subject, method, actor, extensions, body_type, body,
-                              1 = 1, event_id, subscription
-                       FROM dead_letters WHERE redeliver_at IS NOT NULL ORDER BY redeliver_at, seq LIMIT 200";
-            tx.query(sql, &[], |row| {
-                let mut event = Event::read(row)?;
-                event.id = row.text(11)?;
-                Ok((row.text(12)?, Arc::new(event)))
-            })
-            .await
-        })
-    })
-    .await
 }

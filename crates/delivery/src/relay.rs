@@ -11,14 +11,15 @@ use bowline_store::{Db, Engine};
 use bowline_transcode::Tables;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::bodies::Bodies;
+use crate::event::Event;
 use crate::message::{Unwritable, Writer};
 use crate::saving::Batch;
 use crate::state::{Attempt, Outcome, State};
-use crate::{lease, log, saving};
+use crate::{lease, log, redelivery, saving};
 
-/// Requests under way at once, and how many of them may be to sinks that failed or dawdled.
-const AT_ONCE: usize = 256;
-const SLOW_AT_ONCE: usize = 128;
+/// Attempts whose events are read together.
+const BEGUN_AT_ONCE: usize = 32;
 /// Subscriptions that one look into the log catches up.
 const CAUGHT_UP_AT_ONCE: usize = 64;
 /// Time for one attempt, and bytes that are read of the answer's body.
@@ -29,6 +30,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_EVERY_ON_POSTGRES: Duration = Duration::from_millis(200);
 const SAVE_EVERY: Duration = Duration::from_millis(50);
 const ASK_FOR_REDELIVERIES_EVERY: Duration = Duration::from_millis(500);
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 const KEEP_LEASE_EVERY: Duration = Duration::from_secs(2);
 /// Without a renewal for this long nothing new is sent: another holder is about to begin.
 const TRUST_LEASE_FOR: Duration = Duration::from_secs(5);
@@ -89,12 +91,15 @@ struct Done {
 struct Session {
     state: State,
     in_flight: JoinSet<Done>,
-    slow_in_flight: usize,
+    bodies: Bodies,
     saving: Option<(Arc<Batch>, JoinHandle<Result<bool>>)>,
     /// A batch that could not be saved yet.
     unsaved: Option<Arc<Batch>>,
     saved_at: Instant,
     asked_for_redeliveries_at: Instant,
+    /// The subscription after which the next look for redeliveries begins.
+    redeliveries_after: String,
+    swept_at: Instant,
     lease_kept_at: Instant,
     forgot_at: Micros,
 }
@@ -153,7 +158,9 @@ impl Relay {
                 looked_at = Instant::now();
                 has_more = self.look(&mut session).await?;
             }
-            self.start_attempts(&mut session);
+            if !self.start_attempts(&mut session).await? {
+                return Ok(());
+            }
             if !self.save(&mut session).await? {
                 return Ok(());
             }
@@ -196,11 +203,13 @@ impl Relay {
         Ok(Session {
             state,
             in_flight: JoinSet::new(),
-            slow_in_flight: 0,
+            bodies: Bodies::default(),
             saving: None,
             unsaved: None,
             saved_at: Instant::now(),
             asked_for_redeliveries_at: long_ago.unwrap_or_else(Instant::now),
+            redeliveries_after: String::new(),
+            swept_at: Instant::now(),
             lease_kept_at,
             forgot_at: now,
         })
@@ -215,7 +224,7 @@ impl Relay {
             state.see(event, &news.sinks, now);
         }
         if news.has_unnumbered {
-            log::number(&self.db).await?;
+            log::number(&self.db, &self.holder).await?;
         }
         let wanted = state.wanted(CAUGHT_UP_AT_ONCE);
         let is_busy = wanted.len() == CAUGHT_UP_AT_ONCE || news.events.len() == log::BATCH;
@@ -227,10 +236,23 @@ impl Relay {
         state.wake(now);
         if session.asked_for_redeliveries_at.elapsed() >= ASK_FOR_REDELIVERIES_EVERY {
             session.asked_for_redeliveries_at = Instant::now();
-            for (uid, event) in log::to_redeliver(&self.db).await? {
-                state.redeliver(&uid, event, now);
+            let after = std::mem::take(&mut session.redeliveries_after);
+            let (wishes, after) = redelivery::wishes(&self.db, after).await?;
+            session.redeliveries_after = after;
+            for (uid, letters) in wishes {
+                state.redeliver(&uid, letters, now);
             }
         }
+        self.forget(session, now).await?;
+        Ok(is_busy)
+    }
+
+    /// Deletes what nobody needs any more, a little at a time.
+    async fn forget(&self, session: &mut Session, now: Micros) -> Result<()> {
+        if session.swept_at.elapsed() >= SWEEP_EVERY && !redelivery::sweep(&self.db, &self.holder).await? {
+            session.swept_at = Instant::now();
+        }
+        let state = &mut session.state;
         // Cursors first: what is to be forgotten hangs on those that are saved.
         if now - session.forgot_at >= FORGET_EVERY && !state.catch_up(CATCH_UP_EVERY, now) {
             session.forgot_at = now;
@@ -238,34 +260,42 @@ impl Relay {
                 session.forgot_at = now - FORGET_EVERY;
             }
         }
-        Ok(is_busy)
+        Ok(())
     }
 
-    fn start_attempts(&self, session: &mut Session) {
-        if session.lease_kept_at.elapsed() > TRUST_LEASE_FOR {
-            return;
-        }
-        let now = self.clock.now();
-        while session.in_flight.len() < AT_ONCE {
-            let slow_too = session.slow_in_flight < SLOW_AT_ONCE;
-            let Some(attempt) = session.state.next(slow_too, now) else {
-                return;
-            };
-            session.slow_in_flight += usize::from(attempt.is_slow);
-            let (client, writer) = (self.client.clone(), self.writer.clone());
-            session.in_flight.spawn(async move {
-                let started = Instant::now();
-                let outcome = try_once(&client, &writer, &attempt, now).await;
-                Done { attempt, outcome, took: started.elapsed() }
-            });
+    /// Begins whatever has a place. False if the lease may be somebody else's by now.
+    async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
+        session.state.see_late(Instant::now());
+        loop {
+            let is_trusted = |session: &Session| session.lease_kept_at.elapsed() <= TRUST_LEASE_FOR;
+            if !is_trusted(session) {
+                // Nothing has begun: the next renewal tells.
+                return Ok(true);
+            }
+            let (now, began) = (self.clock.now(), Instant::now());
+            let next = std::iter::from_fn(|| session.state.next(now, began));
+            let attempts: Vec<Attempt> = next.take(BEGUN_AT_ONCE).collect();
+            if attempts.is_empty() {
+                return Ok(true);
+            }
+            let events = session.bodies.of(&self.db, &attempts).await?;
+            if !is_trusted(session) {
+                return Ok(false);
+            }
+            for (attempt, event) in attempts.into_iter().zip(events) {
+                let (client, writer) = (self.client.clone(), self.writer.clone());
+                session.in_flight.spawn(async move {
+                    let outcome = try_once(&client, &writer, &attempt, event.as_deref(), now).await;
+                    Done { attempt, outcome, took: began.elapsed() }
+                });
+            }
         }
     }
 
     fn settle(&self, session: &mut Session, done: Done) {
         let Done { attempt, outcome, took } = done;
-        session.slow_in_flight -= usize::from(attempt.is_slow);
         if let Outcome::Failed(error) | Outcome::Hopeless(error) = &outcome {
-            tracing::info!(subscription = %attempt.uid, event = %attempt.event.id, error, "an event was not delivered");
+            tracing::info!(subscription = %attempt.uid, what = ?attempt.what, error, "an event was not delivered");
         }
         session.state.settle(&attempt, outcome, took, self.clock.now(), (self.random)());
     }
@@ -303,8 +333,15 @@ impl Relay {
     }
 }
 
-async fn try_once(client: &GuardedClient, writer: &Writer, attempt: &Attempt, now: Micros) -> Outcome {
-    let request = match writer.request(&attempt.event, &attempt.group, &attempt.sink, now) {
+async fn try_once(
+    client: &GuardedClient,
+    writer: &Writer,
+    attempt: &Attempt,
+    event: Option<&Event>,
+    now: Micros,
+) -> Outcome {
+    let Some(event) = event else { return Outcome::Hopeless("the event is not stored any more".into()) };
+    let request = match writer.request(event, &attempt.group, &attempt.sink, now) {
         Ok(request) => request,
         Err(Unwritable::Now) => return Outcome::Failed("no key signs at this time".into()),
         Err(Unwritable::Ever(reason)) => return Outcome::Hopeless(reason),

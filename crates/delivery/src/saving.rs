@@ -1,12 +1,13 @@
 //! Writing down how far each subscription is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bowline_core::{Error, Micros, Result};
-use bowline_store::{Db, Value, WriteTx};
+use bowline_store::{Db, Row, Value, WriteTx};
 
-use crate::event::Event;
-use crate::lease;
+use crate::event;
+use crate::{lease, redelivery};
 
 /// Where a subscription stands, as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,8 @@ pub(crate) struct CursorRow {
 #[derive(Clone, Debug)]
 pub(crate) struct DeadLetter {
     pub(crate) uid: Arc<str>,
-    pub(crate) event: Arc<Event>,
+    /// Number of the event, which is in the log as long as this is not saved.
+    pub(crate) seq: i64,
     pub(crate) at: Micros,
     pub(crate) error: String,
 }
@@ -34,6 +36,9 @@ pub(crate) struct Redelivered {
     pub(crate) event_id: String,
     /// Absent if it was delivered.
     pub(crate) error: Option<String>,
+    /// Whether the sink refused it, which ends all redeliveries of the subscription.
+    pub(crate) ends_all: bool,
+    pub(crate) at: Micros,
 }
 
 /// What one transaction saves.
@@ -82,13 +87,18 @@ async fn save_all(tx: &mut WriteTx, batch: &Batch) -> Result<()> {
     for rows in batch.cursors.chunks(ROWS) {
         save_cursors(tx, rows).await?;
     }
+    let mut owners = BTreeSet::new();
     for dead in &batch.dead {
         if exists(tx, &dead.uid).await? {
             bury(tx, dead).await?;
+            owners.insert(&*dead.uid);
         }
     }
+    for uid in owners {
+        drop_oldest(tx, uid).await?;
+    }
     for done in &batch.redelivered {
-        settle(tx, done).await?;
+        redelivery::settle(tx, done).await?;
     }
     Ok(())
 }
@@ -127,40 +137,35 @@ async fn save_cursors(tx: &mut WriteTx, rows: &[(Arc<str>, CursorRow)]) -> Resul
     Ok(())
 }
 
+/// Copies an event out of the log.
 async fn bury(tx: &mut WriteTx, dead: &DeadLetter) -> Result<()> {
-    let event = &dead.event;
+    let sql = "SELECT at, event_type, subject FROM outbox WHERE seq = $1";
+    let read = |row: &Row<'_>| Ok::<_, Error>(event::id(dead.seq, row.int(0)?, &row.text(1)?, &row.text(2)?));
+    let Some(event_id) = tx.query_opt(sql, &[Value::Int(dead.seq)], read).await? else { return Ok(()) };
     let sql = "INSERT INTO dead_letters (subscription, event_id, seq, at, died_at, last_error, event_type, group_uid,
                                          subject, method, actor, extensions, body_type, body)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING";
+               SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), seq, at, CAST($3 AS BIGINT), CAST($4 AS TEXT), event_type,
+                      CASE WHEN group_uid = '' THEN subject ELSE group_uid END,
+                      subject, method, actor, extensions, body_type, body
+               FROM outbox WHERE seq = $5 ON CONFLICT DO NOTHING";
     let params = [
         Value::from(&*dead.uid),
-        Value::from(&event.id),
-        Value::Int(event.seq),
-        Value::Int(event.at),
+        Value::from(&event_id),
         Value::Int(dead.at),
         Value::from(&dead.error),
-        Value::from(&event.event_type),
-        Value::from(&event.group),
-        Value::from(&event.subject),
-        Value::from(&event.method),
-        Value::from(&event.actor),
-        Value::from(&event.extensions),
-        Value::from(&event.body_type),
-        Value::from(&event.body),
+        Value::Int(dead.seq),
     ];
     tx.execute(sql, &params).await?;
     Ok(())
 }
 
-async fn settle(tx: &mut WriteTx, done: &Redelivered) -> Result<()> {
-    let mut params = vec![Value::from(&*done.uid), Value::from(&done.event_id)];
-    let sql = if let Some(error) = &done.error {
-        params.push(Value::from(error));
-        "UPDATE dead_letters SET redeliver_at = NULL, last_error = $3 WHERE subscription = $1 AND event_id = $2"
-    } else {
-        "DELETE FROM dead_letters WHERE subscription = $1 AND event_id = $2"
-    };
-    tx.execute(sql, &params).await?;
+/// Dead letters that a subscription keeps.
+const MOST_DEAD_LETTERS: i64 = 1000;
+
+async fn drop_oldest(tx: &mut WriteTx, uid: &str) -> Result<()> {
+    let sql = "DELETE FROM dead_letters WHERE subscription = $1 AND seq <= (
+                 SELECT seq FROM dead_letters WHERE subscription = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
+    tx.execute(sql, &[Value::from(uid), Value::Int(MOST_DEAD_LETTERS)]).await?;
     Ok(())
 }
 

@@ -1,21 +1,20 @@
-//! Who waits for what: the subscriptions by group, their next events, and the order in which they are tried.
+//! Who waits for what: the subscriptions by group, and their next events.
 //!
-//! A subscription is tried by one request at a time. Those whose sinks failed or dawdled stand in a line of their
-//! own, so that however many they are, the others go on.
+//! A subscription is tried by one request at a time. Nothing here holds what is sent, only numbers.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_core::Micros;
 
 use crate::backoff;
-use crate::event::Event;
+use crate::event::Notice;
+use crate::lines::{Lines, SLOW};
 use crate::log::{Found, PAGE, Stored, Wanted};
 use crate::saving::{Batch, CursorRow, DeadLetter, Redelivered};
+use crate::subscription::{Letter, Subscription, Waiting, What};
 
-/// A sink that takes longer than this stands with the slow ones.
-const SLOW: Duration = Duration::from_secs(1);
 /// Events by which a saved cursor may lag behind before it is moved past what was for others.
 const LAG: i64 = 1000;
 
@@ -35,40 +34,9 @@ pub(crate) struct Attempt {
     pub(crate) uid: Arc<str>,
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<str>,
-    pub(crate) event: Arc<Event>,
-    /// Whether somebody asked for this one.
-    pub(crate) is_redelivery: bool,
-    pub(crate) is_slow: bool,
-}
-
-struct Subscription {
-    group: Arc<str>,
-    sink: Arc<str>,
-    /// The next events, the one to be tried first in front.
-    queue: VecDeque<Arc<Event>>,
-    redeliveries: VecDeque<Arc<Event>>,
-    /// Everything up to here is delivered, dead, in the queue, or for others.
-    read_to: i64,
-    /// Whether the log holds more that was not looked at.
-    is_behind: bool,
-    is_in_line: bool,
-    is_in_flight: bool,
-    is_slow: bool,
-    /// Of these things the database knows a former state, to which `saved` belongs.
-    row: CursorRow,
-    saved: i64,
-    saved_at: Micros,
-}
-
-impl Subscription {
-    fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_behind && !self.is_in_flight
-    }
-
-    fn may_be_tried(&self, now: Micros) -> bool {
-        let is_due = self.row.next_at.is_none_or(|at| at <= now);
-        !self.is_in_flight && (!self.redeliveries.is_empty() || is_due && !self.queue.is_empty())
-    }
+    pub(crate) what: What,
+    /// The number of its place in [`Lines`].
+    flight: u64,
 }
 
 /// All of it.
@@ -78,8 +46,7 @@ pub(crate) struct State {
     by_group: HashMap<Arc<str>, Vec<Arc<str>>>,
     /// Everything up to here was handed to the subscriptions.
     pub(crate) newest: i64,
-    line: VecDeque<Arc<str>>,
-    slow_line: VecDeque<Arc<str>>,
+    lines: Lines,
     /// Who waits for a time.
     timers: BTreeSet<(Micros, Arc<str>)>,
     behind: BTreeSet<Arc<str>>,
@@ -120,21 +87,7 @@ impl State {
         if let Some(at) = row.next_at {
             self.timers.insert((at, uid.clone()));
         }
-        let subscription = Subscription {
-            group,
-            sink: sink.into(),
-            queue: VecDeque::new(),
-            redeliveries: VecDeque::new(),
-            read_to: row.cursor,
-            is_behind: false,
-            is_in_line: false,
-            is_in_flight: false,
-            is_slow: row.attempts > 0,
-            saved: row.cursor,
-            saved_at: now,
-            row,
-        };
-        self.subscriptions.insert(uid.clone(), subscription);
+        self.subscriptions.insert(uid.clone(), Subscription::new(group, sink, row, now));
     }
 
     fn remove(&mut self, uid: &str) {
@@ -150,12 +103,12 @@ impl State {
     }
 
     /// Takes the next row of the log.
-    pub(crate) fn see(&mut self, event: &Arc<Event>, sinks: &HashMap<String, String>, now: Micros) {
+    pub(crate) fn see(&mut self, event: &Notice, sinks: &HashMap<String, String>, now: Micros) {
         self.newest = event.seq;
         if event.is_for_customers {
             for group in self_and_ancestors(&event.group) {
                 for uid in self.by_group.get(group).cloned().unwrap_or_default() {
-                    self.push(&uid, event, now);
+                    self.push(&uid, Waiting { seq: event.seq, at: event.at }, now);
                 }
             }
         }
@@ -172,33 +125,34 @@ impl State {
         }
     }
 
-    fn push(&mut self, uid: &Arc<str>, event: &Arc<Event>, now: Micros) {
+    fn push(&mut self, uid: &Arc<str>, waiting: Waiting, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
         if subscription.is_behind {
             return;
         }
         if subscription.queue.len() >= PAGE {
             subscription.is_behind = true;
-            subscription.read_to = event.seq - 1;
+            subscription.read_to = waiting.seq - 1;
             self.behind.insert(uid.clone());
             return;
         }
-        subscription.queue.push_back(event.clone());
+        subscription.queue.push_back(waiting);
         self.enter(uid, now);
     }
 
     /// Puts a subscription in its line if it can be tried.
     fn enter(&mut self, uid: &Arc<str>, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
-        if !subscription.is_in_line && subscription.may_be_tried(now) {
+        if !subscription.is_in_line && subscription.next(now).is_some() {
             subscription.is_in_line = true;
-            let line = if subscription.is_slow { &mut self.slow_line } else { &mut self.line };
-            line.push_back(uid.clone());
+            self.lines.enter(uid, subscription.is_slow);
         }
     }
 
     /// Which parts of the log are wanted: those of subscriptions that are behind and have next to nothing left.
     pub(crate) fn wanted(&self, most: usize) -> Vec<Wanted> {
+        // What is read may be overdue: one transaction must not have to bury too much.
+        let most = if self.unsaved.dead.len() >= PAGE { 0 } else { most };
         let is_short = |uid: &&Arc<str>| self.subscriptions.get(*uid).is_some_and(|one| one.queue.len() < PAGE / 4);
         let wanted = self.behind.iter().filter(is_short).take(most).filter_map(|uid| {
             let subscription = self.subscriptions.get(uid)?;
@@ -220,21 +174,21 @@ impl State {
         self.enter(&found.uid, now);
     }
 
-    /// Takes a dead letter that somebody wants to have sent again.
-    pub(crate) fn redeliver(&mut self, uid: &str, event: Arc<Event>, now: Micros) {
+    /// Takes dead letters that somebody wants to have sent again: all that are known of, in their order.
+    pub(crate) fn redeliver(&mut self, uid: &str, letters: Vec<Letter>, now: Micros) {
         let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
         let uid = uid.clone();
-        let is_reported =
-            |event: &Event| self.unsaved.redelivered.iter().any(|done| done.uid == uid && done.event_id == event.id);
-        if is_reported(&event) {
+        let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
+        // Until all outcomes are saved the database tells of letters that are settled; it is asked again soon.
+        if subscription.unsaved_redeliveries > 0 {
             return;
         }
-        if let Some(subscription) = self.subscriptions.get_mut(&uid)
-            && !subscription.redeliveries.iter().any(|known| known.id == event.id)
-        {
-            subscription.redeliveries.push_back(event);
-            self.enter(&uid, now);
+        for letter in letters {
+            if !subscription.redeliveries.contains(&letter) {
+                subscription.redeliveries.push_back(letter);
+            }
         }
+        self.enter(&uid, now);
     }
 
     /// Lets those in whose time has come.
@@ -247,92 +201,97 @@ impl State {
         }
     }
 
-    /// The next attempt; of the slow ones only if `slow_too`.
-    pub(crate) fn next(&mut self, slow_too: bool, now: Micros) -> Option<Attempt> {
+    /// The next attempt, if there is a place for it.
+    pub(crate) fn next(&mut self, now: Micros, began: Instant) -> Option<Attempt> {
         loop {
-            let slow = if slow_too { self.slow_line.pop_front() } else { None };
-            let uid = slow.or_else(|| self.line.pop_front())?;
+            let uid = self.lines.leave()?;
             let Some(subscription) = self.subscriptions.get_mut(&uid) else { continue };
             subscription.is_in_line = false;
-            if !subscription.may_be_tried(now) {
-                continue;
-            }
-            let is_redelivery = !subscription.redeliveries.is_empty();
-            let queue = if is_redelivery { &subscription.redeliveries } else { &subscription.queue };
-            let Some(event) = queue.front().cloned() else { continue };
+            let Some(what) = subscription.next(now) else { continue };
             subscription.is_in_flight = true;
             return Some(Attempt {
                 group: subscription.group.clone(),
                 sink: subscription.sink.clone(),
-                event,
-                is_redelivery,
-                is_slow: subscription.is_slow,
+                what,
+                flight: self.lines.begin(&uid, subscription.is_slow, began),
                 uid,
             });
         }
     }
 
+    /// Sees which attempts take long by now.
+    pub(crate) fn see_late(&mut self, now: Instant) {
+        self.lines.see_late(now);
+    }
+
     /// Takes what became of an attempt.
     pub(crate) fn settle(&mut self, attempt: &Attempt, outcome: Outcome, took: Duration, now: Micros, random: u64) {
+        self.lines.end(attempt.flight);
         let Some(subscription) = self.subscriptions.get_mut(&attempt.uid) else { return };
         subscription.is_in_flight = false;
-        subscription.is_slow = outcome != Outcome::Delivered || took > SLOW;
-        if attempt.is_redelivery {
-            subscription.redeliveries.pop_front();
-            let error = match outcome {
-                Outcome::Delivered => {
-                    // The sink is well again: what waits for it need not wait for its time.
-                    subscription.row.next_at = None;
-                    self.dirty.insert(attempt.uid.clone());
-                    None
-                }
-                Outcome::Failed(error) | Outcome::Hopeless(error) => Some(error),
-            };
-            let event_id = attempt.event.id.clone();
-            self.unsaved.redelivered.push(Redelivered { uid: attempt.uid.clone(), event_id, error });
-        } else {
-            match outcome {
-                Outcome::Delivered => {
-                    subscription.queue.pop_front();
-                    subscription.row = CursorRow { cursor: attempt.event.seq, ..CursorRow::default() };
-                }
-                Outcome::Failed(error) => self.fail(&attempt.uid, error, now, random),
-                Outcome::Hopeless(error) => {
-                    if let Some(event) = subscription.queue.pop_front() {
-                        subscription.row.cursor = event.seq;
-                        self.unsaved.dead.push(DeadLetter { uid: attempt.uid.clone(), event, at: now, error });
-                    }
-                }
-            }
-            self.dirty.insert(attempt.uid.clone());
+        subscription.note(outcome == Outcome::Delivered && took <= SLOW);
+        subscription.was_redelivery = matches!(attempt.what, What::Letter(_));
+        match &attempt.what {
+            What::Event(seq) => self.settle_event(&attempt.uid, *seq, outcome, now, random),
+            What::Letter(event_id) => self.settle_letter(&attempt.uid, event_id, outcome, now),
         }
+        self.bury_overdue(&attempt.uid, now);
         self.enter(&attempt.uid, now);
     }
 
-    fn fail(&mut self, uid: &Arc<str>, error: String, now: Micros, random: u64) {
+    fn settle_event(&mut self, uid: &Arc<str>, seq: i64, outcome: Outcome, now: Micros, random: u64) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
         let row = &mut subscription.row;
-        row.attempts += 1;
-        row.failing_since = row.failing_since.or(Some(now));
-        row.last_error = error;
-        let at = now + backoff::wait(row.attempts, random);
-        row.next_at = Some(at);
-        self.timers.insert((at, uid.clone()));
-        self.bury_overdue(uid, now);
+        match outcome {
+            Outcome::Delivered => {
+                subscription.queue.pop_front();
+                *row = CursorRow { cursor: seq, ..CursorRow::default() };
+            }
+            Outcome::Failed(error) => {
+                row.attempts += 1;
+                row.failing_since = row.failing_since.or(Some(now));
+                row.last_error = error;
+                let at = now + backoff::wait(row.attempts, random);
+                row.next_at = Some(at);
+                self.timers.insert((at, uid.clone()));
+            }
+            Outcome::Hopeless(error) => {
+                subscription.queue.pop_front();
+                row.cursor = seq;
+                self.unsaved.dead.push(DeadLetter { uid: uid.clone(), seq, at: now, error });
+            }
+        }
+        self.dirty.insert(uid.clone());
     }
 
-    /// Gives up the events at the front that were tried, or that a failing sink kept waiting, for a day.
+    fn settle_letter(&mut self, uid: &Arc<str>, event_id: &str, outcome: Outcome, now: Micros) {
+        let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
+        subscription.redeliveries.pop_front();
+        let mut ends_all = false;
+        let error = match outcome {
+            Outcome::Delivered => {
+                // The sink is well again: what waits for it need not wait for its time.
+                subscription.row.next_at = None;
+                self.dirty.insert(uid.clone());
+                None
+            }
+            Outcome::Failed(error) => {
+                // It would fail for the rest of them too.
+                subscription.redeliveries.clear();
+                ends_all = true;
+                Some(error)
+            }
+            Outcome::Hopeless(error) => Some(error),
+        };
+        subscription.unsaved_redeliveries += 1;
+        let settled = Redelivered { uid: uid.clone(), event_id: event_id.to_owned(), error, ends_all, at: now };
+        self.unsaved.redelivered.push(settled);
+    }
+
     fn bury_overdue(&mut self, uid: &Arc<str>, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
-        let Some(failing_since) = subscription.row.failing_since else { return };
-        // What is in flight may yet be delivered.
-        let is_free = !subscription.is_in_flight;
-        while is_free
-            && let Some(event) = subscription.queue.pop_front_if(|event| backoff::is_over(event.at, failing_since, now))
-        {
-            subscription.row.cursor = event.seq;
-            let error = subscription.row.last_error.clone();
-            self.unsaved.dead.push(DeadLetter { uid: uid.clone(), event, at: now, error });
+        while let Some((waiting, error)) = subscription.overdue(now) {
+            self.unsaved.dead.push(DeadLetter { uid: uid.clone(), seq: waiting.seq, at: now, error });
             self.dirty.insert(uid.clone());
         }
     }
@@ -371,6 +330,11 @@ impl State {
                 subscription.saved_at = now;
             }
         }
+        for settled in &batch.redelivered {
+            if let Some(subscription) = self.subscriptions.get_mut(&settled.uid) {
+                subscription.unsaved_redeliveries -= 1;
+            }
+        }
     }
 
     /// Up to where nobody needs the log any more; its newest row always stays.
@@ -387,4 +351,4 @@ fn self_and_ancestors(group: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 #[path = "state_tests.rs"]
-mod tests;
+pub(crate) mod tests;

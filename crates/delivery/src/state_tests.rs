@@ -1,26 +1,25 @@
-use std::sync::OnceLock;
-
 use super::*;
 
 const SECOND: Micros = 1_000_000;
 const DAY: Micros = 24 * 3600 * SECOND;
 
-fn event(seq: i64, group: &str) -> Arc<Event> {
-    Arc::new(Event {
+fn event(seq: i64, group: &str) -> Notice {
+    Notice {
         seq,
         at: seq,
-        id: format!("event {seq}"),
-        event_type: String::new(),
         group: group.into(),
         subject: format!("{group}/x"),
         method: String::new(),
-        actor: "{}".into(),
-        extensions: "{}".into(),
-        body_type: String::new(),
-        body: Vec::new(),
         is_for_customers: true,
-        content: OnceLock::new(),
-    })
+    }
+}
+
+fn waiting(seq: i64) -> Waiting {
+    Waiting { seq, at: seq }
+}
+
+fn letter(seq: i64) -> Letter {
+    Letter { seq, event_id: format!("event {seq}") }
 }
 
 fn stored(uid: &str) -> Stored {
@@ -36,7 +35,7 @@ fn stored(uid: &str) -> Stored {
     }
 }
 
-fn state(uids: &[&str]) -> State {
+pub(crate) fn state(uids: &[&str]) -> State {
     let mut state = State::new(0);
     for uid in uids {
         state.resume(stored(uid), 0, 0);
@@ -44,7 +43,7 @@ fn state(uids: &[&str]) -> State {
     state
 }
 
-fn see(state: &mut State, seq: i64, group: &str) {
+pub(crate) fn see(state: &mut State, seq: i64, group: &str) {
     state.see(&event(seq, group), &HashMap::new(), 0);
 }
 
@@ -56,9 +55,31 @@ fn failed() -> Outcome {
     Outcome::Failed("no".into())
 }
 
+pub(crate) fn next(state: &mut State, now: Micros) -> Option<Attempt> {
+    state.next(now, Instant::now())
+}
+
+/// The number of the attempt's event.
+fn seq(attempt: &Attempt) -> i64 {
+    match &attempt.what {
+        What::Event(seq) => *seq,
+        What::Letter(id) => panic!("{id} is a letter"),
+    }
+}
+
 /// Everything that can be tried now, as subscription and number.
 fn due(state: &mut State, now: Micros) -> Vec<(String, i64)> {
-    std::iter::from_fn(|| state.next(true, now)).map(|one| (one.uid.to_string(), one.event.seq)).collect()
+    std::iter::from_fn(|| next(state, now)).map(|one| (one.uid.to_string(), seq(&one))).collect()
+}
+
+/// What is sent when everything is delivered.
+fn all_delivered(state: &mut State, now: Micros) -> Vec<What> {
+    let one = || {
+        let attempt = next(state, now)?;
+        settle(state, &attempt, Outcome::Delivered, now);
+        Some(attempt.what)
+    };
+    std::iter::from_fn(one).collect()
 }
 
 #[test]
@@ -74,21 +95,21 @@ fn an_event_goes_to_its_group_and_all_above() {
 fn one_at_a_time_and_in_order() {
     let mut state = state(&["a/s"]);
     (1..=3).for_each(|seq| see(&mut state, seq, "a"));
-    for seq in 1..=3 {
-        let attempt = state.next(true, 0).unwrap();
-        assert_eq!(attempt.event.seq, seq);
-        assert!(state.next(true, 0).is_none(), "one is in flight");
+    for number in 1..=3 {
+        let attempt = next(&mut state, 0).unwrap();
+        assert_eq!(seq(&attempt), number);
+        assert!(next(&mut state, 0).is_none(), "one is in flight");
         // A failure keeps its place.
         settle(&mut state, &attempt, failed(), 0);
-        assert!(state.next(true, 0).is_none(), "it waits");
+        assert!(next(&mut state, 0).is_none(), "it waits");
         state.wake(20 * SECOND);
-        let again = state.next(true, 20 * SECOND).unwrap();
-        assert_eq!(again.event.seq, seq);
+        let again = next(&mut state, 20 * SECOND).unwrap();
+        assert_eq!(seq(&again), number);
         settle(&mut state, &again, Outcome::Delivered, 20 * SECOND);
         let batch = state.unsaved();
-        assert_eq!(batch.cursors[0].1, CursorRow { cursor: seq, ..CursorRow::default() });
+        assert_eq!(batch.cursors[0].1, CursorRow { cursor: number, ..CursorRow::default() });
     }
-    assert!(state.next(true, DAY).is_none());
+    assert!(next(&mut state, DAY).is_none());
 }
 
 #[test]
@@ -97,12 +118,12 @@ fn what_does_not_fit_is_read_from_the_log_without_gap_or_repetition() {
     let last = PAGE as i64 * 3;
     (1..=last).for_each(|seq| see(&mut state, seq, "a"));
     let mut seen = Vec::new();
-    while let Some(attempt) = state.next(true, 0) {
-        seen.push(attempt.event.seq);
+    while let Some(attempt) = next(&mut state, 0) {
+        seen.push(seq(&attempt));
         settle(&mut state, &attempt, Outcome::Delivered, 0);
         for wanted in state.wanted(10) {
             let end = last.min(wanted.after + PAGE as i64);
-            let events: Vec<_> = (wanted.after + 1..=end).map(|seq| event(seq, "a")).collect();
+            let events: Vec<_> = (wanted.after + 1..=end).map(waiting).collect();
             state.fill(Found { uid: wanted.uid, events, read_to: end }, 0);
         }
     }
@@ -112,61 +133,124 @@ fn what_does_not_fit_is_read_from_the_log_without_gap_or_repetition() {
 }
 
 #[test]
-fn slow_ones_do_not_hold_up_the_others() {
-    let mut state = state(&["a/s", "b/s"]);
-    see(&mut state, 1, "a");
-    let attempt = state.next(true, 0).unwrap();
-    state.settle(&attempt, Outcome::Delivered, Duration::from_secs(2), 0, 0);
-    see(&mut state, 2, "a");
-    see(&mut state, 3, "b");
-    let next = state.next(false, 0).unwrap();
-    assert_eq!((&*next.uid, next.is_slow), ("b/s", false));
-    assert!(state.next(false, 0).is_none());
-    assert!(state.next(true, 0).unwrap().is_slow);
+fn one_slow_attempt_makes_a_sink_slow_and_three_fast_ones_make_it_fast_again() {
+    let mut state = state(&["a/s"]);
+    let mut attempt = |took: Duration, outcome: Outcome| {
+        let newest = state.newest;
+        see(&mut state, newest + 1, "a");
+        let attempt = next(&mut state, newest).unwrap();
+        state.settle(&attempt, outcome, took, newest, 0);
+        state.subscriptions["a/s"].is_slow
+    };
+    let (fast, slow) = (Duration::ZERO, Duration::from_secs(2));
+    assert!(!attempt(fast, Outcome::Delivered));
+    assert!(attempt(slow, Outcome::Delivered));
+    assert!(attempt(fast, Outcome::Delivered) && attempt(fast, Outcome::Delivered));
+    assert!(attempt(slow, Outcome::Delivered), "they count from the beginning");
+    assert!(attempt(fast, Outcome::Delivered) && attempt(fast, Outcome::Delivered));
+    assert!(!attempt(fast, Outcome::Delivered));
+    assert!(attempt(fast, failed()), "so does a failure");
+}
+
+#[test]
+fn ten_thousand_new_subscriptions_to_a_host_that_hangs_hold_nobody_up() {
+    let uids: Vec<String> = (0..10_000).map(|n| format!("bad/{n}")).collect();
+    let mut all: Vec<&str> = uids.iter().map(String::as_str).collect();
+    all.push("good/s");
+    let mut state = state(&all);
+    see(&mut state, 1, "bad");
+    see(&mut state, 2, "good");
+    let began = due(&mut state, 0);
+    assert!(began.contains(&("good/s".into(), 2)));
+    assert!(began.len() < 100, "{} of one organization", began.len());
 }
 
 #[test]
 fn after_a_day_an_event_is_dead_and_so_is_what_waited_as_long() {
     let mut state = state(&["a/s"]);
     (1..=2).for_each(|seq| see(&mut state, seq, "a"));
-    let mut late = Arc::into_inner(event(3, "a")).unwrap();
-    late.at = DAY / 2;
-    state.see(&Arc::new(late), &HashMap::new(), 0);
-    let first = state.next(true, 0).unwrap();
+    let late = Notice { at: DAY / 2, ..event(3, "a") };
+    state.see(&late, &HashMap::new(), 0);
+    let first = next(&mut state, 0).unwrap();
     settle(&mut state, &first, failed(), 100);
     assert!(state.unsaved().dead.is_empty());
     let now = DAY + 200;
     state.wake(now);
-    let again = state.next(true, now).unwrap();
-    assert_eq!(again.event.seq, 1);
+    let again = next(&mut state, now).unwrap();
+    assert_eq!(seq(&again), 1);
     settle(&mut state, &again, failed(), now);
     let batch = state.unsaved();
-    assert_eq!(batch.dead.iter().map(|dead| dead.event.seq).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(batch.dead.iter().map(|dead| dead.seq).collect::<Vec<_>>(), [1, 2]);
     let row = &batch.cursors[0].1;
     assert_eq!((row.cursor, row.attempts, row.failing_since), (2, 2, Some(100)));
     state.wake(now + 900 * SECOND);
-    let third = state.next(true, now + 900 * SECOND).unwrap();
-    assert_eq!(third.event.seq, 3);
+    let third = next(&mut state, now + 900 * SECOND).unwrap();
+    assert_eq!(seq(&third), 3);
     settle(&mut state, &third, Outcome::Delivered, now + 900 * SECOND);
     assert_eq!(state.unsaved().cursors[0].1, CursorRow { cursor: 3, ..CursorRow::default() });
+}
+
+#[test]
+fn what_waited_for_a_week_is_dead_however_the_sink_does() {
+    let mut state = state(&["a/s"]);
+    (1..=3).for_each(|seq| see(&mut state, seq, "a"));
+    let first = next(&mut state, 0).unwrap();
+    settle(&mut state, &first, Outcome::Delivered, 7 * DAY + 2);
+    let batch = state.unsaved();
+    assert_eq!(
+        batch.dead.iter().map(|dead| (dead.seq, &*dead.error)).collect::<Vec<_>>(),
+        [(2, "it waited for a week")]
+    );
+    assert_eq!(batch.cursors[0].1.cursor, 2);
+    assert_eq!(due(&mut state, 7 * DAY + 2), [("a/s".into(), 3)]);
 }
 
 #[test]
 fn a_redelivery_is_tried_once_and_moves_no_cursor() {
     let mut state = state(&["a/s"]);
     see(&mut state, 5, "a");
-    let head = state.next(true, 0).unwrap();
+    let head = next(&mut state, 0).unwrap();
     settle(&mut state, &head, failed(), 0);
     state.unsaved();
-    state.redeliver("a/s", event(2, "a"), 0);
-    state.redeliver("a/s", event(2, "a"), 0);
-    let attempt = state.next(true, 0).unwrap();
-    assert!(attempt.is_redelivery && attempt.event.seq == 2);
+    state.redeliver("a/s", vec![letter(2)], 0);
+    state.redeliver("a/s", vec![letter(2)], 0);
+    let attempt = next(&mut state, 0).unwrap();
+    assert_eq!(attempt.what, What::Letter("event 2".into()));
     settle(&mut state, &attempt, Outcome::Delivered, 0);
     let batch = state.unsaved();
     assert!(batch.redelivered.len() == 1 && batch.redelivered[0].error.is_none());
     assert_eq!((batch.cursors[0].1.cursor, batch.cursors[0].1.failing_since), (0, Some(0)));
+    state.redeliver("a/s", vec![letter(2)], 0);
     assert_eq!(due(&mut state, 0), [("a/s".into(), 5)], "a sink that is well again is tried at once");
+}
+
+#[test]
+fn redeliveries_and_new_events_take_turns() {
+    let mut state = state(&["a/s"]);
+    (10..=11).for_each(|seq| see(&mut state, seq, "a"));
+    state.redeliver("a/s", vec![letter(1), letter(2), letter(3)], 0);
+    let [one, two, three] = [1, 2, 3].map(|seq| What::Letter(format!("event {seq}")));
+    assert_eq!(all_delivered(&mut state, 0), [one, What::Event(10), two, What::Event(11), three]);
+}
+
+#[test]
+fn a_redelivery_that_fails_ends_those_behind_it() {
+    let mut state = state(&["a/s"]);
+    state.redeliver("a/s", vec![letter(1), letter(2), letter(3)], 0);
+    let first = next(&mut state, 0).unwrap();
+    settle(&mut state, &first, Outcome::Hopeless("damaged".into()), 0);
+    let second = next(&mut state, 0).unwrap();
+    settle(&mut state, &second, failed(), 7);
+    assert!(next(&mut state, DAY).is_none());
+    let batch = state.unsaved();
+    let told: Vec<(&str, bool)> = batch.redelivered.iter().map(|one| (&*one.event_id, one.ends_all)).collect();
+    assert_eq!(told, [("event 1", false), ("event 2", true)]);
+    // What the database says before it knows that is old.
+    state.redeliver("a/s", vec![letter(2), letter(3)], 8);
+    assert!(next(&mut state, 8).is_none());
+    state.saved(&batch, 9);
+    state.redeliver("a/s", vec![letter(3)], 9);
+    assert_eq!(all_delivered(&mut state, 9), [What::Letter("event 3".into())]);
 }
 
 #[test]
@@ -174,9 +258,7 @@ fn the_floor_is_what_everybody_has_saved() {
     let mut state = state(&["a/s", "b/s"]);
     (1..=10).for_each(|seq| see(&mut state, seq, "a"));
     assert_eq!(state.floor(), 0);
-    while let Some(attempt) = state.next(true, 0) {
-        settle(&mut state, &attempt, Outcome::Delivered, 0);
-    }
+    all_delivered(&mut state, 0);
     assert!(state.catch_up(DAY, 2 * DAY));
     let batch = state.unsaved();
     assert_eq!(state.floor(), 0, "saved is only what the database has");

@@ -135,7 +135,7 @@ fn scope(target: &Target, method: &Method) -> Option<String> {
 }
 
 /// The error as the protocol has it.
-pub(crate) fn response_of(refused: Refused) -> Response {
+fn response_of(refused: Refused) -> Response {
     let Refused { error, status, headers } = refused;
     let (code, usual, message, detail, retry) = match error {
         RegistryError::Refused(refusal) => {
@@ -143,9 +143,6 @@ pub(crate) fn response_of(refused: Refused) -> Response {
             (code, usual, refusal.message, refusal.detail, None)
         }
         RegistryError::Failed(error) => {
-            if let Some(cause) = std::error::Error::source(&error) {
-                tracing::error!(%error, %cause, "the registry failed");
-            }
             let usual = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             ("UNKNOWN", usual, error.message().to_owned(), Value::Null, error.retry_after())
         }
@@ -198,7 +195,8 @@ pub(crate) fn set(response: &mut Response, name: HeaderName, value: &str) {
 pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 /// What every answer says.
-pub(crate) fn finished(mut response: Response) -> Response {
+pub(crate) fn finished(mut response: Response, request_id: &str) -> Response {
+    set(&mut response, HeaderName::from_static("x-request-id"), request_id);
     let headers = response.headers_mut();
     let version = HeaderName::from_static("docker-distribution-api-version");
     headers.insert(version, HeaderValue::from_static("registry/2.0"));

@@ -4,8 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::{Digest, Reader};
-use bowline_core::Error;
-use bowline_services::content::{Name, RefusalCode};
+use bowline_services::content::{Name, RefusalCode, StoredBlob};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::range::{self, Wanted};
@@ -24,11 +23,11 @@ impl Door {
     }
 
     async fn pull_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
-        let size = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
+        let blob = self.found_blob(asked, name, digest).await?;
         let mut response = if range::is_known(asked.header(header::IF_NONE_MATCH), digest.as_str()) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
-            self.blob_body(asked, digest, size)?
+            self.blob_body(asked, name, digest, blob).await?
         };
         set(&mut response, CONTENT_DIGEST, digest.as_str());
         set(&mut response, header::ETAG, &format!("\"{digest}\""));
@@ -36,7 +35,8 @@ impl Door {
         Ok(response)
     }
 
-    fn blob_body(&self, asked: &Asked, digest: &Digest, size: u64) -> Answer {
+    async fn blob_body(&self, asked: &Asked, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
+        let (reader, size) = self.reader(asked, name, digest, blob).await?;
         let if_range = asked.header(header::IF_RANGE);
         let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
         let range = asked.header(header::RANGE).filter(|_| is_same && asked.method == Method::GET);
@@ -51,8 +51,6 @@ impl Door {
         };
         let mut response = Response::new(Body::empty());
         if asked.method == Method::GET {
-            let lost = || Error::internal(format!("the bytes of the blob {digest} are not where they belong"));
-            let reader = self.content.read(digest)?.filter(|reader| reader.size() == size).ok_or_else(lost)?;
             *response.body_mut() = body(reader, start, length)?;
         }
         *response.status_mut() = status;
@@ -63,6 +61,33 @@ impl Door {
             set(&mut response, header::CONTENT_RANGE, &format!("bytes {start}-{last}/{size}"));
         }
         Ok(response)
+    }
+
+    /// The bytes of a blob, and how many they are. Without them there is no blob: whoever is told so pushes it again,
+    /// which repairs it.
+    async fn reader(
+        &self,
+        asked: &Asked,
+        name: &Name,
+        digest: &Digest,
+        blob: StoredBlob,
+    ) -> Result<(Reader, u64), Refused> {
+        if let Some(reader) = self.intact(digest, &blob)? {
+            return Ok((reader, blob.size));
+        }
+        // Another push may just have brought them anew.
+        let now = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
+        if let Some(reader) = self.intact(digest, &now)? {
+            return Ok((reader, now.size));
+        }
+        tracing::error!(%digest, upload = now.upload, size = now.size, "the bytes of a blob are missing or too few");
+        let message = format!("the bytes of the blob {digest} are lost: push it again");
+        Err(Refused::new(RefusalCode::BlobUnknown, message))
+    }
+
+    /// The bytes of a blob, absent unless all of them are there.
+    pub(crate) fn intact(&self, digest: &Digest, blob: &StoredBlob) -> Result<Option<Reader>, Refused> {
+        Ok(self.content.read(digest, &blob.upload)?.filter(|reader| reader.size() == blob.size))
     }
 }
 

@@ -1,4 +1,6 @@
-//! Bodies: bounded in length or in silence, never in time.
+//! Bodies: small ones bounded in length and time, those of blobs in silence alone.
+
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -37,8 +39,16 @@ pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Res
     })
 }
 
-/// A small body, whole.
-pub(crate) async fn whole(body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
+/// A small body, whole, which must have arrived after `time`.
+pub(crate) async fn whole(body: Body, limit: usize, time: Duration) -> Result<Vec<u8>, Refused> {
+    let late = |_| {
+        Refused::new(RefusalCode::SizeInvalid, format!("the body took longer than {} s to arrive", time.as_secs()))
+            .with_status(StatusCode::REQUEST_TIMEOUT)
+    };
+    tokio::time::timeout(time, read(body, limit)).await.map_err(late)?
+}
+
+async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
     let too_large = || {
         Refused::new(RefusalCode::SizeInvalid, format!("the body is larger than {limit} bytes"))
             .with_status(StatusCode::PAYLOAD_TOO_LARGE)
@@ -61,4 +71,22 @@ pub(crate) async fn whole(body: Body, limit: usize) -> Result<Vec<u8>, Refused> 
         }
     }
     if size > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_small_body_that_goes_on_and_on_is_given_up() {
+        let drops = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Some((Ok::<_, std::io::Error>(Bytes::from_static(b"x")), ()))
+        });
+        let given_up = tokio::time::timeout(
+            Duration::from_secs(10),
+            whole(Body::from_stream(drops), 1 << 30, Duration::from_millis(100)),
+        );
+        assert!(given_up.await.is_ok_and(|body| body.is_err()));
+    }
 }

@@ -3,17 +3,20 @@
 //! What is allowed, and what is there, [`bowline_services::content::Registry`] knows; the bytes of blobs lie in
 //! [`bowline_content::Content`]. This crate reads requests, streams bytes between the two, and writes answers.
 
+mod access;
 mod answer;
 mod blobs;
 mod body;
 mod credentials;
 mod lists;
 mod manifests;
+mod mirrored;
 mod range;
 mod route;
 mod scopes;
 mod token;
 mod uploads;
+mod upstream;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -24,10 +27,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
-use bowline_content::Content;
+use bowline_authn::guarded::GuardedClient;
+use bowline_content::{Content, ContentError};
 use bowline_pipeline::{Arrival, Pipeline};
 use bowline_services::content::{Registry, Visitor};
 
+pub use access::Count;
+use access::Entry;
 use answer::{Answer, Refused};
 use route::Target;
 
@@ -40,45 +46,60 @@ pub struct Door {
     content: Content,
     pipeline: Arc<Pipeline>,
     exchanged: credentials::Exchanged,
+    upstream: upstream::Upstream,
     /// Address of the token service, and the name of this one, as challenges say them.
     realm: String,
     service: String,
 }
 
 impl Door {
-    /// The door to a registry whose blobs lie in `content`.
-    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>) -> Door {
+    /// The door to a registry whose blobs lie in `content`, and which asks others through `client`.
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Door {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
-        Door { registry, content, pipeline, exchanged: credentials::Exchanged::default(), realm, service }
+        let (exchanged, upstream) = (credentials::Exchanged::default(), upstream::Upstream::new(client));
+        Door { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 
-    /// Ends the uploads whose time is over.
+    /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
+    /// their repository.
     pub async fn expire_uploads(&self) {
-        match self.registry.expire_uploads().await {
-            Ok(ids) => {
-                for id in ids {
-                    // One that is written to right now goes when the directory is cleaned.
-                    if let Err(error) = self.content.cancel(&id) {
-                        tracing::warn!(%error, upload = id, "the bytes of an expired upload stay");
-                    }
-                }
-            }
-            Err(error) => tracing::warn!(%error, "expired uploads could not be removed; trying again later"),
+        if let Err(error) = self.registry.expire_uploads().await {
+            tracing::warn!(%error, "expired uploads could not be removed; trying again later");
         }
+        if let Err(refused) = self.sweep_uploads().await {
+            tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");
+        }
+    }
+
+    /// The files are listed first: one without a row after that is nobody's, since the row of an upload is there before
+    /// its file.
+    async fn sweep_uploads(&self) -> Result<(), Refused> {
+        let ids = self.content.uploads().await?;
+        for id in self.registry.ended_uploads(ids).await? {
+            match self.content.cancel(&id) {
+                // A request still writes to it, in vain.
+                Ok(()) | Err(ContentError::Busy) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 }
 
-/// The paths of the registry host.
-pub fn router(door: Arc<Door>) -> Router {
+/// The door, and who counts what comes through it.
+type Shared = State<(Arc<Door>, Count)>;
+
+/// The paths of the registry host. Each request is told to `count`.
+pub fn router(door: Arc<Door>, count: Count) -> Router {
     Router::new()
         .route("/token", any(token::serve))
         .route("/v2", any(serve))
         .route("/v2/", any(serve))
         .route("/v2/{*rest}", any(serve))
-        .with_state(door)
+        .with_state((door, count))
 }
 
 /// A request that was read as far as its path, by somebody who is known.
@@ -99,27 +120,41 @@ impl Asked {
     }
 }
 
-async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
+async fn serve(State((door, count)): Shared, request: Request) -> Response {
     let started = Instant::now();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let arrival = arrival(request.extensions());
+    let request_id = arrival.request_id.clone();
     let mut subject = String::new();
     let target = route::parse(&path);
     let result = match &target {
-        Ok(target) => answer(&door, request, target, &mut subject).await,
+        Ok(target) => answer(&door, request, target, arrival, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
+    let target = target.ok();
+    let name = access::name(target.as_ref(), &method);
     let response = match result {
         Ok(response) => response,
-        Err(refused) => door.refusal(refused, target.ok().as_ref(), &method),
+        Err(refused) => {
+            access::write_failure(&refused, name, &request_id);
+            door.refusal(refused, target.as_ref(), &method)
+        }
     };
-    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
-    tracing::info!(%method, path, status, principal = subject, elapsed_us = elapsed.as_micros() as u64, "registry");
-    answer::finished(response)
+    let entry = Entry {
+        name,
+        path: &path,
+        principal: &subject,
+        repository: target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default(),
+        request_id: &request_id,
+        status: response.status(),
+        elapsed: started.elapsed(),
+    };
+    access::write(&count, &entry);
+    answer::finished(response, &request_id)
 }
 
-async fn answer(door: &Door, request: Request, target: &Target, subject: &mut String) -> Answer {
+async fn answer(door: &Door, request: Request, target: &Target, arrival: Arrival, subject: &mut String) -> Answer {
     let (head, body) = request.into_parts();
-    let arrival = arrival(&head.extensions);
     let known = door.principal(&head.headers, &arrival).await?;
     known.principal.subject().clone_into(subject);
     let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));

@@ -1,16 +1,20 @@
 //! Manifests over HTTP.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderName, Method, StatusCode, header};
 use bowline_content::{Algorithm, Digest};
-use bowline_services::content::{MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode};
+use bowline_services::content::{MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor};
 use futures_util::StreamExt as _;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
 use crate::{Asked, Door, body, range};
 
 /// Most bytes of a config that is looked into.
-const CONFIG_BYTES: u64 = 4 << 20;
+pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
+/// How long a manifest may take to arrive: it is small.
+const MANIFEST_TIME: Duration = Duration::from_secs(60);
 
 impl Door {
     pub(crate) async fn manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
@@ -27,7 +31,11 @@ impl Door {
 
     async fn pull_manifest(&self, asked: &Asked, name: &Name, reference: &Reference) -> Answer {
         let is_get = asked.method == Method::GET;
-        let found = self.registry.pull_manifest(&asked.visitor, name, reference, is_get).await?;
+        let pulled = self.found_manifest(asked, name, reference).await?;
+        if is_get {
+            self.registry.note_pull(&asked.visitor, name, reference, &pulled);
+        }
+        let found = pulled.manifest;
         let is_known = range::is_known(asked.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
         let mut response = if is_known {
@@ -46,15 +54,17 @@ impl Door {
     }
 
     async fn push_manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+        self.registry.may_push_manifest(&asked.visitor, name).await?;
         let content_type = asked.header(header::CONTENT_TYPE).map(String::from);
-        let content = body::whole(body, MAX_MANIFEST_BYTES).await?;
+        let content = body::whole(body, MAX_MANIFEST_BYTES, MANIFEST_TIME).await?;
+        let visitor = asked.visitor.renewed()?;
         let digest = digest_of(reference, &content)?;
         let manifest = Manifest::read(&content, content_type.as_deref())?;
-        let config = self.config(&manifest).await?;
+        let config = self.config(&visitor, name, &manifest).await?;
         let subject = manifest.subject().to_owned();
         let pushed =
             PushedManifest { reference: reference.clone(), digest: digest.as_str().into(), manifest, content, config };
-        self.registry.push_manifest(&asked.visitor, name, pushed).await?;
+        self.registry.push_manifest(&visitor, name, pushed).await?;
         let mut response = empty(StatusCode::CREATED);
         set(&mut response, header::LOCATION, &format!("/v2/{name}/manifests/{digest}"));
         set(&mut response, CONTENT_DIGEST, digest.as_str());
@@ -64,11 +74,13 @@ impl Door {
         Ok(response)
     }
 
-    /// The config that an image names, if it is there and not too large. Whether the repository may show it, the push
-    /// itself judges.
-    async fn config(&self, manifest: &Manifest) -> Result<Option<Vec<u8>>, Refused> {
+    /// The config that an image names, if the repository has it and it is not too large.
+    async fn config(&self, visitor: &Visitor, name: &Name, manifest: &Manifest) -> Result<Option<Vec<u8>>, Refused> {
         let Some(digest) = manifest.config().and_then(|digest| Digest::parse(digest).ok()) else { return Ok(None) };
-        let Some(reader) = self.content.read(&digest)? else { return Ok(None) };
+        let found = self.registry.config_of_push(visitor, name, digest.as_str()).await?;
+        let Some(reader) = found.map(|blob| self.intact(&digest, &blob)).transpose()?.flatten() else {
+            return Ok(None);
+        };
         let size = reader.size();
         if size > CONFIG_BYTES {
             return Ok(None);
@@ -83,7 +95,7 @@ impl Door {
 }
 
 /// The digest of what was sent, which must be the one that it was sent under.
-fn digest_of(reference: &Reference, content: &[u8]) -> Result<Digest, Refused> {
+pub(crate) fn digest_of(reference: &Reference, content: &[u8]) -> Result<Digest, Refused> {
     let wanted = match reference {
         Reference::Tag(_) => return Ok(Digest::of(Algorithm::Sha256, content)),
         Reference::Digest(text) => Digest::parse(text)

@@ -1,6 +1,6 @@
 //! The token service: credentials in, a token of ours for the registry out.
 
-use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,10 +14,11 @@ use bowline_services::content::RefusalCode;
 use prost_types::Timestamp;
 use serde_json::json;
 
+use crate::access::Entry;
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
 use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Door, arrival, body, route};
+use crate::{Door, IDLE, Shared, access, arrival, body, route};
 
 /// How long a token that everybody gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -26,19 +27,36 @@ const FORM: usize = 64 << 10;
 /// Most scopes that are looked at.
 const SCOPES: usize = 100;
 
-pub(crate) async fn serve(State(door): State<Arc<Door>>, request: Request) -> Response {
-    let response = match token(&door, request).await {
+/// What the log calls a request for a token.
+const NAME: &str = "oci.token";
+
+pub(crate) async fn serve(State((door, count)): Shared, request: Request) -> Response {
+    let started = Instant::now();
+    let arrival = arrival(request.extensions());
+    let response = match token(&door, request, &arrival).await {
         Ok(response) => response,
-        Err(refused) => door.refusal(refused, None, &Method::GET),
+        Err(refused) => {
+            access::write_failure(&refused, NAME, &arrival.request_id);
+            door.refusal(refused, None, &Method::GET)
+        }
     };
-    let mut response = answer::finished(response);
+    let entry = Entry {
+        name: NAME,
+        path: "/token",
+        principal: "",
+        repository: String::new(),
+        request_id: &arrival.request_id,
+        status: response.status(),
+        elapsed: started.elapsed(),
+    };
+    access::write(&count, &entry);
+    let mut response = answer::finished(response, &arrival.request_id);
     set(&mut response, header::CACHE_CONTROL, "no-store");
     response
 }
 
-async fn token(door: &Door, request: Request) -> Answer {
+async fn token(door: &Door, request: Request, arrival: &Arrival) -> Answer {
     let (head, body) = request.into_parts();
-    let arrival = arrival(&head.extensions);
     let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
     let is_form = match head.method {
         Method::GET => false,
@@ -51,8 +69,8 @@ async fn token(door: &Door, request: Request) -> Answer {
     let credential = credential(&head.headers, if is_form { &parameters } else { &[] })?;
     let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
     let issued = match credential {
-        Some(credential) => door.exchange(&credential, &arrival).await?,
-        None => door.anonymous(&scopes, &arrival).await?,
+        Some(credential) => door.exchange(&credential, arrival).await?,
+        None => door.anonymous(&scopes, arrival).await?,
     };
     Ok(told(&issued, door.pipeline.clock.now().div_euclid(1_000_000)))
 }
@@ -60,7 +78,7 @@ async fn token(door: &Door, request: Request) -> Answer {
 async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let is_form = content_type.split(';').next().unwrap_or("").trim() == "application/x-www-form-urlencoded";
-    let bytes = body::whole(body, FORM).await?;
+    let bytes = body::whole(body, FORM, IDLE).await?;
     if !is_form && !bytes.is_empty() {
         return Err(bad("send a form: Content-Type: application/x-www-form-urlencoded"));
     }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{Name, RefusalCode};
+use bowline_services::content::{Name, RefusalCode, Visitor};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::{Asked, Door, body, range};
@@ -47,8 +47,11 @@ impl Door {
                 from => from,
             },
         };
-        let is_mounted = self.registry.mount(&asked.visitor, name, digest.as_str(), from.as_ref()).await?;
-        Ok(is_mounted.then_some(digest))
+        let mounted = self.registry.mount(&asked.visitor, name, digest.as_str(), from.as_ref()).await?;
+        // What has lost its bytes is to be pushed.
+        let is_intact = mounted
+            .is_some_and(|blob| self.content.size(&digest, &blob.upload).is_ok_and(|size| size == Some(blob.size)));
+        Ok(is_intact.then_some(digest))
     }
 
     /// An upload of the visitor's own: where it is, more of it, its end.
@@ -76,7 +79,8 @@ impl Door {
         }
     }
 
-    /// Adds a body to an upload. One that is not as long as was promised leaves the upload as it was.
+    /// Adds a body to an upload; the visitor at its end. One that is not as long as was promised leaves the upload as it
+    /// was.
     async fn append(
         &self,
         asked: &Asked,
@@ -84,7 +88,7 @@ impl Door {
         name: &Name,
         id: &str,
         algorithm: Algorithm,
-    ) -> Result<(), Refused> {
+    ) -> Result<Visitor, Refused> {
         let place = match asked.header(header::CONTENT_RANGE) {
             None => None,
             Some(text) => Some(range::content_range(text).ok_or_else(|| {
@@ -96,7 +100,7 @@ impl Door {
         let promised = place.map(|(first, last)| last - first + 1);
         let parts = body::parts(body, promised);
         match self.content.append(id, start, parts, algorithm, BLOB_BYTES).await {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(asked.visitor.renewed()?),
             Err(error @ ContentError::OutOfOrder { uploaded }) => Err(Refused::from(error)
                 .with_header(header::LOCATION, location(name, id))
                 .with_header(header::RANGE, range_of(uploaded))),
@@ -105,7 +109,7 @@ impl Door {
     }
 
     async fn append_and_finish(&self, asked: &Asked, body: Body, name: &Name, id: &str, digest: &Digest) -> Answer {
-        self.append(asked, body, name, id, digest.algorithm()).await?;
+        let visitor = self.append(asked, body, name, id, digest.algorithm()).await?;
         let size = match self.content.finish(id, digest).await {
             Ok(size) => size,
             Err(error) => {
@@ -116,7 +120,10 @@ impl Door {
                 return Err(error.into());
             }
         };
-        self.registry.finish_upload(&asked.visitor, name, id, digest.as_str(), size).await?;
+        let before = self.registry.finish_upload(&visitor, name, id, digest.as_str(), size).await?;
+        if let Some(before) = before {
+            self.content.delete(digest, &before)?;
+        }
         Ok(created(name, digest))
     }
 

@@ -184,12 +184,18 @@ LEFT JOIN role_bindings b ON b.identity = i.uid
 LEFT JOIN roles r ON r.uid = b.role
 WHERE i.uid = $1";
 
-/// What membership in the provider's groups gives while a session lasts.
+/// What membership in the provider's groups gives while a session lasts: at and below a group whose directory has
+/// deactivated the person, nothing.
 const SESSION: &str = "
 SELECT s.expires_at, m.scope, r.capabilities
 FROM sessions s
 LEFT JOIN session_groups g ON g.session = s.id
 LEFT JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group
+  AND NOT EXISTS (
+    SELECT 1 FROM scim_users u
+    WHERE u.person = s.identity AND u.org = m.org AND NOT u.active
+      AND (u.provider = s.provider
+        OR substr(m.scope || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16)))
 LEFT JOIN roles r ON r.uid = m.role
 WHERE s.id = $1 AND s.identity = $2";
 

@@ -1,28 +1,45 @@
-use std::net::{IpAddr, Ipv6Addr};
-use std::num::NonZeroU32;
-use std::time::Duration;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
-use bowline_core::{Detail, Error, Reason, Result};
-use governor::clock::{Clock as _, DefaultClock};
-use governor::state::keyed::HashMapStateStore;
-use governor::{Quota, RateLimiter};
+use bowline_core::{Detail, Error, Micros, Reason, Result};
 
-type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
+use crate::remembered::{Entry, Remembered, network};
 
-/// Limits on how often a caller may call: token buckets that fill by the second.
-#[derive(Default)]
+/// Limits on how often a caller may call: buckets that fill by the second. Time is measured from their making, by a
+/// clock that nobody sets.
 pub struct RateLimits {
-    by_principal: Option<Limiter<String>>,
-    by_address: Option<Limiter<IpAddr>>,
+    by_principal: Option<Buckets<String>>,
+    by_address: Option<Buckets<IpAddr>>,
+    made_at: Instant,
 }
 
-/// Buckets that a limiter holds before full ones are dropped.
+/// Buckets that are held, of those that are not full.
 const KEPT_BUCKETS: usize = 50_000;
+/// What a bucket holds, as the time that fills it.
+const DEPTH: Micros = 10_000_000;
+
+/// A bucket by key. All that there is to know of one is when it will be full.
+struct Buckets<K> {
+    /// Microseconds that one call takes to fill in again.
+    interval: Micros,
+    full_at: Remembered<K, ()>,
+}
+
+impl Default for RateLimits {
+    fn default() -> RateLimits {
+        RateLimits::new(0, 0)
+    }
+}
 
 impl RateLimits {
     /// Limits in calls per second; 0 switches a limit off. A bucket holds ten seconds' worth.
     pub fn new(per_principal: u32, per_address: u32) -> RateLimits {
-        RateLimits { by_principal: quota(per_principal).map(limiter), by_address: quota(per_address).map(limiter) }
+        RateLimits {
+            by_principal: Buckets::new(per_principal),
+            by_address: Buckets::new(per_address),
+            made_at: Instant::now(),
+        }
     }
 
     /// Counts a call of an authenticated caller.
@@ -30,7 +47,7 @@ impl RateLimits {
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to wait.
     pub fn count_principal(&self, subject: &str) -> Result<()> {
-        self.by_principal.as_ref().map_or(Ok(()), |limiter| count(limiter, &subject.to_owned()))
+        self.by_principal.as_ref().map_or(Ok(()), |buckets| buckets.count(subject.to_owned(), self.now()))
     }
 
     /// Counts a call that needs no token of ours, by the address it came from.
@@ -39,55 +56,76 @@ impl RateLimits {
     /// RESOURCE_EXHAUSTED with the time to wait.
     pub fn count_address(&self, address: Option<IpAddr>) -> Result<()> {
         match (&self.by_address, address) {
-            (Some(limiter), Some(address)) => count(limiter, &network(address)),
+            (Some(buckets), Some(address)) => buckets.count(network(address), self.now()),
             _ => Ok(()),
         }
     }
-}
 
-/// Whoever has one IPv6 address has its whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+    fn now(&self) -> Micros {
+        Micros::try_from(self.made_at.elapsed().as_micros()).unwrap_or(Micros::MAX)
     }
 }
 
-fn quota(per_second: u32) -> Option<Quota> {
-    let rate = NonZeroU32::new(per_second)?;
-    Some(Quota::per_second(rate).allow_burst(rate.saturating_mul(NonZeroU32::new(10)?)))
-}
-
-fn limiter<K: Clone + Eq + std::hash::Hash>(quota: Quota) -> Limiter<K> {
-    RateLimiter::hashmap_with_clock(quota, DefaultClock::default())
-}
-
-fn count<K: Clone + Eq + std::hash::Hash>(limiter: &Limiter<K>, key: &K) -> Result<()> {
-    if limiter.len() > KEPT_BUCKETS {
-        limiter.retain_recent();
+impl<K: Eq + Hash> Buckets<K> {
+    fn new(per_second: u32) -> Option<Buckets<K>> {
+        let interval = 1_000_000_i64.checked_div(per_second.into())?.max(1);
+        Some(Buckets { interval, full_at: Remembered::new(KEPT_BUCKETS) })
     }
-    limiter.check_key(key).map_err(|not_until| {
-        let wait = not_until.wait_time_from(DefaultClock::default().now());
-        let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;
-        Error::new(Reason::RateLimited, format!("Rate limit reached: try again in {seconds} s"))
-            .with(Detail::RetryAfter(Duration::from_secs(seconds)))
-    })
+
+    fn count(&self, key: K, now: Micros) -> Result<()> {
+        self.full_at.change(key, now, |known| {
+            let full_at = known.map_or(now, |entry| entry.until).saturating_add(self.interval);
+            match full_at.saturating_sub(now).saturating_sub(DEPTH) {
+                ..=0 => (Some(Entry { until: full_at, value: () }), Ok(())),
+                wait => (None, Err(exhausted(wait))),
+            }
+        })
+    }
+}
+
+fn exhausted(wait: Micros) -> Error {
+    let seconds = wait.unsigned_abs().div_ceil(1_000_000);
+    Error::new(Reason::RateLimited, format!("Rate limit reached: try again in {seconds} s"))
+        .with(Detail::RetryAfter(Duration::from_secs(seconds)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SECOND: Micros = 1_000_000;
+
     #[test]
     fn the_eleventh_call_waits() {
+        let buckets = Buckets::new(1).unwrap();
+        for _ in 0..10 {
+            buckets.count("a", 0).unwrap();
+        }
+        let refused = buckets.count("a", 0).unwrap_err();
+        assert_eq!((refused.reason(), refused.retry_after()), (Reason::RateLimited, Some(Duration::from_secs(1))));
+        buckets.count("b", 0).unwrap();
+        // Being refused costs nothing, and each second fills one in.
+        buckets.count("a", SECOND - 1).unwrap_err();
+        buckets.count("a", SECOND).unwrap();
+        buckets.count("a", SECOND).unwrap_err();
+        for _ in 0..10 {
+            buckets.count("a", 100 * SECOND).unwrap();
+        }
+        buckets.count("a", 100 * SECOND).unwrap_err();
+    }
+
+    #[test]
+    fn each_limit_is_of_its_own() {
         let limits = RateLimits::new(1, 0);
         for _ in 0..10 {
             limits.count_principal("a").unwrap();
         }
-        let refused = limits.count_principal("a").unwrap_err();
-        assert_eq!(refused.reason(), Reason::RateLimited);
-        assert!(refused.retry_after().is_some());
+        limits.count_principal("a").unwrap_err();
         limits.count_principal("b").unwrap();
-        limits.count_address(Some([127, 0, 0, 1].into())).unwrap();
+        for _ in 0..100 {
+            limits.count_address(Some([127, 0, 0, 1].into())).unwrap();
+        }
+        assert!(Buckets::<u8>::new(0).is_none());
+        assert_eq!(Buckets::<u8>::new(u32::MAX).unwrap().interval, 1);
     }
 }

@@ -13,18 +13,28 @@ use crate::call::{Call, Caller};
 use crate::dispatch::Pipeline;
 use crate::handlers::{Handler, WatchFn, Watched};
 
-/// Streams that one caller may have open at once.
+/// Streams that one caller may have open at once, one organization's callers together, and everybody.
 const PER_CALLER: usize = 16;
+const PER_ORGANIZATION: usize = 256;
+const IN_ALL: usize = 2048;
 /// Longest time between two looks; news shorten it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Shortest time between two looks that found nothing more, whatever news there are.
+/// Shortest time between two looks that found nothing, whatever news there are and however much is left to look at.
 const REST: Duration = Duration::from_millis(10);
 
 /// All open streams of a server.
 pub struct Streams {
-    open: Mutex<HashMap<String, usize>>,
+    open: Mutex<Open>,
     news: watch::Sender<u64>,
     stopped: watch::Sender<bool>,
+}
+
+/// How many there are.
+#[derive(Default)]
+struct Open {
+    of_caller: HashMap<String, usize>,
+    of_organization: HashMap<String, usize>,
+    all: usize,
 }
 
 impl Default for Streams {
@@ -46,26 +56,50 @@ impl Streams {
 
     /// How many streams the caller has open.
     pub fn open_of(&self, subject: &str) -> usize {
-        self.lock().get(subject).copied().unwrap_or(0)
+        count(&self.lock().of_caller, subject)
     }
 
     fn begin(self: &Arc<Self>, subject: &str) -> Result<Place> {
+        let organization = organization(subject);
         let mut open = self.lock();
-        let count = open.entry(subject.to_owned()).or_default();
-        if *count >= PER_CALLER {
-            return Err(Error::new(
-                Reason::QuotaExceeded,
-                format!("Resource exhausted: the caller has {PER_CALLER} streams open; close one first"),
-            ));
+        let refused = |why: String| Err(Error::new(Reason::QuotaExceeded, format!("Resource exhausted: {why}")));
+        if count(&open.of_caller, subject) >= PER_CALLER {
+            return refused(format!("the caller has {PER_CALLER} streams open; close one first"));
         }
-        *count += 1;
+        if count(&open.of_organization, organization) >= PER_ORGANIZATION {
+            return refused(format!("the caller's organization has {PER_ORGANIZATION} streams open; close some first"));
+        }
+        if open.all >= IN_ALL {
+            return refused(format!("the server has {IN_ALL} streams open; list entries instead, or try again later"));
+        }
+        *open.of_caller.entry(subject.to_owned()).or_default() += 1;
+        *open.of_organization.entry(organization.to_owned()).or_default() += 1;
+        open.all += 1;
         drop(open);
         Ok(Place { streams: self.clone(), subject: subject.into() })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, usize>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn count(open: &HashMap<String, usize>, key: &str) -> usize {
+    open.get(key).copied().unwrap_or(0)
+}
+
+fn take_off(open: &mut HashMap<String, usize>, key: &str) {
+    if let Some(count) = open.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            open.remove(key);
+        }
+    }
+}
+
+/// People are in no organization and stand for themselves.
+fn organization(subject: &str) -> &str {
+    subject.split('/').next().unwrap_or(subject)
 }
 
 /// One open stream, counted until it is dropped.
@@ -77,12 +111,9 @@ struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
-        if let Some(count) = open.get_mut(&self.subject) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.subject);
-            }
-        }
+        take_off(&mut open.of_caller, &self.subject);
+        take_off(&mut open.of_organization, organization(&self.subject));
+        open.all -= 1;
     }
 }
 
@@ -148,6 +179,17 @@ impl Stream {
                 continue;
             }
             self.look().await?;
+            // A filter that matches nothing must not keep a thread busy for as long as there are rows to look at.
+            if self.found.is_empty() && self.more {
+                self.rest().await;
+            }
+        }
+    }
+
+    async fn rest(&mut self) {
+        tokio::select! {
+            () = tokio::time::sleep(REST) => {}
+            _ = self.stopped.wait_for(|stopped| *stopped) => {}
         }
     }
 
@@ -187,5 +229,31 @@ impl Stream {
         self.cursor = Some(cursor);
         self.more = more;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_organizations_and_the_server_have_so_many_streams_and_no_more() {
+        let streams = Arc::new(Streams::default());
+        let mut places = Vec::new();
+        let mut fill = |subject: &str| loop {
+            match streams.begin(subject) {
+                Ok(place) => places.push(place),
+                Err(error) => return (places.len(), error.message().to_owned()),
+            }
+        };
+        let (open, why) = fill("a/0");
+        assert_eq!((open, why.contains("the caller has 16 streams open")), (PER_CALLER, true), "{why}");
+        let (open, why) = (1..20).map(|n| fill(&format!("a/{n}"))).last().unwrap_or_default();
+        assert_eq!((open, why.contains("organization has 256 streams open")), (PER_ORGANIZATION, true), "{why}");
+        let (open, why) = (0..200).map(|n| fill(&format!("b{n}"))).last().unwrap_or_default();
+        assert_eq!((open, why.contains("the server has 2048 streams open")), (IN_ALL, true), "{why}");
+        places.clear();
+        let open = streams.lock();
+        assert!(open.all == 0 && open.of_caller.is_empty() && open.of_organization.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bowline_contract::{Auth, Method};
-use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
+use bowline_core::{Error, FieldViolation, Micros, Reason, Result, Uidp};
 use bowline_store::{ReadTx, WriteTx};
 
 use crate::call::{Authorized, Context, Transport};
@@ -38,12 +38,27 @@ impl Visit {
         Visit { pipeline, principal, peer, request_id, now, seed, asked: Arc::default() }
     }
 
+    /// The same request later on, when it has sent its body: what comes happens now, and the visitor must still be known.
+    ///
+    /// # Errors
+    /// UNAUTHENTICATED if the token has ended meanwhile.
+    pub fn renewed(&self) -> Result<Visit> {
+        let now = self.pipeline.clock.now();
+        match self.principal.token() {
+            Some(token) if now >= token.expires_at => {
+                let message = "Unauthenticated: the token has expired while the request was sent; get a new one";
+                Err(Error::new(Reason::TokenExpired, message))
+            }
+            _ => Ok(Visit { now, ..self.clone() }),
+        }
+    }
+
     /// Who visits.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// When the request arrived.
+    /// When the request arrived, or was renewed.
     pub fn now(&self) -> Micros {
         self.now
     }

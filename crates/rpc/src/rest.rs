@@ -98,6 +98,9 @@ async fn answer<'f>(
     let slice = slice(method, &mut parameters).map_err(refused)?;
     let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
     let (payload, present) = encode(front, &parts).map_err(refused)?;
+    let is_stream = front.pipeline.handlers.streams(method.index);
+    // Programs that read a stream send the header along with other calls as well.
+    let resume = if is_stream { last_event_id(&head.headers).map_err(refused)? } else { None };
     let call = Call {
         method: method.index,
         payload: payload.into(),
@@ -106,9 +109,9 @@ async fn answer<'f>(
         transport: Transport::Rest,
         present,
         slice,
-        resume: last_event_id(&head.headers).map_err(refused)?,
+        resume,
     };
-    if front.pipeline.handlers.streams(method.index) {
+    if is_stream {
         return Ok(Reply::Stream(Box::new(Watching::open(front, call, "rest", None).await?)));
     }
     Ok(Reply::One(front.call(call, "rest", None).await?))

@@ -2,6 +2,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use bowline_contract::Contract;
+use bowline_core::Code;
 use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
@@ -45,6 +46,16 @@ impl Telemetry {
             let labels = vec![Label::new("method", self.methods[method].clone())];
             self.recorder.register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA)
         });
+        durations.record(elapsed.as_secs_f64());
+    }
+
+    /// Counts one call of something that is no method of the contract. `name` must be one of few.
+    pub fn count_named(&self, name: &'static str, code: Option<Code>, elapsed: Duration) {
+        let code = code.map_or(0, |code| code as i32);
+        let labels = vec![Label::new("method", name), Label::new("code", code.to_string())];
+        self.recorder.register_counter(&Key::from_parts("bowline_calls_total", labels), &METADATA).increment(1);
+        let labels = vec![Label::new("method", name)];
+        let durations = self.recorder.register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA);
         durations.record(elapsed.as_secs_f64());
     }
 

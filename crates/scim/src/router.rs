@@ -25,7 +25,7 @@ pub struct Scim {
     pub clock: Arc<dyn Clock>,
     /// Random bytes for a new user's id.
     pub draw: fn() -> [u8; 8],
-    /// Writes by provider, and everything by address.
+    /// Writes and searches by provider, and everything by address.
     pub limits: RateLimits,
 }
 
@@ -81,12 +81,12 @@ async fn answer(
     let now = scim.clock.now();
     let admitted = scim.users.admit(&presented, now).await;
     let directory = admitted.map_err(|error| failure(error, request_id))?;
-    if head.method != Method::GET {
+    let parameters = Parameters::read(head.uri.query().unwrap_or_default());
+    let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
+    if head.method != Method::GET || parameters.query().reads_everybody() {
         let counted = scim.limits.count_principal(directory.provider.as_str());
         counted.map_err(|error| failed(&error, request_id))?;
     }
-    let parameters = Parameters::read(head.uri.query().unwrap_or_default());
-    let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
     let base = format!("{}/scim/v2/{provider}", scim.base_url);
     let call = Call { scim, presented, base, head, parameters, now, request_id };
     call.dispatch(rest, body).await

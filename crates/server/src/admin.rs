@@ -1,6 +1,8 @@
 //! Liveness, readiness and metrics, on a listener of their own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -8,9 +10,50 @@ use axum::routing::get;
 use bowline_core::Error;
 use bowline_rpc::Telemetry;
 use bowline_store::Db;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::error::StartError;
+use crate::options::Options;
+use crate::server::{Parts, wait_for};
+
+/// Time for running calls to end when the server stops.
+const CALLS_END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Starts the listener; gives its address and what ends with it.
+///
+/// # Errors
+/// The address cannot be listened on.
+pub(crate) async fn listen(
+    options: &Options,
+    parts: &Parts,
+    telemetry: Arc<Telemetry>,
+    stopped: watch::Receiver<bool>,
+) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
+    let wanted = options.admin_listen();
+    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
+    let socket = TcpListener::bind(wanted).await.map_err(refused)?;
+    let address = socket.local_addr().map_err(refused)?;
+    let router = router(parts.storage.db.clone(), telemetry);
+    let task = tokio::spawn(async move {
+        let serving = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped.clone()));
+        let is_late = async {
+            wait_for(stopped).await;
+            tokio::time::sleep(CALLS_END_WITHIN).await;
+        };
+        tokio::select! {
+            ended = serving => if let Err(error) = ended {
+                tracing::error!(%error, "the admin listener ended");
+            },
+            () = is_late => tracing::warn!("calls of the admin listener did not end and were cut off"),
+        }
+    });
+    Ok((address, task))
+}
 
 /// The pages: alive while the process answers, ready while the storage does.
-pub(crate) fn router(db: Db, telemetry: Arc<Telemetry>) -> Router {
+fn router(db: Db, telemetry: Arc<Telemetry>) -> Router {
     let metrics = telemetry.handle();
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))

@@ -14,6 +14,7 @@ use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::content::Registry;
 use bowline_services::{Exchange, people};
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::keys;
@@ -53,8 +54,6 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
         tasks.spawn(prune(parts.clone(), days));
     }
     tasks.spawn(look_for_keys(parts.clone()));
-    tasks.spawn(note_last_seen(parts.exchange.clone()));
-    tasks.spawn(note_pulls(parts.registry.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
@@ -64,6 +63,15 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     }
     tasks.spawn(delete_ended(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(relay(parts).run());
+    tasks
+}
+
+/// Starts what writes down notes of calls. It ends by itself once the server stops: half way through, it would lose
+/// what it has taken and not written yet.
+pub(crate) fn start_notes(parts: &Parts, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(note_last_seen(parts.exchange.clone(), stopped.clone()));
+    tasks.spawn(note_pulls(parts.registry.clone(), stopped.clone()));
     tasks
 }
 
@@ -287,18 +295,21 @@ fn take_keys(authenticator: &Authenticator, ring: KeyRing, now: Micros) {
     }
 }
 
-async fn note_last_seen(exchange: Arc<Exchange>) {
-    loop {
-        tokio::time::sleep(NOTE_LAST_SEEN_EVERY).await;
+async fn note_last_seen(exchange: Arc<Exchange>, mut stopped: watch::Receiver<bool>) {
+    while !stops_within(NOTE_LAST_SEEN_EVERY, &mut stopped).await {
         exchange.flush_last_seen().await;
     }
 }
 
-async fn note_pulls(registry: Registry) {
-    loop {
-        tokio::time::sleep(NOTE_PULLS_EVERY).await;
+async fn note_pulls(registry: Registry, mut stopped: watch::Receiver<bool>) {
+    while !stops_within(NOTE_PULLS_EVERY, &mut stopped).await {
         registry.flush_pulls().await;
     }
+}
+
+async fn stops_within(time: Duration, stopped: &mut watch::Receiver<bool>) -> bool {
+    // A server that is gone has stopped.
+    tokio::time::timeout(time, stopped.wait_for(|stopped| *stopped)).await.is_ok()
 }
 
 /// Every replica may do it: the row goes first, and whoever took it takes the bytes.

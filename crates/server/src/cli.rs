@@ -4,15 +4,39 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{audit, auth, context, contract, credential_helper, keys, openapi, operator, serve};
+use crate::commands::{
+    audit, auth, completion, context, contract, credential_helper, keys, openapi, operator, registry, serve,
+};
 use crate::error::StartError;
 use crate::options::Options;
+use crate::storage_options::StorageOptions;
+
+/// What `--help` says besides of the command.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage
+  3  not signed in, or the sign-in has ended
+  4  not allowed
+  5  the server cannot be reached
+
+Variables:
+  BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
+  BOWLINE_CONTEXTS                              file of the known servers
+  BOWLINE_IDENTITY                              identity to assume with the surroundings' own token
+  BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
+  XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
+  DOCKER_CONFIG                                 directory of docker's config.json
+  BOWLINE_<OPTION>                              any option of the server, such as BOWLINE_DATA_DIR
+
+Data goes to stdout, talk to stderr.";
 
 /// A self-hosted platform API for the software supply chain.
 #[derive(Parser)]
-#[command(name = "bowline", version, about, max_term_width = 100)]
+#[command(name = "bowline", version, about, max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -25,6 +49,9 @@ enum Command {
     /// Sign in, and get tokens for everything else
     #[command(subcommand)]
     Auth(auth::AuthCommand),
+    /// Container images: repositories, tags, and what is set for them
+    #[command(subcommand)]
+    Registry(registry::RegistryCommand),
     /// The servers that the command line knows
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -35,7 +62,7 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     /// Bring the database's schema up to date, which a start does too
-    Migrate(Box<Options>),
+    Migrate(Box<StorageOptions>),
     /// The audit log, as it stands in the database; the server may run
     #[command(subcommand)]
     Audit(audit::AuditCommand),
@@ -44,6 +71,10 @@ enum Command {
     Contract(contract::ContractCommand),
     /// Print the OpenAPI document
     Openapi(openapi::OpenapiCommand),
+    /// Print the script that lets a shell complete commands: source <(bowline completion bash)
+    Completion(completion::CompletionCommand),
+    /// Print the manual page, or write one for every command
+    Man(completion::ManCommand),
     /// Print the version
     Version,
 }
@@ -75,6 +106,7 @@ fn execute(command: Command) -> Result<(), StartError> {
     match command {
         Command::Serve(options) => block_on(serve::run(options.with_file()?)),
         Command::Auth(command) => block_on(auth::run(command)),
+        Command::Registry(command) => block_on(registry::run(command)),
         Command::Context(command) => context::run(command),
         Command::Operator(command) => block_on(operator::run(command)),
         Command::Keys(command) => block_on(keys::run(command)),
@@ -82,6 +114,8 @@ fn execute(command: Command) -> Result<(), StartError> {
         Command::Audit(command) => block_on(audit::run(command)),
         Command::Contract(command) => contract::run(command),
         Command::Openapi(command) => openapi::run(command),
+        Command::Completion(command) => completion::completion(&command, Cli::command()),
+        Command::Man(command) => completion::man(&command, Cli::command()),
         Command::Version => print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION"))),
     }
 }

@@ -16,6 +16,7 @@ mod options;
 mod providers;
 mod server;
 mod storage;
+mod storage_options;
 mod terms;
 mod tls;
 mod well_known;

@@ -35,6 +35,9 @@ const DEFAULT_ADDRESS_RATE: u32 = 100;
 /// Writes that one directory may make per second, where nothing is configured.
 const DEFAULT_SCIM_RATE: u32 = 25;
 
+/// Time for what was noted of calls to be written when the server stops.
+const LAST_NOTES_TAKE: Duration = Duration::from_secs(20);
+
 /// What a server is made of; tests look inside.
 pub struct Parts {
     /// The contract.
@@ -79,6 +82,7 @@ pub struct Server {
     stop: watch::Sender<bool>,
     listeners: Vec<JoinHandle<()>>,
     background: JoinSet<()>,
+    notes: JoinSet<()>,
 }
 
 impl Server {
@@ -104,10 +108,11 @@ impl Server {
             .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
         let front = Arc::new(front(options, &parts, telemetry.clone(), redirects));
         let (stop, stopped) = watch::channel(false);
-        let (admin_address, admin) = admin_listener(options, &parts, telemetry, stopped.clone()).await?;
+        let (admin_address, admin) = admin::listen(options, &parts, telemetry, stopped.clone()).await?;
+        let notes = background::start_notes(&parts, &stopped);
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
         let background = background::start(&parts, relay);
-        Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background })
+        Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background, notes })
     }
 
     /// The parts.
@@ -134,6 +139,12 @@ impl Server {
                 tracing::error!(%error, "a listener ended badly");
             }
         }
+        if tokio::time::timeout(LAST_NOTES_TAKE, async { while self.notes.join_next().await.is_some() {} })
+            .await
+            .is_err()
+        {
+            tracing::warn!("pulls and sign-ins of the last seconds are not written down: the storage does not answer");
+        }
         self.background.shutdown().await;
         background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
@@ -142,28 +153,10 @@ impl Server {
     }
 }
 
-async fn wait_for(mut stopped: watch::Receiver<bool>) {
+/// Waits until the server stops.
+pub(crate) async fn wait_for(mut stopped: watch::Receiver<bool>) {
     // An error means that the server is gone, which is as good a reason to stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
-async fn admin_listener(
-    options: &Options,
-    parts: &Parts,
-    telemetry: Arc<Telemetry>,
-    stopped: watch::Receiver<bool>,
-) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
-    let wanted = options.admin_listen();
-    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
-    let socket = tokio::net::TcpListener::bind(wanted).await.map_err(refused)?;
-    let address = socket.local_addr().map_err(refused)?;
-    let router = admin::router(parts.storage.db.clone(), telemetry);
-    let task = tokio::spawn(async move {
-        if let Err(error) = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped)).await {
-            tracing::error!(%error, "the admin listener ended");
-        }
-    });
-    Ok((address, task))
 }
 
 fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Settings, StartError> {
@@ -269,7 +262,7 @@ async fn assemble(
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
-    let door = Arc::new(Door::new(registry.clone(), content, pipeline.clone()));
+    let door = Arc::new(Door::new(registry.clone(), content, pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -368,6 +361,11 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         redirects,
         random: Arc::new(random_bytes::<32>),
     });
+    let counters = telemetry.clone();
+    let registry = bowline_oci::router(
+        parts.door.clone(),
+        Arc::new(move |name, code, elapsed| counters.count_named(name, code, elapsed)),
+    );
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -378,8 +376,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
             &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts))))
-            .merge(bowline_oci::router(parts.door.clone())),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))).merge(registry),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

@@ -2,14 +2,14 @@
 
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_core::{Clock, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_store::{Db, MIGRATIONS, PostgresOptions, SqliteOptions};
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions};
 
 use crate::error::StartError;
 use crate::options::{Options, require_file};
@@ -26,30 +26,75 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Opens the database and brings its schema up to date.
+    /// Opens the database, making it if need be, and brings its schema up to date.
     ///
     /// # Errors
     /// The database or the key file cannot be opened, or is of a newer version.
     pub async fn open(options: &Options) -> Result<Storage, StartError> {
+        // Before anything is made. The value may hold credentials, and is not repeated.
+        if options.blob_url.is_some() {
+            return Err(StartError::Option(
+                "--blob-url: this version keeps blobs in the data directory only; leave the option out".into(),
+            ));
+        }
+        if options.database_url.is_none() {
+            create_private_directory(&options.data_dir())?;
+            let path = options.key_file()?;
+            // A database without its key is half a backup: another key opens nothing in it.
+            if options.key_file.is_none() && !path.exists() && !database_file(options).exists() {
+                write_key(&path)?;
+            }
+        }
         let wrapping_key = wrapping_key(options)?;
-        let db = match &options.database_url {
-            Some(url) => Db::open_postgres(url, PostgresOptions::default()).await?,
-            None => Db::open_sqlite(&options.data_dir().join("bowline.db"), SqliteOptions::default()).await?,
-        };
+        let db = connect(options).await?;
         let migrated = db.migrate(MIGRATIONS).await?;
         Ok(Storage { db, wrapping_key, migrated })
     }
-}
 
-/// The key from its file. The embedded default makes one at the first start.
-fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
-    let path = options.key_file()?;
-    if options.database_url.is_none() {
-        create_private_directory(&options.data_dir())?;
-        if options.key_file.is_none() && !path.exists() {
-            write_key(&path)?;
+    /// Opens the database of a server, which must be there already, and makes nothing.
+    ///
+    /// # Errors
+    /// There is no database where the options say, or another version's; or it or the key file cannot be opened.
+    pub async fn open_existing(options: &Options) -> Result<Storage, StartError> {
+        let place = match &options.database_url {
+            Some(_) => "at --database-url".to_owned(),
+            None => format!("in {}", options.data_dir().display()),
+        };
+        let absent = || {
+            StartError::Option(format!(
+                "there is no database {place}; name the server's --data-dir, --database-url or --config, or make one \
+                 with: bowline migrate"
+            ))
+        };
+        if options.database_url.is_none() && !database_file(options).exists() {
+            return Err(absent());
+        }
+        let wrapping_key = wrapping_key(options)?;
+        let db = connect(options).await?;
+        match db.schema_state(MIGRATIONS).await? {
+            SchemaState::Current => Ok(Storage { db, wrapping_key, migrated: 0 }),
+            SchemaState::Absent => Err(absent()),
+            SchemaState::Older => Err(StartError::Option(format!(
+                "the database {place} is older than this program: start its server with this version, or run: bowline migrate"
+            ))),
         }
     }
+}
+
+fn database_file(options: &Options) -> PathBuf {
+    options.data_dir().join("bowline.db")
+}
+
+async fn connect(options: &Options) -> Result<Db, StartError> {
+    Ok(match &options.database_url {
+        Some(url) => Db::open_postgres(url, PostgresOptions::default()).await?,
+        None => Db::open_sqlite(&database_file(options), SqliteOptions::default()).await?,
+    })
+}
+
+/// The key from its file.
+fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
+    let path = options.key_file()?;
     let bytes = require_file(&path)?;
     require_private(&path)?;
     let key = match bytes.len() {
@@ -70,7 +115,8 @@ fn require_private(path: &Path) -> Result<(), StartError> {
     Err(StartError::Option(format!("{0}: others can read the key; run: chmod 600 {0}", path.display())))
 }
 
-fn create_private_directory(path: &Path) -> Result<(), StartError> {
+/// Makes a directory that nobody else may look into; one that is there already stays as it is.
+pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);
     made.map_err(|source| StartError::File { path: path.into(), source })

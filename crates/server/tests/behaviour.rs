@@ -25,6 +25,8 @@ mod bad_tokens;
 mod contents;
 #[path = "behaviour/deliveries.rs"]
 mod deliveries;
+#[path = "behaviour/deliveries_bounds.rs"]
+mod deliveries_bounds;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
@@ -57,6 +59,8 @@ mod narrowing;
 mod page_tokens;
 #[path = "behaviour/people.rs"]
 mod people;
+#[path = "behaviour/people_gains.rs"]
+mod people_gains;
 #[path = "behaviour/people_limits.rs"]
 mod people_limits;
 #[path = "behaviour/people_refresh.rs"]
@@ -95,6 +99,8 @@ mod signin_devices;
 mod signin_refusals;
 #[path = "behaviour/sink.rs"]
 mod sink;
+#[path = "behaviour/stopping.rs"]
+mod stopping;
 #[path = "behaviour/storage_failure.rs"]
 mod storage_failure;
 #[path = "behaviour/subscriptions.rs"]

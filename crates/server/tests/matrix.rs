@@ -16,6 +16,8 @@ mod golden;
 mod lists;
 #[path = "matrix/malformed.rs"]
 mod malformed;
+#[path = "matrix/oci.rs"]
+mod oci;
 #[path = "matrix/oracle.rs"]
 mod oracle;
 #[path = "matrix/table.rs"]

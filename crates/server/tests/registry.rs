@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "registry/bytes.rs"]
+mod bytes;
 #[path = "registry/chunks.rs"]
 mod chunks;
 #[path = "registry/credentials.rs"]
@@ -16,6 +18,8 @@ mod limits;
 mod lists;
 #[path = "registry/manifests.rs"]
 mod manifests;
+#[path = "registry/mirrors.rs"]
+mod mirrors;
 #[path = "registry/mounts.rs"]
 mod mounts;
 #[path = "registry/permissions.rs"]
@@ -26,6 +30,8 @@ mod pulling;
 mod pushing;
 #[path = "registry/retention.rs"]
 mod retention;
+#[path = "registry/slow.rs"]
+mod slow;
 #[path = "registry/stored_bytes.rs"]
 mod stored_bytes;
 #[path = "registry/support.rs"]

@@ -114,6 +114,63 @@ fn arrows_between_crates_point_one_way() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// The table of docs/ARCHITECTURE.md: every crate, and what it depends on.
+#[test]
+fn the_document_names_every_crate_and_its_arrows() {
+    let document = read("docs/ARCHITECTURE.md");
+    let words = |cell: &str| -> BTreeSet<String> { cell.split('`').skip(1).step_by(2).map(String::from).collect() };
+    let table = document.split("| crate | holds | depends on |").nth(1).expect("the table of crates");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
+    let written: BTreeMap<String, BTreeSet<String>> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            (words(cells[0]).pop_first().expect("a name"), words(cells[2]))
+        })
+        .filter(|(krate, _)| krate != "server")
+        .collect();
+    let mut actual: BTreeMap<String, BTreeSet<String>> =
+        crates().into_iter().filter(|krate| krate != "server").map(|krate| (krate, BTreeSet::new())).collect();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        if let (false, Some(arrows), Some(name)) = (in_tests, actual.get_mut(&krate), name.strip_prefix("bowline-")) {
+            arrows.insert(name.into());
+        }
+    }
+    assert_eq!(written, actual);
+}
+
+/// docs/ERRORS.md lists every kind of precondition, and every code of the registry.
+#[test]
+fn the_document_of_errors_is_complete() {
+    let document = read("docs/ERRORS.md");
+    let table = document.split("### Kinds of preconditions").nth(1).expect("the table").split("\nWhere terms").next();
+    let listed: BTreeSet<&str> = table
+        .expect("the table's end")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let mut used = BTreeSet::new();
+    let files = sources();
+    let product: Vec<&String> = files.iter().filter(|path| path.contains("/src/") && !is_test(path)).collect();
+    for path in &product {
+        // One file words a kind in a function of its own.
+        for call in ["Error::precondition(", "refusal("] {
+            let text = read(path);
+            for after in text.split(call).skip(1) {
+                let kind = after.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+                let is_kind =
+                    |kind: &&str| kind.contains('_') && kind.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+                used.extend(kind.filter(is_kind).map(String::from));
+            }
+        }
+    }
+    assert_eq!(listed, used.iter().map(String::as_str).collect());
+    let codes = read("crates/oci/src/answer.rs");
+    let codes: Vec<&str> = codes.split("=> (\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(codes.len() > 10, "{codes:?}");
+    let missing: Vec<_> = codes.iter().filter(|code| !document.contains(&format!("`{code}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn services_know_no_transport_and_store_alone_a_database() {
     let mut wrong = Vec::new();

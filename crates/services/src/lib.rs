@@ -24,7 +24,7 @@ use std::sync::Arc;
 use bowline_contract::Contract;
 use bowline_pipeline::Handlers;
 
-pub use iam::{ProviderRow, human_uid, seed_built_in_roles, verify_scim_token};
+pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
 pub use people::People;
 pub use registry::attached::BlobBytes;

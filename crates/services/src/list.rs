@@ -3,14 +3,19 @@
 //! A resource says once how its table looks ([`Table`]); every list of both versions goes through
 //! [`page`] or [`everything`], and neither compiles without the caller's visible ranges.
 
+mod counts;
+mod paged;
 mod query;
 mod select;
 
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, just_after};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
-use bowline_store::counters::{self, Scope};
+use bowline_store::counters;
 use bowline_store::{ReadTx, Row, Value};
 
+use counts::total_in;
+pub(crate) use counts::{count, total};
+pub(crate) use paged::paging;
 use query::Query;
 pub(crate) use select::{select, select_v1};
 
@@ -39,6 +44,15 @@ pub(crate) const BY_NAME: Order = Order { names: &["name"], column: "name" };
 /// By time of creation.
 pub(crate) const BY_CREATED: Order =
     Order { names: &["create_time", "created_at", "createTime", "createdAt"], column: "created_at" };
+
+/// The UIDP of a row, from the first of its columns.
+///
+/// # Errors
+/// INTERNAL: the table holds something else.
+pub(crate) fn stored_uid(row: &Row<'_>, table: &Table) -> Result<Uidp> {
+    let uid = row.text(0)?;
+    Uidp::parse(&uid).map_err(|_| Error::internal(format!("{} holds the damaged uid {uid}", table.name)))
+}
 
 /// A row that a list returns.
 pub(crate) trait Listed: Sized + Send {
@@ -309,67 +323,6 @@ impl Selection<'_> {
     fn is_filtered(&self) -> bool {
         self.parent.is_some() || !self.filters.is_empty() || !self.conditions.is_empty()
     }
-}
-
-/// How many rows a selection has.
-pub(crate) async fn total(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>) -> Result<i64> {
-    let mut sum = 0;
-    for range in &selection.ranges {
-        sum += total_in(tx, table, selection, range).await?;
-    }
-    Ok(sum)
-}
-
-async fn total_in(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>, range: &UidRange) -> Result<i64> {
-    if selection.filters.is_empty() && selection.conditions.is_empty() {
-        if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
-            return children(tx, table, parent).await;
-        }
-        if selection.parent.is_none()
-            && let Some(scope) = counted_scope(range)
-        {
-            return Ok(counters::total(tx, table.name, &scope).await?);
-        }
-    }
-    let query = Query::count(table, selection, range);
-    let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
-    Ok(count.unwrap_or(0))
-}
-
-/// The kept count that a range is, if it is one.
-fn counted_scope(range: &UidRange) -> Option<Scope<'_>> {
-    if *range == UidRange::all() {
-        return Some(Scope::All);
-    }
-    let base = range.upper.strip_suffix('0')?;
-    match range.lower.strip_prefix(base)? {
-        "" => Some(Scope::Subtree(base)),
-        "/" => Some(Scope::Below(base)),
-        _ => None,
-    }
-}
-
-/// Direct children are counted under their parent's UIDP in a collection of their own.
-async fn children(tx: &mut ReadTx, table: &Table, parent: &str) -> Result<i64> {
-    let collection = children_collection(table.name);
-    let with_below = counters::total(tx, &collection, &Scope::Subtree(parent)).await?;
-    Ok(with_below - counters::total(tx, &collection, &Scope::Below(parent)).await?)
-}
-
-fn children_collection(table: &str) -> String {
-    format!("{table}/children")
-}
-
-/// Counts a row that came (1) or went (-1); every insert and delete of a listed table calls it.
-pub(crate) async fn count(tx: &mut bowline_store::WriteTx, table: &Table, uid: &Uidp, delta: i64) -> Result<()> {
-    let parent = uid.parent_str();
-    if parent.is_empty() {
-        counters::record(tx, table.name, uid.as_str(), delta).await?;
-    } else {
-        let children = children_collection(table.name);
-        counters::record_two(tx, [(table.name, uid.as_str()), (&children, parent)], delta).await?;
-    }
-    Ok(())
 }
 
 /// The capability of this number as a set.

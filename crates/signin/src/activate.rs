@@ -61,7 +61,7 @@ pub(crate) async fn enter(
         *response.status_mut() = StatusCode::NOT_FOUND;
         return Ok(response);
     };
-    app.wrong_codes.forgive(arrival.address);
+    app.wrong_codes.forgive(arrival.address, app.now());
     let mut response = StatusCode::SEE_OTHER.into_response();
     let address = format!("/oauth?{TICKET}={}", seal(&app, &ticket)?);
     let address = HeaderValue::from_str(&address).map_err(Error::internal)?;

@@ -81,7 +81,7 @@ fn destination(wanted: &Wanted, arrival: &Arrival) -> Markup {
                 (row("Goes to", &html! { "The device that asked from " (address) " as " (client_id) }))
             }
         }
-        @if matches!(wanted.exit, Exit::Redirect(_) | Exit::Device { .. }) {
+        @if !matches!(wanted.exit, Exit::Page) {
             (row("Good for", &html! { (wanted.audiences.join(", ")) }))
             @if let Some(identity) = &wanted.identity { (row("As identity", &html! { (identity) })) }
             @if !wanted.scopes.is_empty() { (row("Only in", &html! { (wanted.scopes.join(", ")) })) }

@@ -37,11 +37,14 @@ pub(crate) async fn finish(
     // The browser is the person's own where it began the sign-in, not where it helps another machine.
     let cookie = matches!(wanted.exit, Exit::Page | Exit::Redirect(_)).then(|| app.draw());
     let entry = Entry { invite: wanted.invite.clone(), may_register: !wanted.skip_registration, cookie };
+    let asked = asked(wanted)?;
     let done = async {
+        // What cannot be handed out must not cost the person their invitation.
+        app.parts.people.judge(&asked)?;
         let entered = app.parts.people.enter(&provider, upstream, &entry, &context).await;
         let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
         let entered = entered.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
-        hand_out(app, &context, wanted, &entered, upstream, claimed).await
+        hand_out(app, &context, wanted, &asked, &entered, upstream, claimed).await
     };
     let done = done.await;
     if done.is_err() {
@@ -86,6 +89,7 @@ async fn hand_out(
     app: &App,
     context: &Context<'_>,
     wanted: &Wanted,
+    asked: &Asked,
     entered: &Entered,
     upstream: &Upstream,
     device: Option<[u8; 32]>,
@@ -96,22 +100,22 @@ async fn hand_out(
         Exit::Redirect(address) => {
             let target = app.parts.redirects.judge(address);
             let target = target.map_err(|why| Error::invalid_field("redirect", why))?;
-            let issued = people.issue(&entered.session, upstream, &asked(wanted)?, context).await?;
+            let issued = people.issue(&entered.session, upstream, asked, context).await?;
             let url = target.with_tokens(&issued.token, issued.refresh_token.as_deref());
             Ok(page::moving_on("You are signed in", url.as_str(), "The program that asked goes on by itself."))
         }
         Exit::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
-            let token = people.id_token(&entered.session, None, None, context).await?;
+            let token = people.id_token(&entered.session, &wanted.audiences, None, None, context).await?;
             let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
             people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
             Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
         }
         Exit::Device { client_id, .. } => {
             let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
-            let issued = people.issue(&entered.session, upstream, &asked(wanted)?, context).await?;
+            let issued = people.issue(&entered.session, upstream, asked, context).await?;
             let tokens = Tokens {
-                id_token: people.id_token(&entered.session, Some(client_id), None, context).await?,
+                id_token: people.id_token(&entered.session, &wanted.audiences, Some(client_id), None, context).await?,
                 access_token: issued.token,
                 refresh_token: issued.refresh_token,
                 expires_at: issued.expires_at,

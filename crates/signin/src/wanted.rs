@@ -82,8 +82,22 @@ impl Wanted {
             screen_hint: short(parameters, "screen_hint")?.filter(|hint| is_word(hint)),
         };
         match wanted.exit {
-            Exit::Headless(_) if refresh => Err(Problem::bad("A headless sign-in has no refresh token.")),
+            Exit::Headless(_) => wanted.without_what_headless_lacks(),
             _ => Ok(wanted),
+        }
+    }
+
+    /// The result of a headless sign-in is an id token, which says who somebody is and nothing more.
+    fn without_what_headless_lacks(self) -> Result<Wanted, Problem> {
+        if self.refresh {
+            return Err(Problem::bad("A headless sign-in has no refresh token."));
+        }
+        let narrowing = [("identity", self.identity.is_some()), ("scope", !self.scopes.is_empty())];
+        match narrowing.into_iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(Problem::bad(format!(
+                "A headless sign-in knows no parameter {name}: exchange its result with it at /sts/exchange instead."
+            ))),
+            None => Ok(self),
         }
     }
 }
@@ -197,6 +211,8 @@ fn is_word(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    const UID: &str = "0123456789012345678901234567890123456789/0123456789abcdef";
+
     fn read(query: &str) -> Result<Wanted, Problem> {
         Wanted::read(&Parameters::read(query.as_bytes()).unwrap(), &Redirects::default(), "https://api.example")
     }
@@ -234,6 +250,8 @@ mod tests {
             (format!("exit=redirect&redirect=http://localhost&{headless}"), "headless_code"),
             (format!("exit=redirect&{headless}"), "redirect"),
             (format!("create_refresh_token=true&{headless}"), "refresh"),
+            (format!("identity={UID}&{headless}"), "identity"),
+            (format!("scope=team&{headless}"), "scope"),
             ("headless_code=yolo".into(), "headless_code"),
             ("identity=me".into(), "identity"),
             ("audience=a,,b".into(), "audience"),
@@ -251,8 +269,7 @@ mod tests {
     #[test]
     fn providers_are_named_in_one_way() {
         let named = |query: &str| Named::read(&Parameters::read(query.as_bytes()).unwrap());
-        let uid = "0123456789012345678901234567890123456789/0123456789abcdef";
-        assert_eq!(named(&format!("idp_id={uid}")).unwrap(), Named::One(Choice::Provider(Uidp::parse(uid).unwrap())));
+        assert_eq!(named(&format!("idp_id={UID}")).unwrap(), Named::One(Choice::Provider(Uidp::parse(UID).unwrap())));
         assert_eq!(named("idp_id=acme").unwrap(), Named::One(Choice::Organization("acme".into())));
         assert_eq!(named("client_id=auth0&connection=google").unwrap(), Named::One(Choice::Operator("google".into())));
         assert_eq!(named("client_id=auth0").unwrap(), Named::Any);

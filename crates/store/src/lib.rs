@@ -56,7 +56,7 @@ mod value;
 pub use db::{Db, Engine};
 pub use error::{ErrorKind, StoreError};
 pub use futures_util::future::BoxFuture;
-pub use migrate::Migration;
+pub use migrate::{Migration, SchemaState};
 pub use placeholders::rewrite_placeholders;
 pub use postgres::PostgresOptions;
 pub use row::Row;

@@ -20,16 +20,56 @@ pub struct Migration {
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)";
+const APPLIED: &str = "SELECT version FROM schema_migrations ORDER BY version";
 const RECORD_SQLITE: &str = "INSERT INTO schema_migrations (version, name, applied_at)
     VALUES ($1, $2, CAST(unixepoch('subsec') * 1000000 AS INTEGER))";
 const RECORD_POSTGRES: &str = "INSERT INTO schema_migrations (version, name, applied_at)
     VALUES ($1, $2, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))";
+
+const HAS_TABLE_SQLITE: &str = "SELECT count(*) FROM sqlite_master WHERE name = 'schema_migrations'";
+const HAS_TABLE_POSTGRES: &str = "SELECT count(*) FROM information_schema.tables
+    WHERE table_name = 'schema_migrations' AND table_schema = current_schema()";
+
+/// How a database's schema stands to the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaState {
+    /// There is none: the database is empty, or somebody else's.
+    Absent,
+    /// Migrations are missing.
+    Older,
+    /// It is the program's.
+    Current,
+}
 
 /// Any number does that nothing else in the database uses: "bowline" in ASCII.
 const LOCK: &str = "SELECT pg_advisory_lock(27707106428284517)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(27707106428284517)";
 
 impl Db {
+    /// Looks at the schema without changing anything. Refuses a database newer than the program.
+    pub async fn schema_state(&self, migrations: &[Migration]) -> Result<SchemaState, StoreError> {
+        let has_table = match &self.0 {
+            Backend::Sqlite(_) => HAS_TABLE_SQLITE,
+            Backend::Postgres(_) => HAS_TABLE_POSTGRES,
+        };
+        let migrations = migrations.to_vec();
+        let read = self.read(move |tx| {
+            Box::pin(async move {
+                let tables: Option<i64> = tx.query_opt(has_table, &[], |row| row.int(0)).await?;
+                if tables.is_none_or(|tables| tables == 0) {
+                    return Ok(SchemaState::Absent);
+                }
+                let applied: Vec<i64> = tx.query(APPLIED, &[], |row| row.int(0)).await?;
+                Ok(match missing(&applied, &migrations)? {
+                    _ if applied.is_empty() => SchemaState::Absent,
+                    [] => SchemaState::Current,
+                    _ => SchemaState::Older,
+                })
+            })
+        });
+        read.await
+    }
+
     /// Applies what is missing, all of it or nothing, under a lock; returns how
     /// many were applied. Refuses a database newer than the program.
     pub async fn migrate(&self, migrations: &[Migration]) -> Result<u32, StoreError> {
@@ -75,8 +115,20 @@ impl Db {
 async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreError> {
     let on_sqlite = matches!(tx.inner, Inner::Sqlite(_));
     tx.execute_batch(TABLE).await?;
-    let applied: Vec<i64> =
-        tx.query("SELECT version FROM schema_migrations ORDER BY version", &[], |row| row.int(0)).await?;
+    let applied: Vec<i64> = tx.query(APPLIED, &[], |row| row.int(0)).await?;
+    let missing = missing(&applied, migrations)?;
+    for migration in missing {
+        let (text, record) =
+            if on_sqlite { (migration.sqlite, RECORD_SQLITE) } else { (migration.postgres, RECORD_POSTGRES) };
+        tx.execute_batch(text).await?;
+        tx.execute(record, &[migration.version.into(), migration.name.into()]).await?;
+        tracing::info!(version = migration.version, name = migration.name, "schema migrated");
+    }
+    Ok(missing.len() as u32)
+}
+
+/// The migrations that a database still needs.
+fn missing<'a>(applied: &[i64], migrations: &'a [Migration]) -> Result<&'a [Migration], StoreError> {
     let known = migrations.last().map_or(0, |last| last.version);
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(StoreError::new(
@@ -94,13 +146,5 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
             format!("the database has schema versions {applied:?}, which this program does not know in that order"),
         ));
     }
-    let missing = &migrations[applied.len()..];
-    for migration in missing {
-        let (text, record) =
-            if on_sqlite { (migration.sqlite, RECORD_SQLITE) } else { (migration.postgres, RECORD_POSTGRES) };
-        tx.execute_batch(text).await?;
-        tx.execute(record, &[migration.version.into(), migration.name.into()]).await?;
-        tracing::info!(version = migration.version, name = migration.name, "schema migrated");
-    }
-    Ok(missing.len() as u32)
+    Ok(&migrations[applied.len()..])
 }

@@ -39,6 +39,11 @@ impl Default for PostgresOptions {
     }
 }
 
+/// When this process or its host is gone without a word, the server ends what it left open, which would hold up the
+/// numbers of events and of the audit log. What the URL's own options say comes after it and counts.
+const ENDS_OF_THE_DEAD: &str = "-c idle_in_transaction_session_timeout=30s -c tcp_keepalives_idle=30 \
+    -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=45s";
+
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Write-write conflicts fail here too, but nobody's reads count.
 pub(crate) const BEGIN_LEASED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
@@ -72,13 +77,15 @@ impl Postgres {
         if config.get_application_name().is_none() {
             config.application_name("bowline");
         }
-        // `synchronous_commit` may be off by a server's default; an acknowledged write is durable.
+        // The last one of a name counts: `synchronous_commit` may be off by a server's default, and an acknowledged
+        // write is durable.
         let settings = format!(
-            "{} -c statement_timeout={} -c synchronous_commit=on",
+            "{ENDS_OF_THE_DEAD} {} -c statement_timeout={} -c synchronous_commit=on",
             config.get_options().unwrap_or_default(),
             options.statement_timeout.as_millis()
         );
-        config.options(settings.trim());
+        config.options(settings);
+        notice_the_dead(&mut config);
         let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager)
             .max_size(options.max_connections.max(1))
@@ -198,6 +205,23 @@ impl Postgres {
 
     pub(crate) fn close(&self) {
         self.pool.close();
+    }
+}
+
+/// The same from this side, for a server that is gone; where the URL does not say it otherwise.
+fn notice_the_dead(config: &mut Config) {
+    let untouched = Config::new();
+    if config.get_keepalives_idle() == untouched.get_keepalives_idle() {
+        config.keepalives_idle(Duration::from_secs(30));
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(Duration::from_secs(5));
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(45));
     }
 }
 

@@ -43,9 +43,33 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0007_registry_api.sql"),
     },
     Migration {
+        version: 8,
+        name: "blob_copies",
+        sqlite: include_str!("../migrations/sqlite/0008_blob_copies.sql"),
+        postgres: include_str!("../migrations/postgres/0008_blob_copies.sql"),
+    },
+    Migration {
         version: 9,
         name: "blob_bytes",
         sqlite: include_str!("../migrations/sqlite/0009_blob_bytes.sql"),
         postgres: include_str!("../migrations/postgres/0009_blob_bytes.sql"),
+    },
+    Migration {
+        version: 10,
+        name: "default_roles",
+        sqlite: include_str!("../migrations/sqlite/0010_default_roles.sql"),
+        postgres: include_str!("../migrations/postgres/0010_default_roles.sql"),
+    },
+    Migration {
+        version: 11,
+        name: "upstream_tags",
+        sqlite: include_str!("../migrations/sqlite/0011_upstream_tags.sql"),
+        postgres: include_str!("../migrations/postgres/0011_upstream_tags.sql"),
+    },
+    Migration {
+        version: 12,
+        name: "redeliveries",
+        sqlite: include_str!("../migrations/sqlite/0012_redeliveries.sql"),
+        postgres: include_str!("../migrations/postgres/0012_redeliveries.sql"),
     },
 ];

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use bowline_store::{Db, Engine, ErrorKind, Migration, StoreError, Value};
+use bowline_store::{Db, Engine, ErrorKind, Migration, SchemaState, StoreError, Value};
 use common::{Fixture, MIGRATIONS};
 
 both_engines! {
@@ -338,7 +338,11 @@ async fn migrations(fixture: &Fixture, db: Db) {
     let all_or_nothing = [&more[..], &[broken]].concat();
     db.migrate(&all_or_nothing).await.unwrap_err();
     let other = fixture.open().await;
+    assert_eq!(db.schema_state(MIGRATIONS).await.unwrap(), SchemaState::Current);
+    assert_eq!(db.schema_state(&more).await.unwrap(), SchemaState::Older);
     assert_eq!(other.migrate(&more).await.unwrap(), 1);
+    let newer = db.schema_state(MIGRATIONS).await.unwrap_err();
+    assert!(newer.to_string().contains("newer than this program"), "{newer}");
     let newer = db.migrate(MIGRATIONS).await.unwrap_err();
     assert!(newer.to_string().contains("newer than this program"), "{newer}");
     let unordered = db.migrate(&[add, MIGRATIONS[0]]).await.unwrap_err();
@@ -346,6 +350,8 @@ async fn migrations(fixture: &Fixture, db: Db) {
     let unknown = db.migrate(&more[1..]).await.unwrap_err();
     assert!(unknown.to_string().contains("does not know"), "{unknown}");
     assert_eq!(execute(&db, "UPDATE more SET id = 'y'").await.unwrap(), 1);
+    execute(&db, "DROP TABLE schema_migrations").await.unwrap();
+    assert_eq!(db.schema_state(MIGRATIONS).await.unwrap(), SchemaState::Absent);
     other.close().await;
 }
 

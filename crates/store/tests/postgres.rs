@@ -66,3 +66,48 @@ async fn a_connection_never_comes_back_half_way() {
     db.close().await;
     fixture.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_that_somebody_left_open_ends() {
+    let Some(fixture) = Fixture::postgres().await else {
+        return;
+    };
+    let open = async |url: String| Db::open_postgres(&url, PostgresOptions::default()).await.unwrap();
+    let setting = async |db: &Db, name: &'static str| -> String {
+        let read = db.read(move |tx| {
+            let sql = "SELECT current_setting($1)";
+            Box::pin(async move { tx.query_opt(sql, &[name.into()], |row| row.text(0)).await })
+        });
+        let setting: Result<_, StoreError> = read.await;
+        setting.unwrap().unwrap()
+    };
+    let db = open(fixture.url()).await;
+    for (name, value) in [
+        ("idle_in_transaction_session_timeout", "30s"),
+        ("statement_timeout", "30s"),
+        ("tcp_keepalives_idle", "30"),
+        ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"),
+        ("tcp_user_timeout", "45000"),
+        ("synchronous_commit", "on"),
+    ] {
+        assert_eq!(setting(&db, name).await, value, "{name}");
+    }
+    db.close().await;
+    // Who runs the server may want it otherwise, but not less durable.
+    let options = "-c%20idle_in_transaction_session_timeout%3D200ms%20-c%20synchronous_commit%3Doff";
+    let db = open(format!("{}?options={options}", fixture.url())).await;
+    assert_eq!(setting(&db, "synchronous_commit").await, "on");
+    let slept: Result<Option<i64>, StoreError> = db
+        .read(|tx| {
+            Box::pin(async move {
+                tx.query_opt("SELECT CAST(1 AS BIGINT)", &[], |row| row.int(0)).await?;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                tx.query_opt("SELECT CAST(1 AS BIGINT)", &[], |row| row.int(0)).await
+            })
+        })
+        .await;
+    assert_eq!(slept.unwrap_err().kind(), ErrorKind::Unavailable);
+    db.close().await;
+    fixture.remove().await;
+}

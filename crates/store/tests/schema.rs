@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use bowline_store::{Db, Engine, MIGRATIONS, Row, StoreError};
+use bowline_store::{Db, Engine, MIGRATIONS, Row, StoreError, Value};
 use common::Fixture;
 
 /// Where the engines differ on purpose; a line that is no difference any more must go.
@@ -252,6 +252,40 @@ async fn rows_of_the_audit_log_survive_their_migration() {
         let sql = "SELECT id, at, after_image FROM audit WHERE seq IS NULL AND hash IS NULL ORDER BY id";
         let kept = rows(&db, sql, |row| Ok((row.int(0)?, row.int(1)?, row.bytes(2)?))).await;
         assert_eq!(kept, [(1, 1, vec![7]), (2, 2, vec![7]), (3, 3, vec![7])]);
+        db.close().await;
+        fixture.remove().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wishes_for_redeliveries_survive_their_move_to_a_table_of_their_own() {
+    let mut fixtures = vec![Fixture::sqlite()];
+    fixtures.extend(Fixture::postgres().await);
+    for fixture in fixtures {
+        let db = fixture.open().await;
+        db.migrate(&MIGRATIONS[..7]).await.unwrap();
+        let buried: Result<(), StoreError> = db
+            .write(|tx| {
+                Box::pin(async move {
+                    let sql = "INSERT INTO dead_letters (subscription, event_id, seq, at, died_at, last_error,
+                                 redeliver_at, event_type, group_uid, subject, method, actor, extensions, body_type, body)
+                               VALUES ('s', $1, $2, 0, 0, '', $3, '', '', '', '', '', '', '', $4)";
+                    for (id, seq, asked) in [("a", 1, None), ("b", 2, Some(7)), ("c", 3, Some(8))] {
+                        tx.execute(sql, &[id.into(), Value::Int(seq), Value::OptInt(asked), Value::Bytes(b"x")]).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        buried.unwrap();
+        db.migrate(MIGRATIONS).await.unwrap();
+        let wishes: Result<Vec<(String, i64)>, StoreError> = db
+            .read(|tx| {
+                let sql = "SELECT event_id, asked_at FROM redeliveries WHERE subscription = 's' ORDER BY seq";
+                Box::pin(tx.query(sql, &[], |row| Ok((row.text(0)?, row.int(1)?))))
+            })
+            .await;
+        assert_eq!(wishes.unwrap(), [("b".into(), 7), ("c".into(), 8)]);
         db.close().await;
         fixture.remove().await;
     }

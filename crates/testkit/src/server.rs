@@ -28,6 +28,7 @@ const OPERATOR: &str = "0000000000000000000000000000000000000000";
 /// A server with a database, a clock and an issuer of its own.
 pub struct TestServer {
     server: Server,
+    options: Options,
     base: String,
     clock: TestClock,
     idp: IdentityProvider,
@@ -35,7 +36,7 @@ pub struct TestServer {
     named: AtomicUsize,
     // Dropped after the server that uses them, in this order.
     database: Option<Database>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl TestServer {
@@ -55,11 +56,23 @@ impl TestServer {
         change(&mut options);
         let clock = TestClock::default();
         let idp = IdentityProvider::start(clock.clone()).await;
-        let server = Server::start(&options, Arc::new(clock.clone())).await;
-        let server = server.unwrap_or_else(|error| panic!("the server does not start: {error}"));
-        let base = server.parts().settings.base_url.clone();
-        let wire = Arc::new(Wire::new(server.address(), &base));
-        TestServer { server, base, clock, idp, wire, named: AtomicUsize::new(0), database, _directory: directory }
+        let (server, base, wire) = start(&options, &clock).await;
+        let named = AtomicUsize::new(0);
+        TestServer { server, options, base, clock, idp, wire, named, database, directory }
+    }
+
+    /// The same data in another server, at another address, after the first one was stopped in good order.
+    pub async fn restarted(self) -> TestServer {
+        let TestServer { server, options, clock, idp, wire, named, database, directory, .. } = self;
+        drop(wire);
+        server.stop().await;
+        let (server, base, wire) = start(&options, &clock).await;
+        TestServer { server, options, base, clock, idp, wire, named, database, directory }
+    }
+
+    /// The server's data directory.
+    pub fn data_dir(&self) -> std::path::PathBuf {
+        self.directory.path().join("data")
     }
 
     /// The public address of the API, which is the audience of its tokens as well.
@@ -202,6 +215,14 @@ impl TestServer {
         let number = self.named.fetch_add(1, Ordering::Relaxed);
         format!("{}-{number}", name.replace('_', "-"))
     }
+}
+
+async fn start(options: &Options, clock: &TestClock) -> (Server, String, Arc<Wire>) {
+    let server = Server::start(options, Arc::new(clock.clone())).await;
+    let server = server.unwrap_or_else(|error| panic!("the server does not start: {error}"));
+    let base = server.parts().settings.base_url.clone();
+    let wire = Arc::new(Wire::new(server.address(), &base));
+    (server, base, wire)
 }
 
 fn options(directory: &TempDir, database: Option<&Database>) -> Options {

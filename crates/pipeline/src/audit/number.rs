@@ -30,10 +30,18 @@ FROM audit a LEFT JOIN audit_chains c ON c.org = a.org";
 
 const OF_SQLITE: &str = "WHERE a.seq IS NULL AND a.id > $1 ORDER BY a.id LIMIT $2";
 
-/// What is below the oldest running transaction is complete: nothing can still be committed among it.
+/// What is below the oldest running transaction is complete: nothing can still be committed among it. Rows of
+/// transactions that this server never had came with a dump of another one; they are complete too, and go first.
 const OF_POSTGRES: &str = "
-WHERE a.seq IS NULL AND a.id > $1 AND a.txid < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)
-ORDER BY a.txid, a.id LIMIT $2";
+JOIN (
+  (SELECT 0 AS part, txid, id FROM audit
+   WHERE seq IS NULL AND id > $1 AND txid >= CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)
+   ORDER BY txid, id LIMIT $2)
+  UNION ALL
+  (SELECT 1 AS part, txid, id FROM audit
+   WHERE seq IS NULL AND id > $1 AND txid < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)
+   ORDER BY txid, id LIMIT $2)) AS ready ON ready.id = a.id
+ORDER BY ready.part, ready.txid, ready.id LIMIT $2";
 
 const UPDATE_ONE: &str = "
 UPDATE audit SET seq = $2, org_seq = $3, before_hash = $4, after_hash = $5, org_hash = $6, hash = $7 WHERE id = $1";
@@ -67,8 +75,7 @@ struct Numbered {
 
 /// Whether rows wait for their numbers: what a replica asks before it writes anything.
 pub async fn rows_wait(tx: &mut ReadTx) -> Result<bool> {
-    let (seq, _) = head(tx).await?;
-    let last = last_id(tx, seq).await?;
+    let last = numbered_to(tx).await?;
     let sql = "SELECT id FROM audit WHERE seq IS NULL AND id > $1 LIMIT 1";
     Ok(tx.query_opt(sql, &[Value::Int(last)], |row| row.int(0).map_err(Error::from)).await?.is_some())
 }
@@ -169,6 +176,12 @@ async fn head(tx: &mut ReadTx) -> Result<(i64, Hash)> {
         None => Ok((0, ORIGIN)),
         Some((seq, hash)) => Ok((seq, stored(&hash, "the head of the chain")?)),
     }
+}
+
+/// An id up to which every row has its number: the only bound on SQLite, where nothing indexes the others.
+pub(super) async fn numbered_to(tx: &mut ReadTx) -> Result<i64> {
+    let (seq, _) = head(tx).await?;
+    last_id(tx, seq).await
 }
 
 /// The id of the row with this number: rows up to it need no look on SQLite.

@@ -9,8 +9,8 @@ use clap::{Args, Subcommand};
 use crate::background::number_once;
 use crate::cli::print;
 use crate::error::StartError;
-use crate::options::Options;
 use crate::storage::Storage;
+use crate::storage_options::StorageOptions;
 
 /// `bowline audit`.
 #[derive(Subcommand)]
@@ -25,7 +25,7 @@ pub(crate) enum AuditCommand {
 #[derive(Args)]
 pub(crate) struct VerifyCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// Only the chain of this organization
     #[arg(long, value_name = "UID")]
     organization: Option<String>,
@@ -35,7 +35,7 @@ pub(crate) struct VerifyCommand {
 #[derive(Args)]
 pub(crate) struct EraseCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// The resource whose images go
     #[arg(long, value_name = "UID")]
     resource: String,
@@ -58,7 +58,7 @@ async fn check(command: VerifyCommand) -> Result<(), StartError> {
     {
         return Err(StartError::Option(format!("--organization {uid}: must be the UIDP of a root group")));
     }
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let is_watched = std::io::stderr().is_terminal();
     let progress = |rows: i64| {
         if is_watched {
@@ -88,7 +88,7 @@ async fn erase(command: EraseCommand) -> Result<(), StartError> {
     if !Uidp::is_valid(&resource) {
         return Err(StartError::Option(format!("--resource {resource}: must be a UIDP")));
     }
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let erased = erase_all(&storage, &resource).await;
     storage.db.close().await;
     print(&format!("{} rows lost their images\n", erased?))

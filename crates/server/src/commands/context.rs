@@ -5,6 +5,7 @@ use clap::Subcommand;
 
 use crate::cli::print;
 use crate::commands::session::contexts_file;
+use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::options::public_url;
 
@@ -12,7 +13,10 @@ use crate::options::public_url;
 #[derive(Subcommand)]
 pub(crate) enum ContextCommand {
     /// List the known servers; the current one has a star
-    List,
+    List {
+        #[command(flatten)]
+        output: Output,
+    },
     /// Keep a server under a name, and make it the current one
     Set {
         /// Name of the context
@@ -43,7 +47,7 @@ pub(crate) fn run(command: ContextCommand) -> Result<(), StartError> {
     let path = contexts_file()?;
     let mut known = Contexts::read(&path)?;
     match command {
-        ContextCommand::List => return print(&listed(&known)),
+        ContextCommand::List { output } => return print(&listed(&known, output)),
         ContextCommand::Set { name, api, issuer, identity } => {
             let api = public_url("api", &api)?;
             let issuer = issuer.map(|issuer| public_url("issuer", &issuer)).transpose()?;
@@ -65,11 +69,13 @@ pub(crate) fn run(command: ContextCommand) -> Result<(), StartError> {
     Ok(known.write(&path)?)
 }
 
-fn listed(known: &Contexts) -> String {
-    let mut text = String::new();
+fn listed(known: &Contexts, output: Output) -> String {
+    let mut table = Table::new(&["current", "name", "api", "issuer", "identity", "registry"]);
     for (name, context) in &known.contexts {
-        let star = if known.current.as_ref() == Some(name) { '*' } else { ' ' };
-        text.push_str(&format!("{star} {name}\t{}\n", context.api));
+        let star = if known.current.as_ref() == Some(name) { "*" } else { "" };
+        let optional =
+            [&context.issuer, &context.identity, &context.registry].map(|cell| cell.clone().unwrap_or_default());
+        table.push([star.to_owned(), name.clone(), context.api.clone()].into_iter().chain(optional));
     }
-    text
+    output.list(&table)
 }

@@ -1,14 +1,13 @@
-use std::fmt::Write as _;
-
 use bowline_authn::keys::Algorithm;
 use bowline_core::{Clock as _, SystemClock};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::print;
+use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::keys;
-use crate::options::Options;
 use crate::storage::Storage;
+use crate::storage_options::StorageOptions;
 
 /// `bowline keys`.
 #[derive(Subcommand)]
@@ -16,14 +15,23 @@ pub(crate) enum KeysCommand {
     /// Add a signing key: published at once, signing 10 minutes later; the old one is accepted an hour longer
     Rotate(Box<RotateCommand>),
     /// List the signing keys
-    List(Box<Options>),
+    List(Box<ListCommand>),
+}
+
+/// `bowline keys list`.
+#[derive(Args)]
+pub(crate) struct ListCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// `bowline keys rotate`.
 #[derive(Args)]
 pub(crate) struct RotateCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// Signature algorithm of the new key
     #[arg(long, value_enum, default_value = "es256")]
     algorithm: KeyAlgorithm,
@@ -38,7 +46,7 @@ enum KeyAlgorithm {
 pub(crate) async fn run(command: KeysCommand) -> Result<(), StartError> {
     match command {
         KeysCommand::Rotate(command) => rotate(*command).await,
-        KeysCommand::List(options) => list(options.with_file()?).await,
+        KeysCommand::List(command) => list(*command).await,
     }
 }
 
@@ -47,7 +55,7 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
         KeyAlgorithm::Es256 => Algorithm::Es256,
         KeyAlgorithm::Rs256 => Algorithm::Rs256,
     };
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let now = SystemClock.now();
     keys::load_or_create(&storage.db, &storage.wrapping_key, now).await?;
     let (kid, signs_from) = keys::add(&storage.db, &storage.wrapping_key, algorithm, now).await?;
@@ -56,20 +64,20 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
     print(&format!("{kid} is published and signs in {wait} s\n"))
 }
 
-async fn list(options: Options) -> Result<(), StartError> {
-    let storage = Storage::open(&options).await?;
+async fn list(command: ListCommand) -> Result<(), StartError> {
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let ring = keys::load(&storage.db, &storage.wrapping_key).await?;
     storage.db.close().await;
     let now = SystemClock.now().div_euclid(1_000_000);
     let signing = ring.signing_key(now).map(|key| key.kid().to_owned());
-    let mut text = String::from("KID\tALGORITHM\tSTATE\n");
+    let mut table = Table::new(&["kid", "algorithm", "state"]);
     for key in ring.keys() {
         let state = match key.retired_at {
             _ if signing.as_deref() == Some(key.key.kid()) => "signs".to_owned(),
             Some(end) if end <= now => "retired".to_owned(),
             _ => format!("signs in {} s", key.signs_from - now),
         };
-        let _ = writeln!(text, "{}\t{}\t{state}", key.key.kid(), key.key.algorithm().as_str());
+        table.push([key.key.kid().to_owned(), key.key.algorithm().as_str().to_owned(), state]);
     }
-    print(&text)
+    print(&command.output.list(&table))
 }

@@ -2,12 +2,17 @@
 
 pub(crate) mod audit;
 pub(crate) mod auth;
+pub(crate) mod completion;
 pub(crate) mod context;
 pub(crate) mod contract;
 pub(crate) mod credential_helper;
 mod duration;
+mod input;
 pub(crate) mod keys;
 pub(crate) mod openapi;
 pub(crate) mod operator;
+mod place;
+pub(crate) mod registry;
 pub(crate) mod serve;
 pub(crate) mod session;
+mod shown;

@@ -8,9 +8,11 @@ use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::duration::seconds;
+use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::options::{Options, public_url};
 use crate::storage::{Storage, mint_operator_token};
+use crate::storage_options::{AddressOptions, StorageOptions};
 use crate::{facts, providers};
 
 /// `bowline operator`.
@@ -19,7 +21,7 @@ pub(crate) enum OperatorCommand {
     /// Print a token of the operator, who may do everything; the server need not run
     Token(Box<TokenCommand>),
     /// Print a link that signs the operator in with a browser, once, within five minutes
-    LoginUrl(Box<Options>),
+    LoginUrl(Box<LoginUrlCommand>),
     /// Identity providers that everybody may sign in with; running servers see a change at once
     #[command(subcommand)]
     Providers(ProvidersCommand),
@@ -29,18 +31,27 @@ pub(crate) enum OperatorCommand {
 #[derive(Subcommand)]
 pub(crate) enum ProvidersCommand {
     /// List the stored providers; those of the configuration file are not stored
-    List(Box<Options>),
+    List(Box<ListCommand>),
     /// Store a provider; its secret is read from --client-secret-file or from standard input, never from arguments
     Add(Box<AddCommand>),
     /// Remove a stored provider
     Remove(Box<RemoveCommand>),
 }
 
+/// `bowline operator providers list`.
+#[derive(Args)]
+pub(crate) struct ListCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    #[command(flatten)]
+    output: Output,
+}
+
 /// `bowline operator providers add`.
 #[derive(Args)]
 pub(crate) struct AddCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// Short name: lower-case letters, digits and hyphens
     id: String,
     /// What the sign-in page shows [default: the id]
@@ -67,16 +78,27 @@ pub(crate) struct AddCommand {
 #[derive(Args)]
 pub(crate) struct RemoveCommand {
     #[command(flatten)]
-    options: Options,
+    options: StorageOptions,
     /// Short name of the provider
     id: String,
+}
+
+/// `bowline operator login-url`.
+#[derive(Args)]
+pub(crate) struct LoginUrlCommand {
+    #[command(flatten)]
+    addresses: AddressOptions,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator token`.
 #[derive(Args)]
 pub(crate) struct TokenCommand {
     #[command(flatten)]
-    options: Options,
+    addresses: AddressOptions,
+    #[command(flatten)]
+    options: StorageOptions,
     /// Audience of the token [default: the API's]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
@@ -88,8 +110,8 @@ pub(crate) struct TokenCommand {
 pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
-        OperatorCommand::LoginUrl(options) => login_url(options.with_file()?).await,
-        OperatorCommand::Providers(ProvidersCommand::List(options)) => list(options.with_file()?).await,
+        OperatorCommand::LoginUrl(command) => login_url(command.options.with_addresses(command.addresses)?).await,
+        OperatorCommand::Providers(ProvidersCommand::List(command)) => list(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Add(command)) => add(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Remove(command)) => remove(*command).await,
     }
@@ -106,7 +128,7 @@ fn issuer(options: &Options) -> Result<Option<String>, StartError> {
 
 async fn login_url(options: Options) -> Result<(), StartError> {
     let issuer = issuer(&options)?;
-    let storage = Storage::open(&options).await?;
+    let storage = Storage::open_existing(&options).await?;
     let known = facts::read(&storage.db).await?;
     let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
         StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
@@ -116,16 +138,15 @@ async fn login_url(options: Options) -> Result<(), StartError> {
     print(&format!("{issuer}/oauth/operator?code={}\n", code?))
 }
 
-async fn list(options: Options) -> Result<(), StartError> {
-    let storage = Storage::open(&options).await?;
+async fn list(command: ListCommand) -> Result<(), StartError> {
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let lines = providers::list(&storage).await;
     storage.db.close().await;
-    let mut text = String::from("ID\tISSUER\tCLIENT\tSECRET\n");
+    let mut table = Table::new(&["id", "issuer", "client", "secret"]);
     for line in lines? {
-        text.push_str(&line.join("\t"));
-        text.push('\n');
+        table.push(line);
     }
-    print(&text)
+    print(&command.output.list(&table))
 }
 
 async fn add(command: AddCommand) -> Result<(), StartError> {
@@ -142,7 +163,7 @@ async fn add(command: AddCommand) -> Result<(), StartError> {
         client_secret,
         scopes: command.scopes.unwrap_or_else(providers::default_scopes),
     };
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let id = provider.id.clone();
     let added = providers::add(&storage, provider, SystemClock.now()).await;
     storage.db.close().await;
@@ -159,7 +180,7 @@ fn secret_of_stdin() -> Result<String, StartError> {
 }
 
 async fn remove(command: RemoveCommand) -> Result<(), StartError> {
-    let storage = Storage::open(&command.options.with_file()?).await?;
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let removed = providers::remove(&storage, &command.id, SystemClock.now()).await;
     storage.db.close().await;
     removed?;
@@ -168,14 +189,14 @@ async fn remove(command: RemoveCommand) -> Result<(), StartError> {
 
 async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds("ttl", &command.ttl, 3600)?;
-    let options = command.options.with_file()?;
+    let options = command.options.with_addresses(command.addresses)?;
     let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
         (Some(audience), _) => Some(audience.clone()),
         (None, Some(url)) => Some(public_url("base-url", url)?),
         (None, None) => None,
     };
-    let storage = Storage::open(&options).await?;
+    let storage = Storage::open_existing(&options).await?;
     let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime).await;
     storage.db.close().await;
     print(&format!("{}\n", token?))

@@ -9,6 +9,8 @@ use bowline_client::{
 use bowline_core::{Clock as _, SystemClock};
 use clap::Args;
 
+use crate::commands::credential_helper;
+
 /// Which server is meant.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Target {
@@ -32,6 +34,8 @@ pub(crate) struct Session {
     /// Identity to assume with the surroundings' own token.
     pub(crate) identity: Option<String>,
     pub(crate) http: reqwest::Client,
+    /// Hosts that images of this server are named with.
+    registries: Vec<String>,
     ambient: Option<Ambient>,
 }
 
@@ -59,7 +63,9 @@ impl Session {
         let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
         let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
         let http = http_client()?;
+        let registry = context.and_then(|context| context.registry.clone());
         Ok(Session {
+            registries: registry.into_iter().chain([credential_helper::host(&api).to_owned()]).collect(),
             issuer: Issuer::new(&issuer, http.clone()),
             cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
             contexts,
@@ -80,9 +86,11 @@ impl Session {
         self.ambient.as_ref()
     }
 
-    /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity.
+    /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity, else one
+    /// for the token of the API. Where an identity is named, tokens of others are none.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
-        let kept = self.kept(audience)?;
+        let found = self.kept(audience)?;
+        let kept = if self.is_wanted(&found) { found.clone() } else { Tokens::default() };
         if let Some(token) = kept.fresh(Session::now()) {
             return Ok(token);
         }
@@ -96,20 +104,34 @@ impl Session {
                 ..ExchangeRequest::default()
             };
             self.issuer.exchange(&presented, &request).await?
-        } else if audience != self.api
-            && let Some(token) = self.kept(&self.api)?.fresh(Session::now())
-        {
+        } else if audience != self.api {
+            let token = Box::pin(self.token(&self.api)).await?;
             let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
             self.issuer.exchange(&token, &request).await?
         } else {
-            return Err(not_signed_in(kept.token.as_deref()));
+            return Err(not_signed_in(&found, self.identity.as_deref()));
         };
-        self.cache.write(audience, &tokens)?;
+        // A refresh token of somebody else is not overwritten: it is worth a sign-in.
+        if self.is_wanted(&found) || found.refresh_token.is_none() {
+            self.cache.write(audience, &tokens)?;
+        }
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
     }
 
+    /// Whether tokens are of the identity that is asked for, if one is.
+    fn is_wanted(&self, tokens: &Tokens) -> bool {
+        let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
+        self.identity.is_none() || subject == self.identity
+    }
+
+    /// A repository's path without the registry's host before it, as images are named.
+    pub(crate) fn without_registry<'a>(&self, path: &'a str) -> &'a str {
+        let rest = |host: &String| path.strip_prefix(host.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        self.registries.iter().find_map(rest).unwrap_or(path)
+    }
+
     /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.
-    fn kept(&self, audience: &str) -> Result<Tokens, ClientError> {
+    pub(crate) fn kept(&self, audience: &str) -> Result<Tokens, ClientError> {
         let kept = self.cache.read(audience)?;
         let issuer = kept.token.as_deref().and_then(claims).map(|claims| claims.iss);
         Ok(if issuer.as_deref() == Some(self.issuer.url()) { kept } else { Tokens::default() })
@@ -159,8 +181,17 @@ fn ended(error: ClientError) -> ClientError {
     }
 }
 
-fn not_signed_in(former: Option<&str>) -> ClientError {
-    let what = match former.and_then(claims) {
+fn not_signed_in(kept: &Tokens, identity: Option<&str>) -> ClientError {
+    let former = kept.token.as_deref().and_then(claims);
+    if let Some(identity) = identity
+        && former.as_ref().is_none_or(|former| former.sub != identity)
+    {
+        return ClientError::NotSignedIn(format!(
+            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is kept nor do the \
+             surroundings have one; sign in with: bowline auth login --identity {identity}"
+        ));
+    }
+    let what = match former {
         Some(former) if !former.email.is_empty() => format!("the token of {} has ended", former.email),
         Some(_) => "the kept token has ended".into(),
         None => "nobody is signed in".to_owned(),

@@ -69,6 +69,9 @@ async fn an_invitation_binds_its_role_as_often_as_it_may_be_used() {
         }
         let (_, once) = invite(&operator, &team, json!({ "roleUid": viewer, "ttl": "60s", "singleUse": true })).await;
         assert!(accept(server, &once, &person(3), None).await.expect("open"));
+        // Their sign-in may have failed after that: it is theirs, and gives nothing more.
+        server.clock().advance(Duration::from_secs(1));
+        assert!(!accept(server, &once, &person(3), None).await.expect("used by the same person"));
         refused(server, &once, None, Code::FailedPrecondition, "has been used").await;
     })
     .await;

@@ -5,10 +5,12 @@ use std::time::Duration;
 use bowline_core::Clock as _;
 use bowline_pipeline::audit::{Findings, erase_images, verify};
 use bowline_pipeline::{Actor as Doer, OPERATOR};
+use bowline_store::Engine;
 use bowline_testkit::{TestServer, engines};
 use serde_json::{Value, json};
 
 use crate::audit_log::numbered;
+use crate::deliveries::until;
 use crate::support::{done, execute, number, on_each_engine};
 
 async fn verified(server: &TestServer, organization: Option<&str>) -> Findings {
@@ -142,6 +144,43 @@ async fn rows_from_before_the_chains_are_numbered_and_hashed_too() {
             number(server, "SELECT count(*) FROM audit WHERE after_image IS NOT NULL AND after_hash IS NULL").await,
             0
         );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_that_came_with_a_dump_of_another_server_are_numbered_before_others() {
+    on_each_engine(async |server| {
+        if server.server().parts().storage.db.engine() == Engine::Sqlite {
+            return;
+        }
+        let org = server.organization("acme").await;
+        numbered(server).await;
+        for (table, of, columns) in [
+            ("audit", "resource", "at, org, actor, method, request_id, kind, resource"),
+            (
+                "outbox",
+                "subject",
+                "at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body",
+            ),
+        ] {
+            // One transaction of this server's own, and two that it comes to in years.
+            let copy = format!(
+                "INSERT INTO {table} ({columns}, txid)
+                 SELECT {columns}, n FROM (SELECT {columns} FROM {table} WHERE {of} = $1 ORDER BY id LIMIT 1) AS one
+                 CROSS JOIN (VALUES (pg_current_xact_id()::text::bigint), (2 * FOREIGN), (FOREIGN)) AS ids (n)"
+            );
+            let waiting: &'static str = format!("SELECT count(*) FROM {table} WHERE seq IS NULL").leak();
+            until("numbers", async || number(server, waiting).await == 0).await;
+            execute(server, copy.replace("FOREIGN", "2000000000000000000").leak(), &[&org]).await;
+            until("all numbers", async || number(server, waiting).await == 0).await;
+            for (back, foreign) in [(0, 0), (1, 2), (2, 1)] {
+                let order =
+                    format!("SELECT txid / 2000000000000000000 FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {back}");
+                assert_eq!(number(server, order.leak()).await, foreign, "{table}: {back} before the last");
+            }
+        }
+        sound(server, None).await;
     })
     .await;
 }

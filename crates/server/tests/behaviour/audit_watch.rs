@@ -1,6 +1,8 @@
 //! Entries as they come, over gRPC and as server-sent events.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use bowline_contract::bowline::audit::v1::rpc::audit::WatchEntries;
 use bowline_contract::bowline::audit::v1::{Entry, WatchEntriesRequest};
@@ -9,7 +11,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::audit_log::numbered;
-use crate::support::{done, machine, on_each_engine};
+use crate::support::{done, execute, machine, on_each_engine};
 
 fn request(organization: &str, after: Option<i64>) -> WatchEntriesRequest {
     WatchEntriesRequest { organization: organization.into(), after, ..WatchEntriesRequest::default() }
@@ -150,4 +152,46 @@ async fn a_caller_has_sixteen_streams_and_a_stop_ends_them() {
         tokio::time::timeout(Duration::from_secs(10), server.stop()).await.expect("streams hold no stop up");
         assert_eq!(ended.await.expect("every stream ends with a status"), vec![14; 16]);
     }
+}
+
+/// Rows that no filter of the test admits: they have numbers, and the log goes on after them.
+const FILLING: [&str; 2] = [
+    "INSERT INTO audit (seq, org_seq, at, org, actor, method, request_id, kind, resource, org_hash, hash)
+     SELECT n, n, at, 'filling', actor, method, request_id, 'filling', 'filling/x', org_hash, hash
+     FROM (WITH RECURSIVE numbers (n) AS (SELECT 1001 UNION ALL SELECT n + 1 FROM numbers WHERE n < 31000)
+           SELECT n FROM numbers) AS numbers
+     CROSS JOIN (SELECT * FROM audit WHERE resource = $1 AND seq IS NOT NULL ORDER BY seq LIMIT 1) AS one",
+    "UPDATE audit_chains SET seq = 31000 WHERE org = '' AND $1 <> ''",
+];
+
+#[tokio::test]
+async fn a_filter_that_matches_nothing_lets_others_go_on() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        numbered(server).await;
+        for sql in FILLING {
+            execute(server, sql, &[&org]).await;
+        }
+        let repo = server.repo(&org, "last").await;
+        numbered(server).await;
+        // Everything here runs on one thread: how long is it gone?
+        let longest = Arc::new(AtomicU64::new(0));
+        let noted = longest.clone();
+        let ticks = tokio::spawn(async move {
+            loop {
+                let before = Instant::now();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                noted.fetch_max(before.elapsed().as_millis() as u64, Ordering::Relaxed);
+            }
+        });
+        let operator = server.operator().await;
+        let started = Instant::now();
+        let path = "/audit/v1/entries:watch?after=1000&kind=registry.chainguard.dev/Repo";
+        let mut stream = operator.watch_rest(path, HeaderMap::new()).await;
+        assert_eq!(stream.event().await.expect("an event").data["resource"], repo.as_str());
+        let (took, longest) = (started.elapsed().as_millis() as u64, longest.load(Ordering::Relaxed));
+        ticks.abort();
+        assert!(longest < took / 4, "the thread was gone for {longest} of {took} ms");
+    })
+    .await;
 }

@@ -18,16 +18,16 @@ pub(crate) async fn subscribe(operator: &Actor, group: &str, sink: &str) -> Stri
     made["id"].as_str().expect("an id").to_owned()
 }
 
-async fn create_group(operator: &Actor, parent: &str, name: &str) -> String {
+pub(crate) async fn create_group(operator: &Actor, parent: &str, name: &str) -> String {
     uid_of(&done(operator, &format!("POST /iam/v2/groups/{parent}"), json!({ "name": name })).await)
 }
 
-async fn status(operator: &Actor, subscription: &str) -> Value {
+pub(crate) async fn status(operator: &Actor, subscription: &str) -> Value {
     done(operator, &format!("GET /events/bowline/v1/deliveryStatus/{subscription}"), Value::Null).await
 }
 
 /// Asks until the answer is as wanted.
-async fn until(what: &str, mut ask: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut ask: impl AsyncFnMut() -> bool) {
     for _ in 0..2000 {
         if ask().await {
             return;

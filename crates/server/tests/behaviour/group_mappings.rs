@@ -191,3 +191,26 @@ async fn who_is_in_a_mapped_group_has_the_role_while_the_mapping_lasts() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_mapping_is_made_by_who_may_make_it_in_the_organization() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let makes = ["CAP_IAM_IDENTITY_PROVIDERS_CREATE", "CAP_IAM_ROLE_BINDINGS_CREATE"];
+        let reads = role(server, &org, "reads", &["CAP_REPO_LIST", "CAP_IAM_ROLES_LIST"]).await;
+        let keeper = holder(server, &team, "keeper", &team, &makes).await;
+        server.bind(&keeper.uid, &reads, &org).await;
+        let create = format!("POST /iam/v2/externalGroupRoleMappings/{}", provider(server, &team, "okta").await);
+        let body = json!({ "externalGroupId": "g", "roleUid": reads });
+        // They hold what the role gives, but may give nothing at the organization.
+        let before = inventory(server).await;
+        let refusal = refused(&keeper.actor, &create, body.clone(), 403, "PERMISSION_DENIED").await;
+        assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], org.as_str());
+        assert_eq!(inventory(server).await, before);
+        let gives = role(server, &org, "gives", &makes).await;
+        server.bind(&keeper.uid, &gives, &org).await;
+        done(&keeper.actor, &create, body).await;
+    })
+    .await;
+}

@@ -104,3 +104,15 @@ async fn it_goes_with_the_person() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_name_follows_the_sign_in() {
+    on_each_engine(async |server| {
+        let me = person(server, "me", "me@acme.example").await;
+        done(&me.actor, V2, json!({ "identityMetadata": { "product": "images" } })).await;
+        crate::support::execute(server, "UPDATE identities SET name = 'Ada' WHERE uid = $1", &[&me.uid]).await;
+        let told = done(&me.actor, V2, json!({ "identityMetadata": { "product": "libraries" } })).await;
+        assert_eq!((&told["name"], &told["product"]), (&json!("Ada"), &json!("libraries")));
+    })
+    .await;
+}

@@ -1,16 +1,16 @@
 //! What a group's own provider or directory cannot do to people: act for them elsewhere, or take from them what lies
 //! above the group.
 
-use bowline_core::Uidp;
+use bowline_core::{Reason, Uidp};
 use bowline_services::people::{Choice, Provider};
 use bowline_testkit::{SignIn, TestServer};
 use serde_json::{Value, json};
 
 use crate::people_support::{
-    Own, actor, context, enter, offered, own, parts, people, person, plain, provision, redeem, somebody, status,
-    uid_of_provider, vouched,
+    Own, WELCOME, actor, context, enter, offered, own, parts, people, person, plain, provision, redeem, somebody,
+    status, uid_of_provider, vouched,
 };
-use crate::support::{claims_of, execute, on_each_engine};
+use crate::support::{claims_of, execute, number, on_each_engine};
 
 /// A token of somebody who signed in with that client of the issuer.
 async fn with_client(server: &TestServer, provider: &Provider, client: &str) -> String {
@@ -106,6 +106,29 @@ async fn the_directory_of_a_group_within_takes_nothing_above_it() {
         assert_eq!(status(&ada, &team).await, 403, "the team's directory says so");
         server.bind(entered.identity.as_str(), &viewer, &org).await;
         assert_eq!((status(&ada, &org).await, status(&ada, &team).await), (200, 200), "what lies above is not its own");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_was_verified_for_one_client_does_not_enter_as_anothers() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        offered(server).await;
+        let provider = own(server, &org, Own::default()).await;
+        let uid = uid_of_provider(&provider);
+        let again = async || people(server).provider(&Choice::Provider(Uidp::parse(&uid).expect("a UIDP"))).await;
+        execute(server, "UPDATE identity_providers SET client_id = 'another' WHERE uid = $1", &[&uid]).await;
+        let who = SignIn { client_id: "another".into(), ..somebody("ada", Value::Null) };
+        let upstream = redeem(server, &again().await.expect("the provider"), who).await.expect("ada signs in");
+        // Before she confirms, the provider takes the name of the operator's client.
+        execute(server, "UPDATE identity_providers SET client_id = 'bowline-client' WHERE uid = $1", &[&uid]).await;
+        let provider = again().await.expect("the changed provider");
+        let refused = people(server).enter(&provider, &upstream, &WELCOME, &context(server)).await;
+        assert_eq!(refused.expect_err("another client").reason(), Reason::PermissionDenied);
+        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
+        let upstream = vouched(server, &provider, "ada", Value::Null).await;
+        enter(server, &provider, &upstream).await;
     })
     .await;
 }

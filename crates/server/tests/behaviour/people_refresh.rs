@@ -154,6 +154,29 @@ async fn revoking_ends_the_family_and_the_session() {
 }
 
 #[tokio::test]
+async fn an_access_token_ends_its_own_session_and_no_other() {
+    on_each_engine(async |server| {
+        let (_, refresh_token) = begin(server, Asked::default()).await;
+        let (access, _) = pair(server, &refresh_token, "").await;
+        let org = server.organization("acme").await;
+        let machine = server.actor("viewer", &org).await;
+        let without_session = machine.token.clone().expect("a token");
+        let damaged = format!("{}x", &access[..access.len() - 1]);
+        for other in [without_session, damaged] {
+            people(server).revoke(&other, &context(server)).await.expect("what is unknown is as good as revoked");
+            assert_eq!(number(server, SESSIONS).await, 1);
+        }
+        let audited = "SELECT count(*) FROM audit WHERE kind = 'bowline.dev/Session'";
+        let before = number(server, audited).await;
+        people(server).revoke(&access, &context(server)).await.expect("revoked");
+        assert_eq!((number(server, SESSIONS).await, number(server, audited).await), (0, before + 1));
+        assert_eq!(call(&actor(server, &access), "GET /auth/v1/ok", Value::Null).await.status, 401);
+        people(server).revoke(&access, &context(server)).await.expect("again");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn nobody_is_refreshed_whom_the_provider_would_not_let_in() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;

@@ -125,6 +125,16 @@ async fn people_delete_themselves_and_nobody_else() {
         assert_eq!(refused.status, 400, "{}", refused.text());
         assert!(refused.text().contains(&org), "{}", refused.text());
         server.bind(&his, &server.role("owner"), &org).await;
+        // Nor one who cannot act: past their end, or deactivated by the organization's directory.
+        let execute = async |sql| crate::support::execute(server, sql, &[&his]).await;
+        execute("UPDATE identities SET expires_at = 1 WHERE uid = $1").await;
+        assert_eq!(delete(&ada, &hers).await.status, 400);
+        execute("UPDATE identities SET expires_at = NULL WHERE uid = $1").await;
+        let directory = own(server, &org, Own { scim: true, ..Own::default() }).await;
+        provision(server, &directory, "bob", &his).await;
+        execute("UPDATE scim_users SET active = (1 = 0) WHERE person = $1").await;
+        assert_eq!(delete(&ada, &hers).await.status, 400);
+        execute("UPDATE scim_users SET active = (1 = 1) WHERE person = $1").await;
         let gone = delete(&ada, &hers).await;
         assert_eq!(gone.status, 200, "{}", gone.text());
         assert_eq!(number(server, "SELECT count(*) FROM identities WHERE subject = 'ada'").await, 0);

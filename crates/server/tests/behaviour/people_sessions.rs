@@ -8,7 +8,8 @@ use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::people_support::{
-    CLIENT, Own, WELCOME, actor, context, enter, map, offered, own, people, plain, status, uid_of_provider, vouched,
+    CLIENT, Own, WELCOME, actor, api, context, enter, map, offered, own, parts, people, plain, provision, status,
+    uid_of_provider, vouched,
 };
 use crate::support::{claims_of, done, execute, number, on_each_engine, token_of, uid_of};
 
@@ -151,7 +152,7 @@ async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else() {
         let upstream = vouched(server, &provider, "ada", Value::Null).await;
         let entered = enter(server, &provider, &upstream).await;
         let id = people(server)
-            .id_token(&entered.session, Some("a program"), Some("n-1"), &context(server))
+            .id_token(&entered.session, &api(server), Some("a program"), Some("n-1"), &context(server))
             .await
             .expect("an id token");
         let claims = claims_of(&id);
@@ -168,10 +169,13 @@ async fn an_id_token_of_ours_opens_the_exchange_and_nothing_else() {
         assert_eq!(status(&actor(server, &token_of(&reply)), &org).await, 200);
         server.clock().advance(Duration::from_mins(6));
         assert_eq!(server.exchange(&id, &[("aud", server.base())]).await.status, 401);
-        let id = people(server).id_token(&entered.session, None, None, &context(server)).await.expect("another");
+        let id = people(server)
+            .id_token(&entered.session, &api(server), None, None, &context(server))
+            .await
+            .expect("another");
         execute(server, "DELETE FROM sessions WHERE id = $1", &[&entered.session]).await;
         assert_eq!(server.exchange(&id, &[("aud", server.base())]).await.status, 401, "the session has ended");
-        let refused = people(server).id_token(&entered.session, None, None, &context(server)).await;
+        let refused = people(server).id_token(&entered.session, &api(server), None, None, &context(server)).await;
         assert_eq!(refused.expect_err("no session").reason(), Reason::Unauthenticated);
     })
     .await;
@@ -196,6 +200,47 @@ async fn another_identity_is_assumed_only_where_it_trusts_the_provider() {
         assert_eq!((&claims["sub"], &claims["sid"]), (&json!(hers), &Value::Null));
         let refused = people(server).issue(&entered.session, &upstream, &asked(&his), &context(server)).await;
         assert_eq!(refused.expect_err("not hers").reason(), Reason::PermissionDenied);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_directory_takes_what_mapped_groups_give() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let directory = own(server, &org, Own { scim: true, ..Own::default() }).await;
+        let provider = own(server, &team, Own { groups_claim: "groups", ..Own::default() }).await;
+        map(server, &provider, "engineers", &server.role("viewer"), &org).await;
+        let (entered, ada) = signed_in(server, &provider, "ada", json!({ "groups": "engineers" })).await;
+        provision(server, &directory, "ada", entered.identity.as_str()).await;
+        assert_eq!(status(&ada, &team).await, 200);
+        execute(server, "UPDATE scim_users SET active = (1 = 0) WHERE external_id = $1", &["ada"]).await;
+        assert_eq!(status(&ada, &team).await, 403, "the organization's directory says so");
+        execute(server, "UPDATE scim_users SET active = (1 = 1) WHERE external_id = $1", &["ada"]).await;
+        assert_eq!(status(&ada, &team).await, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_id_token_opens_what_was_confirmed() {
+    on_each_engine(async |server| {
+        let provider = offered(server).await;
+        let upstream = vouched(server, &provider, "ada", Value::Null).await;
+        let entered = enter(server, &provider, &upstream).await;
+        let registry = parts(server).settings.audiences()[1].to_owned();
+        let confirmed = [registry.clone()];
+        let id = people(server).id_token(&entered.session, &confirmed, None, None, &context(server)).await;
+        let id = id.expect("an id token");
+        for asked in [vec![server.base()], vec![server.base(), &registry]] {
+            let parameters: Vec<(&str, &str)> = asked.into_iter().map(|audience| ("aud", audience)).collect();
+            let refused = server.exchange(&id, &parameters).await;
+            assert_eq!(refused.status, 403, "{}", refused.text());
+        }
+        let access = token_of(&server.exchange(&id, &[("aud", &registry)]).await);
+        assert_eq!(claims_of(&access)["aud"], json!(registry));
+        assert_eq!(server.exchange(&access, &[("aud", server.base())]).await.status, 403, "nor by a detour");
     })
     .await;
 }

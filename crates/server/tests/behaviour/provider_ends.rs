@@ -116,3 +116,25 @@ async fn an_organization_has_as_many_providers_as_the_operator_lets_it() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn another_claim_of_groups_ends_the_sessions_of_before() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let (operator, uid) = (server.operator().await, provider(server, &org, "okta").await);
+        let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
+        done(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" } })).await;
+        for sql in [
+            "INSERT INTO sessions (id, identity, provider, created_at, expires_at) VALUES ('s', 'i', $1, 1, 2)",
+            "INSERT INTO session_groups (session, external_group) SELECT 's', 'admins' WHERE $1 <> ''",
+        ] {
+            execute(server, sql, &[&uid]).await;
+        }
+        done(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" }, "description": "d" })).await;
+        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1, "nothing else ends them");
+        done(&operator, &patch, json!({ "oidc": { "groupsClaim": "roles" } })).await;
+        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
+        assert_eq!(number(server, "SELECT count(*) FROM session_groups").await, 0);
+    })
+    .await;
+}

@@ -140,6 +140,9 @@ async fn a_directory_writes_at_its_rate() {
         assert!(limited.header("retry-after").and_then(|wait| wait.parse::<u64>().ok()).is_some_and(|wait| wait > 0));
         assert_eq!(limited.json()["status"], "429");
         assert_eq!(directory.call("GET Users", Value::Null).await.status, 200, "reading goes on");
+        let search = "GET Users?filter=emails.value%20eq%20%22a@acme.example%22";
+        assert_eq!(directory.call(search, Value::Null).await.status, 429, "but not reading everybody");
+        assert_eq!(other.call(search, Value::Null).await.status, 200);
         assert_eq!(other.call("DELETE Users/0123456789abcdef", Value::Null).await.status, 404, "others go on");
         server.stop().await;
         let server = TestServer::start_with(engine, |options| options.rate_limit_address = Some(1)).await;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use bowline_core::{Clock as _, Error, Uidp};
+use bowline_core::{Clock as _, Error};
+use bowline_services::ScimUsers;
+use bowline_services::scim::{Presented, ScimError};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, inventory, machine, newest_event, on_each_engine, provider, refused};
+use crate::support::{call, done, execute, inventory, machine, newest_event, on_each_engine, provider, refused};
 
 fn path(provider: &str, verb: &str) -> String {
     format!("POST /iam/v2/identityProviders/{provider}:{verb}")
@@ -23,12 +25,13 @@ async fn scim(actor: &Actor, provider: &str) -> Value {
 
 /// Whether a directory may provision with the token.
 async fn works(server: &TestServer, provider: &str, token: &str) -> bool {
-    let (uid, token, now) = (Uidp::parse(provider).expect("a uid"), token.to_owned(), server.clock().now());
-    let read = server.server().parts().storage.db.read(move |tx| {
-        let (uid, token) = (uid.clone(), token.clone());
-        Box::pin(async move { bowline_services::verify_scim_token(tx, &uid, &token, now).await })
-    });
-    read.await.expect("the database answers").is_some()
+    let users = ScimUsers::new(server.server().parts().storage.db.clone());
+    let presented = Presented::new(provider, token);
+    match users.admit(&presented, server.clock().now()).await {
+        Ok(_) => true,
+        Err(ScimError::Refused(..)) => false,
+        Err(ScimError::Failed(error)) => panic!("the database answers: {error}"),
+    }
 }
 
 /// Two owners at the group, and provisioning on.
@@ -243,6 +246,64 @@ async fn a_token_is_shown_once_and_stored_nowhere() {
         for what in [format!("GET /iam/v2/identityProviders/{idp}"), "GET /iam/v1/identityProviders".into()] {
             assert!(!call(&operator, &what, Value::Null).await.text().contains("cgscim_"), "{what}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn owners_who_cannot_act_do_not_count() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let idp = provider(server, &org, "okta").await;
+        provider(server, &org, "other").await;
+        let operator = server.operator().await;
+        let etag = text(&scim(&operator, &idp).await, "etag");
+        let (switch, on) = (path(&idp, "setScimEnabled"), json!({ "enabled": true, "etag": etag }));
+        for name in ["first", "second"] {
+            let owner = machine(server, &org, name).await;
+            server.bind(&owner.uid, &server.role("owner"), &org).await;
+        }
+        for (dead, alive) in [
+            ("UPDATE identities SET deactivated = TRUE WHERE name = $1", "UPDATE identities SET deactivated = FALSE WHERE name = $1"),
+            ("UPDATE identities SET expires_at = 1 WHERE name = $1", "UPDATE identities SET expires_at = NULL WHERE name = $1"),
+            ("UPDATE identities SET relationship_type = 4 WHERE name = $1", "UPDATE identities SET relationship_type = 1 WHERE name = $1"),
+            (
+                "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
+                 SELECT 'u' || i.uid, p.uid, p.org, 'e', 'n', i.uid, FALSE, '{}', 1, 1
+                 FROM identities i JOIN identity_providers p ON p.name = 'other' WHERE i.name = $1",
+                "DELETE FROM scim_users WHERE external_id = 'e' AND user_name <> $1",
+            ),
+        ] {
+            execute(server, dead, &["second"]).await;
+            refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
+            execute(server, alive, &["second"]).await;
+        }
+        // One of another provider's directory further down decides nothing here.
+        let team = server.group(&org, "team").await;
+        let below = provider(server, &team, "below").await;
+        let sql = "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
+                   SELECT 'u' || i.uid, $2, i.org, 'e', 'n', i.uid, FALSE, '{}', 1, 1 FROM identities i WHERE i.name = $1";
+        execute(server, sql, &["second", &below]).await;
+        done(&operator, &switch, on).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn withdrawing_switches_provisioning_off_whenever_it_is_on() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let idp = provider(server, &org, "okta").await;
+        enable(server, &org, &idp).await;
+        let operator = server.operator().await;
+        done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+        let first = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+        let on = json!({ "enabled": true, "etag": first["etag"] });
+        done(&operator, &path(&idp, "setScimEnabled"), on).await;
+        server.clock().advance(Duration::from_secs(1));
+        let second = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+        assert_eq!((&second["enabled"], &second["revokeTime"]), (&json!(false), &first["revokeTime"]));
+        assert_eq!(scim(&operator, &idp).await["enabled"], false);
     })
     .await;
 }

@@ -50,8 +50,11 @@ async fn a_headless_result_is_for_the_holder_of_the_key() {
 }
 
 async fn begin(browser: &Browser, scope: &str) -> Value {
-    let form = [("client_id", "cli"), ("scope", scope)];
-    let reply = browser.post_with("/oauth/device_authorization", HeaderMap::new(), &form).await;
+    begin_with(browser, &[("client_id", "cli"), ("scope", scope)]).await
+}
+
+async fn begin_with(browser: &Browser, form: &[(&str, &str)]) -> Value {
+    let reply = browser.post_with("/oauth/device_authorization", HeaderMap::new(), form).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
     reply.json()
 }
@@ -187,6 +190,28 @@ async fn programs_hear_what_is_wrong() {
             assert_eq!(document["grant_types_supported"], json!([GRANT]));
         }
         assert!(field(&browser.get("/activate").await, "user_code").is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_opens_what_its_person_confirmed() {
+    on_each_engine(async |server| {
+        offer_provider(server, "main").await;
+        let registry = server.server().parts().settings.audiences()[1].to_owned();
+        let (device, browser) = (server.browser(), server.browser());
+        let begun = begin_with(&device, &[("client_id", "cli"), ("audience", &registry)]).await;
+        let page = activate(server, &browser, &begun, "ada").await;
+        assert!(page.text().contains(&registry), "{}", page.text());
+        press(&browser, &page, "continue").await;
+        let granted = poll(&device, &begun, "cli").await.json();
+        let exchange = async |token: &str, audience: &str| {
+            server.exchange(granted[token].as_str().expect(token), &[("aud", audience)]).await.status
+        };
+        for token in ["id_token", "access_token"] {
+            assert_eq!(exchange(token, server.base()).await, 403, "{token}: nobody confirmed the API");
+            assert_eq!(exchange(token, &registry).await, 200, "{token}");
+        }
     })
     .await;
 }

@@ -269,3 +269,15 @@ fn as_json(error: &GrpcError) -> Value {
     });
     details.collect()
 }
+
+#[tokio::test]
+async fn only_streams_go_on_after_an_event() {
+    on_each_engine(async |server| {
+        let operator = server.operator().await;
+        for id in ["7", "no number"] {
+            let reply = send(&operator, "GET /iam/v2/groups", &[("last-event-id", id)], "").await;
+            assert_eq!(reply.status, 200, "{id}: {}", reply.text());
+        }
+    })
+    .await;
+}

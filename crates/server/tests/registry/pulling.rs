@@ -1,5 +1,12 @@
 //! Pulls: parts, conditions, and what is told of them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bowline_testkit::{TestServer, engines};
+use tokio::task::JoinHandle;
+
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,4 +61,60 @@ async fn a_pull_is_told_and_a_look_is_not() {
         assert_eq!(code(&client.send(&format!("POST {path}"), &[], b"").await, 405), "UNSUPPORTED");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_loses_no_pull() {
+    for engine in engines() {
+        let server = TestServer::start(engine).await;
+        let (org, client) = pusher(&server, "acme").await;
+        let name = format!("{org}/app");
+        client.image(&name, "1", b"a layer").await;
+        // So many that several transactions write them, of which the second waits when the server stops.
+        let (busy, end) = keep_busy(&server);
+        for _ in 0..450 {
+            let reply = client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
+            assert_eq!(reply.status, 200);
+        }
+        end.store(true, Ordering::Relaxed);
+        busy.await.expect("the transaction ends well");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let (busy, end) = keep_busy(&server);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+        drop(client);
+        let stopping = tokio::spawn(server.restarted());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        end.store(true, Ordering::Relaxed);
+        busy.await.expect("the transaction ends well");
+        let server = stopping.await.expect("the server starts again");
+        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+        assert_eq!(number(&server, told).await, 450);
+        server.stop().await;
+    }
+}
+
+/// A transaction that others wait for until it is told to end.
+fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
+    let db = server.server().parts().storage.db.clone();
+    let end = Arc::new(AtomicBool::new(false));
+    let told = end.clone();
+    let busy = tokio::spawn(async move {
+        let written = db.write(move |tx| {
+            let told = told.clone();
+            Box::pin(async move {
+                tx.execute("UPDATE repo_manifests SET last_pulled_at = 0", &[]).await?;
+                while !told.load(Ordering::Relaxed) {
+                    if tx.engine() == bowline_store::Engine::Sqlite {
+                        // One writer at a time, on a thread of its own.
+                        std::thread::sleep(Duration::from_millis(10));
+                    } else {
+                        tokio::time::sleep(Duration::from_millis(10)).await;
+                    }
+                }
+                Ok::<_, bowline_core::Error>(())
+            })
+        });
+        written.await.expect("the transaction ends well");
+    });
+    (busy, end)
 }

@@ -27,9 +27,18 @@ async fn sums(server: &TestServer, place: &str) -> (i64, i64) {
     read.await.unwrap()
 }
 
-async fn execute(server: &TestServer, sql: &'static str) {
+/// All at once: the server folds counts meanwhile.
+async fn execute(server: &TestServer, statements: Vec<&'static str>) {
     let db = &server.server().parts().storage.db;
-    let run = db.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await.map_err(Error::from) }));
+    let run = db.write(move |tx| {
+        let statements = statements.clone();
+        Box::pin(async move {
+            for sql in statements {
+                tx.execute(sql, &[]).await.map_err(Error::from)?;
+            }
+            Ok::<_, Error>(())
+        })
+    });
     run.await.unwrap();
 }
 
@@ -67,11 +76,12 @@ async fn sums_follow_every_link() {
             client.blob(repo, blobs[2]).await;
         }
         check(60).await;
-        execute(server, "DELETE FROM counts WHERE collection = 'blob_bytes'").await;
-        execute(server, "DELETE FROM count_deltas WHERE collection = 'blob_bytes'").await;
-        for statement in MIGRATION.split(";\n").filter(|statement| statement.contains("INSERT")) {
-            execute(server, statement).await;
-        }
+        let mut anew = vec![
+            "DELETE FROM counts WHERE collection = 'blob_bytes'",
+            "DELETE FROM count_deltas WHERE collection = 'blob_bytes'",
+        ];
+        anew.extend(MIGRATION.split(";\n").filter(|statement| statement.contains("INSERT")));
+        execute(server, anew).await;
         check(61).await;
         for uid in texts(server, "SELECT uid FROM repos").await {
             let reply = server.operator().await.rest("DELETE", &format!("/registry/v2/repos/{uid}"), None).await;

@@ -8,7 +8,7 @@ use prost::Message as _;
 use prost_types::Timestamp;
 
 use super::images;
-use super::scan::{Found, Span, Wanted, find, scan};
+use super::scan::{EXAMINED, Found, Limits, Span, Wanted, find, scan};
 use super::sight::{Sequence, require_at, sees, sequence};
 use crate::list::timestamp;
 
@@ -43,7 +43,8 @@ pub(super) async fn list(
         filter: filter.encode_to_vec(),
     };
     let page = Page::judge(call, &page, ORDERS, (0, Direction::Descending))?;
-    let found = scan(tx, call, &wanted, span(&page), page.size).await?;
+    let limits = Limits { found: page.size, examined: EXAMINED };
+    let found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = found.rows.iter().map(|row| images::entry(call, row)).collect();
     Ok(audit::ListEntriesResponse { entries, next_page_token: next_token(call, &page, &found) })
 }
@@ -71,7 +72,8 @@ pub(super) async fn history(
         filter: request.resource.clone().into_bytes(),
     };
     let page = Page::judge(call, &page, ORDERS, (0, Direction::Ascending))?;
-    let mut found = scan(tx, call, &wanted, span(&page), page.size).await?;
+    let limits = Limits { found: page.size, examined: EXAMINED };
+    let mut found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = images::entries(tx, call, &found.rows).await?;
     if let Some(last) = entries.last().filter(|_| entries.len() < found.rows.len()) {
         found = Found { rows: Vec::new(), last: Some(last.sequence), more: true };

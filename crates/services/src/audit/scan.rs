@@ -9,7 +9,9 @@ use super::sight::{Sequence, sees};
 /// Rows of one statement.
 const BATCH: i64 = 200;
 /// Rows that one call looks at: what it did not come to is on a later page.
-const EXAMINED: usize = 5000;
+pub(super) const EXAMINED: usize = 5000;
+/// The same for one look of a stream, of which there are many.
+pub(super) const EXAMINED_BY_WATCH: usize = 1000;
 /// How far the clocks of replicas may be apart, and how long a change may take: rows stand in the order of their
 /// transactions, nearly that of their times.
 const SLACK: Micros = 10 * 60 * 1_000_000;
@@ -142,18 +144,25 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Rows of the span that meet the conditions and that the caller may see, `limit` at most.
+/// How much a scan finds and looks at, each at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) found: usize,
+    pub(super) examined: usize,
+}
+
+/// Rows of the span that meet the conditions and that the caller may see.
 pub(super) async fn scan<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     wanted: &Wanted,
     span: Span,
-    limit: usize,
+    limits: Limits,
 ) -> Result<Found> {
     let mut span = narrow_to_times(tx, wanted, span).await?;
     let mut found = Found { rows: Vec::new(), last: None, more: true };
     let mut examined = 0;
-    while examined < EXAMINED {
+    while examined < limits.examined {
         let rows = batch(tx, wanted, span).await?;
         let is_end = rows.len() < BATCH as usize;
         for row in rows {
@@ -166,7 +175,7 @@ pub(super) async fn scan<T>(
             }
             if wanted.admits(&row) && sees(call, &row) {
                 found.rows.push(row);
-                if found.rows.len() == limit {
+                if found.rows.len() == limits.found {
                     return Ok(found);
                 }
             }

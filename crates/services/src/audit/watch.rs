@@ -6,7 +6,7 @@ use bowline_pipeline::{Authorized, Direction, Watched};
 use bowline_store::ReadTx;
 
 use super::images;
-use super::scan::{Span, Wanted, ends, scan};
+use super::scan::{EXAMINED_BY_WATCH, Limits, Span, Wanted, ends, scan};
 use super::sight::{Sequence, sequence};
 
 /// Entries of one look.
@@ -26,7 +26,8 @@ pub(super) async fn look(
         None => ends(tx, &wanted.sequence).await?.0,
     };
     let span = Span { after, before: i64::MAX, direction: Direction::Ascending };
-    let found = scan(tx, call, &wanted, span, AT_ONCE).await?;
+    let limits = Limits { found: AT_ONCE, examined: EXAMINED_BY_WATCH };
+    let found = scan(tx, call, &wanted, span, limits).await?;
     let entries = images::entries(tx, call, &found.rows).await?;
     let is_whole = entries.len() == found.rows.len();
     let number = |entry: &Entry| match &wanted.sequence {

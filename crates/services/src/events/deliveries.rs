@@ -131,10 +131,14 @@ async fn read_page(tx: &mut ReadTx, uid: &Uidp, page: &Page) -> Result<Vec<(i64,
         },
         None => ("", 0),
     };
-    let sql = "SELECT seq, subscription, event_id, event_type, subject, at, died_at, last_error, redeliver_at
-               FROM dead_letters
-               WHERE subscription >= $1 AND subscription < $2 AND (subscription, seq) > ($3, $4)
-               ORDER BY subscription, seq LIMIT $5";
+    // Letters of a subscription that was deleted go a little later than it.
+    let sql = "SELECT d.seq, d.subscription, d.event_id, d.event_type, d.subject, d.at, d.died_at, d.last_error,
+                      r.asked_at
+               FROM dead_letters d
+               LEFT JOIN redeliveries r ON r.subscription = d.subscription AND r.seq = d.seq
+               WHERE d.subscription >= $1 AND d.subscription < $2 AND (d.subscription, d.seq) > ($3, $4)
+                 AND NOT EXISTS (SELECT 1 FROM ended_subscriptions WHERE uid = d.subscription)
+               ORDER BY d.subscription, d.seq LIMIT $5";
     let params = [
         Value::from(&range.lower),
         Value::from(&range.upper),
@@ -175,14 +179,17 @@ async fn redeliver(
     }
     let uid = call.place()?;
     let subscription = subscriptions::require(tx, uid).await?;
-    let mut sql =
-        String::from("UPDATE dead_letters SET redeliver_at = $2 WHERE subscription = $1 AND redeliver_at IS NULL");
+    let mut sql = String::from(
+        "INSERT INTO redeliveries (subscription, seq, event_id, asked_at)
+         SELECT subscription, seq, event_id, CAST($2 AS BIGINT) FROM dead_letters WHERE subscription = $1",
+    );
     let mut params = vec![Value::from(uid.as_str()), Value::Int(call.now())];
     if !request.all {
         require_dead_letter(tx, uid, &request.event_id).await?;
         sql += " AND event_id = $3";
         params.push(Value::from(&request.event_id));
     }
+    sql += " ON CONFLICT DO NOTHING";
     let redelivered = tx.execute(&sql, &params).await?;
     let response = v1::RedeliverResponse { redelivered: redelivered as i64 };
     if redelivered == 0 {

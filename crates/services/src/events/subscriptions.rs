@@ -6,10 +6,9 @@ use bowline_contract::v2::events::rpc::subscriptions_service::{
     CreateSubscription, DeleteSubscription, GetSubscription, ListSubscriptions,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 use super::sink;
 use crate::iam::groups::require_place;
@@ -44,13 +43,7 @@ pub(super) struct SubscriptionRow {
 
 impl Listed for SubscriptionRow {
     fn read(row: &Row<'_>) -> Result<SubscriptionRow> {
-        let uid = row.text(0)?;
-        Ok(SubscriptionRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("subscriptions holds the damaged uid {uid}")))?,
-            sink: row.text(1)?,
-            created_at: row.int(2)?,
-        })
+        Ok(SubscriptionRow { uid: list::stored_uid(row, &TABLE)?, sink: row.text(1)?, created_at: row.int(2)? })
     }
 
     fn uid(&self) -> &str {
@@ -96,14 +89,7 @@ async fn list(
 ) -> Result<v2::ListSubscriptionsResponse> {
     let request = call.request();
     let selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
-    let filter = v2::ListSubscriptionsRequest { uidp: request.uidp.clone(), ..Default::default() };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let ascending = (0, Direction::Ascending);
     let listing = list::page::<_, SubscriptionRow>(tx, call, &TABLE, &selection, &page, ascending).await?;
     Ok(v2::ListSubscriptionsResponse {
@@ -164,13 +150,15 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionReques
     remove(tx, call.place()?).await
 }
 
-/// Ends a subscription; what was not delivered yet goes with it.
+/// Ends a subscription; what was not delivered yet goes with it, its dead letters a little later.
 pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?.without_secrets();
     for sql in [
         "DELETE FROM subscriptions WHERE uid = $1",
         "DELETE FROM subscription_cursors WHERE subscription = $1",
-        "DELETE FROM dead_letters WHERE subscription = $1",
+        "DELETE FROM redeliveries WHERE subscription = $1",
+        "INSERT INTO ended_subscriptions (uid)
+         SELECT CAST($1 AS TEXT) WHERE EXISTS (SELECT 1 FROM dead_letters WHERE subscription = $1)",
     ] {
         tx.execute(sql, &[Value::from(uid.as_str())]).await?;
     }

@@ -11,9 +11,7 @@ use bowline_contract::v2::iam::rpc::account_associations_service::{
     ListAccountAssociations, UpdateAccountAssociation,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, PageRequest, SortKey,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, SortKey};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::{Message, Name};
 
@@ -124,20 +122,7 @@ async fn list(
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListAccountAssociationsRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let default = (0, Direction::Ascending);
     let listing = list::page::<_, AssociationRow>(tx, call, &TABLE, &selection, &page, default).await?;
     Ok(v2::ListAccountAssociationsResponse {

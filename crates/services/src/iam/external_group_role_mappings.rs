@@ -9,9 +9,7 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::{
     GetExternalGroupRoleMapping, ListExternalGroupRoleMappings,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, PageRequest, SortKey, iam_changed,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, SortKey, iam_changed};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::{Message, Name};
 
@@ -47,10 +45,8 @@ pub(crate) struct MappingRow {
 
 impl Listed for MappingRow {
     fn read(row: &Row<'_>) -> Result<MappingRow> {
-        let uid = row.text(0)?;
-        let damaged = |_| Error::internal(format!("external_group_role_mappings holds the damaged uid {uid}"));
         Ok(MappingRow {
-            uid: Uidp::parse(&uid).map_err(damaged)?,
+            uid: list::stored_uid(row, &TABLE)?,
             external_group: row.text(1)?,
             role: row.text(2)?,
             scope: row.text(3)?,
@@ -107,20 +103,7 @@ async fn list(
     if !request.identity_provider_uid.is_empty() {
         roles::only_in(&mut selection, &request.identity_provider_uid);
     }
-    let filter = v2::ListExternalGroupRoleMappingsRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, MappingRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListExternalGroupRoleMappingsResponse {
         external_group_role_mappings: listing.items.iter().map(MappingRow::to_v2).collect(),
@@ -159,6 +142,8 @@ pub(crate) async fn create<T>(
     if !["", scope].contains(&given.scope.as_str()) {
         return Err(Error::invalid_field("scope", "scope must be empty or the provider's organization"));
     }
+    // What it gives is given at the organization, whichever group of it the provider belongs to.
+    call.require_all(scope, call.needed())?;
     let capabilities = role_bindings::require_role(tx, call, scope, &given.role_uid, spelling.role).await?;
     call.require_all(scope, &capabilities)?;
     let row = MappingRow {

@@ -15,9 +15,8 @@ use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, SortKey, load_grants};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 pub(crate) use code::code;
 pub use code::{InviteCode, read_code};
@@ -26,7 +25,7 @@ pub use redeem::{Redeemed, Redeemer, redeem};
 
 use super::groups;
 use super::role_bindings::{promise, readable_roles};
-use super::roles::RoleRow;
+use super::roles::{self, RoleRow};
 use crate::kinds::GROUP_INVITE;
 use crate::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 
@@ -62,10 +61,8 @@ pub(crate) struct InviteRow {
 
 impl Listed for InviteRow {
     fn read(row: &Row<'_>) -> Result<InviteRow> {
-        let uid = row.text(0)?;
         Ok(InviteRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("group_invites holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             role: row.text(1)?,
             email: row.text(2)?,
             key_id: row.text(3)?,
@@ -148,20 +145,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupInvitesRequest>) -
     if !request.key_id.is_empty() {
         selection.filters.push(Filter { column: "key_id", value: Value::from(&request.key_id) });
     }
-    let filter = v2::ListGroupInvitesRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, InviteRow>(tx, call, &TABLE, &selection, &page, DEFAULT_ORDER).await?;
     Ok(v2::ListGroupInvitesResponse {
         group_invites: filled(tx, call, &listing.items).await?,
@@ -195,6 +179,7 @@ pub(crate) async fn create<T>(
     role_field: &str,
 ) -> Result<Changed<InviteRow>> {
     promise(tx, call, group, &input.role, role_field).await?;
+    require_lasting(tx, call, group, &input.role).await?;
     let row = InviteRow {
         uid: call.new_child(group),
         email: input.email.to_lowercase(),
@@ -215,6 +200,19 @@ pub(crate) async fn create<T>(
         single_use: row.single_use,
     };
     Ok(Changed::one(GROUP_INVITE, &row.uid, None, Some(&row.to_v2()), row.clone()).with_event(&row.uid, &event))
+}
+
+/// Refuses whoever holds the role for the time of a sign-in alone: nobody could accept the invitation afterwards.
+async fn require_lasting<T>(tx: &mut ReadTx, call: &Authorized<T>, group: &Uidp, role: &str) -> Result<()> {
+    let lasting = load_grants(tx, call.principal().subject(), None).await?;
+    let role = roles::find(tx, role).await?;
+    match (lasting, role) {
+        (Some(grants), Some(role)) if grants.allows(group.as_str(), &role.capabilities) => Ok(()),
+        _ => Err(Error::permission_denied(
+            "Permission denied: an invitation needs somebody who holds its role by a role binding; groups of your \
+             identity provider give it to you while you are signed in only",
+        )),
+    }
 }
 
 async fn insert(tx: &mut WriteTx, row: &InviteRow) -> Result<()> {

@@ -1,21 +1,20 @@
 //! Groups: the nodes of the hierarchy. A root group is an organization.
 
-use std::collections::BTreeMap;
+mod row;
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, GetGroup, ListGroups, UpdateGroup};
-use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, PageRequest, SortKey, require_terms,
-};
-use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
+use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, require_terms};
+use bowline_store::{ReadTx, Value, WriteTx};
+
+pub(crate) use row::{GroupInput, GroupRow, TABLE};
 
 use super::{access, account_associations, group_invites, role_bindings, terms};
 use crate::kinds::GROUP;
-use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
+use crate::list::{self, Filter, Listed};
 use crate::references::require_group;
 use crate::registry::settings;
 
@@ -26,95 +25,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<CreateGroup>(|tx, call| Box::pin(create_v2(tx, call)))
         .write::<UpdateGroup>(|tx, call| Box::pin(update_v2(tx, call)))
         .write::<DeleteGroup>(|tx, call| Box::pin(delete(tx, call)))
-}
-
-pub(crate) const TABLE: Table = Table {
-    name: "groups",
-    columns: "uid, parent, name, description, verified, kind, status, resource_limits, created_at, updated_at",
-    orders: &[BY_UID, BY_NAME, BY_CREATED],
-};
-
-/// A group as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct GroupRow {
-    pub(crate) uid: Uidp,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) verified: bool,
-    pub(crate) kind: i32,
-    pub(crate) status: i32,
-    pub(crate) resource_limits: BTreeMap<String, i32>,
-    pub(crate) created_at: Micros,
-    pub(crate) updated_at: Micros,
-}
-
-impl Listed for GroupRow {
-    fn read(row: &Row<'_>) -> Result<GroupRow> {
-        let uid = row.text(0)?;
-        let limits = row.text(7)?;
-        Ok(GroupRow {
-            uid: Uidp::parse(&uid).map_err(|_| Error::internal(format!("groups holds the damaged uid {uid}")))?,
-            name: row.text(2)?,
-            description: row.text(3)?,
-            verified: row.bool(4)?,
-            kind: row.int(5)? as i32,
-            status: row.int(6)? as i32,
-            resource_limits: serde_json::from_str(&limits).map_err(Error::internal)?,
-            created_at: row.int(8)?,
-            updated_at: row.int(9)?,
-        })
-    }
-
-    fn uid(&self) -> &str {
-        self.uid.as_str()
-    }
-
-    fn sort_key(&self, column: &str) -> SortKey {
-        match column {
-            "name" => SortKey::Text(self.name.clone()),
-            _ => SortKey::Int(self.created_at),
-        }
-    }
-}
-
-impl GroupRow {
-    pub(crate) fn to_v2(&self) -> v2::Group {
-        v2::Group {
-            uid: self.uid.as_str().into(),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            resource_limits: self.resource_limits.clone(),
-            verified: self.verified,
-            create_time: timestamp(self.created_at),
-            update_time: timestamp(self.updated_at),
-            kind: self.kind,
-            status: self.status,
-        }
-    }
-
-    pub(crate) fn to_v1(&self) -> v1::Group {
-        v1::Group {
-            id: self.uid.as_str().into(),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            resource_limits: self.resource_limits.clone(),
-            verified: self.verified,
-            kind: self.kind,
-            status: self.status,
-        }
-    }
-}
-
-/// What a caller may say of a group.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct GroupInput {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) verified: bool,
-    pub(crate) kind: i32,
-    /// Absent where the version cannot say it.
-    pub(crate) resource_limits: Option<BTreeMap<String, i32>>,
-    pub(crate) status: Option<i32>,
 }
 
 /// The group of this UIDP.
@@ -145,20 +55,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Resu
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListGroupsRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, GroupRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListGroupsResponse {
         groups: listing.items.iter().map(GroupRow::to_v2).collect(),

@@ -1,22 +1,24 @@
 //! Identities: who can act. People are roots of their own; machines live in groups.
 
+mod row;
+
 use bowline_authn::wrap::sha256;
 use bowline_contract::v1::common::UidpFilter;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
-use bowline_contract::v2::iam::identity::Relationship;
 use bowline_contract::v2::iam::rpc::identities_service::{
     CreateIdentity, DeleteIdentity, GetIdentity, ListIdentities, LookupIdentity, UpdateIdentity,
 };
-use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, merge};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, Principal, SortKey, iam_changed};
+use bowline_core::{CapabilitySet, Error, Result, UidRange, Uidp, merge};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal, iam_changed};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
+
+pub(crate) use row::{IdentityInput, IdentityRow, TABLE};
 
 use super::relationship::{self, Spelling, V2};
 use super::{access, groups, identities_v1, metadata, role_bindings};
 use crate::kinds::IDENTITY;
-use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
+use crate::list::{self, Filter, Listed};
 use crate::people::sessions;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -31,129 +33,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<CreateIdentity>(|tx, call| Box::pin(create_v2(tx, call)))
         .write::<UpdateIdentity>(|tx, call| Box::pin(update_v2(tx, call)))
         .write::<DeleteIdentity>(|tx, call| Box::pin(delete(tx, call)))
-}
-
-pub(crate) const TABLE: Table = Table {
-    name: "identities",
-    columns: "uid, name, description, email, email_unverified, company, relationship_type, relationship, \
-              issuer, subject, expires_at, deactivated, last_seen_at, created_at, updated_at",
-    orders: &[BY_UID, BY_NAME, BY_CREATED],
-};
-
-/// An identity as it is stored.
-#[derive(Clone, Debug)]
-pub(crate) struct IdentityRow {
-    pub(crate) uid: Uidp,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// Verified address of a person.
-    pub(crate) email: String,
-    pub(crate) email_unverified: String,
-    pub(crate) company: String,
-    /// Number of the relationship type; 0 for people.
-    pub(crate) relationship_type: i32,
-    /// The relationship, encoded; empty for people.
-    pub(crate) stored: Vec<u8>,
-    /// Exact issuer, empty where it is a pattern or there is none.
-    pub(crate) issuer: String,
-    /// Exact subject, likewise.
-    pub(crate) subject: String,
-    pub(crate) expires_at: Option<Micros>,
-    pub(crate) deactivated: bool,
-    pub(crate) last_seen_at: Option<Micros>,
-    pub(crate) created_at: Micros,
-    pub(crate) updated_at: Micros,
-}
-
-impl Listed for IdentityRow {
-    fn read(row: &Row<'_>) -> Result<IdentityRow> {
-        let uid = row.text(0)?;
-        Ok(IdentityRow {
-            uid: Uidp::parse(&uid).map_err(|_| Error::internal(format!("identities holds the damaged uid {uid}")))?,
-            name: row.text(1)?,
-            description: row.text(2)?,
-            email: row.text(3)?,
-            email_unverified: row.text(4)?,
-            company: row.text(5)?,
-            relationship_type: row.int(6)? as i32,
-            stored: row.bytes(7)?,
-            issuer: row.text(8)?,
-            subject: row.text(9)?,
-            expires_at: row.opt_int(10)?,
-            deactivated: row.bool(11)?,
-            last_seen_at: row.opt_int(12)?,
-            created_at: row.int(13)?,
-            updated_at: row.int(14)?,
-        })
-    }
-
-    fn uid(&self) -> &str {
-        self.uid.as_str()
-    }
-
-    fn sort_key(&self, column: &str) -> SortKey {
-        match column {
-            "name" => SortKey::Text(self.name.clone()),
-            _ => SortKey::Int(self.created_at),
-        }
-    }
-}
-
-impl IdentityRow {
-    /// Whether this is a person, not a machine.
-    pub(crate) fn is_person(&self) -> bool {
-        self.relationship_type == 0 && self.uid.is_root()
-    }
-
-    /// How the identity is assumed; people sign in instead.
-    pub(crate) fn relationship(&self) -> Result<Option<Relationship>> {
-        relationship::decode(&self.stored)
-    }
-
-    pub(crate) fn to_v2(&self) -> Result<v2::Identity> {
-        Ok(v2::Identity {
-            uid: self.uid.as_str().into(),
-            name: self.name.clone(),
-            description: self.description.clone(),
-            email: self.email.clone(),
-            email_unverified: self.email_unverified.clone(),
-            company: self.company.clone(),
-            last_seen_time: self.last_seen_at.and_then(timestamp),
-            create_time: timestamp(self.created_at),
-            update_time: timestamp(self.updated_at),
-            relationship: self.relationship()?,
-        })
-    }
-
-    fn set_relationship(&mut self, relationship: &Relationship) {
-        let (issuer, subject) = relationship::exact(relationship);
-        issuer.clone_into(&mut self.issuer);
-        subject.clone_into(&mut self.subject);
-        self.relationship_type = relationship::type_of(relationship);
-        self.expires_at = relationship::expires_at(relationship);
-        self.stored = relationship::encode(relationship);
-    }
-}
-
-/// What a caller may say of an identity.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct IdentityInput {
-    pub(crate) name: String,
-    pub(crate) description: String,
-    /// Absent where the version cannot say it.
-    pub(crate) company: Option<String>,
-    pub(crate) relationship: Option<Relationship>,
-}
-
-impl IdentityInput {
-    fn of(identity: v2::Identity) -> IdentityInput {
-        IdentityInput {
-            name: identity.name,
-            description: identity.description,
-            company: Some(identity.company),
-            relationship: identity.relationship,
-        }
-    }
 }
 
 /// The UIDP that a person has, or will have: the same whenever they come, so that roles can be bound before.
@@ -226,20 +105,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListIdentitiesRequest>) -> 
     if request.relationship_type != 0 {
         selection.filters.push(Filter { column: "relationship_type", value: Value::from(request.relationship_type) });
     }
-    let filter = v2::ListIdentitiesRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, IdentityRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListIdentitiesResponse {
         identities: listing.items.iter().map(IdentityRow::to_v2).collect::<Result<_>>()?,

@@ -10,9 +10,8 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     CreateIdentityProvider, DeleteIdentityProvider, GetIdentityProvider, ListIdentityProviders, UpdateIdentityProvider,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, iam_changed};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 pub(crate) use fields::violations;
 
@@ -42,9 +41,9 @@ pub(crate) const TABLE: Table = Table {
 
 /// An identity provider as it is stored; its group is its parent.
 #[derive(Clone, Debug)]
-pub struct ProviderRow {
+pub(crate) struct ProviderRow {
     /// UIDP.
-    pub uid: Uidp,
+    pub(crate) uid: Uidp,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) default_role: String,
@@ -64,7 +63,6 @@ pub(crate) fn secret_context(uid: &Uidp) -> String {
 
 impl Listed for ProviderRow {
     fn read(row: &Row<'_>) -> Result<ProviderRow> {
-        let uid = row.text(0)?;
         let oidc = Oidc {
             issuer: row.text(4)?,
             client_id: row.text(5)?,
@@ -75,8 +73,7 @@ impl Listed for ProviderRow {
             pkce_enabled: row.bool(10)?,
         };
         Ok(ProviderRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("identity_providers holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             name: row.text(1)?,
             description: row.text(2)?,
             default_role: row.text(3)?,
@@ -150,20 +147,7 @@ async fn list(
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListIdentityProvidersRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, ProviderRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListIdentityProvidersResponse {
         identity_providers: listing.items.iter().map(|row| row.to_listed(call)).collect(),
@@ -276,8 +260,12 @@ pub(crate) async fn update<T>(
     if let Some(secret) = secret {
         after.sealed_secret = sealed(call, &after.uid, &secret);
     }
-    if (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id) {
+    let is_elsewhere = (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id);
+    if is_elsewhere {
         scim_tokens::require_nobody_provisioned(tx, &after.uid).await?;
+    }
+    // A session keeps the groups that it began with, by the claim of then.
+    if is_elsewhere || after.oidc.groups_claim != before.oidc.groups_claim {
         end_sessions(tx, &after.uid).await?;
         iam_changed(tx).await?;
     }
@@ -325,7 +313,10 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     // Nobody remembers afterwards whom the directory had deactivated.
     let left = scim_tokens::forget(tx, uid).await?;
     end_sessions(tx, uid).await?;
-    tx.execute("DELETE FROM identity_providers WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
+    for sql in ["DELETE FROM default_roles_given WHERE provider = $1", "DELETE FROM identity_providers WHERE uid = $1"]
+    {
+        tx.execute(sql, &[Value::from(uid.as_str())]).await?;
+    }
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteIdentityProviderRequest { id: uid.as_str().into() };

@@ -76,7 +76,7 @@ async fn find(tx: &mut ReadTx, person: &IdentityRow) -> Result<Option<v2::Identi
 fn shown(person: &IdentityRow, stored: v2::IdentityMetadata) -> v2::IdentityMetadata {
     v2::IdentityMetadata {
         uid: person.uid.as_str().into(),
-        name: if stored.name.is_empty() { person.name.clone() } else { stored.name },
+        name: person.name.clone(),
         company: person.company.clone(),
         ..stored
     }

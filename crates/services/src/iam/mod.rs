@@ -15,6 +15,7 @@ mod identities_v1;
 pub(crate) mod identity_providers;
 mod identity_providers_v1;
 mod metadata;
+pub(crate) mod owners;
 mod relationship;
 pub(crate) mod role_bindings;
 mod role_bindings_v1;
@@ -29,9 +30,7 @@ mod terms_v1;
 use bowline_pipeline::Handlers;
 
 pub use identities::human_uid;
-pub use identity_providers::ProviderRow;
 pub use roles::seed_built_in_roles;
-pub use scim_tokens::verify_scim_token;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = groups::register(handlers);

@@ -2,10 +2,9 @@
 //!
 //! Everything is kept as it was given, since clients compare what they read with what they wrote.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+mod texts;
 
-use bowline_authn::matching::{self, Expect};
+use bowline_authn::matching;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity::aws_identity::{AwsArn, AwsUserId};
 use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
@@ -14,6 +13,9 @@ use bowline_core::{Detail, Error, FieldViolation, Micros, Result};
 use bowline_pipeline::Mask;
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage};
+
+pub(crate) use texts::issuer_problem;
+use texts::pattern_problem;
 
 use crate::list::timestamp;
 
@@ -373,63 +375,6 @@ impl Judge {
             self.refuse("", "must be a known service principal");
         }
     }
-}
-
-/// Why a pattern cannot be used. It stands in for a subject, because only whole expectations compile.
-fn pattern_problem(pattern: &str) -> Option<String> {
-    let alone = matching::ClaimMatch {
-        issuer: Expect::Exact(String::new()),
-        subject: Expect::Pattern(pattern.to_owned()),
-        audience: None,
-        claims: BTreeMap::new(),
-        claim_patterns: BTreeMap::new(),
-    };
-    let problem = alone.compile().err()?;
-    Some(problem.strip_prefix("subject: ").unwrap_or(&problem).to_owned())
-}
-
-/// Why an issuer cannot be one. Issuers are compared as text, so they have to be written properly.
-pub(super) fn issuer_problem(issuer: &str) -> Option<&'static str> {
-    const NO_URL: Option<&str> = Some("must be an https URL without user, query and fragment");
-    if issuer.is_empty() {
-        return Some("issuer is required");
-    }
-    if issuer.contains(['?', '#', '\\']) || !issuer.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return NO_URL;
-    }
-    let (rest, is_http) = match (issuer.strip_prefix("https://"), issuer.strip_prefix("http://")) {
-        (Some(rest), _) => (rest, false),
-        (None, Some(rest)) => (rest, true),
-        (None, None) => return NO_URL,
-    };
-    match host(rest.split('/').next().unwrap_or(rest)) {
-        None => NO_URL,
-        Some(host) if is_http && !is_loopback(host) => Some("must be an https URL; http is only for loopback hosts"),
-        Some(_) => None,
-    }
-}
-
-/// The host of `host`, `host:port` or `[address]:port`.
-fn host(authority: &str) -> Option<&str> {
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(rest) => {
-            let (address, port) = rest.split_once(']')?;
-            address.parse::<std::net::Ipv6Addr>().ok()?;
-            (address, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
-    };
-    let is_named = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':'));
-    let is_reached =
-        port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok());
-    (!host.is_empty() && is_named && is_reached).then_some(host)
-}
-
-fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 pub(super) fn micros(time: &prost_types::Timestamp) -> Option<Micros> {

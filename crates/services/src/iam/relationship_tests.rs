@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 
 const NOW: Micros = 1_800_000_000_000_000;

@@ -1,5 +1,6 @@
 //! Role bindings: an identity has a role at a group and everywhere below it.
 
+mod deletes;
 mod give;
 mod hydrate;
 mod judge;
@@ -11,16 +12,16 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::{
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, PageRequest, SortKey, iam_changed,
+    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, SortKey, iam_changed,
 };
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
+pub(crate) use deletes::{delete_of_group, delete_of_identity, delete_of_identity_in};
 pub(crate) use give::give;
 pub(crate) use hydrate::{References, readable_roles};
 pub(crate) use judge::{Spelling, promise, require_role};
 
-use super::{groups, roles};
+use super::{groups, owners, roles};
 use crate::kinds::ROLE_BINDING;
 use crate::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 
@@ -48,10 +49,8 @@ pub(crate) struct BindingRow {
 
 impl Listed for BindingRow {
     fn read(row: &Row<'_>) -> Result<BindingRow> {
-        let uid = row.text(0)?;
         Ok(BindingRow {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("role_bindings holds the damaged uid {uid}")))?,
+            uid: list::stored_uid(row, &TABLE)?,
             identity: row.text(1)?,
             role: row.text(2)?,
             created_at: row.int(3)?,
@@ -103,7 +102,8 @@ pub(crate) struct BindingInput {
     pub(crate) role: String,
 }
 
-async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<BindingRow>> {
+/// The binding of this UIDP.
+pub(crate) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<BindingRow>> {
     let sql = "SELECT uid, identity, role, created_at FROM role_bindings WHERE uid = $1";
     tx.query_opt(sql, &[Value::from(uid.as_str())], BindingRow::read).await
 }
@@ -145,20 +145,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListRoleBindingsRequest>) -
             selection.filters.push(Filter { column, value: Value::from(value) });
         }
     }
-    let filter = v2::ListRoleBindingsRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, BindingRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListRoleBindingsResponse {
         role_bindings: filled(tx, call, &listing.items).await?,
@@ -373,51 +360,9 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
 
 /// Makes the caller the owner of a new organization.
 pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &Uidp) -> Result<Change> {
-    let owner = call.contract().built_in_roles().iter().find(|role| role.name == "owner");
-    let owner = owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))?;
-    let input = BindingInput { identity: call.principal().subject().into(), role: owner.uid.clone() };
+    let owner = owners::role(call.contract())?.uid.clone();
+    let input = BindingInput { identity: call.principal().subject().into(), role: owner };
     let row = insert_new(tx, call, org, input).await?;
     iam_changed(tx).await?;
     Ok(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before: None, after: Some(Image::of(&row.to_v2())) })
-}
-
-/// Deletes every binding at a group.
-pub(crate) async fn delete_of_group(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
-    delete_all(tx, "WHERE parent = $1 ORDER BY uid LIMIT 500", &[Value::from(uid.as_str())]).await
-}
-
-/// Deletes every binding of an identity.
-pub(crate) async fn delete_of_identity(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
-    delete_all(tx, "WHERE identity = $1 ORDER BY uid LIMIT 500", &[Value::from(uid.as_str())]).await
-}
-
-/// Deletes every binding of an identity at a group and below it.
-pub(crate) async fn delete_of_identity_in(tx: &mut WriteTx, identity: &str, group: &str) -> Result<Vec<Change>> {
-    let condition = "WHERE identity = $1 AND (parent = $2 OR (parent >= $3 AND parent < $4)) ORDER BY uid LIMIT 500";
-    // Everything below begins with the group and a slash, which `0` follows.
-    let (below, after) = (format!("{group}/"), format!("{group}0"));
-    let params = [Value::from(identity), Value::from(group), Value::from(&below), Value::from(&after)];
-    delete_all(tx, condition, &params).await
-}
-
-/// Deletes and counts, some at a time, until the condition holds for no more. Each becomes a row of the audit log.
-async fn delete_all(tx: &mut WriteTx, condition: &str, params: &[Value<'_>]) -> Result<Vec<Change>> {
-    let sql = format!("SELECT {} FROM {} {condition}", TABLE.columns, TABLE.name);
-    let mut changes = Vec::new();
-    loop {
-        let found = tx.query(&sql, params, BindingRow::read).await?;
-        if found.is_empty() {
-            break;
-        }
-        for row in found {
-            tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
-            list::count(tx, &TABLE, &row.uid, -1).await?;
-            let before = Some(Image::of(&row.to_v2()));
-            changes.push(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before, after: None });
-        }
-    }
-    if !changes.is_empty() {
-        iam_changed(tx).await?;
-    }
-    Ok(changes)
 }

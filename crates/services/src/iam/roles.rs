@@ -9,9 +9,8 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::roles_service::{CreateRole, DeleteRole, GetRole, ListRoles, UpdateRole};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, iam_changed};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
-use prost::Message;
 
 pub use built_in::seed_built_in_roles;
 pub(crate) use built_in::{add_built_in, built_in_ranges};
@@ -133,20 +132,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListRolesRequest>) -> Resul
     if !request.name.is_empty() {
         selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
     }
-    let filter = v2::ListRolesRequest {
-        page_size: 0,
-        page_token: String::new(),
-        order_by: String::new(),
-        skip: 0,
-        ..request.clone()
-    };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, RoleRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListRolesResponse {
         roles: listing.items.iter().map(|row| row.to_v2(call.contract())).collect(),

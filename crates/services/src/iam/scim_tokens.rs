@@ -5,7 +5,7 @@
 mod life;
 mod row;
 
-use bowline_authn::wrap::{constant_time_eq, sha256};
+use bowline_authn::wrap::sha256;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity_provider::Scim;
@@ -18,7 +18,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use prost::{Message, Name};
 
 use super::identity_providers::{self, ProviderRow};
-use super::role_bindings;
+use super::{owners, role_bindings};
 use crate::kinds::{IDENTITY_PROVIDER, SCIM_TOKEN};
 use crate::list::timestamp;
 use life::{ends, overlap};
@@ -34,28 +34,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 /// What every token begins with.
 const PREFIX: &str = "cgscim_";
-
-/// The provider, if its directory may provision with this token: provisioning is on, and the token is the current
-/// one or the one before within their times. Comparing takes the same time wherever it differs.
-///
-/// # Errors
-/// What the database fails with.
-pub async fn verify_scim_token(
-    tx: &mut ReadTx,
-    provider: &Uidp,
-    token: &str,
-    now: Micros,
-) -> Result<Option<ProviderRow>> {
-    let Some(row) = identity_providers::find(tx, provider).await?.filter(|row| row.scim_enabled) else {
-        return Ok(None);
-    };
-    let stored = TokenRow::load(tx, provider).await?;
-    let presented = sha256(token.as_bytes());
-    let is = |hash: Option<&Vec<u8>>| hash.is_some_and(|hash| constant_time_eq(hash, &presented));
-    let is_current = is(stored.hash.as_ref()) && stored.expires_at.is_none_or(|end| now < end);
-    let is_previous = is(stored.previous_hash.as_ref()) && stored.previous_expires_at.is_some_and(|end| now < end);
-    Ok(Some(row).filter(|_| is_current || is_previous))
-}
 
 /// The state of provisioning as lists have it.
 pub(crate) fn brief<T>(call: &Authorized<T>, provider: &ProviderRow) -> Scim {
@@ -233,13 +211,18 @@ pub(crate) async fn revoke(
             revoke_time: timestamp(revoked_at),
         }
     };
-    if let (None, Some(revoked_at)) = (&before.token.hash, before.token.revoked_at) {
+    let withdrawn = before.token.revoked_at.filter(|_| before.token.hash.is_none());
+    if let (Some(revoked_at), false) = (withdrawn, before.provider.scim_enabled) {
         return Ok(Changed::nothing(answer(revoked_at)(full(call, &before.provider, &before.token))));
     }
-    before.require_token()?;
-    let stored = TokenRow { revoked_at: Some(call.now()), ..TokenRow::default() };
+    if withdrawn.is_none() {
+        before.require_token()?;
+    }
+    // Provisioning may have been switched on again without a token.
+    let revoked_at = withdrawn.unwrap_or_else(|| call.now());
+    let stored = TokenRow { revoked_at: Some(revoked_at), ..TokenRow::default() };
     let event = v1::RevokeScimTokenRequest { identity_provider_id: uid.as_str().into() };
-    before.change(tx, call, false, stored, &event, answer(call.now())).await
+    before.change(tx, call, false, stored, &event, answer(revoked_at)).await
 }
 
 pub(crate) async fn set_enabled(
@@ -274,17 +257,14 @@ pub(crate) async fn set_enabled(
 const OWNERS: i64 = 2;
 
 async fn require_owners<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: &Uidp) -> Result<()> {
-    let owner = call.contract().built_in_roles().iter().find(|role| role.name == "owner");
-    let owner = owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))?;
-    let sql = "SELECT count(DISTINCT b.identity) FROM role_bindings b JOIN identities i ON i.uid = b.identity
-               WHERE b.parent = $1 AND b.role = $2 AND NOT i.deactivated AND (i.expires_at IS NULL OR i.expires_at > $3)";
     let group = provider.parent_str();
-    let params = [Value::from(group), Value::from(&owner.uid), Value::from(call.now())];
-    let found = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
+    let found = owners::count(tx, call.contract(), group, "", call.now()).await?;
     if found >= OWNERS {
         return Ok(());
     }
-    let what = format!("SCIM needs {OWNERS} identities that have the role owner at the group itself; {found} have it");
+    let what = format!(
+        "SCIM needs {OWNERS} identities that have the role owner at the group itself and can act; there are {found}"
+    );
     Err(Error::precondition("TOO_FEW_OWNERS", group, what))
 }
 

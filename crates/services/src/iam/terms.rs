@@ -37,10 +37,8 @@ pub(crate) struct AcceptanceRow {
 
 impl Listed for AcceptanceRow {
     fn read(row: &Row<'_>) -> Result<AcceptanceRow> {
-        let uid = row.text(0)?;
-        let damaged = |_| Error::internal(format!("terms_acceptances holds the damaged uid {uid}"));
         Ok(AcceptanceRow {
-            uid: Uidp::parse(&uid).map_err(damaged)?,
+            uid: list::stored_uid(row, &TABLE)?,
             document: row.text(1)?,
             accepted_by: row.text(2)?,
             created_at: row.int(3)?,

@@ -105,9 +105,11 @@ impl Exchange {
             return Err(refusals::token(TokenError::Audience));
         }
         let facts = self.authenticator.facts(claims.clone())?;
-        // A token that lies in a registry client's configuration must not become one for the API.
-        let opens_api = is_id || facts.audiences.contains(&self.settings.api_audience);
-        if !opens_api && !asked.audiences.iter().all(|audience| facts.audiences.contains(audience)) {
+        // A token that lies in a registry client's configuration must not become one for the API, and an id token
+        // opens what the person saw when they confirmed.
+        let held = if is_id { &claims.good_for } else { &facts.audiences };
+        let opens_api = held.contains(&self.settings.api_audience);
+        if !opens_api && !asked.audiences.iter().all(|audience| held.contains(audience)) {
             return Err(refusals::wider_audience());
         }
         if asked.identity.as_ref().is_some_and(|identity| *identity != facts.subject) {

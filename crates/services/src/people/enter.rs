@@ -20,6 +20,7 @@ use crate::iam::human_uid;
 use crate::iam::identities::{self, IdentityRow};
 use crate::kinds::IDENTITY;
 use crate::oidc::issuing::first_half;
+use crate::scim;
 
 /// Somebody at the door: everything that the transaction needs, for each of its attempts.
 pub(super) struct Arrival {
@@ -166,17 +167,19 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) ->
     Ok(Inside { row, is_new, group })
 }
 
-/// The provider in this snapshot: it may have been removed or changed since the browser left.
+/// The provider in this snapshot: it may have been removed or changed since the person was verified. What an issuer
+/// told one client is not what it told another, so that the provider must still be the client that it told.
 async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
     let organization = match &arrival.provider {
         None => None,
         Some(uid) => providers::find(tx, uid.as_str()).await?,
     };
-    let client_id = organization.as_ref().map(|provider| provider.client_id.as_str());
-    let is_operators = providers::is_operators(tx, &parts.providers, &arrival.upstream.issuer, client_id).await?;
-    let is_there = match &arrival.provider {
-        None => is_operators,
-        Some(_) => organization.as_ref().is_some_and(|provider| provider.issuer == arrival.upstream.issuer),
+    let Upstream { issuer, client_id, .. } = &arrival.upstream;
+    let is_operators = providers::is_operators(tx, &parts.providers, issuer, Some(client_id)).await?;
+    let is_there = match (&arrival.provider, &organization) {
+        (None, _) => is_operators,
+        (Some(_), Some(provider)) => provider.issuer == *issuer && provider.client_id == *client_id,
+        (Some(_), None) => false,
     };
     if is_there { Ok(Via { organization, is_operators }) } else { Err(provider_gone()) }
 }
@@ -212,8 +215,8 @@ async fn judge_provisioned(tx: &mut WriteTx, via: &Via, arrival: &Arrival, perso
     if !known.is_empty() {
         return Err(not_provisioned());
     }
-    let sql = "UPDATE scim_users SET person = $2 WHERE uid = $1";
-    tx.execute(sql, &[Value::from(&uid), Value::from(person.as_str())]).await?;
+    let change = scim::link(tx, &uid, person).await?;
+    record_audit(tx, arrival.now, &arrival.actor(person), &change).await?;
     iam_changed(tx).await
 }
 

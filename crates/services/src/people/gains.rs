@@ -8,7 +8,7 @@ use bowline_contract::v1::iam::CreateRoleBindingRequest;
 use bowline_contract::v1::iam::rpc::role_bindings::Create as CreateRoleBinding;
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Change, EventBody, Image, record_audit, record_event};
-use bowline_store::WriteTx;
+use bowline_store::{Value, WriteTx};
 use serde_json::json;
 
 use super::enter::{Arrival, Via, verified_email};
@@ -18,7 +18,8 @@ use crate::iam::group_invites::{InviteCode, Redeemer, redeem};
 use crate::iam::role_bindings::{self, BindingRow};
 use crate::iam::roles;
 
-/// Whoever comes for the first time through an organization's provider gets the role that it promises.
+/// Whoever comes for the first time through an organization's provider gets the role that it promises. Whoever was
+/// deleted and registers again does not: somebody may have taken the role away meanwhile.
 pub(super) async fn bind_default_role(
     tx: &mut WriteTx,
     parts: &Parts,
@@ -26,7 +27,7 @@ pub(super) async fn bind_default_role(
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<()> {
-    if provider.default_role.is_empty() {
+    if provider.default_role.is_empty() || !remember_given(tx, arrival, provider, person).await? {
         return Ok(());
     }
     let gone = || {
@@ -55,6 +56,18 @@ pub(super) async fn bind_default_role(
     Ok(())
 }
 
+/// Whether the default role is due: it is given to a person once, whatever becomes of them.
+async fn remember_given(
+    tx: &mut WriteTx,
+    arrival: &Arrival,
+    provider: &OrganizationProvider,
+    person: &Uidp,
+) -> Result<bool> {
+    let sql = "INSERT INTO default_roles_given (provider, person, given_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let params = [Value::from(provider.uid.as_str()), Value::from(person.as_str()), Value::Int(arrival.now)];
+    Ok(tx.execute(sql, &params).await? == 1)
+}
+
 async fn tell_binding(
     tx: &mut WriteTx,
     parts: &Parts,
@@ -74,8 +87,8 @@ async fn tell_binding(
     tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
 }
 
-/// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of the inviting
-/// organization's own provider.
+/// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of a provider of
+/// the inviting group or of one above it: whoever runs a provider further down has no say in the group.
 pub(super) async fn join(
     tx: &mut WriteTx,
     parts: &Parts,
@@ -91,7 +104,11 @@ pub(super) async fn join(
             "Permission denied: this identity provider is another organization's; sign in with one of the operator's, or of the inviting organization",
         ));
     }
-    let email = verified_email(&arrival.upstream, via.is_operators || is_own);
+    let runs_over = |provider: &OrganizationProvider| {
+        provider.uid.parent().is_some_and(|group| group.contains(invite.group.as_str()))
+    };
+    let vouches = via.is_operators || via.organization.as_ref().is_some_and(runs_over);
+    let email = verified_email(&arrival.upstream, vouches);
     let redeemed = redeem(tx, invite, &Redeemer { identity: person, verified_email: email }, arrival.now).await?;
     if let Some(change) = &redeemed.binding {
         let row = BindingRow {

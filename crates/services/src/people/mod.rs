@@ -178,24 +178,34 @@ impl People {
         tokens::issue(&self.parts, entered_session, upstream, asked, context).await
     }
 
-    /// An id token of the session, good for five minutes at our own exchange; `client` is who asked for it, where
-    /// that is known.
+    /// An id token of the session, good for five minutes at our own exchange and there for these audiences; one of
+    /// the API's opens all of them. `client` is who asked for it, where that is known.
     ///
     /// # Errors
     /// UNAUTHENTICATED if the session ended.
     pub async fn id_token(
         &self,
         session: &str,
+        audiences: &[String],
         client: Option<&str>,
         nonce: Option<&str>,
         context: &Context<'_>,
     ) -> Result<String> {
-        tokens::id_token(&self.parts, session, client, nonce, context).await
+        tokens::id_token(&self.parts, session, audiences, client, nonce, context).await
     }
 
-    /// Ends the family of a refresh token and its session (RFC 7009); an unknown token is as good as a revoked one.
-    pub async fn revoke(&self, refresh_token: &str, context: &Context<'_>) -> Result<()> {
-        refresh::revoke(&self.parts, refresh_token, context).await
+    /// Whether tokens like these can be asked for at all: what is wrong is told before anybody is let in.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist.
+    pub fn judge(&self, asked: &Asked) -> Result<()> {
+        tokens::judge(&self.parts, asked).map(|_| ())
+    }
+
+    /// Ends the session of a refresh token, or of an access token (RFC 7009); an unknown token is as good as a revoked
+    /// one.
+    pub async fn revoke(&self, token: &str, context: &Context<'_>) -> Result<()> {
+        refresh::revoke(&self.parts, token, context).await
     }
 
     /// Signs a browser out: whether there was a session.

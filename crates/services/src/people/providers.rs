@@ -26,10 +26,8 @@ const COLUMNS: &str = "uid, name, default_role, issuer, client_id, client_secret
 
 impl OrganizationProvider {
     fn read(row: &Row<'_>) -> Result<OrganizationProvider> {
-        let uid = row.text(0)?;
         Ok(OrganizationProvider {
-            uid: Uidp::parse(&uid)
-                .map_err(|_| Error::internal(format!("identity_providers holds the damaged uid {uid}")))?,
+            uid: crate::list::stored_uid(row, &crate::iam::identity_providers::TABLE)?,
             name: row.text(1)?,
             default_role: row.text(2)?,
             issuer: row.text(3)?,

@@ -257,7 +257,7 @@ async fn end_family(tx: &mut WriteTx, stored: &Stored, now: Micros, request: &(S
 
 /// RFC 7009: what is unknown is as good as revoked.
 pub(super) async fn revoke(parts: &Arc<Parts>, text: &str, context: &Context<'_>) -> Result<()> {
-    let Some(presented) = parse(text) else { return Ok(()) };
+    let Some(presented) = parse(text) else { return sessions::revoke(parts, text, context).await };
     let (now, request) = (context.now, sessions::request(context));
     let job = Arc::new((presented, request));
     let written = parts.db.write(move |tx| {

@@ -15,7 +15,7 @@ use super::sessions;
 use super::tokens::{self, About};
 use super::{Parts, Upstream, providers, upstream};
 use crate::iam::group_invites::{InviteCode, read_code};
-use crate::iam::{human_uid, identities};
+use crate::iam::{human_uid, identities, owners};
 use crate::kinds::IDENTITY;
 use crate::oidc::issuing::{self, Cause, Issuance, first_half, require_active};
 use crate::oidc::{asked::Asked, parse_presented, refusals};
@@ -104,7 +104,10 @@ async fn verified<T>(
     let audiences = client_ids.iter().chain(parts.exchange.default_audiences());
     let audiences: Vec<&str> = audiences.map(String::as_str).collect();
     relying::judge_audience(presented, &audiences).map_err(upstream::refusal)?;
-    upstream::read(presented, token, groups_claim)
+    // A token for ourselves names none of them: it was verified with the first.
+    let named = client_ids.iter().find(|client| presented.audiences.contains(client));
+    let client = named.or(client_ids.first()).ok_or_else(|| Error::internal("a provider without a client"))?;
+    upstream::read(presented, token, client, groups_claim)
 }
 
 fn arrival<T>(
@@ -200,15 +203,16 @@ pub(super) async fn delete(tx: &mut WriteTx, call: &Authorized<DeletionRequest>)
     identities::remove(tx, &uid).await
 }
 
-/// An organization that nobody else owns directly, if there is one. Only who exists counts as somebody else.
+/// An organization that nobody else owns directly, if there is one. Only who can act counts as somebody else.
 async fn only_owner_of(tx: &mut WriteTx, call: &Authorized<DeletionRequest>, uid: &Uidp) -> Result<Option<String>> {
-    let owner = call.contract().built_in_roles().iter().find(|role| role.name == "owner");
-    let owner = owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))?;
+    let owner = owners::role(call.contract())?;
     let sql = "SELECT b.parent FROM role_bindings b JOIN groups g ON g.uid = b.parent AND g.parent = ''
-               WHERE b.identity = $1 AND b.role = $2 AND NOT EXISTS (
-                 SELECT 1 FROM role_bindings o JOIN identities i ON i.uid = o.identity AND NOT i.deactivated
-                 WHERE o.parent = b.parent AND o.role = b.role AND o.identity <> b.identity)
-               ORDER BY b.parent LIMIT 1";
+               WHERE b.identity = $1 AND b.role = $2 ORDER BY b.parent";
     let read = |row: &Row<'_>| row.text(0).map_err(Error::from);
-    tx.query_opt(sql, &[Value::from(uid.as_str()), Value::from(&owner.uid)], read).await
+    for org in tx.query(sql, &[Value::from(uid.as_str()), Value::from(&owner.uid)], read).await? {
+        if owners::count(tx, call.contract(), &org, uid.as_str(), call.now()).await? == 0 {
+            return Ok(Some(org));
+        }
+    }
+    Ok(None)
 }

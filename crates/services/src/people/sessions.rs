@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, iam_changed, record_audit};
+use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, Principal, iam_changed, record_audit};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::{Context, Parts, Signed, providers};
@@ -217,6 +217,28 @@ pub(super) async fn sign_out(parts: &Parts, cookie: [u8; 32], context: &Context<
             end(tx, &session.id).await?;
             audit(tx, &session, now, &request).await?;
             Ok(true)
+        })
+    });
+    written.await
+}
+
+/// Ends the session that an access token of ours belongs to; any other text is as good as revoked (RFC 7009). A token
+/// for another identity than the session's has no say in it.
+pub(super) async fn revoke(parts: &Parts, token: &str, context: &Context<'_>) -> Result<()> {
+    let principal = parts.authenticator.authenticate(Some(token), &parts.settings.audiences(), context.now);
+    let Ok(Principal::Token(facts)) = principal else { return Ok(()) };
+    let (now, request) = (context.now, request(context));
+    let written = parts.db.write(move |tx| {
+        let (facts, request) = (facts.clone(), request.clone());
+        Box::pin(async move {
+            let Some(id) = &facts.session else { return Ok(()) };
+            match find(tx, id, now).await?.filter(|session| session.identity == facts.subject) {
+                Some(session) => {
+                    end(tx, &session.id).await?;
+                    audit(tx, &session, now, &request).await
+                }
+                None => Ok(()),
+            }
         })
     });
     written.await

@@ -103,7 +103,7 @@ fn issued(raw: RawToken, refresh_token: Option<String>) -> Result<Issued> {
     Ok(Issued { token: raw.token, expires_at: expiry.seconds, refresh_token })
 }
 
-fn judge(parts: &Parts, asked: &Asked) -> Result<Judged> {
+pub(super) fn judge(parts: &Parts, asked: &Asked) -> Result<Judged> {
     let identity = asked.identity.as_ref().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
     let request = ExchangeRequest {
         aud: asked.audiences.clone(),
@@ -171,6 +171,7 @@ pub(super) async fn prove(
 pub(super) async fn id_token(
     parts: &Arc<Parts>,
     session: &str,
+    audiences: &[String],
     client: Option<&str>,
     nonce: Option<&str>,
     context: &Context<'_>,
@@ -190,6 +191,7 @@ pub(super) async fn id_token(
     });
     let (mut proof, standing) = written.await?;
     proof.draft.exp = seconds(cause.now) + ID_TOKEN_SECONDS;
+    proof.draft.good_for = audiences.to_vec();
     let issuer = parts.settings.auth_url.clone();
     // Clients look for themselves among the audiences (OpenID Connect); our exchange looks for the issuer.
     let audiences = [Some(issuer.as_str()), client].into_iter().flatten().map(String::from).collect();

@@ -131,6 +131,9 @@ pub struct Upstream {
     pub issuer: String,
     /// The person there.
     pub subject: String,
+    /// Our name at the provider when its word was verified: what it says is worth no more than what it says to
+    /// that client.
+    pub client_id: String,
     /// Address, verified or not.
     pub email: Option<String>,
     /// Whether the provider says that it verified the address.

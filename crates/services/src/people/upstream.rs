@@ -65,7 +65,7 @@ pub(super) async fn redeem(
     relying::judge_sign_in(&presented, &provider.issuer, redemption.nonce).map_err(refusal)?;
     relying::judge_audience(&presented, &[&provider.client_id]).map_err(refusal)?;
     verify(parts, &tokens.id_token, &presented, now).await?;
-    let mut upstream = read(&presented, &tokens.id_token, &provider.groups_claim)?;
+    let mut upstream = read(&presented, &tokens.id_token, &provider.client_id, &provider.groups_claim)?;
     if upstream.email.is_none() {
         ask_for_email(parts, &metadata, &tokens, &mut upstream).await?;
     }
@@ -92,11 +92,11 @@ pub(super) async fn verify(parts: &Parts, token: &str, presented: &Presented, no
     check_times(presented, now, LEEWAY).map_err(refusals::token)
 }
 
-/// What a verified token says of the person.
+/// What a token says of the person that was verified for this client of ours.
 ///
 /// # Errors
 /// A subject that could stand for another one.
-pub(super) fn read(presented: &Presented, id_token: &str, groups_claim: &str) -> Result<Upstream> {
+pub(super) fn read(presented: &Presented, id_token: &str, client_id: &str, groups_claim: &str) -> Result<Upstream> {
     // The identity's UIDP is made of issuer and subject, one per line.
     if presented.subject.chars().any(char::is_control) || presented.subject.len() > 1024 {
         return Err(refusal(RelyingError::IdToken("its subject is not a plain text")));
@@ -105,6 +105,7 @@ pub(super) fn read(presented: &Presented, id_token: &str, groups_claim: &str) ->
     Ok(Upstream {
         issuer: presented.issuer.clone(),
         subject: presented.subject.clone(),
+        client_id: client_id.into(),
         email: email(claims),
         email_verified: is_true(claims, "email_verified"),
         name: text(claims, "name"),

@@ -8,18 +8,18 @@ use serde::Deserialize;
 
 /// Where the bytes of blobs are read from.
 pub trait BlobBytes: Send + Sync {
-    /// The bytes of a blob; absent if it is not there, or has more than `most` bytes.
+    /// The bytes of a blob, as this upload brought it; absent if it is not there, or has more than `most` bytes.
     ///
     /// # Errors
     /// The storage refuses.
-    fn read(&self, digest: &str, most: u64) -> Result<Option<Vec<u8>>>;
+    fn read(&self, digest: &str, upload: &str, most: u64) -> Result<Option<Vec<u8>>>;
 }
 
 /// No blobs at all: for handlers that nobody calls.
 pub(crate) struct NoBlobs;
 
 impl BlobBytes for NoBlobs {
-    fn read(&self, _: &str, _: u64) -> Result<Option<Vec<u8>>> {
+    fn read(&self, _: &str, _: &str, _: u64) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
 }
@@ -33,6 +33,15 @@ pub(super) struct Layer {
     pub(super) digest: String,
     pub(super) media_type: String,
     pub(super) size: u64,
+    /// The upload that brought it.
+    upload: String,
+}
+
+impl Layer {
+    /// Its bytes; absent if they are not there, or more than `most`.
+    pub(super) fn read(&self, blobs: &dyn BlobBytes, most: u64) -> Result<Option<Vec<u8>>> {
+        blobs.read(&self.digest, &self.upload, most)
+    }
 }
 
 /// Digests of the manifests of the repository that refer to this one, the newest first: by their subject, by a tag
@@ -99,7 +108,7 @@ pub(super) async fn config(tx: &mut ReadTx, repo: &Uidp, manifest: &str) -> Resu
 }
 
 async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Result<Vec<Layer>> {
-    let sql = "SELECT f.digest, f.media_type, b.size FROM manifest_references f
+    let sql = "SELECT f.digest, f.media_type, b.size, b.upload FROM manifest_references f
                JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest
                JOIN repo_blobs l ON l.repo = $1 AND l.digest = f.digest
                JOIN blobs b ON b.digest = f.digest
@@ -107,7 +116,7 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Resul
     let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MOST)];
     let read = |row: &Row<'_>| {
         let size = u64::try_from(row.int(2)?).unwrap_or(0);
-        Ok::<_, Error>(Layer { digest: row.text(0)?, media_type: row.text(1)?, size })
+        Ok::<_, Error>(Layer { digest: row.text(0)?, media_type: row.text(1)?, size, upload: row.text(3)? })
     };
     tx.query(sql, &params, read).await
 }

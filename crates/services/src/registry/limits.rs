@@ -47,7 +47,7 @@ pub(super) fn matcher(patterns: &[String]) -> Result<impl Fn(&String) -> bool + 
 }
 
 /// The first of these patterns that matches the whole name.
-fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Option<&'a str>> {
+pub(super) fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Option<&'a str>> {
     for pattern in patterns {
         if bowline_authn::matching::whole(pattern).map_err(Error::internal)?.is_match(name) {
             return Ok(Some(pattern));

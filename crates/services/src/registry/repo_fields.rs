@@ -4,13 +4,19 @@ use bowline_contract::v2::registry as v2;
 use bowline_core::{Error, FieldViolation, Result};
 use bowline_pipeline::Mask;
 
+/// The last second that the wire can say, 9999-12-31T23:59:59Z.
+const NEVER: prost_types::Timestamp = prost_types::Timestamp { seconds: 253_402_300_799, nanos: 0 };
+
 /// A new repository as the caller wants it.
 ///
 /// # Errors
 /// INVALID_ARGUMENT naming the fields.
 pub(super) fn of_new(mut given: v2::Repo, by_operator: bool) -> Result<v2::Repo> {
-    if let Some(sync) = given.sync_config.as_mut().filter(|_| !by_operator) {
-        keep_server_fields(sync, None);
+    if let Some(sync) = given.sync_config.as_mut() {
+        if !by_operator {
+            keep_server_fields(sync, None);
+        }
+        expire_at_last(sync);
     }
     refuse(judge(&given))?;
     Ok(given)
@@ -54,9 +60,17 @@ fn apply_sync(after: &mut Option<v2::SyncConfig>, given: Option<&v2::SyncConfig>
         field(mask, "sync_config.amazon", &mut after.amazon, &given.amazon);
         field(mask, "sync_config.azure", &mut after.azure, &given.azure);
     });
-    if let Some(after) = after.as_mut().filter(|_| !by_operator) {
-        keep_server_fields(after, stored.as_ref());
+    if let Some(after) = after.as_mut() {
+        if !by_operator {
+            keep_server_fields(after, stored.as_ref());
+        }
+        expire_at_last(after);
     }
+}
+
+/// A synchronization ends when the operator says, else never: clients count on a time being there.
+fn expire_at_last(sync: &mut v2::SyncConfig) {
+    sync.expiration_time.get_or_insert(NEVER);
 }
 
 /// What the contract calls output-only stays as it is stored.
@@ -241,9 +255,10 @@ mod tests {
         let stored = synchronized().sync_config.unwrap();
         assert_eq!(kept, v2::SyncConfig { source: "c".into(), google: String::new(), ..stored.clone() });
         let written = changed(&synchronized(), &given, &Mask::whole(), true).unwrap().sync_config;
-        assert_eq!(written, given.sync_config);
+        assert_eq!(written, given.sync_config.map(|sync| v2::SyncConfig { expiration_time: Some(NEVER), ..sync }));
         let created = of_new(synchronized(), false).unwrap().sync_config.unwrap();
-        assert_eq!(created, v2::SyncConfig { source: "a/b".into(), google: "g".into(), ..Default::default() });
+        let own = v2::SyncConfig { expiration_time: Some(NEVER), ..Default::default() };
+        assert_eq!(created, v2::SyncConfig { source: "a/b".into(), google: "g".into(), ..own });
         assert_eq!(of_new(synchronized(), true).unwrap().sync_config, Some(stored));
     }
 

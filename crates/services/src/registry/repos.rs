@@ -5,7 +5,7 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service::{CreateRepo, DeleteRepo, GetRepo, ListRepos, UpdateRepo};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
@@ -143,14 +143,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListReposRequest>) -> Resul
     if let Some(name) = request.name.as_deref().filter(|name| !name.is_empty()) {
         selection.filters.push(Filter { column: "name", value: Value::from(name) });
     }
-    let filter = v2::ListReposRequest { uidp: request.uidp.clone(), name: request.name.clone(), ..Default::default() };
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: filter.encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, RepoRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListReposResponse {
         repos: listing.items.into_iter().map(RepoRow::into_v2).collect(),
@@ -345,6 +338,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM deployments WHERE repo = $1",
     "DELETE FROM scan_reports WHERE repo = $1",
     "DELETE FROM upstream_syncs WHERE repo = $1",
+    "DELETE FROM upstream_tags WHERE repo = $1",
 ];
 
 /// Deletes a repository with its tags and everything else that is in it. The history of the tags stays.

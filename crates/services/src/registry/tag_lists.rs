@@ -69,20 +69,7 @@ async fn list_v2(tx: &mut ReadTx, call: &Authorized<v2::ListTagsRequest>) -> Res
         epochs: !request.include_epochs,
     };
     let table = left_out.table(&mut selection);
-    let page = PageRequest {
-        page_size: request.page_size,
-        page_token: request.page_token.clone(),
-        order_by: request.order_by.clone(),
-        skip: request.skip,
-        filter: v2::ListTagsRequest {
-            page_size: 0,
-            page_token: String::new(),
-            order_by: String::new(),
-            skip: 0,
-            ..request.clone()
-        }
-        .encode_to_vec(),
-    };
+    let page = list::paging(request);
     let listing = list::page::<_, TagRow>(tx, call, table, &selection, &page, (0, Direction::Ascending)).await?;
     Ok(v2::ListTagsResponse {
         tags: listing.items.iter().map(TagRow::to_v2).collect(),

@@ -8,6 +8,7 @@ mod access;
 mod attributes;
 mod filter;
 mod leave;
+mod link;
 mod patch;
 mod path;
 mod refusal;
@@ -16,5 +17,6 @@ mod users;
 
 pub use access::{Directory, Presented};
 pub use attributes::{CORE_SCHEMA, ENTERPRISE_SCHEMA};
+pub(crate) use link::link;
 pub use refusal::{Refusal, ScimError};
 pub use users::{Changing, Listing, MAX_COUNT, Query, ScimUsers, User};

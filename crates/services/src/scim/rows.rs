@@ -70,10 +70,13 @@ impl UserRow {
         format!("W/\"{}\"", hex(&sha256(json.as_bytes())[..8]))
     }
 
-    /// What the audit log keeps.
+    /// What the audit log keeps: what the directory says, and whom we take it for.
     pub(super) fn image(&self) -> Image {
         let mut members = self.attributes.clone();
         members.insert("id".into(), self.id().into());
+        if !self.person.is_empty() {
+            members.insert("person".into(), self.person.as_str().into());
+        }
         Image { type_name: "google.protobuf.Struct".into(), bytes: structure(&members).encode_to_vec() }
     }
 }

@@ -62,6 +62,18 @@ pub struct Query {
     pub count: usize,
 }
 
+impl Query {
+    /// Whether the answer takes reading every user: e-mail addresses are in no column.
+    pub fn reads_everybody(&self) -> bool {
+        let conditions = self.filter.as_deref().map(filter::read);
+        conditions.is_some_and(|read| read.is_ok_and(|conditions| looks_for_email(&conditions)))
+    }
+}
+
+fn looks_for_email(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| matches!(condition, Condition::Email(_)))
+}
+
 /// A part of a list.
 #[derive(Clone, Debug)]
 pub struct Listing {
@@ -175,7 +187,7 @@ impl ScimUsers {
     /// Users that fit a filter.
     pub async fn list(&self, presented: &Presented, query: &Query, now: Micros) -> Result<Listing> {
         let conditions = query.filter.as_deref().map(filter::read).transpose()?.unwrap_or_default();
-        if conditions.iter().any(|condition| matches!(condition, Condition::Email(_))) {
+        if looks_for_email(&conditions) {
             return self.search(presented, &conditions, query, now).await;
         }
         let (presented, query) = (presented.clone(), query.clone());

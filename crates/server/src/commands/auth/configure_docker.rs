@@ -25,7 +25,7 @@ pub(crate) struct ConfigureDockerCommand {
     helper_directory: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: ConfigureDockerCommand) -> Result<(), StartError> {
+pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), StartError> {
     let session = Session::open(&command.target)?;
     let registry = match command.registry {
         Some(registry) => checked(registry)?,
@@ -33,16 +33,47 @@ pub(crate) fn run(command: ConfigureDockerCommand) -> Result<(), StartError> {
     };
     let path = command.docker_config.map_or_else(docker_config, Ok)?;
     let mut config = DockerConfig::read(&path)?;
+    try_token(&session, &registry).await?;
     config.use_helper(&registry, credential_helper::NAME)?;
-    let helper = link(command.helper_directory)?;
     remember(&session, command.target.context.as_deref(), &registry)?;
+    let helper = link(command.helper_directory)?;
     config.write()?;
     say(&format!(
-        "{registry}: container clients now ask {} for credentials, if its directory is one of PATH\nchanged: {}\n",
+        "{registry}: container clients now ask {} for credentials\nchanged: {}\n",
         helper.display(),
         path.display()
     ));
+    if let Some(directory) = helper.parent()
+        && !is_searched(directory)
+    {
+        say(&format!("put {} into PATH, or no client finds the helper\n", directory.display()));
+    }
     Ok(())
+}
+
+/// Asks for a token, so that a wrong host is told here and not by the first push.
+async fn try_token(session: &Session, registry: &str) -> Result<(), ClientError> {
+    match session.token(registry).await {
+        Ok(_) => Ok(()),
+        Err(ClientError::NotSignedIn(_) | ClientError::Transport(_)) => {
+            say(&format!(
+                "whether {} gives tokens for {registry} was not tried: sign in first\n",
+                session.issuer.url()
+            ));
+            Ok(())
+        }
+        Err(ClientError::Refused { message, .. }) => Err(ClientError::Usage(format!(
+            "{} gives no token for {registry}: {message}; name the server's registry host with --registry",
+            session.issuer.url()
+        ))),
+        Err(other) => Err(other),
+    }
+}
+
+/// Whether programs of the directory are found by name.
+fn is_searched(directory: &Path) -> bool {
+    let same = |one: &Path| one.canonicalize().ok() == directory.canonicalize().ok();
+    variable("PATH").is_some_and(|path| std::env::split_paths(&path).any(|one| same(&one)))
 }
 
 fn checked(registry: String) -> Result<String, ClientError> {
@@ -87,7 +118,15 @@ fn link(directory: Option<PathBuf>) -> Result<PathBuf, StartError> {
     let beside = || binary.parent().map(Path::to_path_buf);
     let directory =
         directory.or_else(beside).ok_or_else(|| StartError::Defect("a binary without a directory".into()))?;
+    if !directory.is_dir() {
+        let message = format!("--helper-directory {}: there is no such directory; make it first", directory.display());
+        return Err(StartError::Client(ClientError::Usage(message)));
+    }
     let helper = directory.join(credential_helper::COMMAND);
+    // A link to nothing is what a former place of the binary left behind.
+    if helper.is_symlink() && !helper.exists() {
+        std::fs::remove_file(&helper).map_err(|source| failed(&helper, source))?;
+    }
     match std::os::unix::fs::symlink(&binary, &helper) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let meant = helper.canonicalize().map_err(|source| failed(&helper, source))?;

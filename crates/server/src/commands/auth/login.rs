@@ -1,3 +1,4 @@
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,11 +9,14 @@ use bowline_client::{
 use clap::Args;
 
 use crate::cli::{print, say};
-use crate::commands::session::{Session, Target};
+use crate::commands::session::{Session, Target, variable};
 use crate::error::StartError;
 
 /// How long a person may take in the browser.
 const PATIENCE: Duration = Duration::from_mins(5);
+
+/// What is shorter names a file: a signature alone has more characters.
+const SHORTEST_TOKEN: usize = 80;
 
 /// `bowline auth login`.
 #[derive(Args)]
@@ -35,7 +39,7 @@ pub(crate) struct LoginCommand {
     #[arg(long, value_name = "ID")]
     provider: Option<String>,
     /// Sign in with a browser elsewhere: prints an address to open
-    #[arg(long, conflicts_with_all = ["device", "refresh"])]
+    #[arg(long, conflicts_with_all = ["device", "refresh", "identity"])]
     headless: bool,
     /// Sign in on another device: prints a short code to type there
     #[arg(long, conflicts_with_all = ["identity", "identity_provider", "org_name", "provider", "invite_code"])]
@@ -62,15 +66,22 @@ pub(crate) async fn run(command: LoginCommand) -> Result<(), StartError> {
     };
     let first = &audiences[0];
     let presented = presented_token(&command, &session).await?;
+    if presented.is_none() {
+        require_somebody(&command)?;
+    }
     let tokens = match &presented {
         Some(token) => session.issuer.exchange(token, &exchange(&command, first)).await?,
         None => interactive(&command, &session, first).await?,
     };
     session.keep(first, &tokens)?;
     for audience in &audiences[1..] {
-        let token = presented.as_ref().or(tokens.token.as_ref());
-        let token = token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))?;
-        session.keep(audience, &session.issuer.exchange(token, &exchange(&command, audience)).await?)?;
+        let own = || tokens.token.as_ref().ok_or_else(|| ClientError::Transport("the issuer gave no token".into()));
+        // A token of the issuer's own says itself whose it is.
+        let (token, request) = match &presented {
+            Some(token) => (token, exchange(&command, audience)),
+            None => (own()?, ExchangeRequest { audiences: vec![audience.clone()], ..ExchangeRequest::default() }),
+        };
+        session.keep(audience, &session.issuer.exchange(token, &request).await?)?;
     }
     let who = tokens.token.as_deref().and_then(claims).unwrap_or_default();
     say(&format!(
@@ -95,16 +106,32 @@ async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Op
     }
 }
 
+/// A job that names an identity means its own token: where it has none, nobody comes to a browser either.
+fn require_somebody(command: &LoginCommand) -> Result<(), ClientError> {
+    let is_for_a_person = command.headless || command.device || command.no_browser || command.identity.is_none();
+    if is_for_a_person || (variable("CI").is_none() && std::io::stderr().is_terminal()) {
+        return Ok(());
+    }
+    Err(ClientError::NotSignedIn(
+        "the surroundings have no identity token, and nobody is at a terminal to sign in: GitHub needs permissions: \
+         id-token: write; GitLab an id_tokens entry named BOWLINE_ID_TOKEN; Kubernetes a projected token at \
+         /var/run/secrets/bowline/token; elsewhere give one with --identity-token. A person at a browser elsewhere: \
+         --no-browser"
+            .into(),
+    ))
+}
+
 /// A token, or the file that holds it.
 fn read_token(given: &str) -> Result<String, ClientError> {
     let path = Path::new(given);
-    if path.is_file() {
+    // A pipe will do too: <(command).
+    if path.exists() && !path.is_dir() {
         let text = std::fs::read_to_string(path);
         return Ok(text.map_err(|source| ClientError::File { path: path.into(), source })?.trim().to_owned());
     }
-    // A token with other contents than JSON may be one too: AWS identities present a signed request.
-    if given.contains(['/', '\\']) {
-        return Err(ClientError::Usage(format!("--identity-token {given}: there is no such file")));
+    // A token with other contents than JSON may be one too: AWS identities present a signed request. None is short.
+    if given.contains(['/', '\\']) || given.len() < SHORTEST_TOKEN {
+        return Err(ClientError::Usage(format!("--identity-token {given}: there is no such file, and it is no token")));
     }
     Ok(given.to_owned())
 }
@@ -128,12 +155,13 @@ async fn interactive(command: &LoginCommand, session: &Session, audience: &str) 
         refresh: command.refresh,
     };
     if command.device {
-        let flow = DeviceSignIn::start(&session.issuer, command.refresh).await?;
+        let flow = DeviceSignIn::start(&session.issuer, audience, command.refresh).await?;
         let minutes = flow.expires_in / 60;
         let place = flow.verification_uri_complete.as_deref().unwrap_or(&flow.verification_uri);
         say(&format!("Open {place}\nand check the code {}. It is good for {minutes} minutes.\n", flow.user_code));
         return flow.finish(&session.issuer, audience).await;
     }
+    session.issuer.discover().await?;
     if command.headless {
         let flow = HeadlessSignIn::start(&session.issuer, &request)?;
         say(&format!("Open {}\nThe page must show the code {}.\n", flow.url, flow.check_code));

@@ -1,4 +1,4 @@
-use bowline_client::ClientError;
+use bowline_client::{ClientError, claims};
 use clap::Args;
 
 use crate::cli::say;
@@ -21,16 +21,23 @@ pub(crate) async fn run(command: LogoutCommand) -> Result<(), StartError> {
         Some(audience) => vec![audience],
         None => session.audiences()?,
     };
-    let mut failure = None;
+    let (mut failure, mut forgotten) = (None, 0);
     for audience in audiences {
-        if let Some(refresh_token) = session.cache.read(&audience)?.refresh_token
-            && let Err(error) = session.issuer.revoke(&refresh_token).await
+        let kept = session.kept(&audience)?;
+        let fresh = kept.fresh(Session::now());
+        // An access token that has ended names no session any more.
+        if let Some(token) = kept.refresh_token.or(fresh)
+            && let Err(error) = session.issuer.revoke(&token).await
         {
             failure = Some(error);
         }
         if session.cache.remove(&audience)? {
-            say(&format!("forgot the tokens for {audience}\n"));
+            forgotten += 1;
+            say(&format!("forgot the tokens for {}\n", spelled(&session, &audience, kept.token.as_deref())));
         }
+    }
+    if forgotten == 0 {
+        say(&format!("nobody was signed in to {}: there was nothing to forget\n", session.api));
     }
     match failure {
         // The files are gone all the same.
@@ -40,4 +47,11 @@ pub(crate) async fn run(command: LogoutCommand) -> Result<(), StartError> {
         .into()),
         None => Ok(()),
     }
+}
+
+/// An audience as it is written: the cache's names have no slashes, the tokens do.
+fn spelled(session: &Session, audience: &str, token: Option<&str>) -> String {
+    let audiences = token.and_then(claims).map(|claims| claims.aud).unwrap_or_default();
+    let known = audiences.into_iter().chain([session.api.clone()]).find(|known| known.replace('/', "-") == audience);
+    known.unwrap_or_else(|| audience.to_owned())
 }

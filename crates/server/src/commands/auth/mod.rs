@@ -35,7 +35,7 @@ pub(crate) async fn run(command: AuthCommand) -> Result<(), StartError> {
         AuthCommand::Token(command) => token::run(*command).await,
         AuthCommand::Status(command) => status::run(*command).await,
         AuthCommand::Logout(command) => logout::run(*command).await,
-        AuthCommand::ConfigureDocker(command) => configure_docker::run(*command),
+        AuthCommand::ConfigureDocker(command) => configure_docker::run(*command).await,
         AuthCommand::PullToken(command) => pull_token::run(command).await,
     }
 }

@@ -1,7 +1,8 @@
 use bowline_client::{Api, ClientError, PullToken, PullTokenKey};
+use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity::{Relationship, StaticKeys};
-use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity, ListIdentities};
+use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity, GetIdentity, ListIdentities};
 use bowline_contract::v2::iam::rpc::role_bindings_service::BatchCreateRoleBindings;
 use bowline_contract::v2::iam::rpc::roles_service::ListRoles;
 use bowline_core::hex;
@@ -10,7 +11,9 @@ use serde_json::json;
 
 use crate::cli::{print, say};
 use crate::commands::duration::seconds;
+use crate::commands::place;
 use crate::commands::session::{Session, Target};
+use crate::commands::shown::{self, Table};
 use crate::error::StartError;
 
 /// `bowline auth pull-token`.
@@ -20,6 +23,8 @@ pub(crate) enum PullTokenCommand {
     Create(Box<CreateCommand>),
     /// List the credentials of an organization
     List(Box<ListCommand>),
+    /// End a credential for good
+    Delete(DeleteCommand),
 }
 
 /// What a pull token is for.
@@ -77,13 +82,27 @@ pub(crate) struct CreateCommand {
 pub(crate) struct ListCommand {
     #[command(flatten)]
     target: Target,
-    /// Organization or group; all that the caller may see where none is named
-    #[arg(long, value_name = "UIDP")]
+    /// Organization or group, by UIDP or name; all that the caller may see where none is named
+    #[arg(long, value_name = "UIDP|NAME")]
     parent: Option<String>,
     /// Only those that have expired, or that have not
     #[arg(long)]
     expired: Option<bool>,
+    #[command(flatten)]
+    output: shown::Output,
 }
+
+#[derive(Args)]
+pub(crate) struct DeleteCommand {
+    #[command(flatten)]
+    target: Target,
+    /// UIDP of the identity, which is the user name of the credential
+    #[arg(value_name = "UIDP")]
+    uid: String,
+}
+
+/// What the subjects of pull tokens begin with.
+const SUBJECTS: &str = "pull-token-";
 
 /// A year, in seconds.
 const LONGEST: i64 = 365 * 24 * 3600;
@@ -92,6 +111,7 @@ pub(crate) async fn run(command: PullTokenCommand) -> Result<(), StartError> {
     match command {
         PullTokenCommand::Create(command) => create(*command).await,
         PullTokenCommand::List(command) => list(*command).await,
+        PullTokenCommand::Delete(command) => delete(command).await,
     }
 }
 
@@ -204,33 +224,47 @@ fn shown(token: &PullToken, output: Output) -> String {
 async fn list(command: ListCommand) -> Result<(), StartError> {
     let session = Session::open(&command.target)?;
     let (api, now) = (session.api().await?, Session::now());
-    let uidp = command.parent.map(|parent| bowline_contract::chainguard::platform::common::UidpFilter {
-        descendants_of: parent,
-        ..Default::default()
-    });
+    let uidp = match &command.parent {
+        Some(parent) => Some(UidpFilter { descendants_of: place::group(&api, parent).await?, ..UidpFilter::default() }),
+        None => None,
+    };
     let mut request = v2::ListIdentitiesRequest {
         uidp,
         relationship_type: v2::RelationshipType::Static as i32,
         page_size: 200,
         ..v2::ListIdentitiesRequest::default()
     };
-    let mut text = String::from("UIDP\tNAME\tEXPIRES\tDESCRIPTION\n");
+    let mut table = Table::new(&["uidp", "name", "expires", "description", "expire time"]);
     loop {
         let page = api.call::<ListIdentities>(&request).await?;
-        for identity in &page.identities {
-            let Some(Relationship::StaticKeys(keys)) = &identity.relationship else { continue };
-            let ends = keys.expiration_time.as_ref().map_or(i64::MAX, |time| time.seconds);
-            let is_pull_token = keys.subject.starts_with("pull-token-");
+        for identity in page.identities {
+            let Some(Relationship::StaticKeys(keys)) = identity.relationship else { continue };
+            let ends = keys.expiration_time.map_or(i64::MAX, |time| time.seconds);
+            let is_pull_token = keys.subject.starts_with(SUBJECTS);
             if is_pull_token && command.expired.is_none_or(|expired| expired == (ends <= now)) {
-                let ends = if ends <= now { "expired".into() } else { format!("in {} days", (ends - now) / 86400) };
-                text.push_str(&format!("{}\t{}\t{ends}\t{}\n", identity.uid, identity.name, identity.description));
+                let left = if ends <= now { "expired".into() } else { format!("in {} days", (ends - now) / 86400) };
+                let time = keys.expiration_time.map(|time| time.to_string()).unwrap_or_default();
+                table.push([identity.uid, identity.name, left, identity.description, time]);
             }
         }
         if page.next_page_token.is_empty() {
-            return print(&text);
+            return print(&command.output.list(&table));
         }
         request.page_token = page.next_page_token;
     }
+}
+
+async fn delete(command: DeleteCommand) -> Result<(), StartError> {
+    let api = Session::open(&command.target)?.api().await?;
+    let identity = api.call::<GetIdentity>(&v2::GetIdentityRequest { uid: command.uid.clone() }).await?;
+    // The command is for credentials: somebody's account is not to go by a slip of the hand.
+    match identity.relationship {
+        Some(Relationship::StaticKeys(keys)) if keys.subject.starts_with(SUBJECTS) => {}
+        _ => return Err(ClientError::Usage(format!("{} is no pull token", command.uid)).into()),
+    }
+    api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: command.uid.clone() }).await?;
+    say(&format!("the pull token {} ({}) is deleted\n", identity.name, command.uid));
+    Ok(())
 }
 
 #[cfg(test)]

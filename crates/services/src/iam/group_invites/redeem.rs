@@ -34,10 +34,13 @@ pub struct Redeemed {
 /// Gives a person what an invitation promises.
 ///
 /// # Errors
-/// FAILED_PRECONDITION if the invitation is gone, over, used, or not backed any more by who made it;
+/// FAILED_PRECONDITION if the invitation is gone, over, used by another, or not backed any more by who made it;
 /// PERMISSION_DENIED if it is for another address. Nothing is changed then.
 pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now: Micros) -> Result<Redeemed> {
     let invite = by_key(tx, code).await?.ok_or_else(|| gone(code))?;
+    if let Some(used_at) = invite.used_at.filter(|_| invite.single_use) {
+        return redeemed_before(tx, code, invite, who, used_at).await;
+    }
     judge(&invite, who, now)?;
     judge_inviter(tx, &invite, now).await?;
     if invite.single_use {
@@ -51,6 +54,21 @@ pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now
     };
     let binding = role_bindings::give(tx, &binding).await?;
     Ok(Redeemed { group: code.group.clone(), role: invite.role, binding })
+}
+
+/// A used invitation is no obstacle to whoever used it: their first sign-in with it may have failed after that.
+async fn redeemed_before(
+    tx: &mut ReadTx,
+    code: &InviteCode,
+    invite: InviteRow,
+    who: &Redeemer<'_>,
+    used_at: Micros,
+) -> Result<Redeemed> {
+    let uid = binding_uid(&code.group, &invite, who.identity, used_at);
+    match role_bindings::find(tx, &uid).await? {
+        Some(_) => Ok(Redeemed { group: code.group.clone(), role: invite.role, binding: None }),
+        None => Err(used(&invite)),
+    }
 }
 
 async fn by_key(tx: &mut ReadTx, code: &InviteCode) -> Result<Option<InviteRow>> {
@@ -71,9 +89,6 @@ fn refusal(kind: &'static str, invite: &InviteRow, what: &str) -> Error {
 fn judge(invite: &InviteRow, who: &Redeemer<'_>, now: Micros) -> Result<()> {
     if now >= invite.expires_at {
         return Err(refusal("INVITE_EXPIRED", invite, "the invitation has expired"));
-    }
-    if invite.single_use && invite.used_at.is_some() {
-        return Err(used(invite));
     }
     let is_theirs = |email: &str| email.to_lowercase() == invite.email;
     if invite.email.is_empty() || who.verified_email.is_some_and(is_theirs) {

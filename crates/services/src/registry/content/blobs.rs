@@ -1,7 +1,7 @@
 //! Blobs: which repository may show which.
 
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PushBlob};
-use bowline_contract::bowline::registry::v1::{Interaction, StoredBlob};
+use bowline_contract::bowline::registry::v1::{self as ours, Interaction};
 use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Change, Changed, Image};
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -11,12 +11,21 @@ use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::BLOB;
 use crate::registry::{limits, stored_bytes};
 
+/// A blob whose bytes are durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// Bytes.
+    pub size: u64,
+    /// The upload that brought them: with the digest, where they lie.
+    pub upload: String,
+}
+
 impl Registry {
-    /// Whether the visitor may read this blob of the repository; its size.
+    /// A blob of the repository, if the visitor may read it.
     ///
     /// # Errors
     /// The visitor may not, or it is not there.
-    pub async fn pull_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<u64, RegistryError> {
+    pub async fn pull_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<StoredBlob, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let digest = digest.to_owned();
         self.pipeline
@@ -24,14 +33,13 @@ impl Registry {
             .read(move |tx| {
                 Box::pin(async move {
                     let repo = registry.readable::<PullBlob>(tx, &visitor, &name).await?;
-                    let size = size_in(tx, &repo, &digest).await?;
-                    size.map(|size| size as u64).ok_or_else(|| unknown(&digest))
+                    find_in(tx, &repo, &digest).await?.ok_or_else(|| unknown(&digest))
                 })
             })
             .await
     }
 
-    /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. False if there is none.
+    /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.
     ///
     /// # Errors
     /// The visitor may not push here, or a quota has no room for it.
@@ -41,7 +49,7 @@ impl Registry {
         name: &Name,
         digest: &str,
         from: Option<&Name>,
-    ) -> Result<bool, RegistryError> {
+    ) -> Result<Option<StoredBlob>, RegistryError> {
         let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
         let from = from.cloned();
         self.pipeline
@@ -51,17 +59,16 @@ impl Registry {
                 let (digest, from) = (digest.clone(), from.clone());
                 Box::pin(async move {
                     let repo = registry.pushable(tx, &visitor, &name).await?;
-                    if size_in(tx, &repo, &digest).await?.is_some() {
-                        return Ok(true);
-                    }
                     let is_found = match &from {
+                        _ if find_in(tx, &repo, &digest).await?.is_some() => true,
                         Some(from) => registry.is_pullable_at(tx, &visitor, from, &digest).await?,
                         None => registry.is_pullable_somewhere(tx, &visitor, &digest).await?,
                     };
-                    if is_found {
-                        registry.show_blob(tx, &visitor, &repo, &digest).await?;
+                    if !is_found {
+                        return Ok(None);
                     }
-                    Ok(is_found)
+                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
+                    find_in(tx, &repo, &digest).await
                 })
             })
             .await
@@ -89,7 +96,7 @@ impl Registry {
         digest: &str,
     ) -> Result<bool, RegistryError> {
         match self.readable::<PullBlob>(tx, visitor, from).await {
-            Ok(repo) => Ok(size_in(tx, &repo, digest).await?.is_some()),
+            Ok(repo) => Ok(find_in(tx, &repo, digest).await?.is_some()),
             Err(RegistryError::Refused(_)) => Ok(false),
             Err(error) => Err(error),
         }
@@ -116,17 +123,42 @@ impl Registry {
     }
 }
 
-/// Size of a blob of the repository, absent if it has none such.
-pub(super) async fn size_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<i64>, RegistryError> {
-    let sql = "SELECT b.size FROM repo_blobs r JOIN blobs b ON b.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
+/// A blob of the repository, absent if it has none such.
+pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<StoredBlob>, RegistryError> {
+    let sql = "SELECT b.size, b.upload FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
+               WHERE r.repo = $1 AND r.digest = $2";
     let params = [Value::from(repo.as_str()), Value::from(digest)];
-    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+    let found =
+        tx.query_opt(sql, &params, |row| Ok::<_, Error>(StoredBlob { size: row.int(0)? as u64, upload: row.text(1)? }));
+    Ok(found.await?)
+}
+
+/// Stores that an upload brought a blob, in place of the copy that was there; which upload had brought that.
+pub(super) async fn put(
+    tx: &mut WriteTx,
+    digest: &str,
+    blob: &StoredBlob,
+    now: Micros,
+) -> Result<Option<String>, RegistryError> {
+    let params = [Value::from(digest)];
+    let sql = "SELECT upload FROM blobs WHERE digest = $1";
+    let before = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    let sql = "INSERT INTO blobs (digest, size, created_at, upload) VALUES ($1, $2, $3, $4)
+               ON CONFLICT (digest) DO UPDATE SET size = excluded.size, upload = excluded.upload";
+    let params = [Value::from(digest), Value::Int(blob.size as i64), Value::Int(now), Value::from(&blob.upload)];
+    tx.execute(sql, &params).await?;
+    Ok(before)
 }
 
 /// Shows a blob in a repository and counts its bytes, for which the quotas must have room; nothing to tell if the
 /// repository had it.
-async fn link(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Option<Change>, RegistryError> {
-    let is_known = size_in(tx, repo, digest).await?.is_some();
+pub(super) async fn link(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    digest: &str,
+    now: Micros,
+) -> Result<Option<Change>, RegistryError> {
+    let is_known = find_in(tx, repo, digest).await?.is_some();
     let sql = "INSERT INTO repo_blobs (repo, digest, org, created_at) VALUES ($1, $2, $3, $4)
                ON CONFLICT (repo, digest) DO UPDATE SET created_at = excluded.created_at";
     let params = [Value::from(repo.as_str()), Value::from(digest), Value::from(repo.root_str()), Value::Int(now)];
@@ -150,7 +182,7 @@ pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Resul
 
 /// A blob that came to a repository or went, for the audit log.
 fn change(repo: &Uidp, digest: &str, is_gone: bool) -> Change {
-    let image = Some(Image::of(&StoredBlob { digest: digest.into() }));
+    let image = Some(Image::of(&ours::StoredBlob { digest: digest.into() }));
     let (before, after) = if is_gone { (image, None) } else { (None, image) };
     Change { kind: BLOB, uid: repo.as_str().into(), before, after }
 }

@@ -115,7 +115,7 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let repo = self.changeable::<DeleteBlob>(tx, visitor, name).await?;
         let call = visitor.visit.authorize_at::<DeleteBlob>(tx, &repo, Interaction::default()).await?;
-        if blobs::size_in(tx, &repo, digest).await?.is_none() {
+        if blobs::find_in(tx, &repo, digest).await?.is_none() {
             return Err(blobs::unknown(digest));
         }
         let sql = "SELECT f.manifest FROM manifest_references f

@@ -19,7 +19,7 @@ use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::MANIFEST;
 use crate::list::timestamp;
 use crate::registry::tags::PutTag;
-use crate::registry::{images, tags};
+use crate::registry::{images, limits, tags};
 
 /// Digests that one statement looks for.
 const AT_ONCE: usize = 200;
@@ -33,6 +33,16 @@ pub struct StoredManifest {
     pub media_type: String,
     /// Its bytes.
     pub content: Vec<u8>,
+}
+
+/// A manifest that was found.
+#[derive(Clone, Debug)]
+pub struct PulledManifest {
+    repo: Uidp,
+    /// The manifest.
+    pub manifest: StoredManifest,
+    /// It was found by a tag of a repository that has an upstream, where the tag may have moved.
+    pub is_mirrored: bool,
 }
 
 /// A manifest that a client sends.
@@ -51,7 +61,7 @@ pub struct PushedManifest {
 }
 
 impl Registry {
-    /// A manifest of a repository. `is_counted` is a pull that is told of.
+    /// A manifest of a repository.
     ///
     /// # Errors
     /// The visitor may not, or it is not there.
@@ -60,26 +70,25 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
         reference: &Reference,
-        is_counted: bool,
-    ) -> Result<StoredManifest, RegistryError> {
+    ) -> Result<PulledManifest, RegistryError> {
         let (registry, by, at, wanted) = (self.clone(), visitor.clone(), name.clone(), reference.clone());
-        let (repo, manifest) = self
-            .pipeline
-            .db
-            .read(move |tx| {
-                Box::pin(async move {
-                    let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
-                    let found = find(tx, &repo, &wanted).await?;
-                    let manifest = found.ok_or_else(|| unknown(&wanted))?;
-                    Ok::<_, RegistryError>((repo, manifest))
-                })
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
+                let manifest = find(tx, &repo, &wanted).await?.ok_or_else(|| unknown(&wanted))?;
+                let moves = matches!(wanted, Reference::Tag(_));
+                let is_mirrored = moves && limits::policies(tx, &repo).await?.iter().any(|p| p.upstream.is_some());
+                Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_mirrored })
             })
-            .await?;
-        if is_counted {
-            let interaction = interaction(visitor, name, &repo, reference, &manifest.digest);
-            self.pulls.note(Pull { visit: visitor.visit.clone(), repo, interaction });
-        }
-        Ok(manifest)
+        });
+        read.await
+    }
+
+    /// Tells of a pull.
+    pub fn note_pull(&self, visitor: &Visitor, name: &Name, reference: &Reference, pulled: &PulledManifest) {
+        let repo = pulled.repo.clone();
+        let interaction = interaction(visitor, name, &repo, reference, &pulled.manifest.digest);
+        self.pulls.note(Pull { visit: visitor.visit.clone(), repo, interaction });
     }
 
     /// Stores a manifest and tags it, in a repository that is created if it is missing.
@@ -114,11 +123,7 @@ impl Registry {
         let call = visitor.visit.authorize_change_at::<PushManifest>(tx, &repo, Interaction::default()).await;
         let call = call.map_err(|error| self.refusal::<PushManifest>(visitor, name.as_str(), error))?;
         require_blobs(tx, &repo, &pushed.manifest).await?;
-        let is_new = store(tx, &repo, pushed, visitor.now()).await?;
-        let mut changes = Vec::new();
-        if is_new {
-            changes.push(change(&repo, None, Some(&image(pushed))));
-        }
+        let mut changes = store_one(tx, &repo, pushed, visitor.now()).await?;
         let mut interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
         if let Reference::Tag(tag) = &pushed.reference {
             let put = self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?;
@@ -214,6 +219,17 @@ async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Res
             format!("the manifest says that {} has {} bytes, which it has not", named.digest, named.size),
         )),
     }
+}
+
+/// Stores a manifest in a repository; nothing to tell if it was there.
+pub(super) async fn store_one(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    pushed: &PushedManifest,
+    now: Micros,
+) -> Result<Vec<Change>, RegistryError> {
+    let is_new = store(tx, repo, pushed, now).await?;
+    Ok(if is_new { vec![change(repo, None, Some(&image(pushed)))] } else { Vec::new() })
 }
 
 /// Stores what is not there yet; whether the repository did not hold it.

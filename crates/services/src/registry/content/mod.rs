@@ -3,11 +3,13 @@
 //! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; whoever
 //! serves the protocol moves them, asks here before, and says here when they are durable.
 
+mod before;
 mod blobs;
 mod catalog;
 mod deletes;
 mod manifest;
 mod manifests;
+mod mirrors;
 mod places;
 mod pulls;
 mod referrers;
@@ -24,10 +26,12 @@ use bowline_core::{Micros, Reason};
 use bowline_pipeline::{Pipeline, Principal, Visit};
 
 pub use super::paths::Name;
+pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub(in crate::registry) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
-pub use manifests::{PushedManifest, StoredManifest};
+pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
+pub use mirrors::Mirror;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use tag_lists::{Moved, TagPage};
@@ -126,7 +130,15 @@ impl Visitor {
         self.visit.principal().token().is_none()
     }
 
-    /// When the request arrived.
+    /// The same visitor after the body of the request has been read: what is done then is done at that time.
+    ///
+    /// # Errors
+    /// UNAUTHORIZED if the token has ended meanwhile.
+    pub fn renewed(&self) -> Result<Visitor, RegistryError> {
+        Ok(Visitor { visit: self.visit.renewed()?, ..self.clone() })
+    }
+
+    /// When the request arrived, or was renewed.
     pub fn now(&self) -> Micros {
         self.visit.now()
     }

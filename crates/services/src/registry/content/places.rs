@@ -107,11 +107,7 @@ impl Registry {
         if let Some(repo) = place.repo {
             return Ok(repo);
         }
-        let mut group = place.group;
-        for missing in &place.missing {
-            group = self.create_group(tx, visitor, name, &group, missing).await?;
-        }
-        self.create_repo(tx, visitor, name, &group, &place.last).await
+        self.created(tx, visitor, name).await
     }
 
     /// Whether everybody may pull from the repository of this name.
@@ -131,6 +127,21 @@ impl Registry {
                 })
             })
             .await
+    }
+
+    /// The repository of a name that has none, created with the groups on the way if the visitor may.
+    pub(super) async fn created(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let place = paths::resolve(tx, name).await?.ok_or_else(|| unknown(name))?;
+        let mut group = place.group;
+        for missing in &place.missing {
+            group = self.create_group(tx, visitor, name, &group, missing).await?;
+        }
+        self.create_repo(tx, visitor, name, &group, &place.last).await
     }
 
     async fn create_group(

@@ -1,10 +1,12 @@
 //! Uploads under way: who began one alone goes on with it.
 
+use std::collections::HashSet;
+
 use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs};
 
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
@@ -59,7 +61,8 @@ impl Registry {
             .await
     }
 
-    /// Shows the blob that an upload became, whose bytes are durable.
+    /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
+    /// nobody's any more: the upload that brought them is told, so that they can go.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.
@@ -70,22 +73,21 @@ impl Registry {
         id: &str,
         digest: &str,
         size: u64,
-    ) -> Result<(), RegistryError> {
+    ) -> Result<Option<String>, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
-        let (id, digest) = (id.to_owned(), digest.to_owned());
+        let (digest, blob) = (digest.to_owned(), StoredBlob { size, upload: id.to_owned() });
         self.pipeline
             .db
             .write(move |tx| {
                 let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
-                let (id, digest) = (id.clone(), digest.clone());
+                let (digest, blob) = (digest.clone(), blob.clone());
                 Box::pin(async move {
                     let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
-                    require_own(tx, &visitor, &repo, &id).await?;
-                    let sql = "INSERT INTO blobs (digest, size, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-                    let params = [Value::from(&digest), Value::Int(size as i64), Value::Int(visitor.now())];
-                    tx.execute(sql, &params).await?;
+                    require_own(tx, &visitor, &repo, &blob.upload).await?;
+                    let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
                     registry.show_blob(tx, &visitor, &repo, &digest).await?;
-                    forget(tx, &id).await
+                    forget(tx, &blob.upload).await?;
+                    Ok(before)
                 })
             })
             .await
@@ -108,6 +110,21 @@ impl Registry {
                 })
             })
             .await
+    }
+
+    /// Those of these uploads that are not under way: nobody writes to them any more, and they become no blob.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn ended_uploads(&self, mut ids: Vec<String>) -> Result<Vec<String>, Error> {
+        let mut known = HashSet::new();
+        for part in ids.chunks(AT_ONCE as usize) {
+            let part = part.to_vec();
+            let read = self.pipeline.db.read(move |tx| Box::pin(async move { under_way(tx, &part).await }));
+            known.extend(read.await?);
+        }
+        ids.retain(|id| !known.contains(id));
+        Ok(ids)
     }
 
     /// Ends the uploads whose time is over; their ids, so that their bytes can go.
@@ -133,6 +150,14 @@ impl Registry {
     }
 }
 
+/// Those of these uploads that are under way.
+pub(super) async fn under_way(tx: &mut ReadTx, ids: &[String]) -> Result<Vec<String>, Error> {
+    let places: Vec<String> = (1..=ids.len()).map(|n| format!("${n}")).collect();
+    let sql = format!("SELECT id FROM uploads WHERE id IN ({})", places.join(", "));
+    let params: Vec<Value<'_>> = ids.iter().map(Value::from).collect();
+    tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await
+}
+
 async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<(), RegistryError> {
     let sql = "SELECT id FROM uploads WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
     let params =
@@ -143,7 +168,7 @@ async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) 
     })
 }
 
-async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
+pub(super) async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
     tx.execute("DELETE FROM uploads WHERE id = $1", &[Value::from(id)]).await?;
     Ok(())
 }

@@ -1,0 +1,251 @@
+//! Who is tried next: the organizations in turn, and the subscriptions of each as they came.
+//!
+//! Subscriptions whose sinks failed or dawdled stand in a line of their own, with places of their own. An attempt
+//! that takes long gives its place among the fast ones up while it runs, so that a sink which nobody knows to be
+//! slow yet holds nobody up for longer than that.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// An attempt that takes longer than this is a slow one.
+pub(crate) const SLOW: Duration = Duration::from_secs(1);
+/// Places for sinks that are believed to be fast, for those that failed or dawdled, and for both together with the
+/// attempts that turned out to be slow while they ran.
+const FAST_PLACES: usize = 128;
+const SLOW_PLACES: usize = 128;
+const PLACES: usize = 512;
+/// Of these, the places that one organization may take: all, and those for slow sinks.
+const PLACES_OF_ONE: usize = 64;
+const SLOW_PLACES_OF_ONE: usize = 32;
+
+/// Attempts under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    fast: usize,
+    slow: usize,
+    /// Those that began among the fast ones and take long.
+    late: usize,
+}
+
+impl Places {
+    fn all(&self) -> usize {
+        self.fast + self.slow + self.late
+    }
+
+    fn of(&mut self, pace: Pace) -> &mut usize {
+        match pace {
+            Pace::Fast => &mut self.fast,
+            Pace::Slow => &mut self.slow,
+            Pace::Late => &mut self.late,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Fast,
+    Slow,
+    Late,
+}
+
+/// Those who wait, by organization.
+#[derive(Debug, Default)]
+struct Line {
+    /// Organizations of which somebody waits, each once.
+    turn: VecDeque<Arc<str>>,
+    waiting: HashMap<Arc<str>, VecDeque<Arc<str>>>,
+}
+
+impl Line {
+    fn enter(&mut self, organization: Arc<str>, uid: Arc<str>) {
+        let waiting = self.waiting.entry(organization.clone()).or_default();
+        if waiting.is_empty() {
+            self.turn.push_back(organization);
+        }
+        waiting.push_back(uid);
+    }
+
+    /// The next one of the first organization that has room.
+    fn leave(&mut self, has_room: impl Fn(&str) -> bool) -> Option<Arc<str>> {
+        let at = self.turn.iter().position(|organization| has_room(organization))?;
+        let organization = self.turn.remove(at)?;
+        let waiting = self.waiting.get_mut(&organization)?;
+        let uid = waiting.pop_front();
+        if waiting.is_empty() {
+            self.waiting.remove(&organization);
+        } else {
+            self.turn.push_back(organization);
+        }
+        uid
+    }
+}
+
+struct Flight {
+    organization: Arc<str>,
+    pace: Pace,
+    began: Instant,
+}
+
+/// Both lines and the attempts under way.
+#[derive(Default)]
+pub(crate) struct Lines {
+    fast: Line,
+    slow: Line,
+    flights: BTreeMap<u64, Flight>,
+    last_flight: u64,
+    places: Places,
+    places_of: HashMap<Arc<str>, Places>,
+}
+
+impl Lines {
+    /// Puts a subscription at the end of its organization's line.
+    pub(crate) fn enter(&mut self, uid: &Arc<str>, is_slow: bool) {
+        let line = if is_slow { &mut self.slow } else { &mut self.fast };
+        line.enter(organization(uid).into(), uid.clone());
+    }
+
+    /// Takes the next subscription out of a line, if there is a place for it.
+    pub(crate) fn leave(&mut self) -> Option<Arc<str>> {
+        if self.places.all() >= PLACES {
+            return None;
+        }
+        let of = |organization: &str| self.places_of.get(organization).copied().unwrap_or_default();
+        if self.places.slow < SLOW_PLACES {
+            let has_room = |organization: &str| {
+                let places = of(organization);
+                places.slow < SLOW_PLACES_OF_ONE && places.all() < PLACES_OF_ONE
+            };
+            if let Some(uid) = self.slow.leave(has_room) {
+                return Some(uid);
+            }
+        }
+        if self.places.fast < FAST_PLACES {
+            return self.fast.leave(|organization| of(organization).all() < PLACES_OF_ONE);
+        }
+        None
+    }
+
+    /// Takes a place for an attempt that begins now; gives its number.
+    pub(crate) fn begin(&mut self, uid: &str, is_slow: bool, began: Instant) -> u64 {
+        let organization: Arc<str> = organization(uid).into();
+        let pace = if is_slow { Pace::Slow } else { Pace::Fast };
+        *self.places.of(pace) += 1;
+        *self.places_of.entry(organization.clone()).or_default().of(pace) += 1;
+        self.last_flight += 1;
+        self.flights.insert(self.last_flight, Flight { organization, pace, began });
+        self.last_flight
+    }
+
+    /// Gives the place of an attempt back.
+    pub(crate) fn end(&mut self, flight: u64) {
+        let Some(Flight { organization, pace, .. }) = self.flights.remove(&flight) else { return };
+        *self.places.of(pace) -= 1;
+        if let Some(places) = self.places_of.get_mut(&organization) {
+            *places.of(pace) -= 1;
+            if places.all() == 0 {
+                self.places_of.remove(&organization);
+            }
+        }
+    }
+
+    /// Takes the attempts that have taken long by now out of the places for fast ones.
+    pub(crate) fn see_late(&mut self, now: Instant) {
+        for flight in self.flights.values_mut() {
+            if flight.pace == Pace::Fast && now.saturating_duration_since(flight.began) > SLOW {
+                flight.pace = Pace::Late;
+                self.places.fast -= 1;
+                self.places.late += 1;
+                if let Some(places) = self.places_of.get_mut(&flight.organization) {
+                    places.fast -= 1;
+                    places.late += 1;
+                }
+            }
+        }
+    }
+}
+
+fn organization(uid: &str) -> &str {
+    uid.split('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(lines: &mut Lines, organization: &str, many: usize, is_slow: bool) {
+        for n in 0..many {
+            lines.enter(&format!("{organization}/{n}").into(), is_slow);
+        }
+    }
+
+    /// Begins whatever has a place; gives organization and number of each.
+    fn begin(lines: &mut Lines, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
+        let next = || {
+            let uid = lines.leave()?;
+            Some((organization(&uid).to_owned(), lines.begin(&uid, is_slow, now)))
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    fn of(begun: &[(String, u64)], organization: &str) -> usize {
+        begun.iter().filter(|(of, _)| of == organization).count()
+    }
+
+    #[test]
+    fn one_organization_takes_no_more_than_its_places() {
+        let mut lines = Lines::default();
+        let now = Instant::now();
+        enter(&mut lines, "a", 10_000, false);
+        enter(&mut lines, "b", 3, false);
+        let begun = begin(&mut lines, false, now);
+        assert_eq!((of(&begun, "a"), of(&begun, "b")), (PLACES_OF_ONE, 3));
+        lines.end(begun[0].1);
+        assert_eq!(begin(&mut lines, false, now).len(), 1, "one that ended makes room for one");
+    }
+
+    #[test]
+    fn organizations_take_turns() {
+        let mut lines = Lines::default();
+        for organization in ["a", "b", "c"] {
+            enter(&mut lines, organization, 2, false);
+        }
+        let begun = begin(&mut lines, false, Instant::now());
+        let order: Vec<&str> = begun.iter().map(|(of, _)| of.as_str()).collect();
+        assert_eq!(order, ["a", "b", "c", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_takes_long_leaves_the_places_of_the_fast() {
+        let mut lines = Lines::default();
+        let now = Instant::now();
+        for n in 0..6 {
+            enter(&mut lines, &format!("bad{n}"), 1000, false);
+        }
+        assert_eq!(begin(&mut lines, false, now).len(), FAST_PLACES);
+        enter(&mut lines, "good", 1, false);
+        assert!(lines.leave().is_none(), "all places are taken");
+        let later = now + SLOW + Duration::from_millis(1);
+        lines.see_late(later);
+        let begun = begin(&mut lines, false, later);
+        assert_eq!((begun.len(), of(&begun, "good")), (FAST_PLACES, 1));
+        // Those that are late have no more place than all together.
+        for n in 2..100 {
+            lines.see_late(now + n * 2 * SLOW);
+            begin(&mut lines, false, now + n * 2 * SLOW);
+        }
+        assert_eq!((lines.places.all(), lines.flights.len()), (6 * PLACES_OF_ONE + 1, 6 * PLACES_OF_ONE + 1));
+    }
+
+    #[test]
+    fn slow_ones_have_places_of_their_own() {
+        let mut lines = Lines::default();
+        for n in 0..20 {
+            enter(&mut lines, &format!("bad{n}"), 100, true);
+        }
+        assert_eq!(begin(&mut lines, true, Instant::now()).len(), SLOW_PLACES);
+        enter(&mut lines, "bad0", 1, false);
+        let begun = begin(&mut lines, false, Instant::now());
+        assert_eq!(begun.len(), 1, "an organization's own fast ones go on beside its slow ones");
+    }
+}

@@ -1,0 +1,120 @@
+//! One subscription as the relay remembers it: where it stands, and what comes next.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bowline_core::Micros;
+
+use crate::backoff;
+use crate::saving::CursorRow;
+
+/// Good attempts that follow one another after which a sink is no slow one any more.
+const GOOD_ENOUGH: u32 = 3;
+
+/// An event that waits for its delivery; what is sent is read when it is its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) seq: i64,
+    /// When it happened.
+    pub(crate) at: Micros,
+}
+
+/// A dead letter that somebody wants to have sent again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Letter {
+    pub(crate) seq: i64,
+    pub(crate) event_id: String,
+}
+
+/// What an attempt sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The event of this number.
+    Event(i64),
+    /// The dead letter of this id.
+    Letter(String),
+}
+
+/// A subscription.
+pub(crate) struct Subscription {
+    pub(crate) group: Arc<str>,
+    pub(crate) sink: Arc<str>,
+    /// The next events, the one to be tried first in front.
+    pub(crate) queue: VecDeque<Waiting>,
+    pub(crate) redeliveries: VecDeque<Letter>,
+    /// Redeliveries whose outcome the database does not know yet.
+    pub(crate) unsaved_redeliveries: usize,
+    /// Whether the last attempt was one; they take turns with the queue.
+    pub(crate) was_redelivery: bool,
+    /// Everything up to here is delivered, dead, in the queue, or for others.
+    pub(crate) read_to: i64,
+    /// Whether the log holds more that was not looked at.
+    pub(crate) is_behind: bool,
+    pub(crate) is_in_line: bool,
+    pub(crate) is_in_flight: bool,
+    pub(crate) is_slow: bool,
+    good_in_a_row: u32,
+    /// Of these things the database knows a former state, to which `saved` belongs.
+    pub(crate) row: CursorRow,
+    pub(crate) saved: i64,
+    pub(crate) saved_at: Micros,
+}
+
+impl Subscription {
+    pub(crate) fn new(group: Arc<str>, sink: &str, row: CursorRow, now: Micros) -> Subscription {
+        Subscription {
+            group,
+            sink: sink.into(),
+            queue: VecDeque::new(),
+            redeliveries: VecDeque::new(),
+            unsaved_redeliveries: 0,
+            was_redelivery: false,
+            read_to: row.cursor,
+            is_behind: false,
+            is_in_line: false,
+            is_in_flight: false,
+            is_slow: row.attempts > 0,
+            good_in_a_row: 0,
+            saved: row.cursor,
+            saved_at: now,
+            row,
+        }
+    }
+
+    /// Whether nothing waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && !self.is_behind && !self.is_in_flight
+    }
+
+    /// What is to be tried now: events and redeliveries in turn.
+    pub(crate) fn next(&self, now: Micros) -> Option<What> {
+        if self.is_in_flight {
+            return None;
+        }
+        let is_due = self.row.next_at.is_none_or(|at| at <= now);
+        let event = self.queue.front().filter(|_| is_due).map(|waiting| What::Event(waiting.seq));
+        let letter = self.redeliveries.front().map(|letter| What::Letter(letter.event_id.clone()));
+        if self.was_redelivery { event.or(letter) } else { letter.or(event) }
+    }
+
+    /// Takes note of an attempt: one bad one makes a sink slow, and it takes several good ones to be fast again.
+    pub(crate) fn note(&mut self, is_good: bool) {
+        self.good_in_a_row = if is_good { self.good_in_a_row.saturating_add(1) } else { 0 };
+        self.is_slow = !is_good || self.is_slow && self.good_in_a_row < GOOD_ENOUGH;
+    }
+
+    /// Takes the next event out of the front that is to be given up, with what is to be said of it: it was tried, or
+    /// a failing sink kept it waiting, for a day; or it waited for a week, however the sink does.
+    pub(crate) fn overdue(&mut self, now: Micros) -> Option<(Waiting, String)> {
+        // What is in flight may yet be delivered.
+        if self.is_in_flight {
+            return None;
+        }
+        let failing_since = self.row.failing_since;
+        let is_over = |waiting: &mut Waiting| backoff::is_over(waiting.at, failing_since, now);
+        let waiting = self.queue.pop_front_if(is_over)?;
+        self.row.cursor = waiting.seq;
+        let error = if failing_since.is_some() { self.row.last_error.as_str() } else { "it waited for a week" };
+        Some((waiting, error.to_owned()))
+    }
+}

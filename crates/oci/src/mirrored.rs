@@ -1,0 +1,210 @@
+//! What is not here, or may be out of date, and comes from another registry.
+
+use axum::http::{Method, StatusCode, header};
+use bowline_authn::guarded::{FetchError, Opened};
+use bowline_authn::wrap::random_bytes;
+use bowline_content::Digest;
+use bowline_core::hex;
+use bowline_services::content::{
+    MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
+    RegistryError, StoredBlob,
+};
+
+use crate::answer::{CONTENT_DIGEST, Refused};
+use crate::manifests::{CONFIG_BYTES, digest_of};
+use crate::{Asked, Door};
+
+impl Door {
+    /// A manifest: what is here, after asking the upstream where a tag may have moved; else what the upstream has.
+    pub(crate) async fn found_manifest(
+        &self,
+        asked: &Asked,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<PulledManifest, Refused> {
+        let found = self.registry.pull_manifest(&asked.visitor, name, reference).await;
+        let is_fetched = match (&found, reference) {
+            (Ok(pulled), Reference::Tag(tag)) if pulled.is_mirrored => {
+                self.refreshed(asked, name, tag, &pulled.manifest.digest).await?
+            }
+            (Err(error), _) if is_absent(error) => match self.registry.mirror(&asked.visitor, name, reference).await? {
+                Some(mirror) => self.fetched_manifest(asked, name, reference, &mirror).await?,
+                None => false,
+            },
+            (Ok(_) | Err(_), _) => false,
+        };
+        if is_fetched {
+            return Ok(self.registry.pull_manifest(&asked.visitor, name, reference).await?);
+        }
+        Ok(found?)
+    }
+
+    /// Whether a tag that is here was moved, because the upstream has moved it. An upstream that does not answer, or
+    /// whose answer cannot be kept, leaves what is here.
+    async fn refreshed(&self, asked: &Asked, name: &Name, tag: &str, digest: &str) -> Result<bool, Refused> {
+        let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(false) };
+        let looked = self.upstream.ask(Method::HEAD, &mirror.url, &format!("manifests/{tag}"), &accepted()).await;
+        let now = match looked {
+            Ok(opened) if opened.status().is_success() => digest_said(&opened),
+            Ok(opened) => return self.left(asked, name, tag, Some(&status_of(&opened).to_string())).await,
+            Err(error) => return self.left(asked, name, tag, Some(&error.to_string())).await,
+        };
+        if now.as_deref() == Some(digest) {
+            return self.left(asked, name, tag, None).await;
+        }
+        match self.fetched_manifest(asked, name, &Reference::Tag(tag.into()), &mirror).await {
+            Ok(is_fetched) => Ok(is_fetched),
+            Err(refused) => self.left(asked, name, tag, Some(&format!("{:?}", refused.error))).await,
+        }
+    }
+
+    /// Notes that the upstream was asked about a tag which stays as it is.
+    async fn left(&self, asked: &Asked, name: &Name, tag: &str, problem: Option<&str>) -> Result<bool, Refused> {
+        if let Some(problem) = problem {
+            tracing::warn!(%name, tag, problem, "the upstream was of no use: what is here is served");
+        }
+        self.registry.note_upstream(&asked.visitor, name, Some(tag), problem).await?;
+        Ok(false)
+    }
+
+    /// Whether the upstream had the manifest, which is here then.
+    async fn fetched_manifest(
+        &self,
+        asked: &Asked,
+        name: &Name,
+        reference: &Reference,
+        mirror: &Mirror,
+    ) -> Result<bool, Refused> {
+        let (Reference::Tag(text) | Reference::Digest(text)) = reference;
+        let path = format!("manifests/{text}");
+        let lock = self.upstream.once(&format!("{name} {path}"));
+        let _only = lock.lock().await;
+        let opened = self.upstream.ask(Method::GET, &mirror.url, &path, &accepted()).await.map_err(away)?;
+        if matches!(opened.status(), StatusCode::NOT_FOUND | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(false);
+        }
+        if !opened.status().is_success() {
+            return Err(away(status_of(&opened)));
+        }
+        let (said, content_type) = (digest_said(&opened), text_of(&opened, header::CONTENT_TYPE));
+        let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
+        let named = match (reference, said) {
+            (Reference::Tag(_), Some(said)) => Reference::Digest(said),
+            _ => reference.clone(),
+        };
+        let digest = digest_of(&named, &content)?;
+        let manifest = Manifest::read(&content, content_type.as_deref())?;
+        let config = self.config_there(mirror, &manifest).await;
+        let (digest, reference) = (digest.as_str().into(), reference.clone());
+        let fetched = PushedManifest { reference, digest, manifest, content, config };
+        let visitor = asked.visitor.renewed()?;
+        self.registry.keep_manifest(&visitor, name, fetched).await?;
+        Ok(true)
+    }
+
+    /// The config that an image names, to be looked into; an image without one is an image none the less.
+    async fn config_there(&self, mirror: &Mirror, manifest: &Manifest) -> Option<Vec<u8>> {
+        let digest = Digest::parse(manifest.config()?).ok()?;
+        let opened = self.upstream.ask(Method::GET, &mirror.url, &format!("blobs/{digest}"), "*/*").await.ok()?;
+        if !opened.status().is_success() {
+            return None;
+        }
+        let bytes = opened.whole(CONFIG_BYTES as usize).await.ok()?;
+        (Digest::of(digest.algorithm(), &bytes) == digest).then(|| bytes.to_vec())
+    }
+
+    /// A blob: what is here, else what the upstream has of the blobs that a manifest here names.
+    pub(crate) async fn found_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Result<StoredBlob, Refused> {
+        let found = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await;
+        match found {
+            Err(error) if is_absent(&error) => {
+                let lock = self.upstream.once(&format!("{name} {digest}"));
+                let _only = lock.lock().await;
+                // Another request may have fetched it meanwhile.
+                if let Ok(blob) = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await {
+                    return Ok(blob);
+                }
+                let mirror = self.registry.blob_mirror(&asked.visitor, name, digest.as_str()).await?;
+                let Some((mirror, size)) = mirror else { return Err(error.into()) };
+                self.fetch_blob(asked, name, digest, &mirror, size).await?;
+                Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    async fn fetch_blob(
+        &self,
+        asked: &Asked,
+        name: &Name,
+        digest: &Digest,
+        mirror: &Mirror,
+        size: u64,
+    ) -> Result<(), Refused> {
+        let opened = self.upstream.ask(Method::GET, &mirror.url, &format!("blobs/{digest}"), "*/*").await;
+        let opened = opened.map_err(away)?;
+        if !opened.status().is_success() {
+            return Err(away(status_of(&opened)));
+        }
+        let id = hex(&random_bytes::<16>());
+        self.registry.begin_fetch(&asked.visitor, name, &id).await?;
+        let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
+        if kept.is_err() {
+            self.content.cancel(&id)?;
+            self.content.delete(digest, &id)?;
+            self.registry.end_fetch(&id).await?;
+        }
+        kept
+    }
+
+    async fn keep_blob(
+        &self,
+        asked: &Asked,
+        name: &Name,
+        digest: &Digest,
+        opened: Opened,
+        id: &str,
+        size: u64,
+    ) -> Result<(), Refused> {
+        self.content.begin(id)?;
+        let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
+            Ok::<_, FetchError>(opened.chunk().await?.map(|part| (part, opened)))
+        });
+        self.content.append(id, None, parts, digest.algorithm(), size).await?;
+        let size = self.content.finish(id, digest).await?;
+        let blob = StoredBlob { size, upload: id.to_owned() };
+        let visitor = asked.visitor.renewed()?;
+        if let Some(before) = self.registry.keep_blob(&visitor, name, digest.as_str(), blob).await? {
+            self.content.delete(digest, &before)?;
+        }
+        Ok(())
+    }
+}
+
+fn is_absent(error: &RegistryError) -> bool {
+    let absent = [RefusalCode::ManifestUnknown, RefusalCode::NameUnknown, RefusalCode::BlobUnknown];
+    matches!(error, RegistryError::Refused(refusal) if absent.contains(&refusal.code))
+}
+
+/// What is fetched: anything that can be kept.
+fn accepted() -> String {
+    MEDIA_TYPES.join(", ")
+}
+
+fn text_of(opened: &Opened, name: header::HeaderName) -> Option<String> {
+    opened.headers().get(name)?.to_str().ok().map(String::from)
+}
+
+/// The digest that the upstream says its answer has.
+fn digest_said(opened: &Opened) -> Option<String> {
+    text_of(opened, CONTENT_DIGEST)
+}
+
+fn status_of(opened: &Opened) -> FetchError {
+    FetchError::Status(opened.status().as_u16())
+}
+
+fn away(error: FetchError) -> Refused {
+    let message = format!("it is not here, and the upstream was of no use: {error}");
+    Refused::new(RefusalCode::ManifestUnknown, message).with_status(StatusCode::BAD_GATEWAY)
+}

@@ -1,0 +1,132 @@
+//! What is remembered by key for a while, such as how often an address tried something, in bounded memory.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+
+use bowline_core::Micros;
+
+/// Microseconds between two looks at everything that is remembered.
+const SWEEP: Micros = 1_000_000;
+
+/// Values by key, each until a time of its own. Of more than it may hold it forgets those that would end first.
+pub struct Remembered<K, V> {
+    most: usize,
+    table: Mutex<Table<K, V>>,
+}
+
+struct Table<K, V> {
+    entries: HashMap<K, Entry<V>>,
+    swept_at: Micros,
+}
+
+/// A value and when it means nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<V> {
+    /// In microseconds of the caller's clock.
+    pub until: Micros,
+    /// The value.
+    pub value: V,
+}
+
+impl<K: Eq + Hash, V: Copy> Remembered<K, V> {
+    /// Nothing yet; never more than `most` keys.
+    pub fn new(most: usize) -> Remembered<K, V> {
+        Remembered { most, table: Mutex::new(Table { entries: HashMap::new(), swept_at: Micros::MIN }) }
+    }
+
+    /// Shows what is remembered of the key, unless its time is over, and remembers what `change` makes of it; with
+    /// none everything stays as it was.
+    pub fn change<R>(&self, key: K, now: Micros, change: impl FnOnce(Option<Entry<V>>) -> (Option<Entry<V>>, R)) -> R {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table.entries.get(&key).copied().filter(|entry| now < entry.until);
+        let (next, answer) = change(known);
+        if let Some(next) = next {
+            if table.entries.len() >= self.most && !table.entries.contains_key(&key) {
+                table.make_room(self.most, now);
+            }
+            table.entries.insert(key, next);
+        }
+        answer
+    }
+
+    /// Keys that are held.
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).entries.len()
+    }
+}
+
+impl<K: Eq + Hash, V: Copy> Table<K, V> {
+    /// Drops what is over, and of what is not the half that ends first, so that the next look at everything is far.
+    fn make_room(&mut self, most: usize, now: Micros) {
+        if now >= self.swept_at.saturating_add(SWEEP) {
+            self.swept_at = now;
+            self.entries.retain(|_, entry| now < entry.until);
+        }
+        if self.entries.len() < most {
+            return;
+        }
+        let mut ends: Vec<Micros> = self.entries.values().map(|entry| entry.until).collect();
+        let middle = ends.len() / 2;
+        let (_, &mut median, _) = ends.select_nth_unstable(middle);
+        self.entries.retain(|_, entry| entry.until > median);
+    }
+}
+
+/// Whoever has one IPv6 address has its whole /64.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts the key, for a hundred seconds from its first time.
+    fn count(remembered: &Remembered<u32, u32>, key: u32, now: Micros) -> u32 {
+        remembered.change(key, now, |known| {
+            let entry = known.unwrap_or(Entry { until: now + 100 * SWEEP, value: 0 });
+            let value = entry.value + 1;
+            (Some(Entry { value, ..entry }), value)
+        })
+    }
+
+    #[test]
+    fn what_is_over_begins_anew() {
+        let remembered = Remembered::new(10);
+        assert_eq!((count(&remembered, 1, 0), count(&remembered, 1, 100 * SWEEP - 1)), (1, 2));
+        assert_eq!(count(&remembered, 1, 100 * SWEEP), 1);
+        let shown = remembered.change(2, 0, |known| (None, known));
+        assert_eq!((shown, remembered.len()), (None, 1), "looking leaves nothing behind");
+    }
+
+    #[test]
+    fn many_keys_take_no_more_than_their_room_and_the_newest_stay() {
+        let remembered = Remembered::new(1000);
+        for key in 0..100_000 {
+            count(&remembered, key, Micros::from(key));
+            assert!(remembered.len() <= 1000);
+        }
+        assert_eq!(count(&remembered, 99_999, 100_000), 2, "the newest is still known");
+        assert_eq!(count(&remembered, 0, 100_000), 1, "the oldest is not");
+        // All at one moment: none ends before another, and still there is room.
+        let remembered = Remembered::new(1000);
+        for key in 0..5000 {
+            count(&remembered, key, 0);
+        }
+        assert!(remembered.len() <= 1000);
+    }
+
+    #[test]
+    fn an_ipv6_address_is_its_network() {
+        let of = |text: &str| network(text.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+    }
+}

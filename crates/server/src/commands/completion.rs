@@ -1,0 +1,43 @@
+//! What shells and manual pages know of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::cli::print;
+use crate::error::StartError;
+
+/// `bowline completion`.
+#[derive(Args)]
+pub(crate) struct CompletionCommand {
+    /// Which shell
+    shell: Shell,
+}
+
+/// `bowline man`.
+#[derive(Args)]
+pub(crate) struct ManCommand {
+    /// Directory to write a page per command to; made if it is not there [default: the first page to stdout]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Prints the script that lets a shell complete commands and options.
+pub(crate) fn completion(command: &CompletionCommand, mut described: Command) -> Result<(), StartError> {
+    let mut script = Vec::new();
+    clap_complete::generate(command.shell, &mut described, "bowline", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes manual pages.
+pub(crate) fn man(command: &ManCommand, described: Command) -> Result<(), StartError> {
+    let Some(out) = &command.out else {
+        let mut page = Vec::new();
+        let rendered = clap_mangen::Man::new(described).render(&mut page);
+        rendered.map_err(|error| StartError::Defect(error.to_string()))?;
+        return print(&String::from_utf8_lossy(&page));
+    };
+    let written = std::fs::create_dir_all(out).and_then(|()| clap_mangen::generate_to(described, out));
+    written.map_err(|source| StartError::File { path: out.clone(), source })
+}

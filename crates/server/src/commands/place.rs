@@ -1,0 +1,45 @@
+//! Places that a person names: by UIDP, or by the path of their names.
+
+use bowline_client::{Api, ClientError};
+use bowline_contract::chainguard::platform::common::UidpFilter;
+use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_core::Uidp;
+
+/// UIDP of an organization or group: `UIDP`, `organization` or `organization/group/...`.
+///
+/// # Errors
+/// The caller sees none of that name, or several; or the server refuses.
+pub(crate) async fn group(api: &Api, text: &str) -> Result<String, ClientError> {
+    if Uidp::is_valid(text) {
+        return Ok(text.into());
+    }
+    let mut place: Option<String> = None;
+    for name in text.split('/') {
+        let filter = match &place {
+            None => UidpFilter { in_root: true, ..UidpFilter::default() },
+            Some(parent) => UidpFilter { children_of: parent.clone(), ..UidpFilter::default() },
+        };
+        let request =
+            v2::ListGroupsRequest { name: name.into(), uidp: Some(filter), ..v2::ListGroupsRequest::default() };
+        let found = api.call::<ListGroups>(&request).await?.groups;
+        place = Some(only(text, "group", found.into_iter().map(|group| group.uid).collect())?);
+    }
+    place.ok_or_else(|| none(text, "group"))
+}
+
+/// The one UIDP that was found.
+pub(crate) fn only(text: &str, kind: &str, mut found: Vec<String>) -> Result<String, ClientError> {
+    match (found.len(), found.pop()) {
+        (1, Some(uid)) => Ok(uid),
+        (_, None) => Err(none(text, kind)),
+        (_, Some(last)) => {
+            found.push(last);
+            Err(ClientError::Usage(format!("several are called {text}; name one by its UIDP: {}", found.join(", "))))
+        }
+    }
+}
+
+fn none(text: &str, kind: &str) -> ClientError {
+    ClientError::Usage(format!("there is no {kind} {text:?} that you may see"))
+}

@@ -1,0 +1,62 @@
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::StartError;
+use crate::options::Options;
+
+/// Where a server keeps its data: what the commands that work on it beside the server need to know.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Storage of the server")]
+pub(crate) struct StorageOptions {
+    /// The server's configuration file
+    #[arg(long, env = "BOWLINE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Directory of the embedded database and of the key file [default: ./bowline-data]
+    #[arg(long, env = "BOWLINE_DATA_DIR", value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// PostgreSQL instead of the embedded database: postgres://user@host/database
+    #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    database_url: Option<String>,
+    /// File with the key that wraps stored secrets [default: <data dir>/key]
+    #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+/// What addresses the server has, for a command that has to name them.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AddressOptions {
+    /// Public address of the API [default: the server's at its last start]
+    #[arg(long, env = "BOWLINE_BASE_URL", value_name = "URL")]
+    base_url: Option<String>,
+    /// Public address of the token exchange [default: the server's at its last start]
+    #[arg(long, env = "BOWLINE_AUTH_URL", value_name = "URL")]
+    auth_url: Option<String>,
+}
+
+impl StorageOptions {
+    /// These options among all of the server's, with what they leave open taken from the configuration file.
+    ///
+    /// # Errors
+    /// As [`Options::with_file`].
+    pub(crate) fn with_file(self) -> Result<Options, StartError> {
+        self.with_addresses(AddressOptions::default())
+    }
+
+    /// The same with addresses.
+    ///
+    /// # Errors
+    /// As [`Options::with_file`].
+    pub(crate) fn with_addresses(self, addresses: AddressOptions) -> Result<Options, StartError> {
+        let options = Options {
+            config: self.config,
+            data_dir: self.data_dir,
+            database_url: self.database_url,
+            key_file: self.key_file,
+            base_url: addresses.base_url,
+            auth_url: addresses.auth_url,
+            ..Options::default()
+        };
+        options.with_file()
+    }
+}

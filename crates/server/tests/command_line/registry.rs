@@ -1,0 +1,179 @@
+//! Repositories, tags, and what is set for them.
+
+use bowline_testkit::{Engine, TestServer};
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use crate::support::{Terminal, ended, text};
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+/// An organization with an owner at the terminal.
+async fn owner(server: &TestServer) -> (String, Terminal) {
+    let organization = server.organization("acme").await;
+    let terminal = Terminal::new(server);
+    terminal.keep(&server.actor("owner", &organization).await);
+    (organization, terminal)
+}
+
+/// Pushes an image with nothing in it; its digest.
+async fn push(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, what: &str) -> String {
+    let registry = server.server().parts().settings.registry_audience.clone();
+    let token = ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0);
+    let manifest = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [], "annotations": {"what": what}});
+    let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, INDEX.parse().expect("a header"))]);
+    let path = format!("/v2/{repo}/manifests/{tag}");
+    let client = server.anonymous().with_token(&token);
+    let reply = client.rest_with("PUT", &path, headers, manifest.to_string().into_bytes()).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    reply.header("docker-content-digest").expect("a digest").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repositories_from_the_first_to_the_last_day() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let team = server.group(&organization, "web").await;
+    let readme = terminal.home.path().join("README.md");
+    std::fs::write(&readme, "# Ours\n").expect("a file is written");
+    let readme = readme.to_string_lossy();
+    let create = ["registry", "repos", "create", "acme/web/nginx", "--description", "ours", "--readme", &readme];
+    let uid = ended(&terminal.run(&create).await, 0);
+    assert!(uid.starts_with(&format!("{team}/")), "{uid}");
+    ended(&terminal.run(&create).await, 1);
+
+    let host = terminal.api.split_once("://").expect("an address").1;
+    for name in ["acme/web/nginx", &uid, &format!("{host}/acme/web/nginx")] {
+        let got = terminal.json(&["registry", "repos", "get", name]).await;
+        assert_eq!((&got["uid"], &got["description"]), (&json!(uid), &json!("ours")), "{name}");
+    }
+    let change = ["--description", "theirs", "--bundles", "base,fips", "--name", "proxy"];
+    ended(&terminal.run(&[&["registry", "repos", "update", "acme/web/nginx"][..], &change].concat()).await, 0);
+    let shown = ended(&terminal.run(&["registry", "repos", "get", "acme/web/proxy"]).await, 0);
+    assert!(shown.contains("description\ttheirs") && shown.contains("bundles\tbase,fips"), "{shown}");
+    ended(&terminal.run(&["registry", "repos", "update", "acme/web/proxy", "--bundles", ""]).await, 0);
+    ended(&terminal.run(&["registry", "repos", "update", "acme/web/proxy"]).await, 2);
+
+    server.repo(&organization, "other").await;
+    let listed = terminal.json(&["registry", "repos", "list", "acme"]).await;
+    assert_eq!(listed.as_array().map(Vec::len), Some(2), "{listed}");
+    let listed = ended(&terminal.run(&["registry", "repos", "list", "acme/web"]).await, 0);
+    assert!(listed.starts_with("UIDP\tNAME\tUPDATED\tDESCRIPTION\n") && listed.contains("\tproxy\t"), "{listed}");
+    assert!(!listed.contains("other"), "{listed}");
+
+    let deleted = terminal.run(&["registry", "repos", "delete", "acme/web/proxy"]).await;
+    assert_eq!(ended(&deleted, 0), "", "talk goes to stderr");
+    for (missing, named) in [
+        ("acme/web/proxy", "no repository \"acme/web/proxy\""),
+        ("acme/none/proxy", "no group \"acme/none\""),
+        ("none/proxy", "no group \"none\""),
+        ("proxy", "organization/name"),
+    ] {
+        let refused = terminal.run(&["registry", "repos", "get", missing]).await;
+        ended(&refused, 2);
+        assert!(text(&refused.stderr).contains(named), "{}", text(&refused.stderr));
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_and_what_they_named() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let path = format!("{organization}/nginx");
+    let first = push(&server, &terminal, &path, "1.0", "first").await;
+    push(&server, &terminal, &path, "0.9", "old").await;
+    server.clock().advance(std::time::Duration::from_mins(5));
+    let second = push(&server, &terminal, &path, "1.0", "second").await;
+
+    let listed = ended(&terminal.run(&["registry", "tags", "list", "acme/nginx"]).await, 0);
+    assert!(listed.contains(&format!("1.0\t{second}\t")) && listed.contains("0.9\t"), "{listed}");
+    let listed = terminal.json(&["registry", "tags", "list", "acme/nginx", "--digest", &second]).await;
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["name"]), (Some(1), &json!("1.0")));
+
+    let history = terminal.json(&["registry", "history", "acme/nginx:1.0"]).await;
+    let digests: Vec<&Value> = history.as_array().expect("a list").iter().map(|moved| &moved["digest"]).collect();
+    assert_eq!(digests, [&json!(second), &json!(first)], "the newest first");
+    let table = ended(&terminal.run(&["registry", "history", "acme/nginx:1.0"]).await, 0);
+    assert!(table.starts_with("SINCE\tDIGEST\n") && table.lines().count() == 3, "{table}");
+    ended(&terminal.run(&["registry", "history", "acme/nginx:none"]).await, 2);
+    ended(&terminal.run(&["registry", "history", &format!("acme/nginx@{first}")]).await, 2);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn policies_of_repositories_and_groups() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    server.repo(&organization, "nginx").await;
+    let set = ["registry", "policy", "set", "acme/nginx", "--public", "true", "--immutable-tags", "v.*,r[0-9]+"];
+    ended(&terminal.run(&set).await, 0);
+    ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--quota", "20GiB"]).await, 0);
+    let keep = ["registry", "retention", "set", "acme/nginx", "--keep-last", "3", "--keep-tags", "v.*"];
+    let kept = ended(&terminal.run(&keep).await, 0);
+    assert!(kept.contains("keep last\t3\n") && kept.contains("otherwise\tdeleted"), "{kept}");
+    let policy = terminal.json(&["registry", "policy", "get", "acme/nginx"]).await;
+    assert_eq!((&policy["public"], &policy["byteQuota"]), (&json!(true), &json!("21474836480")));
+    assert_eq!(policy["immutableTagPatterns"], json!(["v.*", "r[0-9]+"]));
+    assert_eq!((&policy["retention"]["keepLast"], &policy["retention"]["keepPatterns"]), (&json!(3), &json!(["v.*"])));
+
+    ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--immutable-tags", ""]).await, 0);
+    let cleared = terminal.json(&["registry", "retention", "clear", "acme/nginx"]).await;
+    assert_eq!((&cleared["retention"], &cleared["public"]), (&Value::Null, &json!(true)), "the rest stays");
+    let policy = ended(&terminal.run(&["registry", "policy", "get", "acme/nginx"]).await, 0);
+    assert!(policy.contains("immutable tags\t\n"), "{policy}");
+
+    ended(&terminal.run(&["registry", "retention", "set", "--group", "acme", "--keep-days", "90"]).await, 0);
+    let of_group = terminal.json(&["registry", "policy", "get", "--group", "acme"]).await;
+    assert_eq!((&of_group["uid"], &of_group["retention"]["keepDays"]), (&json!(organization), &json!(90)));
+
+    for wrong in [
+        &["registry", "policy", "set", "acme/nginx"][..],
+        &["registry", "policy", "get"],
+        &["registry", "policy", "get", "acme/nginx", "--group", "acme"],
+        &["registry", "policy", "set", "acme/nginx", "--quota", "many"],
+        &["registry", "retention", "set", "acme/nginx"],
+        &["registry", "retention", "set", "acme/nginx", "--keep-last", "0"],
+    ] {
+        ended(&terminal.run(wrong).await, 2);
+    }
+    terminal.keep(&server.actor("viewer", &organization).await);
+    ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--public", "false"]).await, 4);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_of_scanners() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let digest = push(&server, &terminal, &format!("{organization}/nginx"), "latest", "scanned").await;
+    let report = json!({
+        "descriptor": {"name": "grype", "version": "0.80.0"},
+        "matches": [{
+            "vulnerability": {"id": "CVE-2026-1", "severity": "High"},
+            "artifact": {"name": "openssl", "version": "3.0.0", "type": "apk"},
+        }],
+    });
+    let file = terminal.home.path().join("grype.json");
+    std::fs::write(&file, report.to_string()).expect("a file is written");
+    let file = file.to_string_lossy();
+    let put = ["registry", "scan-report", "put", "acme/nginx", "--file", &file];
+    let stored = terminal.json(&put).await;
+    assert_eq!((&stored["digest"], &stored["vulnerabilities"]), (&json!(digest), &json!(1)));
+    assert_eq!((&stored["scanner"], &stored["scannerVersion"]), (&json!("SCANNER_NAME_GRYPE"), &json!("0.80.0")));
+
+    let by_digest = format!("acme/nginx@{digest}");
+    let from_stdin = ["registry", "scan-report", "put", &by_digest, "--file", "-"];
+    let table = ended(&terminal.run_with(&from_stdin, report.to_string().as_bytes()).await, 0);
+    assert!(table.contains(&format!("{digest}\t1\t0.80.0\t")), "{table}");
+
+    let unknown = terminal.run_with(&from_stdin, b"{}").await;
+    ended(&unknown, 2);
+    assert!(text(&unknown.stderr).contains("--scanner"), "{}", text(&unknown.stderr));
+    let missing = terminal.run(&["registry", "scan-report", "put", "acme/nginx", "--file", "/no/such/file"]).await;
+    ended(&missing, 1);
+    assert!(text(&missing.stderr).contains("/no/such/file"), "{}", text(&missing.stderr));
+    let trivy = [&from_stdin[..], &["--scanner", "trivy"]].concat();
+    ended(&terminal.run_with(&trivy, b"no report").await, 1);
+    server.stop().await;
+}

@@ -1,0 +1,107 @@
+//! Requests whose bodies take their time.
+
+use std::time::Duration;
+
+use bowline_testkit::TestServer;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::*;
+
+/// A request under way, of whose body parts are still to come.
+struct Slow {
+    stream: TcpStream,
+}
+
+impl Slow {
+    /// Sends the head of `"VERB /path"` with a body of so many bytes.
+    async fn begin(server: &TestServer, client: &Client, what: &str, content_type: &str, length: usize) -> Slow {
+        let mut stream = TcpStream::connect(server.server().address()).await.unwrap();
+        let (host, token) = (server.base().split_once("://").unwrap().1, client.token());
+        let head = format!(
+            "{what} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-type: {content_type}\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Slow { stream }
+    }
+
+    async fn send(&mut self, part: &[u8]) {
+        self.stream.write_all(part).await.unwrap();
+    }
+
+    async fn answer(mut self) -> String {
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(20), self.stream.read_to_end(&mut answer)).await;
+        read.expect("an answer in time").unwrap();
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_of_somebody_who_may_not_push_is_not_waited_for() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        client.image(&format!("{org}/app"), "1", b"a layer").await;
+        let reader = crate::support::client(server, "registry.pull", &org).await;
+        for name in ["app", "absent", "a/b"] {
+            let slow = Slow::begin(server, &reader, &format!("PUT /v2/{org}/{name}/manifests/1"), IMAGE, 1000).await;
+            let answer = slow.answer().await;
+            assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_ends_before_the_body_does_pushes_nothing() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let manifest = client.image(&name, "1", b"a layer").await.to_string();
+        let at = client.begin(&name).await;
+        let digest = digest(b"hello");
+        let begin = async |what: &str, length| Slow::begin(server, &client, what, IMAGE, length).await;
+        let mut slow = [
+            (begin(&format!("PUT /v2/{name}/manifests/2"), manifest.len()).await, manifest.as_bytes()),
+            (begin(&format!("PUT {at}?digest={digest}"), 5).await, b"hello"),
+            (begin(&format!("POST /v2/{name}/blobs/uploads/?digest={digest}"), 5).await, b"hello"),
+        ];
+        for (request, body) in &mut slow {
+            request.send(&body[..2]).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.clock().advance(Duration::from_secs(2 * 3600));
+        for (mut request, body) in slow {
+            request.send(&body[2..]).await;
+            let answer = request.answer().await;
+            assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        }
+        assert_eq!(number(server, "SELECT count(*) FROM tags").await, 1);
+        assert_eq!(number(server, "SELECT count(*) FROM blobs").await, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_slow_body_changes_happens_when_it_has_come() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let manifest = client.image(&name, "1", b"a layer").await.to_string();
+        let what = format!("PUT /v2/{name}/manifests/2");
+        let mut slow = Slow::begin(server, &client, &what, IMAGE, manifest.len()).await;
+        slow.send(&manifest.as_bytes()[..10]).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        server.clock().advance(Duration::from_secs(60));
+        slow.send(&manifest.as_bytes()[10..]).await;
+        let answer = slow.answer().await;
+        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+        let apart =
+            "SELECT (SELECT created_at FROM tags WHERE name = '2') - (SELECT created_at FROM tags WHERE name = '1')";
+        assert_eq!(number(server, apart).await, 60_000_000);
+        let audited = "SELECT (SELECT max(at) FROM audit) - (SELECT max(created_at) FROM tags)";
+        assert_eq!(number(server, audited).await, 0);
+    })
+    .await;
+}

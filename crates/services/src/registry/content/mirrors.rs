@@ -1,0 +1,316 @@
+//! Repositories whose images come from another registry when they are not there.
+//!
+//! The policy nearest to a repository says where from. Only somebody who may pull by right has anything fetched: what
+//! is fetched already, everybody gets who may pull.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
+use bowline_contract::v1::registry::sync_status::Status;
+use bowline_core::{Error, Micros, Reason, Uidp};
+use bowline_pipeline::Changed;
+use bowline_store::{ReadTx, Value, WriteTx};
+
+use super::uploads::{UPLOAD_LIFETIME, forget};
+use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use crate::registry::{limits, paths, tags};
+
+/// How long a tag counts as what the upstream has, once that was asked.
+const FRESH: Micros = 60 * 1_000_000;
+
+/// Where the images of a repository come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Address of the repository at the upstream, without a slash at its end.
+    pub url: String,
+    tag_patterns: Vec<String>,
+}
+
+impl Mirror {
+    /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
+    async fn nearest(tx: &mut ReadTx, at: &Uidp, below: &[String]) -> Result<Option<Mirror>, RegistryError> {
+        let policies = limits::policies(tx, at).await?;
+        let Some((place, upstream)) = policies.into_iter().rev().find_map(|p| Some((p.uid, p.upstream?))) else {
+            return Ok(None);
+        };
+        let mut parts = vec![upstream.url.trim_end_matches('/').to_owned()];
+        parts.extend(names_below(tx, at, &place).await?);
+        parts.extend_from_slice(below);
+        Ok(Some(Mirror { url: parts.join("/"), tag_patterns: upstream.tag_patterns }))
+    }
+
+    /// Whether the upstream is asked for this.
+    fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
+        match reference {
+            Reference::Tag(tag) if !self.tag_patterns.is_empty() => {
+                Ok(limits::first_match(&self.tag_patterns, tag)?.is_some())
+            }
+            Reference::Tag(_) | Reference::Digest(_) => Ok(true),
+        }
+    }
+}
+
+/// Names of the groups, and of the repository at the end, that lead from a place to `at` below it.
+async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<String>, RegistryError> {
+    let mut names = Vec::new();
+    for uid in at.self_and_ancestors().take_while(|uid| *uid != place) {
+        let sql = "SELECT name FROM repos WHERE uid = $1 UNION ALL SELECT name FROM groups WHERE uid = $1";
+        let name = tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?;
+        names.push(name.ok_or_else(|| Error::internal(format!("{uid} has no name")))?);
+    }
+    names.reverse();
+    Ok(names)
+}
+
+impl Registry {
+    /// Where a manifest comes from that the visitor has not found; absent if it may only lie here.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn mirror(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<Option<Mirror>, RegistryError> {
+        let mirror = self.mirror_for::<PullManifest>(visitor, name).await?;
+        match mirror {
+            Some(mirror) if mirror.has(reference)? => Ok(Some(mirror)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn mirror_for<M: Method<Request = Interaction>>(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Option<Mirror>, RegistryError> {
+        let (visitor, name) = (visitor.clone(), name.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(place) = paths::resolve(tx, &name).await? else { return Ok(None) };
+                let (at, below) = match place.repo {
+                    Some(repo) => (repo, Vec::new()),
+                    None => (place.group, [place.missing, vec![place.last]].concat()),
+                };
+                if visitor.is_anonymous() {
+                    return Ok(None);
+                }
+                match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
+                    Ok(_) => {}
+                    // Everybody may pull what is here already; that is no right to have more fetched.
+                    Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
+                    Err(error) => return Err(error.into()),
+                }
+                Mirror::nearest(tx, &at, &below).await
+            })
+        });
+        read.await
+    }
+
+    /// Where a tag comes from that the visitor has found, if it is time to ask whether it still names the same.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn stale(&self, visitor: &Visitor, name: &Name, tag: &str) -> Result<Option<Mirror>, RegistryError> {
+        let Some(mirror) = self.mirror(visitor, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
+        let (now, name, tag) = (visitor.now(), name.clone(), tag.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
+                let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";
+                let params = [Value::from(repo.as_str()), Value::from(&tag)];
+                Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+            })
+        });
+        let checked_at = read.await?;
+        Ok(checked_at.is_none_or(|at| at + FRESH <= now).then_some(mirror))
+    }
+
+    /// Notes that the upstream was asked for a tag, and whether it answered.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn note_upstream(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        tag: Option<&str>,
+        problem: Option<&str>,
+    ) -> Result<(), RegistryError> {
+        let (now, name) = (visitor.now(), name.clone());
+        let (tag, problem) = (tag.map(String::from), problem.map(String::from));
+        let written = self.pipeline.db.write(move |tx| {
+            let (name, tag, problem) = (name.clone(), tag.clone(), problem.clone());
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok(()) };
+                if let Some(tag) = &tag {
+                    note_tag(tx, &repo, tag, now).await?;
+                }
+                note_status(tx, &repo, problem.as_deref(), now).await
+            })
+        });
+        written.await
+    }
+
+    /// Keeps a manifest that the upstream sent, whose digest was compared. Its blobs come when they are asked for.
+    ///
+    /// # Errors
+    /// The visitor may not pull, or not create the repository that is missing.
+    pub async fn keep_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        fetched: PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let fetched = std::sync::Arc::new(fetched);
+        let written = self.pipeline.db.write(move |tx| {
+            let (registry, visitor, name, fetched) = (registry.clone(), visitor.clone(), name.clone(), fetched.clone());
+            Box::pin(async move { registry.keep(tx, &visitor, &name, &fetched).await })
+        });
+        written.await
+    }
+
+    async fn keep(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        fetched: &PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let repo = match repo_of(tx, name).await? {
+            Some(repo) => repo,
+            None => self.created(tx, visitor, name).await?,
+        };
+        let call = visitor.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PullManifest>(visitor, name.as_str(), error))?;
+        let mut changes = manifests::store_one(tx, &repo, fetched, visitor.now()).await?;
+        if let Reference::Tag(tag) = &fetched.reference {
+            let put = tags::put_tag(tx, &repo, tag, &fetched.digest, visitor.now(), call.draw()).await?;
+            changes.extend(put.change());
+            note_tag(tx, &repo, tag, visitor.now()).await?;
+        }
+        note_status(tx, &repo, None, visitor.now()).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+    }
+
+    /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
+    /// only lie here.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn blob_mirror(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<Option<(Mirror, u64)>, RegistryError> {
+        let Some(mirror) = self.mirror_for::<PullBlob>(visitor, name).await? else { return Ok(None) };
+        let (name, digest) = (name.clone(), digest.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
+                let sql = "SELECT f.size FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
+                           WHERE f.digest = $1 AND r.repo = $2 LIMIT 1";
+                let params = [Value::from(&digest), Value::from(repo.as_str())];
+                Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+            })
+        });
+        let size = read.await?;
+        Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (mirror, size)))
+    }
+
+    /// Begins to fetch a blob, under an id that was drawn at random.
+    ///
+    /// # Errors
+    /// The repository is gone.
+    pub async fn begin_fetch(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+        let (visitor, name, id) = (visitor.clone(), name.clone(), id.to_owned());
+        let written = self.pipeline.db.write(move |tx| {
+            let (visitor, name, id) = (visitor.clone(), name.clone(), id.clone());
+            Box::pin(async move {
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                // No visitor has this identity, so that none goes on with the upload.
+                let sql =
+                    "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, '', $3, $4)";
+                let (now, end) = (visitor.now(), visitor.now() + UPLOAD_LIFETIME);
+                tx.execute(sql, &[Value::from(&id), Value::from(repo.as_str()), Value::Int(now), Value::Int(end)])
+                    .await?;
+                Ok(())
+            })
+        });
+        written.await
+    }
+
+    /// Keeps a blob that was fetched, whose bytes are durable: the upload that had brought it before, if one had.
+    ///
+    /// # Errors
+    /// The visitor may not pull, the repository is gone, or a quota has no room.
+    pub async fn keep_blob(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+        blob: StoredBlob,
+    ) -> Result<Option<String>, RegistryError> {
+        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let written = self.pipeline.db.write(move |tx| {
+            let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+            let (digest, blob) = (digest.clone(), blob.clone());
+            Box::pin(async move {
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                let call = visitor.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
+                let call = call.map_err(|error| registry.refusal::<PullBlob>(&visitor, name.as_str(), error))?;
+                let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
+                let change = blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                forget(tx, &blob.upload).await?;
+                let changed = Changed::many(change.into_iter().collect(), ());
+                visitor.visit.record(tx, &call, changed).await?;
+                Ok(before)
+            })
+        });
+        written.await
+    }
+
+    /// Forgets a fetch that failed.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
+        let id = id.to_owned();
+        let written = self.pipeline.db.write(move |tx| {
+            let id = id.clone();
+            Box::pin(async move { forget(tx, &id).await })
+        });
+        written.await
+    }
+}
+
+async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>, RegistryError> {
+    Ok(paths::resolve(tx, name).await?.and_then(|place| place.repo))
+}
+
+async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Result<(), RegistryError> {
+    let sql = "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, $2, $3)
+               ON CONFLICT (repo, tag) DO UPDATE SET checked_at = excluded.checked_at";
+    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(tag), Value::Int(now)]).await?;
+    Ok(())
+}
+
+/// What `GetSyncStatus` shows.
+async fn note_status(tx: &mut WriteTx, repo: &Uidp, problem: Option<&str>, now: Micros) -> Result<(), RegistryError> {
+    let status = if problem.is_some() { Status::Failed } else { Status::Unknown };
+    let sql = "INSERT INTO upstream_syncs (repo, org, status, checked_at, message) VALUES ($1, $2, $3, $4, $5)
+               ON CONFLICT (repo) DO UPDATE SET status = excluded.status, checked_at = excluded.checked_at,
+                                                message = excluded.message";
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(repo.root_str()),
+        Value::Int(status as i64),
+        Value::Int(now),
+        Value::from(problem.unwrap_or_default()),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
