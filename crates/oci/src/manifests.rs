@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use bowline_content::{Algorithm, Digest};
 use bowline_services::content::{MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor};
 use futures_util::StreamExt as _;
@@ -13,6 +13,8 @@ use crate::{Asked, Door, body, range};
 
 /// Most bytes of a config that is looked into.
 pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
+/// Tags that one push may give.
+const MOST_TAGS: usize = 20;
 /// How long a manifest may take to arrive: it is small.
 const MANIFEST_TIME: Duration = Duration::from_secs(60);
 
@@ -54,6 +56,7 @@ impl Door {
     }
 
     async fn push_manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+        let tags = further_tags(asked, reference)?;
         self.registry.may_push_manifest(&asked.visitor, name).await?;
         let content_type = asked.header(header::CONTENT_TYPE).map(String::from);
         let content = body::whole(body, MAX_MANIFEST_BYTES, MANIFEST_TIME).await?;
@@ -62,10 +65,14 @@ impl Door {
         let manifest = Manifest::read(&content, content_type.as_deref())?;
         let config = self.config(&visitor, name, &manifest).await?;
         let subject = manifest.subject().to_owned();
-        let pushed =
-            PushedManifest { reference: reference.clone(), digest: digest.as_str().into(), manifest, content, config };
-        self.registry.push_manifest(&visitor, name, pushed).await?;
         let mut response = empty(StatusCode::CREATED);
+        for tag in &tags {
+            let value = HeaderValue::from_str(tag).map_err(bowline_core::Error::internal)?;
+            response.headers_mut().append(HeaderName::from_static("oci-tag"), value);
+        }
+        let (reference, stored) = (reference.clone(), digest.as_str().into());
+        let pushed = PushedManifest { reference, tags, digest: stored, manifest, content, config };
+        self.registry.push_manifest(&visitor, name, pushed).await?;
         set(&mut response, header::LOCATION, &format!("/v2/{name}/manifests/{digest}"));
         set(&mut response, CONTENT_DIGEST, digest.as_str());
         if !subject.is_empty() {
@@ -92,6 +99,27 @@ impl Door {
         }
         Ok(Some(bytes))
     }
+}
+
+/// The tags that a push by digest gives the manifest as well.
+fn further_tags(asked: &Asked, reference: &Reference) -> Result<Vec<String>, Refused> {
+    let asked: Vec<&String> = asked.query.iter().filter(|(name, _)| name == "tag").map(|(_, tag)| tag).collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    if let Reference::Tag(_) = reference {
+        let message = "tags are given as parameters where the manifest is pushed by its digest";
+        return Err(Refused::new(RefusalCode::ManifestInvalid, message));
+    }
+    if asked.len() > MOST_TAGS {
+        let message = format!("at most {MOST_TAGS} tags at once: push the manifest again for the others");
+        return Err(Refused::new(RefusalCode::ManifestInvalid, message).with_status(StatusCode::URI_TOO_LONG));
+    }
+    let tag = |text: &String| match Reference::parse(text) {
+        Some(Reference::Tag(tag)) => Ok(tag),
+        _ => Err(Refused::new(RefusalCode::ManifestInvalid, format!("{text:?} is no tag"))),
+    };
+    asked.into_iter().map(tag).collect()
 }
 
 /// The digest of what was sent, which must be the one that it was sent under.

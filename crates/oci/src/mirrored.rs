@@ -96,7 +96,7 @@ impl Door {
         let manifest = Manifest::read(&content, content_type.as_deref())?;
         let config = self.config_there(mirror, &manifest).await;
         let (digest, reference) = (digest.as_str().into(), reference.clone());
-        let fetched = PushedManifest { reference, digest, manifest, content, config };
+        let fetched = PushedManifest { reference, tags: Vec::new(), digest, manifest, content, config };
         let visitor = asked.visitor.renewed()?;
         self.registry.keep_manifest(&visitor, name, fetched).await?;
         Ok(true)

@@ -15,7 +15,8 @@ pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
     let Some(text) = range.and_then(|text| text.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
     let Some((first, last)) = text.trim().split_once('-') else { return Wanted::Whole };
     match (number(first), number(last)) {
-        (Some(first), Some(last)) if first <= last => part(first, last, size),
+        (Some(first), Some(last)) if first > last => Wanted::Nothing,
+        (Some(first), Some(last)) => part(first, last, size),
         (Some(first), None) if last.is_empty() => part(first, u64::MAX, size),
         (None, Some(0)) if first.is_empty() => Wanted::Nothing,
         (None, Some(length)) if first.is_empty() && size > 0 => {
@@ -74,7 +75,7 @@ mod tests {
             ("bytes=10-", Wanted::Nothing),
             ("bytes=10-12", Wanted::Nothing),
             ("bytes=-0", Wanted::Nothing),
-            ("bytes=3-2", Wanted::Whole),
+            ("bytes=3-2", Wanted::Nothing),
             ("bytes=0-1,3-4", Wanted::Whole),
             ("bytes=-", Wanted::Whole),
             ("bytes=a-b", Wanted::Whole),

@@ -137,6 +137,8 @@ fn expected(fixture: &Fixture<'_>, caller: &Caller, route: &Route, place: &Place
     let lists = oracle::needed(fixture, ListCatalog::FULL_NAME);
     match place.exists {
         true if oracle::holds(caller, &needed, &place.group) => route.status,
+        // A client would take a 404 for a registry that has no referrers at all.
+        false if oracle::holds(caller, &lists, above) && route.what.contains("referrers") => 200,
         false if oracle::holds(caller, &lists, above) => 404,
         _ => 403,
     }

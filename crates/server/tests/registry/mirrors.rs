@@ -41,7 +41,7 @@ async fn upstream() -> (TestServer, String, Client) {
 async fn what_is_missing_is_fetched_once_and_kept() {
     for engine in engines() {
         let (there, org_there, pusher_there) = upstream().await;
-        let image = pusher_there.image(&format!("{org_there}/library/app"), "1", &[7; 700_000]).await;
+        let image = pusher_there.image(&format!("{org_there}/library/app"), "1", &vec![7; 700_000]).await;
         let here = TestServer::start(engine).await;
         let org = here.organization("acme").await;
         let mirrored = here.group(&org, "mirrored").await;
@@ -56,7 +56,7 @@ async fn what_is_missing_is_fetched_once_and_kept() {
 
         let pusher = client(&here, "registry.push", &org).await;
         assert_eq!(pusher.get(&format!("/v2/{name}/manifests/1")).await.json(), image);
-        let layer = format!("/v2/{name}/blobs/{}", digest(&[7; 700_000]));
+        let layer = format!("/v2/{name}/blobs/{}", digest(&vec![7; 700_000]));
         let (one, other) = tokio::join!(reader.get(&layer), reader.get(&layer));
         assert_eq!((one.status, one.body.len(), other.status), (200, 700_000, 200), "{}", one.text());
         assert_eq!(number(&here, "SELECT count(*) FROM blobs").await, 1);

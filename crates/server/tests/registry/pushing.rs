@@ -106,3 +106,36 @@ async fn many_first_pushes_make_one_repository() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_by_digest_gives_several_tags() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let manifest = client.image(&name, "first", b"a layer").await;
+        let digest = digest_of(&manifest);
+        let reply = client.put(&name, &format!("{digest}?tag=a&tag=b.1"), &manifest).await;
+        assert_eq!(reply.status, 201, "{}", reply.text());
+        let told: Vec<&str> = reply.headers.get_all("oci-tag").iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(told, ["a", "b.1"]);
+        let tags = client.get(&format!("/v2/{name}/tags/list")).await;
+        assert_eq!(tags.json()["tags"], serde_json::json!(["a", "b.1", "first"]));
+        assert_eq!(code(&client.put(&name, &format!("{digest}?tag=-"), &manifest).await, 400), "MANIFEST_INVALID");
+        assert_eq!(code(&client.put(&name, "x?tag=y", &manifest).await, 400), "MANIFEST_INVALID");
+        let many: Vec<String> = (0..21).map(|n| format!("tag=t{n}")).collect();
+        let reply = client.put(&name, &format!("{digest}?{}", many.join("&")), &manifest).await;
+        assert_eq!(code(&reply, 414), "MANIFEST_INVALID");
+        assert_eq!(client.get(&format!("/v2/{name}/tags/list")).await.json(), tags.json());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_refers_to_what_is_not_there() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let reply = client.get(&format!("/v2/{org}/absent/referrers/{}", digest(b"x"))).await;
+        assert_eq!((reply.status, &reply.json()["manifests"]), (200, &serde_json::json!([])), "{}", reply.text());
+    })
+    .await;
+}

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// Where the bytes of blobs are read from.
 pub trait BlobBytes: Send + Sync {
-    /// The bytes of a blob, as this upload brought it; absent if it is not there, or has more than `most` bytes.
+    /// The bytes of a blob that an upload brought; absent if they are not there, or more than `most`.
     ///
     /// # Errors
     /// The storage refuses.
@@ -31,17 +31,10 @@ const MOST: i64 = 50;
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub(super) digest: String,
+    /// The upload that brought the blob.
+    pub(super) upload: String,
     pub(super) media_type: String,
     pub(super) size: u64,
-    /// The upload that brought it.
-    upload: String,
-}
-
-impl Layer {
-    /// Its bytes; absent if they are not there, or more than `most`.
-    pub(super) fn read(&self, blobs: &dyn BlobBytes, most: u64) -> Result<Option<Vec<u8>>> {
-        blobs.read(&self.digest, &self.upload, most)
-    }
 }
 
 /// Digests of the manifests of the repository that refer to this one, the newest first: by their subject, by a tag
@@ -116,7 +109,7 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Resul
     let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MOST)];
     let read = |row: &Row<'_>| {
         let size = u64::try_from(row.int(2)?).unwrap_or(0);
-        Ok::<_, Error>(Layer { digest: row.text(0)?, media_type: row.text(1)?, size, upload: row.text(3)? })
+        Ok::<_, Error>(Layer { digest: row.text(0)?, upload: row.text(3)?, media_type: row.text(1)?, size })
     };
     tx.query(sql, &params, read).await
 }

@@ -56,14 +56,14 @@ async fn get(tx: &mut ReadTx, blobs: &dyn BlobBytes, repo: &Uidp, digest: &str) 
     images::require(tx, repo, digest).await?;
     let config = attached::config(tx, repo, digest).await?.filter(|config| config.media_type == METADATA);
     let config = config.ok_or_else(|| Error::not_found(CHART, digest))?;
-    let metadata = config.read(blobs, METADATA_BYTES)?;
+    let metadata = blobs.read(&config.digest, &config.upload, METADATA_BYTES)?;
     let metadata: Option<Metadata> = metadata.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let metadata = metadata.ok_or_else(|| {
         Error::precondition("CHART_UNREADABLE", digest, "the metadata of the chart are not JSON as Helm writes it")
     })?;
     let layers = attached::layers(tx, repo, digest).await?;
     let archive = match layers.into_iter().find(|layer| layer.media_type == ARCHIVE) {
-        Some(layer) => layer.read(blobs, ARCHIVE_BYTES)?.unwrap_or_default(),
+        Some(layer) => blobs.read(&layer.digest, &layer.upload, ARCHIVE_BYTES)?.unwrap_or_default(),
         None => Vec::new(),
     };
     let mut files = archive::files(&archive, &["Chart.yaml", "values.yaml", "CHANGELOG.md"]);

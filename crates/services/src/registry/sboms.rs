@@ -67,7 +67,7 @@ async fn find(tx: &mut ReadTx, blobs: &dyn BlobBytes, repo: &Uidp, (digest, arch
                     continue;
                 }
                 left -= layer.size;
-                let bytes = layer.read(blobs, MOST_BYTES)?;
+                let bytes = blobs.read(&layer.digest, &layer.upload, MOST_BYTES)?;
                 if let Some(document) = bytes.as_deref().and_then(parse::document) {
                     return Ok(Found { document, blob: layer.digest, image: image.digest });
                 }

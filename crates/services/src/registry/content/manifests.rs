@@ -50,6 +50,8 @@ pub struct PulledManifest {
 pub struct PushedManifest {
     /// Where to: the tag that shall name it, or its digest.
     pub reference: Reference,
+    /// Further tags that shall name it.
+    pub tags: Vec<String>,
     /// The digest of the bytes, which was compared with the reference.
     pub digest: String,
     /// What the bytes say.
@@ -129,6 +131,9 @@ impl Registry {
             let put = self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?;
             changes.extend(put.change());
             interaction.tag_previous_digest = put.before.map(|tag| tag.digest).unwrap_or_default();
+        }
+        for tag in &pushed.tags {
+            changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?.change());
         }
         let mut changed = Changed::many(changes, ());
         changed.event = Some(pulls::event(&repo, &interaction));

@@ -6,7 +6,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::ListReferrers;
 use bowline_core::{Error, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::{Name, Registry, RegistryError, Visitor};
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
 
 /// Referrers of one page.
 const PAGE: i64 = 500;
@@ -38,10 +38,10 @@ pub struct Referrers {
 }
 
 impl Registry {
-    /// What refers to this digest, whether or not that is there itself; only of one type if it is given.
+    /// What refers to this digest, whether or not that or the repository is there; only of one type if it is given.
     ///
     /// # Errors
-    /// The visitor may not, or there is no such repository.
+    /// The visitor may not.
     pub async fn referrers(
         &self,
         visitor: &Visitor,
@@ -56,7 +56,14 @@ impl Registry {
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = registry.readable::<ListReferrers>(tx, &visitor, &name).await?;
+                    let repo = match registry.readable::<ListReferrers>(tx, &visitor, &name).await {
+                        Ok(repo) => repo,
+                        // Who may know that there is none: a client would take a 404 for a registry without referrers.
+                        Err(RegistryError::Refused(refusal)) if refusal.code == RefusalCode::NameUnknown => {
+                            return Ok(Referrers { referrers: Vec::new(), has_more: false });
+                        }
+                        Err(error) => return Err(error),
+                    };
                     let wanted = Wanted { repo: &repo, subject: &digest, artifact_type: artifact_type.as_deref() };
                     let mut found = wanted.after(tx, &last).await?;
                     let shown = fitting(&found.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>());
