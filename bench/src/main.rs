@@ -30,8 +30,8 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 9] =
-    ["footprint", "transcode", "authorize", "get", "list", "exchange", "create", "registry", "layer"];
+const LINES: [&str; 10] =
+    ["footprint", "transcode", "authorize", "get", "list", "exchange", "create", "registry", "tags", "layer"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -82,6 +82,7 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "exchange" => exchange::run(&environment, &mut table).await?,
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,
+            "tags" => registry::tags(&environment, &mut table).await?,
             _ => registry::layer(&environment, &mut table).await?,
         }
     }
