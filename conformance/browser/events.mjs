@@ -20,7 +20,7 @@ export async function receive(sdk, server, group) {
 }
 
 /** Pushes the smallest of images: its digest, and how to pull it. */
-export async function pushed(server, operator, name) {
+export async function pushed(server, operator, name, tag) {
   const authorization = await exchanged(server, operator);
   const send = async (method, where, body, type = 'application/octet-stream') => {
     const answer = await fetch(`${server}/v2/${name}/${where}`, { method, body, headers: { authorization, 'content-type': type } });
@@ -31,9 +31,9 @@ export async function pushed(server, operator, name) {
   const digest = `sha256:${createHash('sha256').update(config).digest('hex')}`;
   await send('POST', `blobs/uploads/?digest=${digest}`, config);
   const type = 'application/vnd.oci.image.manifest.v1+json';
-  const manifest = { schemaVersion: 2, mediaType: type, config: { mediaType: 'application/vnd.oci.image.config.v1+json', size: config.length, digest }, layers: [] };
-  const answer = await send('PUT', 'manifests/first', JSON.stringify(manifest), type);
-  return { digest: answer.headers.get('docker-content-digest'), pull: () => send('GET', 'manifests/first') };
+  const manifest = { schemaVersion: 2, mediaType: type, config: { mediaType: 'application/vnd.oci.image.config.v1+json', size: config.length, digest }, layers: [], annotations: { tag } };
+  const answer = await send('PUT', `manifests/${tag}`, JSON.stringify(manifest), type);
+  return { digest: answer.headers.get('docker-content-digest'), pull: () => send('GET', `manifests/${tag}`) };
 }
 
 /** The operator's right at the registry, as a header. */

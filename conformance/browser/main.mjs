@@ -41,11 +41,13 @@ async function call(verb, where, body, token = OPERATOR_TOKEN) {
   return { status: answer.status, body: text ? JSON.parse(text) : {} };
 }
 
-async function made(where, body) {
-  const { status, body: answer } = await call('POST', where, body);
-  if (status !== 200) throw new Error(`POST ${where}: ${status} ${JSON.stringify(answer)}`);
+async function done(verb, where, body, token) {
+  const { status, body: answer } = await call(verb, where, body, token);
+  if (status !== 200) throw new Error(`${verb} ${where}: ${status} ${JSON.stringify(answer)}`);
   return answer;
 }
+
+const made = (where, body) => done('POST', where, body);
 
 const roleUid = async (name) => (await call('GET', `/iam/v2/roles?name=${name}`)).body.roles[0].uid;
 const bindingsOf = async (identity) => (await call('GET', `/iam/v2/roleBindings?identity=${identity}`)).body.roleBindings;
@@ -220,11 +222,9 @@ async function events() {
 async function changes(organization) {
   const bob = await signedIn('bob');
   const kinds = [];
-  const step = async (kind, verb, where, body, token) => {
-    const { status, body: answer } = await call(verb, where, body, token);
-    if (status !== 200) throw new Error(`${verb} ${where}: ${status} ${JSON.stringify(answer)}`);
+  const step = async (kind, ...call) => {
     kinds.push(kind);
-    return answer;
+    return done(...call);
   };
   const api = 'dev.chainguard.api';
   const invite = await step(`${api}.iam.group_invite.created.v1`, 'POST', `/iam/v2/groupInvites/${organization}`,
@@ -238,14 +238,16 @@ async function changes(organization) {
   await step('dev.bowline.iam.group_access.requested.v1', 'POST', `/iam/v2/groups/${organization}:requestGroupAccess`, {}, bob);
   await step(`${api}.iam.terms.accepted.v1`, 'POST', `/iam/v2/terms/${organization}`, { documentIds: ['terms-1'] });
   const repo = (await step(`${api}.platform.registry.repo.created.v1`, 'POST', `/registry/v2/repos/${organization}`, { name: 'app' })).uid;
-  const image = await pushed(BASE_URL, OPERATOR_TOKEN, `${organization}/app`);
-  kinds.push('dev.chainguard.registry.push.v1');
+  await pushed(BASE_URL, OPERATOR_TOKEN, `${organization}/app`, 'first');
+  const image = await pushed(BASE_URL, OPERATOR_TOKEN, `${organization}/app`, 'second');
+  kinds.push('dev.chainguard.registry.push.v1', 'dev.chainguard.registry.push.v1');
   const tag = (await step(`${api}.platform.registry.tag.created.v1`, 'POST', `/registry/v1/tags/${repo}`, { name: 'v1' })).id;
   await step(`${api}.platform.registry.tag.updated.v1`, 'PUT', `/registry/v1/tags/${tag}`, { name: 'v2' });
   await step(`${api}.platform.registry.tag.deleted.v1`, 'DELETE', `/registry/v1/tags/${tag}`);
   await step('dev.bowline.registry.scan_report.stored.v1', 'POST', `/scans/v1/repos/${repo}/reports`,
     { digest: image.digest, scanner: 'SCANNER_NAME_GRYPE', report: Buffer.from('{"matches":[],"descriptor":{"version":"0.9"}}').toString('base64') });
-  await step('dev.bowline.registry.policy.updated.v1', 'PATCH', `/registrypolicies/v1/repos/${repo}`, { public: true });
+  await step('dev.bowline.registry.policy.updated.v1', 'PATCH', `/registrypolicies/v1/repos/${repo}`, { retention: { keepLast: 1 } });
+  await step('dev.bowline.registry.retention.applied.v1', 'POST', `/registrypolicies/v1/repos/${repo}:applyRetention`, {});
   await image.pull();
   kinds.push('dev.chainguard.registry.pull.v1');
   return kinds;
