@@ -12,6 +12,7 @@ use bowline_services::content::{
 
 use crate::answer::{CONTENT_DIGEST, Refused};
 use crate::manifests::{CONFIG_BYTES, digest_of};
+use crate::uploads::BLOB_BYTES;
 use crate::{Asked, Door};
 
 impl Door {
@@ -27,10 +28,7 @@ impl Door {
             (Ok(pulled), Reference::Tag(tag)) if pulled.is_mirrored => {
                 self.refreshed(asked, name, tag, &pulled.manifest.digest).await?
             }
-            (Err(error), _) if is_absent(error) => match self.registry.mirror(&asked.visitor, name, reference).await? {
-                Some(mirror) => self.fetched_manifest(asked, name, reference, &mirror).await?,
-                None => false,
-            },
+            (Err(error), _) if is_absent(error) => self.supplied(asked, name, reference).await?,
             (Ok(_) | Err(_), _) => false,
         };
         if is_fetched {
@@ -39,10 +37,28 @@ impl Door {
         Ok(found?)
     }
 
+    /// Whether a manifest that was not found is here now, because the upstream had it.
+    async fn supplied(&self, asked: &Asked, name: &Name, reference: &Reference) -> Result<bool, Refused> {
+        let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else { return Ok(false) };
+        let lock = self.upstream.once(&format!("{name} {reference:?}"));
+        let _only = lock.lock().await;
+        // Another request may have fetched it meanwhile.
+        if self.registry.pull_manifest(&asked.visitor, name, reference).await.is_ok() {
+            return Ok(true);
+        }
+        self.fetched_manifest(asked, name, reference, &mirror).await
+    }
+
     /// Whether a tag that is here was moved, because the upstream has moved it. An upstream that does not answer, or
     /// whose answer cannot be kept, leaves what is here.
     async fn refreshed(&self, asked: &Asked, name: &Name, tag: &str, digest: &str) -> Result<bool, Refused> {
-        let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(false) };
+        if self.registry.stale(&asked.visitor, name, tag).await?.is_none() {
+            return Ok(false);
+        }
+        let lock = self.upstream.once(&format!("{name} {:?}", Reference::Tag(tag.into())));
+        let _only = lock.lock().await;
+        // Another request may have asked meanwhile, and moved the tag.
+        let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(true) };
         let looked = self.upstream.ask(Method::HEAD, &mirror.url, &format!("manifests/{tag}"), &accepted()).await;
         let now = match looked {
             Ok(opened) if opened.status().is_success() => digest_said(&opened),
@@ -77,8 +93,6 @@ impl Door {
     ) -> Result<bool, Refused> {
         let (Reference::Tag(text) | Reference::Digest(text)) = reference;
         let path = format!("manifests/{text}");
-        let lock = self.upstream.once(&format!("{name} {path}"));
-        let _only = lock.lock().await;
         let opened = self.upstream.ask(Method::GET, &mirror.url, &path, &accepted()).await.map_err(away)?;
         if matches!(opened.status(), StatusCode::NOT_FOUND | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Ok(false);
@@ -170,7 +184,7 @@ impl Door {
         let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
             Ok::<_, FetchError>(opened.chunk().await?.map(|part| (part, opened)))
         });
-        self.content.append(id, None, parts, digest.algorithm(), size).await?;
+        self.content.append(id, None, parts, digest.algorithm(), size.min(BLOB_BYTES)).await?;
         let size = self.content.finish(id, digest).await?;
         let blob = StoredBlob { size, upload: id.to_owned() };
         let visitor = asked.visitor.renewed()?;

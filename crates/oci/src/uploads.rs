@@ -12,7 +12,7 @@ use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::{Asked, Door, body, range};
 
 /// Most bytes of a blob.
-const BLOB_BYTES: u64 = 1 << 40;
+pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
 impl Door {
     /// Begins an upload; with `digest` the body is the whole blob, with `mount` a blob of elsewhere is linked.

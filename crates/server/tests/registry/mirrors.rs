@@ -55,7 +55,12 @@ async fn what_is_missing_is_fetched_once_and_kept() {
         assert_eq!(code(&nobody.get(&format!("/v2/{name}/manifests/1")).await, 401), "UNAUTHORIZED");
 
         let pusher = client(&here, "registry.push", &org).await;
-        assert_eq!(pusher.get(&format!("/v2/{name}/manifests/1")).await.json(), image);
+        let path = format!("/v2/{name}/manifests/1");
+        let (one, other) = tokio::join!(pusher.get(&path), pusher.get(&path));
+        assert_eq!((one.json(), other.json()), (image.clone(), image.clone()));
+        there.server().parts().registry.flush_pulls().await;
+        let asked = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+        assert_eq!(number(&there, asked).await, 1, "one request of two asks the upstream");
         let layer = format!("/v2/{name}/blobs/{}", digest(&vec![7; 700_000]));
         let (one, other) = tokio::join!(reader.get(&layer), reader.get(&layer));
         assert_eq!((one.status, one.body.len(), other.status), (200, 700_000, 200), "{}", one.text());

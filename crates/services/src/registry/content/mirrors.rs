@@ -7,6 +7,7 @@ use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
 use bowline_contract::v1::registry::sync_status::Status;
+use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_core::{Error, Micros, Reason, Uidp};
 use bowline_pipeline::Changed;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -85,7 +86,7 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
     ) -> Result<Option<Mirror>, RegistryError> {
-        let (visitor, name) = (visitor.clone(), name.clone());
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(place) = paths::resolve(tx, &name).await? else { return Ok(None) };
@@ -96,13 +97,19 @@ impl Registry {
                 if visitor.is_anonymous() {
                     return Ok(None);
                 }
-                match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
-                    Ok(_) => {}
+                let call = match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
+                    Ok(call) => call,
                     // Everybody may pull what is here already; that is no right to have more fetched.
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
+                };
+                let mirror = Mirror::nearest(tx, &at, &below).await?;
+                let is_new = mirror.is_some() && !below.is_empty();
+                // Said before anything is fetched that could not be kept.
+                if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
+                    return Err(registry.denied::<CreateRepo>(&visitor, name.as_str()));
                 }
-                Mirror::nearest(tx, &at, &below).await
+                Ok(mirror)
             })
         });
         read.await
