@@ -6,34 +6,15 @@
 //   PROVIDER                   provider.json of the identity provider
 //   CRANE, ORAS                crane's binary, and that of the program that drives oras-go
 // skopeo and buildah are on the PATH.
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { call, check, checks, owned } from '../lib.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
-const { BASE_URL, OPERATOR_TOKEN, BOWLINE, PROVIDER, CRANE, ORAS } = process.env;
+const { BASE_URL, BOWLINE, CRANE, ORAS } = process.env;
 const host = new URL(BASE_URL).host;
 const work = mkdtempSync(join(tmpdir(), 'clients.'));
-let checks = 0;
-
-function check(what, condition, detail = '') {
-  checks += 1;
-  if (!condition) throw new Error(`${what}\n${detail}`);
-  console.log(`  ok   ${what}`);
-}
-
-async function call(verb, path, body) {
-  const answer = await fetch(BASE_URL + path, {
-    method: verb,
-    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
-    body: body && JSON.stringify(body),
-  });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${verb} ${path}: ${answer.status} ${text}`);
-  return text ? JSON.parse(text) : {};
-}
 
 // ---- homes: what a client finds in its surroundings ----------------------------------------------
 
@@ -128,16 +109,11 @@ function asReader(at, repo) {
 }
 
 try {
-  const organization = (await call('POST', '/iam/v2/groups', { name: `clients ${process.pid}` })).uid;
-  const { issuer } = JSON.parse(readFileSync(PROVIDER, 'utf8'));
-  const identity = await call('POST', `/iam/v2/identities/${organization}`, { name: 'owner', claimMatch: { issuer, subject: 'walk-clients' } });
-  const owner = (await call('GET', '/iam/v2/roles?name=owner')).roles[0].uid;
-  await call('POST', `/iam/v2/roleBindings/${organization}`, { identityUid: identity.uid, roleUid: owner });
-  const upstream = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-clients'], { encoding: 'utf8' }).trim();
+  const { organization, identity, upstream } = await owned(`clients ${process.pid}`, 'walk-clients');
   const repo = `${host}/${organization}/team/app`;
 
   const keyless = home('with the helper');
-  succeeds('the job signs in', keyless.run(BOWLINE, 'auth', 'login', '--api', BASE_URL, '--identity', identity.uid, '--identity-token', upstream));
+  succeeds('the job signs in', keyless.run(BOWLINE, 'auth', 'login', '--api', BASE_URL, '--identity', identity, '--identity-token', upstream));
   succeeds('the helper is set up', keyless.run(BOWLINE, 'auth', 'configure-docker', '--helper-directory', keyless.directory));
   made(keyless);
   asOwner(keyless, repo);
@@ -148,12 +124,12 @@ try {
 
   const stranger = home('as nobody');
   for (const [name, client] of Object.entries(clients)) fails(`${name} does not pull what is not public`, client.pull(stranger, `${repo}:${name}`));
-  const { items } = await call('GET', `/registry/v2/repos?uidp.descendantsOf=${organization}&name=app`).then((found) => ({ items: found.repos }));
-  await call('PATCH', `/registrypolicies/v1/repos/${items[0].uid}`, { public: true });
+  const { repos } = await call('GET', `/registry/v2/repos?uidp.descendantsOf=${organization}&name=app`);
+  await call('PATCH', `/registrypolicies/v1/repos/${repos[0].uid}`, { public: true });
   asReader(stranger, repo);
-  console.log(`\nclients: ${checks} checks passed`);
+  console.log(`\nclients: ${checks()} checks passed`);
 } catch (error) {
-  console.error(`clients: FAILED after ${checks} checks: ${error.stack}`);
+  console.error(`clients: FAILED after ${checks()} checks: ${error.stack}`);
   process.exitCode = 1;
 } finally {
   rmSync(work, { recursive: true, force: true });

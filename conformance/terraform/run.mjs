@@ -3,48 +3,24 @@
 //
 //   BASE_URL, OPERATOR_TOKEN   the server
 //   TERRAFORM, PROVIDER_DIR    the binary, and the directory that holds the provider's binary
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { call, check, checks, owned } from '../lib.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const { BASE_URL, OPERATOR_TOKEN, TERRAFORM, PROVIDER_DIR } = process.env;
+const { BASE_URL, TERRAFORM, PROVIDER_DIR } = process.env;
 const work = mkdtempSync(join(tmpdir(), 'terraform.'));
-let checks = 0;
-
-function check(what, condition, detail = '') {
-  checks += 1;
-  if (!condition) throw new Error(`${what}\n${detail}`);
-  console.log(`  ok   ${what}`);
-}
-
-async function call(verb, path, body) {
-  const answer = await fetch(BASE_URL + path, {
-    method: verb,
-    headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
-    body: body && JSON.stringify(body),
-  });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${verb} ${path}: ${answer.status} ${text}`);
-  return text ? JSON.parse(text) : {};
-}
 
 // ---- an owner of an organization, whose token lies where the provider looks ---------------------
 
-const organization = (await call('POST', '/iam/v2/groups', { name: `terraform ${process.pid}` })).uid;
-const issuer = JSON.parse(readFileSync(process.env.PROVIDER, 'utf8')).issuer;
-const identity = await call('POST', `/iam/v2/identities/${organization}`, {
-  name: 'owner', claimMatch: { issuer, subject: 'walk-terraform' },
-});
-const owner = (await call('GET', '/iam/v2/roles?name=owner')).roles[0].uid;
-await call('POST', `/iam/v2/roleBindings/${organization}`, { identityUid: identity.uid, roleUid: owner });
-const upstream = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-terraform'], { encoding: 'utf8' }).trim();
+const { organization, identity, upstream } = await owned(`terraform ${process.pid}`, 'walk-terraform');
 const exchanged = await fetch(`${BASE_URL}/sts/exchange`, {
   method: 'POST',
   headers: { authorization: `Bearer ${upstream}` },
-  body: new URLSearchParams({ aud: BASE_URL, identity: identity.uid }),
+  body: new URLSearchParams({ aud: BASE_URL, identity }),
 });
 const { token } = await exchanged.json();
 const cache = join(work, 'cache', 'chainguard', BASE_URL.replaceAll('/', '-'));
@@ -134,9 +110,9 @@ try {
   check('everything is destroyed', destroyed.status === 0, destroyed.text);
   const left = await call('GET', `/iam/v2/groups?uidp.descendantsOf=${organization}`);
   check('nothing is left', left.groups.length === 0, JSON.stringify(left));
-  console.log(`terraform: ${checks} checks passed`);
+  console.log(`terraform: ${checks()} checks passed`);
 } catch (error) {
-  console.error(`terraform: FAILED after ${checks} checks: ${error.message}`);
+  console.error(`terraform: FAILED after ${checks()} checks: ${error.message}`);
   process.exitCode = 1;
 } finally {
   if (process.env.KEEP) console.log(`kept ${work}`);
