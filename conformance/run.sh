@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci clients terraform browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients feeds feeds-formats terraform browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci clients terraform browser}
+suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats terraform browser}
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -42,11 +42,19 @@ if [[ " $suites " =~ \ (go-sdk|browser)\  ]]; then
   fi
 fi
 
-if [[ " $suites " == *" oci "* ]]; then
+if [[ " $suites " =~ \ (oci|objects)\  ]]; then
   oci=$cache/oci/$(cd "$here/oci" && digest go.mod go.sum ./*.go)/oci
   if [ ! -x "$oci" ]; then
     say "building the registry suite"
     (cd "$here/oci" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$oci" .)
+  fi
+fi
+
+if [[ " $suites " == *" objects "* ]]; then
+  export VERSITYGW=$cache/versitygw/1.8.0/versitygw
+  if [ ! -x "$VERSITYGW" ]; then
+    say "building an object store"
+    GOBIN=$(dirname "$VERSITYGW") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/versity/versitygw/cmd/versitygw@v1.8.0
   fi
 fi
 
@@ -64,6 +72,40 @@ if [[ " $suites " == *" clients "* ]]; then
   if ! command -v skopeo >/dev/null || ! command -v buildah >/dev/null; then
     say "installing skopeo and buildah"
     apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends skopeo buildah >"$cache/clients.log" 2>&1
+  fi
+fi
+
+if [[ " $suites " == *" feeds "* ]]; then
+  export FEEDS=$cache/feeds/$(digest "$here/feeds/requirements.txt")
+  if [ ! -e "$FEEDS/.done" ]; then
+    say "installing programs that audit"
+    python3 -m venv "$FEEDS/venv"
+    "$FEEDS/venv/bin/pip" install -q --disable-pip-version-check -r "$here/feeds/requirements.txt"
+    touch "$FEEDS/.done"
+  fi
+  # Records of Go's database lie in the tests of its checker, and the schema in its own repository; both are modules.
+  (cd "$here/feeds" && go mod download golang.org/x/vuln github.com/ossf/osv-schema)
+  export FEEDS_RECORDS=$(cd "$here/feeds" && go list -m -f '{{.Dir}}' golang.org/x/vuln)/cmd/govulncheck/testdata
+  export FEEDS_SCHEMA=$(cd "$here/feeds" && go list -m -f '{{.Dir}}' github.com/ossf/osv-schema)/validation/schema.json
+fi
+
+if [[ " $suites " == *" feeds-formats "* ]]; then
+  export FEEDS_MODULES=$cache/feeds-formats/$(digest "$here/feeds-formats/package-lock.json")
+  if [ ! -e "$FEEDS_MODULES/.done" ]; then
+    say "installing validators of exported documents"
+    mkdir -p "$FEEDS_MODULES"
+    cp "$here"/feeds-formats/package.json "$here"/feeds-formats/package-lock.json "$FEEDS_MODULES"
+    (cd "$FEEDS_MODULES" && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error)
+    touch "$FEEDS_MODULES/.done"
+  fi
+  export OPENVEX=$cache/openvex/$(cd "$here/feeds-formats/openvex" && digest go.mod go.sum ./*.go)/openvex
+  if [ ! -x "$OPENVEX" ]; then
+    say "building what drives the library of OpenVEX"
+    (cd "$here/feeds-formats/openvex" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$OPENVEX" .)
+  fi
+  if ! command -v unzip >/dev/null; then
+    say "installing unzip"
+    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends unzip >"$cache/unzip.log" 2>&1
   fi
 fi
 
@@ -161,7 +203,10 @@ for suite in $suites; do
       export UPSTREAM_TOKEN
       BOWLINE=$binary timeout 300 "$oci" || failed+=" $suite"
       ;;
+    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 node "$here/objects/main.mjs" || failed+=" $suite" ;;
     clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
+    feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
+    feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)
       export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk

@@ -12,6 +12,12 @@ pub(crate) struct Environment {
     pub(crate) cache: PathBuf,
     /// Admin database of a PostgreSQL, if there is one to measure with.
     pub(crate) postgres: Option<String>,
+    /// How many advisories there are in the line about them.
+    pub(crate) advisories: usize,
+    /// Versions of packages, where another number than usual is wanted.
+    pub(crate) versions: Option<usize>,
+    /// Number of records, if it is not the usual one.
+    pub(crate) records: Option<u64>,
     /// How long one load runs.
     pub(crate) measured: Duration,
     /// How long it runs before that, uncounted.
@@ -33,6 +39,12 @@ impl Environment {
             server,
             cache: cache.join("bench"),
             postgres: variable("BOWLINE_TEST_POSTGRES").and_then(|url| url.into_string().ok()),
+            advisories: 500_000,
+            versions: match variable("BOWLINE_BENCH_VERSIONS").and_then(|number| number.into_string().ok()) {
+                Some(number) => Some(number.parse()?),
+                None => None,
+            },
+            records: variable("BOWLINE_BENCH_RECORDS").and_then(|number| number.to_str()?.parse().ok()),
             measured: Duration::from_secs(4),
             warm_up: Duration::from_secs(1),
         })

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
@@ -25,6 +25,8 @@ pub(crate) struct Ask {
     pub(crate) path: String,
     pub(crate) token: HeaderValue,
     pub(crate) body: Bytes,
+    /// Tag of the answer that the caller has.
+    pub(crate) known: Option<HeaderValue>,
 }
 
 impl Ask {
@@ -33,7 +35,13 @@ impl Ask {
     }
 
     pub(crate) fn new(method: Method, path: impl Into<String>, token: &str, body: Bytes) -> Outcome<Ask> {
-        Ok(Ask { method, path: path.into(), token: HeaderValue::from_str(&format!("Bearer {token}"))?, body })
+        Ok(Ask {
+            method,
+            path: path.into(),
+            token: HeaderValue::from_str(&format!("Bearer {token}"))?,
+            body,
+            known: None,
+        })
     }
 
     /// A gRPC request of this method.
@@ -119,11 +127,18 @@ impl Lane {
                 headers.insert(http::header::HOST, host.clone());
                 headers.insert(http::header::AUTHORIZATION, ask.token);
                 headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                if let Some(known) = ask.known {
+                    headers.insert(http::header::IF_NONE_MATCH, known);
+                }
                 sender.ready().await?;
                 let response = sender.send_request(request).await?;
                 let status = response.status();
                 let body = collect(response.into_body()).await?.0;
-                if status.is_success() { Ok(body) } else { Err(refusal(status.as_str(), &body)) }
+                if status.is_success() || status == StatusCode::NOT_MODIFIED {
+                    Ok(body)
+                } else {
+                    Err(refusal(status.as_str(), &body))
+                }
             }
             Lane::Grpc(sender, origin) => {
                 let mut request = Request::new(Full::new(ask.body));

@@ -2,6 +2,7 @@
 //!
 //! `bench/README.md` says what every line means; `bench/run` builds and runs this.
 
+mod advisories;
 mod authorize;
 mod create;
 mod echo;
@@ -10,9 +11,11 @@ mod exchange;
 mod footprint;
 mod get;
 mod issuer;
+mod libraries;
 mod list;
 mod load;
 mod postgres;
+mod records;
 mod registry;
 mod sample;
 mod seed;
@@ -30,8 +33,21 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 10] =
-    ["footprint", "transcode", "authorize", "get", "list", "exchange", "create", "registry", "tags", "layer"];
+const LINES: [&str; 13] = [
+    "footprint",
+    "transcode",
+    "authorize",
+    "get",
+    "list",
+    "advisories",
+    "libraries",
+    "exchange",
+    "create",
+    "registry",
+    "tags",
+    "layer",
+    "records",
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,6 +83,9 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
                 let seconds = rest.next().ok_or("--seconds needs a number")?.parse()?;
                 environment.measured = Duration::from_secs_f64(seconds);
             }
+            "--advisories" => {
+                environment.advisories = rest.next().ok_or("--advisories needs a number")?.parse()?;
+            }
             line if LINES.contains(&line) => wanted.push(line),
             other => return Err(format!("{other}: no such line; there are {}", LINES.join(", ")).into()),
         }
@@ -79,9 +98,12 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "authorize" => authorize::run(&environment, &mut table).await?,
             "get" => get::run(&environment, &mut table).await?,
             "list" => list::run(&environment, &mut table).await?,
+            "advisories" => advisories::run(&environment, &mut table).await?,
+            "libraries" => libraries::run(&environment, &mut table).await?,
             "exchange" => exchange::run(&environment, &mut table).await?,
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,
+            "records" => records::run(&environment, &mut table).await?,
             "tags" => registry::tags(&environment, &mut table).await?,
             _ => registry::layer(&environment, &mut table).await?,
         }

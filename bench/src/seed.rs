@@ -54,16 +54,24 @@ pub(crate) async fn repositories(environment: &Environment, groups: usize, repos
     Ok(found)
 }
 
-/// A fresh database in a directory that only its owner enters.
-async fn create(directory: &Path) -> Outcome<Db> {
-    use std::os::unix::fs::DirBuilderExt as _;
+/// A fresh database and a key in a directory that only its owner enters. The server makes no key beside a database.
+pub(crate) async fn create(directory: &Path) -> Outcome<Db> {
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
     if directory.exists() {
         std::fs::remove_dir_all(directory)?;
     }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let key = directory.join("key");
+    std::fs::write(&key, "5a".repeat(32))?;
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))?;
     let db = Db::open_sqlite(&directory.join("bowline.db"), SqliteOptions::default()).await?;
     db.migrate(MIGRATIONS).await?;
     Ok(db)
+}
+
+/// Groups by their UIDPs and names.
+pub(crate) async fn groups(db: &Db, groups: Vec<(Uidp, String)>) -> Outcome<()> {
+    write(db, groups.into_iter().map(|(uid, name)| Row { uid, name, place: Place::Group })).await
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -147,7 +155,7 @@ pub(crate) fn spread(n: u64) -> [u8; 8] {
 }
 
 /// Another schema, another directory.
-fn schema() -> String {
+pub(crate) fn schema() -> String {
     let mut hasher = DefaultHasher::new();
     for migration in MIGRATIONS {
         (migration.version, migration.sqlite).hash(&mut hasher);

@@ -51,7 +51,7 @@ impl Server {
             .arg("serve")
             .args(&storage)
             .args(["--listen", &api.to_string(), "--admin-listen", &admin.to_string()])
-            .args(["--log", "warn", "--rate-limit-address", "0"])
+            .args(["--log", "warn", "--rate-limit-address", "0", "--osv-rate", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()?;

@@ -56,6 +56,7 @@ func main() {
 		{"v2 groups, roles, identities, bindings", iamV2},
 		{"v2 repositories", registryV2},
 		{"v1 clients", platformV1},
+		{"Vulnerabilities, advisories, libraries", dataDomains},
 		{"Iterators", iterators},
 		{"Events", deliveries},
 		{"Errors", statuses},

@@ -27,6 +27,7 @@ type world struct {
 	org, identity   string
 	owner, viewer   string // uids of the built-in roles
 	token           string // of the identity, by exchange
+	operatorToken   string
 	sts             string // address of the stand-in for AWS, if there is one
 
 	operator clients.Clients
@@ -45,7 +46,7 @@ func unique(prefix string) string {
 }
 
 func newWorld(ctx context.Context, base, upstream, operator string) (*world, error) {
-	w := &world{base: strings.TrimSuffix(base, "/"), upstream: upstream}
+	w := &world{base: strings.TrimSuffix(base, "/"), upstream: upstream, operatorToken: operator}
 	if err := reachable(w.base); err != nil {
 		return nil, err
 	}

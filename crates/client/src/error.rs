@@ -54,6 +54,11 @@ impl ClientError {
         matches!(self, ClientError::NotSignedIn(_) | ClientError::Refused { code: 16, .. })
     }
 
+    /// Whether the server said that the request itself is wrong.
+    pub fn is_invalid_argument(&self) -> bool {
+        matches!(self, ClientError::Refused { code: 3, .. })
+    }
+
     /// Whether the server said that the caller may not do it.
     pub fn is_permission_denied(&self) -> bool {
         matches!(self, ClientError::Refused { code: 7, .. })

@@ -27,9 +27,18 @@ pub enum ContentError {
     /// The sender broke off.
     #[error("the request's body broke off")]
     Broken,
-    /// The disk or the object store refuses.
+    /// Two requests wrote to one upload at once, each from the same place.
+    #[error("two requests wrote to this upload at once: begin a new one")]
+    Torn,
+    /// An upload in more bodies than can be put together.
+    #[error("the upload has {0} bodies already: begin a new one with larger chunks")]
+    TooManyBodies(usize),
+    /// The disk refuses.
     #[error("the content store refuses: {0}")]
     Storage(#[from] std::io::Error),
+    /// The object store refuses, or does not answer.
+    #[error("the object store refuses: {0}")]
+    Objects(#[from] object_store::Error),
 }
 
 impl ContentError {

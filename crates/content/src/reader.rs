@@ -3,25 +3,38 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::Stream;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use crate::error::ContentError;
 
-/// What is read at a time.
+/// What is read of a file at a time.
 const CHUNK: u64 = 256 * 1024;
-/// Up to here a blob is read where it is asked for: a thread of its own would take longer.
-const INLINE: u64 = 64 * 1024;
+/// Up to here a part is read at once: for a file, a thread of its own would take longer.
+const SMALL: u64 = 64 * 1024;
 
 /// An open blob.
 #[derive(Debug)]
 pub struct Reader {
-    file: Arc<File>,
+    source: Source,
     size: u64,
 }
 
+#[derive(Debug)]
+enum Source {
+    File(Arc<File>),
+    Object(Arc<dyn ObjectStore>, Path),
+}
+
 impl Reader {
-    pub(crate) fn new(file: File, size: u64) -> Reader {
-        Reader { file: Arc::new(file), size }
+    pub(crate) fn of_file(file: File, size: u64) -> Reader {
+        Reader { source: Source::File(Arc::new(file)), size }
+    }
+
+    pub(crate) fn of_object(store: Arc<dyn ObjectStore>, place: Path, size: u64) -> Reader {
+        Reader { source: Source::Object(store, place), size }
     }
 
     /// Bytes of the whole blob.
@@ -31,32 +44,62 @@ impl Reader {
 
     /// Whether the wanted part is small enough to be read at once, without a stream.
     pub fn is_small(length: u64) -> bool {
-        length <= INLINE
+        length <= SMALL
     }
 
     /// Reads a small part at once.
     ///
     /// # Errors
-    /// The disk refuses, or the part is not there.
-    pub fn read_small(&self, start: u64, length: u64) -> Result<Bytes, ContentError> {
-        Ok(chunk(&self.file, start, length)?)
+    /// The storage refuses, or the part is not there.
+    pub async fn read_small(&self, start: u64, length: u64) -> Result<Bytes, ContentError> {
+        match &self.source {
+            _ if length == 0 => Ok(Bytes::new()),
+            Source::File(file) => Ok(chunk(file, start, length)?),
+            Source::Object(store, place) => Ok(store.get_range(place, start..start + length).await?),
+        }
     }
 
     /// Streams a part. Each chunk is read when it is asked for: a client that reads slowly holds no thread.
-    pub fn stream(self, start: u64, length: u64) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-        futures_util::stream::unfold((self.file, start, length), |(file, at, left)| async move {
-            if left == 0 {
-                return None;
-            }
-            let wanted = left.min(CHUNK);
-            let reading = file.clone();
-            let read = tokio::task::spawn_blocking(move || chunk(&reading, at, wanted)).await;
-            let read = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-            // Nothing comes after a failure.
-            let left = if read.is_ok() { left - wanted } else { 0 };
-            Some((read, (file, at + wanted, left)))
-        })
+    pub fn stream(self, start: u64, length: u64) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
+        match self.source {
+            _ if length == 0 => futures_util::stream::empty().boxed(),
+            Source::File(file) => chunks(file, start, length).boxed(),
+            Source::Object(store, place) => object(store, place, start, length).boxed(),
+        }
     }
+}
+
+fn chunks(
+    file: Arc<File>,
+    start: u64,
+    length: u64,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    futures_util::stream::unfold((file, start, length), |(file, at, left)| async move {
+        if left == 0 {
+            return None;
+        }
+        let wanted = left.min(CHUNK);
+        let reading = file.clone();
+        let read = tokio::task::spawn_blocking(move || chunk(&reading, at, wanted)).await;
+        let read = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        // Nothing comes after a failure.
+        let left = if read.is_ok() { left - wanted } else { 0 };
+        Some((read, (file, at + wanted, left)))
+    })
+}
+
+fn object(
+    store: Arc<dyn ObjectStore>,
+    place: Path,
+    start: u64,
+    length: u64,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    let opened = async move {
+        let range = Some(GetRange::Bounded(start..start + length));
+        let found = store.get_opts(&place, GetOptions { range, ..GetOptions::default() }).await;
+        found.map(object_store::GetResult::into_stream)
+    };
+    futures_util::stream::once(opened).try_flatten().map_err(std::io::Error::other)
 }
 
 fn chunk(file: &File, at: u64, length: u64) -> Result<Bytes, std::io::Error> {

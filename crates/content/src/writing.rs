@@ -1,4 +1,4 @@
-//! Writing to an upload, one request at a time: what runs where the disk may be waited for.
+//! Writing to an upload's file, one request at a time.
 //!
 //! A request may go away at any moment, and what it began here goes on without it. So the hold on the upload is with
 //! the work, not with the request.
@@ -6,36 +6,27 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
-use crate::digest::{Algorithm, Digest};
+use crate::content::{Addition, Part, WAITING, blocking, joined};
+use crate::digest::Digest;
 use crate::error::ContentError;
 use crate::files::{hash_of, remove, sync_directory};
 use crate::hasher::Hasher;
-use crate::local::Shared;
+use crate::local::Local;
+use crate::under_way::Busy;
 
-/// Uploads whose digest is remembered between requests; of others the file is read again.
-const REMEMBERED: usize = 1024;
-
-/// What the writer is sent. Without an end the body broke off.
-pub(crate) enum Part {
-    Bytes(Bytes),
-    End,
-}
+/// Bytes after which the disk is set to work while a body still arrives.
+const FLUSHED_AT_ONCE: u64 = 16 << 20;
 
 /// Holds an upload for one request of this process.
 pub(crate) struct Hold {
-    shared: Arc<Shared>,
-    id: String,
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.shared.lock().busy.remove(&self.id);
-    }
+    local: Arc<Local>,
+    busy: Busy,
 }
 
 impl Hold {
@@ -43,11 +34,8 @@ impl Hold {
     ///
     /// # Errors
     /// Another request has it.
-    pub(crate) fn take(shared: &Arc<Shared>, id: &str) -> Result<Hold, ContentError> {
-        if !shared.lock().busy.insert(id.to_owned()) {
-            return Err(ContentError::Busy);
-        }
-        Ok(Hold { shared: shared.clone(), id: id.to_owned() })
+    pub(crate) fn take(local: &Arc<Local>, id: &str) -> Result<Hold, ContentError> {
+        Ok(Hold { local: local.clone(), busy: local.under_way.take(id)? })
     }
 
     /// Opens the upload's file, at whose end is written, and locks it against other processes until it is closed.
@@ -55,7 +43,7 @@ impl Hold {
     /// # Errors
     /// There is no such upload, another process has it, or the disk refuses.
     pub(crate) fn open(&self) -> Result<File, ContentError> {
-        let path = self.shared.upload(&self.id);
+        let path = self.local.upload(self.busy.id());
         let absent = |error: std::io::Error| match error.kind() {
             ErrorKind::NotFound => ContentError::UnknownUpload,
             _ => error.into(),
@@ -73,87 +61,124 @@ impl Hold {
 
     /// Ends the upload.
     pub(crate) fn remove(&self) -> Result<(), ContentError> {
-        self.shared.lock().hashers.remove(&self.id);
-        remove(&self.shared.upload(&self.id)).map(|_| ())
+        self.busy.forget();
+        remove(&self.local.upload(self.busy.id())).map(|_| ())
     }
 }
 
 /// Writes what arrives to the upload's end; its size afterwards. After a failure it is as it was before.
-pub(crate) fn append(
-    hold: &Hold,
-    start: Option<u64>,
-    parts: mpsc::Receiver<Part>,
-    algorithm: Algorithm,
-    limit: u64,
-) -> Result<u64, ContentError> {
-    let file = hold.open()?;
-    let before = file.metadata()?.len();
-    if start.is_some_and(|start| start != before) {
-        return Err(ContentError::OutOfOrder { uploaded: before });
-    }
-    // A digest of a part cannot be continued by another algorithm, nor from another place.
-    let known = hold.shared.lock().hashers.remove(&hold.id).filter(|(covered, _)| *covered == before);
-    let hasher = match known {
-        Some((_, hasher)) if hasher.algorithm() == algorithm => Some(hasher),
-        _ if before == 0 => Some(Hasher::new(algorithm)),
-        _ => None,
-    };
-    match append_parts(&file, before, parts, hasher, limit) {
-        Ok((size, hasher)) => {
-            if let Some(hasher) = hasher {
-                remember(hold, size, hasher);
-            }
-            Ok(size)
-        }
-        Err(error) => {
-            file.set_len(before)?;
-            Err(error)
-        }
-    }
-}
-
-fn append_parts(
-    mut file: &File,
-    before: u64,
+///
+/// A thread is taken for what has arrived, not for the time until more does: a sender that is slow holds none.
+pub(crate) async fn append(
+    hold: Hold,
+    addition: Addition,
     mut parts: mpsc::Receiver<Part>,
-    mut hasher: Option<Hasher>,
-    limit: u64,
-) -> Result<(u64, Option<Hasher>), ContentError> {
-    let mut size = before;
+) -> Result<u64, ContentError> {
+    let mut growing = blocking(move || Growing::begin(hold, addition)).await?;
+    let mut flushed = growing.size;
+    let mut flushing: Option<JoinHandle<Result<(), ContentError>>> = None;
     loop {
-        let part = match parts.blocking_recv() {
-            Some(Part::Bytes(part)) => part,
-            Some(Part::End) => return Ok((size, hasher)),
-            None => return Err(ContentError::Broken),
-        };
-        size += part.len() as u64;
-        if size > limit {
-            return Err(ContentError::TooLarge(limit));
+        let mut arrived = Vec::with_capacity(WAITING);
+        parts.recv_many(&mut arrived, WAITING).await;
+        let (then, is_whole) = blocking(move || growing.write(&arrived)).await?;
+        growing = then;
+        // The disk is kept at work while more arrives, so that little is left for the end.
+        let is_idle = flushing.as_ref().is_none_or(JoinHandle::is_finished);
+        if is_idle && growing.size - flushed >= FLUSHED_AT_ONCE {
+            flushed = growing.size;
+            // Opened anew: what shares the lock would keep it until the disk is done.
+            let path = growing.hold.local.upload(growing.hold.busy.id());
+            let next = tokio::task::spawn_blocking(move || Ok(File::open(path)?.sync_data()?));
+            if let Some(before) = flushing.replace(next) {
+                joined(before).await?;
+            }
         }
-        file.write_all(&part)?;
-        if let Some(hasher) = &mut hasher {
-            hasher.update(&part);
+        if is_whole {
+            if let Some(last) = flushing {
+                joined(last).await?;
+            }
+            return Ok(growing.size);
         }
     }
 }
 
-fn remember(hold: &Hold, size: u64, hasher: Hasher) {
-    let mut state = hold.shared.lock();
-    if state.hashers.len() >= REMEMBERED {
-        state.hashers.clear();
+/// An upload while a body is written to its end.
+struct Growing {
+    hold: Hold,
+    /// Open, and locked against other processes.
+    file: File,
+    before: u64,
+    size: u64,
+    /// The digest of the bytes before, and with those of the body, as far as it is known.
+    known: Option<Hasher>,
+    hasher: Option<Hasher>,
+    limit: u64,
+}
+
+impl Growing {
+    fn begin(hold: Hold, addition: Addition) -> Result<Growing, ContentError> {
+        let file = hold.open()?;
+        let before = file.metadata()?.len();
+        addition.require_start(before)?;
+        let known = hold.busy.recall(before, addition.algorithm);
+        Ok(Growing { hold, file, before, size: before, hasher: known.clone(), known, limit: addition.limit })
     }
-    state.hashers.insert(hold.id.clone(), (size, hasher));
+
+    /// Writes what has arrived; whether that was the end. Nothing at all means that the body broke off.
+    fn write(mut self, arrived: &[Part]) -> Result<(Growing, bool), ContentError> {
+        match self.write_all(arrived) {
+            Ok(true) => {
+                self.hold.busy.remember(self.size, self.hasher.take());
+                Ok((self, true))
+            }
+            Ok(false) => Ok((self, false)),
+            Err(error) => {
+                self.file.set_len(self.before)?;
+                self.hold.busy.remember(self.before, self.known.take());
+                Err(error)
+            }
+        }
+    }
+
+    fn write_all(&mut self, arrived: &[Part]) -> Result<bool, ContentError> {
+        if arrived.is_empty() {
+            return Err(ContentError::Broken);
+        }
+        for part in arrived {
+            let Part::Bytes(part) = part else { return Ok(true) };
+            self.size += part.len() as u64;
+            if self.size > self.limit {
+                return Err(ContentError::TooLarge(self.limit));
+            }
+            self.file.write_all(part)?;
+            if let Some(hasher) = &mut self.hasher {
+                hasher.update(part);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Makes an upload a copy of the blob that it was compared with; its size.
-pub(crate) fn finish(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
-    let (shared, id) = (&hold.shared, &hold.id);
+///
+/// Bytes and name are made durable at once, which costs a file system with a journal little more than either: until the
+/// database names them, nobody reads what has its name before its bytes.
+pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
+    let (hold, file, size, directory) = blocking(move || place(hold, &digest)).await?;
+    let bytes = blocking(move || Ok(file.sync_data()?));
+    let name = blocking(move || sync_directory(&directory));
+    let (bytes, name) = tokio::join!(bytes, name);
+    drop(hold);
+    bytes.and(name).map(|()| size)
+}
+
+/// Compares an upload with its digest and gives it its place, which is durable only later; its file, size and directory.
+fn place(hold: Hold, digest: &Digest) -> Result<(Hold, File, u64, PathBuf), ContentError> {
+    let local = &hold.local;
     let file = hold.open()?;
     let size = file.metadata()?.len();
-    let known = shared.lock().hashers.remove(id);
-    let known = known.filter(|(covered, hasher)| *covered == size && hasher.algorithm() == digest.algorithm());
-    let hasher = match known {
-        Some((_, hasher)) => hasher,
+    let hasher = match hold.busy.recall(size, digest.algorithm()) {
+        Some(hasher) => hasher,
         None => hash_of(file.try_clone()?, digest.algorithm())?,
     };
     let found = hasher.finish();
@@ -161,10 +186,9 @@ pub(crate) fn finish(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> 
         hold.remove()?;
         return Err(ContentError::Mismatch { found });
     }
-    file.sync_data()?;
-    let place = shared.blob(digest, id);
-    shared.make_directory(&place)?;
-    std::fs::rename(shared.upload(id), &place)?;
-    sync_directory(place.parent().unwrap_or(&place))?;
-    Ok(size)
+    let place = local.blob(digest, hold.busy.id());
+    local.make_directory(&place)?;
+    std::fs::rename(local.upload(hold.busy.id()), &place)?;
+    let directory = place.parent().unwrap_or(&place).to_owned();
+    Ok((hold, file, size, directory))
 }

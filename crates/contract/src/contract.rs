@@ -29,6 +29,7 @@ pub struct Contract {
     roles: Vec<BuiltInRole>,
     field_rules: FieldRules,
     kinds: HashMap<String, CapabilitySet>,
+    text_forms: Vec<TextForm>,
 }
 
 impl Contract {
@@ -60,6 +61,7 @@ impl Contract {
             roles: roles::load(&pool, &capabilities),
             field_rules: FieldRules::load(&pool),
             kinds: kinds(&pool, &methods),
+            text_forms: text_forms(&pool),
             methods,
             capabilities,
             pool,
@@ -109,6 +111,11 @@ impl Contract {
     /// The built-in roles.
     pub fn built_in_roles(&self) -> &[BuiltInRole] {
         &self.roles
+    }
+
+    /// How messages are written as one text in a query: message, field before the last colon, field after it.
+    pub fn text_forms(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        self.text_forms.iter().map(|form| (&*form.message, &*form.before, &*form.after))
     }
 
     /// The rules of request fields.
@@ -173,6 +180,33 @@ fn kinds(pool: &DescriptorPool, methods: &[MethodInfo]) -> HashMap<String, Capab
         };
     }
     kinds
+}
+
+/// How a message is written as one text in a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TextForm {
+    /// Full name of the message.
+    pub message: String,
+    /// The field that has what comes before the last colon.
+    pub before: String,
+    /// The field that has what comes after it.
+    pub after: String,
+}
+
+fn text_forms(pool: &DescriptorPool) -> Vec<TextForm> {
+    let extension = options::extension(pool, "bowline.contract.v1.text_forms");
+    let rules = pool.files().filter_map(|file| options::get(&file.options(), &extension));
+    let mut forms = Vec::new();
+    for rule in rules.filter_map(|rules| rules.as_list().map(<[Value]>::to_vec)).flatten() {
+        let Value::Message(rule) = rule else { continue };
+        let (before, after) = (options::text(&rule, "before_colon"), options::text(&rule, "after_colon"));
+        let messages = rule.get_field_by_name("messages");
+        let messages = messages.as_ref().and_then(|messages| messages.as_list()).unwrap_or_default();
+        for message in messages.iter().filter_map(Value::as_str) {
+            forms.push(TextForm { message: message.into(), before: before.clone(), after: after.clone() });
+        }
+    }
+    forms
 }
 
 fn operation_services(pool: &DescriptorPool) -> Vec<String> {

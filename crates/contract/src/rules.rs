@@ -39,6 +39,8 @@ struct FieldPlan {
     /// Names the place that is judged: inside a batch, the batch's own stands for it.
     scope: bool,
     repeated: bool,
+    /// Most elements of a repeated field, of whatever type; 0 for no limit.
+    max_elements: usize,
     check: Check,
 }
 
@@ -64,6 +66,10 @@ impl<'a> Found<'a> {
         match &payload {
             // An empty message is there; an empty scalar is not told from an absent one.
             Payload::Empty if !is_message && !field.repeated => self.count = 0,
+            // Enumerations of a list come one by one, or many in one.
+            Payload::Bytes(packed) if field.repeated && matches!(field.check, Check::Enum(_)) => {
+                self.count += packed_varints(packed).count();
+            }
             _ => self.count += 1,
         }
         if is_message && !field.repeated {
@@ -92,9 +98,8 @@ impl FieldPlan {
             Check::Text(rule) => rule.as_ref(),
             _ => None,
         };
-        if let Some(most) =
-            rule.map(|rule| rule.max_elements).filter(|most| self.repeated && *most > 0 && count > *most)
-        {
+        let most = self.max_elements;
+        if self.repeated && most > 0 && count > most {
             return Some(Violation { field: self.path(prefix), description: format!("at most {most} elements") });
         }
         let is_needed = (self.required && !(self.scope && scope.depth > 0)) || rule.is_some_and(|rule| rule.not_empty);
@@ -119,7 +124,9 @@ impl FieldRules {
                     texts.remove(field.full_name());
                     continue;
                 }
-                let check = check(&field, texts.remove(field.full_name()), &by_message);
+                let rule = texts.remove(field.full_name());
+                let max_elements = rule.as_ref().map_or(0, |rule| rule.max_elements);
+                let check = check(&field, rule, &by_message);
                 plan.fields.insert(
                     field.number(),
                     FieldPlan {
@@ -128,6 +135,7 @@ impl FieldRules {
                         required: behaviors.contains(&REQUIRED) && can_be_absent(&field),
                         scope: options::get(&field.options(), &iam_scope).is_some(),
                         repeated: field.is_list() || field.is_map(),
+                        max_elements,
                         check,
                     },
                 );
@@ -366,5 +374,26 @@ mod tests {
         fn noise_does_not_panic(wire: Vec<u8>) {
             judge(UPDATE, &wire, Some("group"), None);
         }
+    }
+
+    #[test]
+    fn elements_are_counted_of_whatever_type_they_are() {
+        use crate::bowline::libraries::v1::{ImportVersionsRequest, PackageVersion};
+        use crate::v1::libraries::{ArtifactFilter, Ecosystem};
+
+        let judged = |versions| {
+            let versions = vec![PackageVersion::default(); versions];
+            let wire = ImportVersionsRequest { versions, dry_run: false }.encode_to_vec();
+            judge("bowline.libraries.v1.ImportVersionsRequest", &wire, None, None)
+        };
+        let refusal = "versions: at most 500 elements".to_owned();
+        assert!(!judged(500).contains(&refusal) && judged(501).contains(&refusal));
+        let ecosystems = |count| {
+            let ecosystems = vec![Ecosystem::Java as i32; count];
+            let wire = ArtifactFilter { ecosystems, ..ArtifactFilter::default() }.encode_to_vec();
+            judge("chainguard.platform.libraries.ArtifactFilter", &wire, None, None)
+        };
+        assert_eq!(ecosystems(50), Vec::<String>::new());
+        assert_eq!(ecosystems(51), ["ecosystems: at most 50 elements"]);
     }
 }

@@ -285,8 +285,8 @@ impl Relay {
             for (attempt, event) in attempts.into_iter().zip(events) {
                 let (client, writer) = (self.client.clone(), self.writer.clone());
                 session.in_flight.spawn(async move {
-                    let outcome = try_once(&client, &writer, &attempt, event.as_deref(), now).await;
-                    Done { attempt, outcome, took: began.elapsed() }
+                    let (outcome, took) = try_once(&client, &writer, &attempt, event.as_deref(), now).await;
+                    Done { attempt, outcome, took }
                 });
             }
         }
@@ -296,6 +296,9 @@ impl Relay {
         let Done { attempt, outcome, took } = done;
         if let Outcome::Failed(error) | Outcome::Hopeless(error) = &outcome {
             tracing::info!(subscription = %attempt.uid, what = ?attempt.what, error, "an event was not delivered");
+        }
+        if let Outcome::NotSent(error) = &outcome {
+            tracing::warn!(subscription = %attempt.uid, error, "an event could not be sent; tried again");
         }
         session.state.settle(&attempt, outcome, took, self.clock.now(), (self.random)());
     }
@@ -333,24 +336,28 @@ impl Relay {
     }
 }
 
+/// What became of one attempt, and how long the sink took for it: what we do before is not its fault.
 async fn try_once(
     client: &GuardedClient,
     writer: &Writer,
     attempt: &Attempt,
     event: Option<&Event>,
     now: Micros,
-) -> Outcome {
-    let Some(event) = event else { return Outcome::Hopeless("the event is not stored any more".into()) };
+) -> (Outcome, Duration) {
+    let unsent = |outcome| (outcome, Duration::ZERO);
+    let Some(event) = event else { return unsent(Outcome::Hopeless("the event is not stored any more".into())) };
     let request = match writer.request(event, &attempt.group, &attempt.sink, now) {
         Ok(request) => request,
-        Err(Unwritable::Now) => return Outcome::Failed("no key signs at this time".into()),
-        Err(Unwritable::Ever(reason)) => return Outcome::Hopeless(reason),
+        Err(Unwritable::Now) => return unsent(Outcome::NotSent("no key signs at this time")),
+        Err(Unwritable::Ever(reason)) => return unsent(Outcome::Hopeless(reason)),
     };
-    match client.send(request, LIMITS).await {
+    let asked = Instant::now();
+    let outcome = match client.send(request, LIMITS).await {
         Ok(status) if status.is_success() => Outcome::Delivered,
         Ok(status) => Outcome::Failed(format!("the host answered with status {}", status.as_u16())),
         Err(error) => Outcome::Failed(error.public_message()),
-    }
+    };
+    (outcome, asked.elapsed())
 }
 
 fn cause(error: &Error) -> String {

@@ -18,12 +18,17 @@ use crate::subscription::{Letter, Subscription, Waiting, What};
 /// Events by which a saved cursor may lag behind before it is moved past what was for others.
 const LAG: i64 = 1000;
 
+/// How long a subscription waits where the fault was ours.
+const HOLD: Micros = 10_000_000;
+
 /// What became of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Delivered,
     /// Try again later.
     Failed(String),
+    /// The fault is ours: nothing is known of the sink, and everything waits as it did.
+    NotSent(&'static str),
     /// No attempt will ever succeed.
     Hopeless(String),
 }
@@ -229,8 +234,13 @@ impl State {
         self.lines.end(attempt.flight);
         let Some(subscription) = self.subscriptions.get_mut(&attempt.uid) else { return };
         subscription.is_in_flight = false;
-        subscription.note(outcome == Outcome::Delivered && took <= SLOW);
-        subscription.was_redelivery = matches!(attempt.what, What::Letter(_));
+        if let Outcome::NotSent(_) = outcome {
+            subscription.held_until = now + HOLD;
+            self.timers.insert((now + HOLD, attempt.uid.clone()));
+        } else {
+            subscription.note(outcome == Outcome::Delivered && took <= SLOW);
+            subscription.was_redelivery = matches!(attempt.what, What::Letter(_));
+        }
         match &attempt.what {
             What::Event(seq) => self.settle_event(&attempt.uid, *seq, outcome, now, random),
             What::Letter(event_id) => self.settle_letter(&attempt.uid, event_id, outcome, now),
@@ -243,6 +253,7 @@ impl State {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
         let row = &mut subscription.row;
         match outcome {
+            Outcome::NotSent(_) => return,
             Outcome::Delivered => {
                 subscription.queue.pop_front();
                 *row = CursorRow { cursor: seq, ..CursorRow::default() };
@@ -266,9 +277,9 @@ impl State {
 
     fn settle_letter(&mut self, uid: &Arc<str>, event_id: &str, outcome: Outcome, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
-        subscription.redeliveries.pop_front();
         let mut ends_all = false;
         let error = match outcome {
+            Outcome::NotSent(_) => return,
             Outcome::Delivered => {
                 // The sink is well again: what waits for it need not wait for its time.
                 subscription.row.next_at = None;
@@ -283,6 +294,7 @@ impl State {
             }
             Outcome::Hopeless(error) => Some(error),
         };
+        subscription.redeliveries.pop_front();
         subscription.unsaved_redeliveries += 1;
         let settled = Redelivered { uid: uid.clone(), event_id: event_id.to_owned(), error, ends_all, at: now };
         self.unsaved.redelivered.push(settled);

@@ -266,3 +266,35 @@ fn the_floor_is_what_everybody_has_saved() {
     assert_eq!(state.floor(), 9, "the newest row stays");
     assert!(!state.catch_up(DAY, 2 * DAY));
 }
+
+#[test]
+fn what_we_could_not_send_is_no_fault_of_the_sink() {
+    let mut state = state(&["a/s"]);
+    see(&mut state, 4, "a");
+    state.redeliver("a/s", (1..=3).map(letter).collect(), 0);
+    for at in [0, 10 * SECOND] {
+        state.wake(at);
+        let attempt = next(&mut state, at).unwrap();
+        assert_eq!(attempt.what, What::Letter("event 1".into()));
+        settle(&mut state, &attempt, Outcome::NotSent("no key"), at);
+        assert!(next(&mut state, at).is_none(), "it is not tried at once again");
+        state.redeliver("a/s", (1..=3).map(letter).collect(), at);
+        assert!(next(&mut state, at).is_none(), "nor when somebody asks");
+    }
+    assert!(state.unsaved().is_empty(), "nothing has happened");
+    let later = 20 * SECOND;
+    state.wake(later);
+    let sent = all_delivered(&mut state, later);
+    let expected = [What::Letter("event 1".into()), What::Event(4)];
+    assert_eq!((sent.len(), &sent[..2]), (4, &expected[..]));
+
+    // An event is not counted as tried either.
+    state.see(&event(5, "a"), &HashMap::new(), later);
+    let attempt = next(&mut state, later).unwrap();
+    let before = state.unsaved();
+    settle(&mut state, &attempt, Outcome::NotSent("no key"), later);
+    assert_eq!(before.cursors[0].1.attempts, 0);
+    assert!(state.unsaved().is_empty());
+    state.wake(later + 10 * SECOND);
+    assert_eq!(seq(&next(&mut state, later + 10 * SECOND).unwrap()), 5);
+}

@@ -53,6 +53,8 @@ pub(crate) struct Subscription {
     pub(crate) is_in_line: bool,
     pub(crate) is_in_flight: bool,
     pub(crate) is_slow: bool,
+    /// Nothing is tried before: we could not send.
+    pub(crate) held_until: Micros,
     good_in_a_row: u32,
     /// Of these things the database knows a former state, to which `saved` belongs.
     pub(crate) row: CursorRow,
@@ -74,6 +76,7 @@ impl Subscription {
             is_in_line: false,
             is_in_flight: false,
             is_slow: row.attempts > 0,
+            held_until: Micros::MIN,
             good_in_a_row: 0,
             saved: row.cursor,
             saved_at: now,
@@ -88,7 +91,7 @@ impl Subscription {
 
     /// What is to be tried now: events and redeliveries in turn.
     pub(crate) fn next(&self, now: Micros) -> Option<What> {
-        if self.is_in_flight {
+        if self.is_in_flight || now < self.held_until {
             return None;
         }
         let is_due = self.row.next_at.is_none_or(|at| at <= now);

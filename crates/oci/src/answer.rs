@@ -71,6 +71,7 @@ impl From<ContentError> for Refused {
             ContentError::OutOfOrder { .. } => {
                 Refused::new(RefusalCode::BlobUploadInvalid, text).with_status(StatusCode::RANGE_NOT_SATISFIABLE)
             }
+            ContentError::Torn | ContentError::TooManyBodies(_) => Refused::new(RefusalCode::BlobUploadInvalid, text),
             ContentError::Busy => Refused::new(RefusalCode::BlobUploadInvalid, text).with_status(StatusCode::CONFLICT),
             ContentError::Broken => Refused::new(
                 RefusalCode::SizeInvalid,
@@ -79,6 +80,8 @@ impl From<ContentError> for Refused {
             full if full.is_full() => Refused::new(RefusalCode::Denied, "the registry's storage is full")
                 .with_status(StatusCode::INSUFFICIENT_STORAGE),
             ContentError::Storage(error) => RegistryError::Failed(Error::internal(error)).into(),
+            // The cause may name places and accounts: it is for the log.
+            ContentError::Objects(error) => RegistryError::Failed(Error::unavailable(error)).into(),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Door {
         };
         let mut response = Response::new(Body::empty());
         if asked.method == Method::GET {
-            *response.body_mut() = body(reader, start, length)?;
+            *response.body_mut() = body(reader, start, length).await?;
         }
         *response.status_mut() = status;
         set(&mut response, header::CONTENT_TYPE, "application/octet-stream");
@@ -75,12 +75,12 @@ impl Door {
         digest: &Digest,
         blob: StoredBlob,
     ) -> Result<(Reader, u64), Refused> {
-        if let Some(reader) = self.intact(digest, &blob)? {
+        if let Some(reader) = self.intact(digest, &blob).await? {
             return Ok((reader, blob.size));
         }
         // Another push may just have brought them anew.
         let now = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
-        if let Some(reader) = self.intact(digest, &now)? {
+        if let Some(reader) = self.intact(digest, &now).await? {
             return Ok((reader, now.size));
         }
         tracing::error!(%digest, upload = now.upload, size = now.size, "the bytes of a blob are missing or too few");
@@ -89,14 +89,14 @@ impl Door {
     }
 
     /// The bytes of a blob, absent unless all of them are there.
-    pub(crate) fn intact(&self, digest: &Digest, blob: &StoredBlob) -> Result<Option<Reader>, Refused> {
-        Ok(self.content.read(digest, &blob.upload)?.filter(|reader| reader.size() == blob.size))
+    pub(crate) async fn intact(&self, digest: &Digest, blob: &StoredBlob) -> Result<Option<Reader>, Refused> {
+        Ok(self.content.read(digest, &blob.upload).await?.filter(|reader| reader.size() == blob.size))
     }
 }
 
-fn body(reader: Reader, start: u64, length: u64) -> Result<Body, Refused> {
+async fn body(reader: Reader, start: u64, length: u64) -> Result<Body, Refused> {
     if Reader::is_small(length) {
-        return Ok(Body::from(reader.read_small(start, length)?));
+        return Ok(Body::from(reader.read_small(start, length).await?));
     }
     Ok(Body::from_stream(reader.stream(start, length)))
 }

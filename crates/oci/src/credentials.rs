@@ -187,7 +187,7 @@ impl Door {
             resume: None,
         };
         let answer = self.pipeline.dispatch(call).await.result.map_err(refused)?;
-        let raw = RawToken::decode(answer).map_err(Error::internal)?;
+        let raw = RawToken::decode(answer.payload).map_err(Error::internal)?;
         let expiry = raw.expiry.as_ref().map_or(0, |expiry| expiry.seconds);
         Ok(Issued { token: raw.token.into(), expires_at: expiry * 1_000_000 })
     }

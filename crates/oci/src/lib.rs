@@ -66,8 +66,16 @@ impl Door {
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
     /// their repository.
     pub async fn expire_uploads(&self) {
-        if let Err(error) = self.registry.expire_uploads().await {
-            tracing::warn!(%error, "expired uploads could not be removed; trying again later");
+        // Some at a time, so that no transaction is long.
+        loop {
+            match self.registry.expire_uploads().await {
+                Ok(ended) if ended.is_empty() => break,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "expired uploads could not be removed; trying again later");
+                    break;
+                }
+            }
         }
         if let Err(refused) = self.sweep_uploads().await {
             tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");

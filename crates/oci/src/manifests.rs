@@ -85,9 +85,8 @@ impl Door {
     async fn config(&self, visitor: &Visitor, name: &Name, manifest: &Manifest) -> Result<Option<Vec<u8>>, Refused> {
         let Some(digest) = manifest.config().and_then(|digest| Digest::parse(digest).ok()) else { return Ok(None) };
         let found = self.registry.config_of_push(visitor, name, digest.as_str()).await?;
-        let Some(reader) = found.map(|blob| self.intact(&digest, &blob)).transpose()?.flatten() else {
-            return Ok(None);
-        };
+        let Some(blob) = found else { return Ok(None) };
+        let Some(reader) = self.intact(&digest, &blob).await? else { return Ok(None) };
         let size = reader.size();
         if size > CONFIG_BYTES {
             return Ok(None);

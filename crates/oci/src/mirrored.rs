@@ -164,8 +164,8 @@ impl Door {
         self.registry.begin_fetch(&asked.visitor, name, &id).await?;
         let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
         if kept.is_err() {
+            // Bytes that have their place already are collected, unless the database shows them after all.
             self.content.cancel(&id)?;
-            self.content.delete(digest, &id).await?;
             self.registry.end_fetch(&id).await?;
         }
         kept
@@ -185,11 +185,16 @@ impl Door {
             Ok::<_, FetchError>(opened.chunk().await?.map(|part| (part, opened)))
         });
         self.content.append(id, None, parts, digest.algorithm(), size.min(BLOB_BYTES)).await?;
-        let size = self.content.finish(id, digest).await?;
-        let blob = StoredBlob { size, upload: id.to_owned() };
+        let stored = self.content.finish(id, digest).await?;
+        let blob = StoredBlob { size: stored.size, upload: stored.upload };
         let visitor = asked.visitor.renewed()?;
-        if let Some(before) = self.registry.keep_fetched(&visitor, name, digest.as_str(), blob).await? {
-            self.content.delete(digest, &before).await?;
+        match self.registry.keep_fetched(&visitor, name, digest.as_str(), id, blob.clone()).await {
+            Ok(before) => self.drop_copy(digest, before).await,
+            Err(RegistryError::Refused(refusal)) => {
+                self.drop_copy(digest, Some(blob.upload)).await;
+                return Err(refusal.into());
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{Name, RefusalCode, Visitor};
+use bowline_services::content::{Name, RefusalCode, RegistryError, StoredBlob, Visitor};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::{Asked, Door, body, range};
@@ -27,10 +27,11 @@ impl Door {
         }
         let digest = asked.parameter("digest").map(read_digest).transpose()?;
         let id = hex(&random_bytes::<16>());
-        self.registry.begin_upload(&asked.visitor, name, &id).await?;
+        let room = self.registry.begin_upload(&asked.visitor, name, &id).await?;
         self.content.begin(&id)?;
-        let Some(digest) = digest else { return self.under_way(name, &id, StatusCode::ACCEPTED) };
-        let done = self.append_and_finish(asked, body, name, &id, &digest).await;
+        let Some(digest) = digest else { return Ok(under_way(name, &id, 0, StatusCode::ACCEPTED)) };
+        let place = Place { name, id: &id, room };
+        let done = self.append_and_finish(asked, body, &place, &digest).await;
         if done.is_err() {
             self.end(asked, name, &id).await?;
         }
@@ -49,8 +50,8 @@ impl Door {
         };
         let mounted = self.registry.mount(&asked.visitor, name, digest.as_str(), from.as_ref()).await?;
         // What has lost its bytes is to be pushed.
-        let is_intact = mounted
-            .is_some_and(|blob| self.content.size(&digest, &blob.upload).is_ok_and(|size| size == Some(blob.size)));
+        let Some(blob) = mounted else { return Ok(None) };
+        let is_intact = self.content.size(&digest, &blob.upload).await? == Some(blob.size);
         Ok(is_intact.then_some(digest))
     }
 
@@ -60,47 +61,49 @@ impl Door {
             Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
             _ => return Err(wrong_verb("GET, PATCH, PUT, DELETE")),
         }
-        self.registry.own_upload(&asked.visitor, name, id).await?;
+        let room = self.registry.own_upload(&asked.visitor, name, id).await?;
+        let place = Place { name, id, room };
         match asked.method {
             Method::PATCH => {
-                self.append(asked, body, name, id, Algorithm::Sha256).await?;
-                self.under_way(name, id, StatusCode::ACCEPTED)
+                let (_, uploaded) = self.append(asked, body, &place, Algorithm::Sha256).await?;
+                Ok(under_way(name, id, uploaded, StatusCode::ACCEPTED))
             }
             Method::PUT => {
                 let digest = asked.parameter("digest");
                 let digest = digest.ok_or_else(|| Refused::new(RefusalCode::DigestInvalid, "digest is required"))?;
-                self.append_and_finish(asked, body, name, id, &read_digest(digest)?).await
+                self.append_and_finish(asked, body, &place, &read_digest(digest)?).await
             }
             Method::DELETE => {
                 self.end(asked, name, id).await?;
                 Ok(empty(StatusCode::NO_CONTENT))
             }
-            _ => self.under_way(name, id, StatusCode::NO_CONTENT),
+            _ => Ok(under_way(name, id, self.content.uploaded(id).await?, StatusCode::NO_CONTENT)),
         }
     }
 
-    /// Adds a body to an upload; the visitor at its end. One that is not as long as was promised leaves the upload as it
-    /// was.
+    /// Adds a body to an upload; the visitor at its end, and the upload's size. One that is not as long as was promised
+    /// leaves the upload as it was.
     async fn append(
         &self,
         asked: &Asked,
         body: Body,
-        name: &Name,
-        id: &str,
+        place: &Place<'_>,
         algorithm: Algorithm,
-    ) -> Result<Visitor, Refused> {
-        let place = match asked.header(header::CONTENT_RANGE) {
+    ) -> Result<(Visitor, u64), Refused> {
+        let range = match asked.header(header::CONTENT_RANGE) {
             None => None,
             Some(text) => Some(range::content_range(text).ok_or_else(|| {
                 let message = "Content-Range must be the first and the last byte: <start>-<end>";
                 Refused::new(RefusalCode::BlobUploadInvalid, message)
             })?),
         };
-        let start = place.map(|(first, _)| first);
-        let promised = place.map(|(first, last)| last - first + 1);
+        let start = range.map(|(first, _)| first);
+        let promised = range.map(|(first, last)| last - first + 1);
         let parts = body::parts(body, promised);
-        match self.content.append(id, start, parts, algorithm, BLOB_BYTES).await {
-            Ok(_) => Ok(asked.visitor.renewed()?),
+        let Place { name, id, room } = *place;
+        match self.content.append(id, start, parts, algorithm, room.min(BLOB_BYTES)).await {
+            Ok(uploaded) => Ok((asked.visitor.renewed()?, uploaded)),
+            Err(ContentError::TooLarge(most)) if most == room => Err(no_room(room)),
             Err(error @ ContentError::OutOfOrder { uploaded }) => Err(Refused::from(error)
                 .with_header(header::LOCATION, location(name, id))
                 .with_header(header::RANGE, range_of(uploaded))),
@@ -108,10 +111,11 @@ impl Door {
         }
     }
 
-    async fn append_and_finish(&self, asked: &Asked, body: Body, name: &Name, id: &str, digest: &Digest) -> Answer {
-        let visitor = self.append(asked, body, name, id, digest.algorithm()).await?;
-        let size = match self.content.finish(id, digest).await {
-            Ok(size) => size,
+    async fn append_and_finish(&self, asked: &Asked, body: Body, place: &Place<'_>, digest: &Digest) -> Answer {
+        let Place { name, id, .. } = *place;
+        let (visitor, _) = self.append(asked, body, place, digest.algorithm()).await?;
+        let stored = match self.content.finish(id, digest).await {
+            Ok(stored) => stored,
             Err(error) => {
                 // The bytes are gone: they were not those that were promised.
                 if matches!(error, ContentError::Mismatch { .. }) {
@@ -120,11 +124,25 @@ impl Door {
                 return Err(error.into());
             }
         };
-        let before = self.registry.finish_upload(&visitor, name, id, digest.as_str(), size).await?;
-        if let Some(before) = before {
-            self.content.delete(digest, &before).await?;
+        let blob = StoredBlob { size: stored.size, upload: stored.upload };
+        match self.registry.finish_upload(&visitor, name, id, digest.as_str(), blob.clone()).await {
+            Ok(before) => self.drop_copy(digest, before).await,
+            Err(RegistryError::Refused(refusal)) => {
+                // Nothing was stored, so that these bytes are nobody's. After any other failure that is not known.
+                self.drop_copy(digest, Some(blob.upload)).await;
+                return Err(refusal.into());
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(created(name, digest))
+    }
+
+    /// Removes bytes that no blob has any more. What stays is collected: it is no failure of the request.
+    pub(crate) async fn drop_copy(&self, digest: &Digest, upload: Option<String>) {
+        let Some(upload) = upload else { return };
+        if let Err(error) = self.content.delete(digest, &upload).await {
+            tracing::warn!(%digest, upload, %error, "bytes of no blob stay until they are collected");
+        }
     }
 
     /// Ends an upload without a blob.
@@ -132,22 +150,32 @@ impl Door {
         self.content.cancel(id)?;
         match self.registry.cancel_upload(&asked.visitor, name, id).await {
             // It has ended already.
-            Err(bowline_services::content::RegistryError::Refused(refusal))
-                if refusal.code == RefusalCode::BlobUploadUnknown =>
-            {
-                Ok(())
-            }
+            Err(RegistryError::Refused(refusal)) if refusal.code == RefusalCode::BlobUploadUnknown => Ok(()),
             ended => Ok(ended?),
         }
     }
+}
 
-    fn under_way(&self, name: &Name, id: &str, status: StatusCode) -> Answer {
-        let mut response = empty(status);
-        set(&mut response, header::LOCATION, &location(name, id));
-        set(&mut response, header::RANGE, &range_of(self.content.uploaded(id)?));
-        set(&mut response, HeaderName::from_static("docker-upload-uuid"), id);
-        Ok(response)
-    }
+/// An upload of a repository.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    name: &'a Name,
+    id: &'a str,
+    /// Bytes that a quota could have room for: more are not even stored.
+    room: u64,
+}
+
+fn no_room(room: u64) -> Refused {
+    let message = format!("a quota allots {room} bytes in all, fewer than this blob has; ask for a higher quota");
+    Refused::new(RefusalCode::Denied, message)
+}
+
+fn under_way(name: &Name, id: &str, uploaded: u64, status: StatusCode) -> Response {
+    let mut response = empty(status);
+    set(&mut response, header::LOCATION, &location(name, id));
+    set(&mut response, header::RANGE, &range_of(uploaded));
+    set(&mut response, HeaderName::from_static("docker-upload-uuid"), id);
+    response
 }
 
 fn location(name: &Name, id: &str) -> String {

@@ -245,6 +245,29 @@ impl<T> Authorized<T> {
     }
 }
 
+/// A call whose answer has pages.
+pub trait Paged {
+    /// What page tokens of the call are made with and bound to.
+    fn paging(&self) -> Paging<'_>;
+}
+
+/// What page tokens are made with, and the method, the caller and the time that they are bound to.
+pub struct Paging<'a> {
+    pub(crate) context: &'a Context,
+}
+
+impl<T> Paged for Authorized<T> {
+    fn paging(&self) -> Paging<'_> {
+        Paging { context: &self.context }
+    }
+}
+
+impl<T> Paged for Open<T> {
+    fn paging(&self) -> Paging<'_> {
+        Paging { context: &self.context }
+    }
+}
+
 /// A request to a method that needs no permission of ours: a public one, or one that authenticates by itself.
 pub struct Open<T> {
     request: T,
@@ -258,6 +281,10 @@ impl<T> Open<T> {
 
     pub(crate) fn with<U>(self, request: U) -> Open<U> {
         Open { request, context: self.context }
+    }
+
+    pub(crate) fn same<U>(&self, request: U) -> Open<U> {
+        Open { request, context: self.context.clone() }
     }
 
     /// The request.

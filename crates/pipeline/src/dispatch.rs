@@ -11,22 +11,21 @@ use bytes::Bytes;
 
 use crate::authenticate::Authenticator;
 use crate::call::{Authorized, Call, Caller, Context, Open, Transport};
+use crate::field_names::{json_path, last};
 use crate::grants::{Grants, GrantsCache};
-use crate::handlers::{Handler, Handlers, JudgeFn};
+use crate::handlers::{Answer, Handler, Handlers, JudgeFn};
 use crate::mask::{self, Mask};
 use crate::page::PageKey;
 use crate::principal::Principal;
 use crate::rate_limit::RateLimits;
-use crate::record;
 use crate::settings::Settings;
 use crate::streams::Streams;
-use crate::terms;
 use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
 pub struct Outcome {
     /// The encoded response.
-    pub result: Result<Bytes>,
+    pub result: Result<Answer>,
     /// Who called; empty for nobody.
     pub principal: String,
     /// The place that was judged; empty if none was.
@@ -133,10 +132,21 @@ impl Pipeline {
         }
     }
 
-    async fn run(&self, call: Call, info: &MethodInfo) -> Result<Bytes> {
+    async fn run(&self, call: Call, info: &MethodInfo) -> Result<Answer> {
         let gate = self.gate(call);
+        if let Some(Handler::Open(handler)) = self.handlers.get(gate.context.method) {
+            return handler(Open::new(gate.payload.clone(), gate.context.clone())).await;
+        }
+        self.run_inside(gate, info).await.map(Answer::from)
+    }
+
+    /// Takes a call to a handler that works in a transaction.
+    async fn run_inside(&self, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
         match self.handlers.get(gate.context.method).cloned() {
-            Some(Handler::Open(handler)) => handler(Open::new(gate.payload.clone(), gate.context.clone())).await,
+            Some(Handler::OpenRead(handler)) => {
+                let open = Open::new(gate.payload.clone(), gate.context.clone());
+                self.db.read(move |tx| Box::pin(async move { handler(tx, &open).await })).await
+            }
             Some(Handler::Read(handler)) => {
                 self.db
                     .read(move |tx| {
@@ -147,24 +157,13 @@ impl Pipeline {
                     })
                     .await
             }
-            Some(Handler::Write(handler)) => {
-                let gate = Arc::new(gate);
-                self.db
-                    .write(move |tx| {
-                        let (gate, handler) = (gate.clone(), handler.clone());
-                        Box::pin(async move {
-                            let authorized = gate.pass(tx).await?;
-                            if let Some(place) = &authorized.scope {
-                                terms::require_terms(tx, &authorized, place).await?;
-                            }
-                            let changed = handler(tx, &authorized).await?;
-                            record::record(tx, &gate.context, &changed.changes, changed.event.as_ref()).await?;
-                            Ok(changed.response)
-                        })
-                    })
-                    .await
+            Some(Handler::ReadThen(handler)) => self.read_and_go_on(gate, handler).await,
+            Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
+            Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,
+            Some(Handler::Prepared(prepare)) => self.prepare_and_write(Arc::new(gate), prepare).await,
+            Some(Handler::Open(_) | Handler::Watch(_)) => {
+                Err(Error::internal("a method of another kind was called for one answer of a transaction"))
             }
-            Some(Handler::Watch(_)) => Err(Error::internal("a method that streams was called for one answer")),
             None => self.unimplemented(info, gate).await,
         }
     }
@@ -210,8 +209,8 @@ impl Pipeline {
 pub(crate) struct Gate {
     tables: Arc<Tables>,
     grants: Arc<GrantsCache>,
-    context: Arc<Context>,
-    payload: Bytes,
+    pub(crate) context: Arc<Context>,
+    pub(crate) payload: Bytes,
     judge: Option<Arc<JudgeFn>>,
 }
 
@@ -377,23 +376,4 @@ pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed:
     let metadata = BTreeMap::from([("capability", names.clone()), ("scope", place.to_owned())]);
     Err(Error::permission_denied(format!("Permission denied: the caller lacks {names} at {place}"))
         .with(Detail::Metadata(metadata)))
-}
-
-/// A dotted path in JSON names, relative to the resource.
-fn json_path(info: &MethodInfo, path: &str) -> String {
-    let mut message = Some(info.input.clone());
-    let mut names = Vec::new();
-    for part in path.split('.') {
-        let field = message.as_ref().and_then(|message| message.get_field_by_name(part));
-        names.push(field.as_ref().map_or(part.to_owned(), |field| field.json_name().to_owned()));
-        message = field.and_then(|field| field.kind().as_message().cloned());
-    }
-    if names.len() > 1 {
-        names.remove(0);
-    }
-    names.join(".")
-}
-
-fn last(path: &str) -> &str {
-    path.rsplit('.').next().unwrap_or(path)
 }

@@ -11,10 +11,40 @@ use crate::changed::Changed;
 
 pub(crate) type ReadFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
+/// What is left to do of an answer when its transaction has ended.
+pub(crate) type Rest = BoxFuture<'static, Result<Bytes>>;
+pub(crate) type ReadThenFn =
+    dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Rest>> + Send + Sync;
+/// What is left to do before a second transaction, and what that one does.
+pub(crate) type Between = BoxFuture<'static, Result<Again>>;
+pub(crate) type Again =
+    Box<dyn for<'a> FnOnce(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send>;
+pub(crate) type ReadAgainFn =
+    dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Between>> + Send + Sync;
 pub(crate) type WriteFn =
     dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
+/// Makes the handler of one request, which runs in the transaction.
+pub(crate) type PrepareFn = dyn Fn(&Bytes) -> Result<Arc<WriteFn>> + Send + Sync;
 pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
-pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Bytes>> + Send + Sync;
+pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer>> + Send + Sync;
+
+/// An encoded answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The encoded response.
+    pub payload: Bytes,
+    /// What tells the answer from every other one of the method, where callers may keep it until it changes.
+    pub tag: Option<Arc<str>>,
+}
+
+impl From<Bytes> for Answer {
+    fn from(payload: Bytes) -> Answer {
+        Answer { payload, tag: None }
+    }
+}
+
+pub(crate) type OpenReadFn =
+    dyn for<'a> Fn(&'a mut ReadTx, &'a Open<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
 
 pub(crate) type WatchFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>, Option<i64>) -> BoxFuture<'a, Result<Watched<Bytes>>>
     + Send
@@ -34,8 +64,12 @@ pub struct Watched<T> {
 #[derive(Clone)]
 pub(crate) enum Handler {
     Read(Arc<ReadFn>),
+    ReadThen(Arc<ReadThenFn>),
+    ReadAgain(Arc<ReadAgainFn>),
     Write(Arc<WriteFn>),
+    Prepared(Arc<PrepareFn>),
     Open(Arc<OpenFn>),
+    OpenRead(Arc<OpenReadFn>),
     Watch(Arc<WatchFn>),
 }
 
@@ -76,6 +110,72 @@ impl Handlers {
         self
     }
 
+    /// Registers a handler whose answer takes more than the database: `find` looks into it, and `answer` goes on with what
+    /// was found when no transaction is open any more, since nothing else may be waited for in one.
+    pub fn read_then<M: Method, F: Send + 'static>(
+        mut self,
+        find: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<F>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+        answer: impl Fn(F) -> BoxFuture<'static, Result<M::Response>> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::ReadThen(Arc::new(move |tx, call| {
+                let (find, answer) = (find.clone(), answer.clone());
+                Box::pin(async move {
+                    let typed = call.with_request(decode::<M::Request>(call.request())?);
+                    let found = find(tx, &typed).await?;
+                    let rest = async move { Ok(answer(found).await?.encode_to_vec().into()) };
+                    Ok(Box::pin(rest) as Rest)
+                })
+            })),
+        );
+        self
+    }
+
+    /// Like [`Handlers::read_then`], where what was worked out in `between` is looked up once more: `answer` has a
+    /// snapshot of its own, in which the caller is judged anew.
+    pub fn read_again<M: Method, F: Send + 'static, P: Send + 'static>(
+        mut self,
+        find: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<F>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+        between: impl Fn(F) -> BoxFuture<'static, Result<P>> + Clone + Send + Sync + 'static,
+        answer: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>, P) -> BoxFuture<'a, Result<M::Response>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::ReadAgain(Arc::new(move |tx, call| {
+                let (find, between, answer) = (find.clone(), between.clone(), answer.clone());
+                Box::pin(async move {
+                    let typed = call.with_request(decode::<M::Request>(call.request())?);
+                    let found = find(tx, &typed).await?;
+                    let between = async move {
+                        let worked_out = between(found).await?;
+                        let again: Again = Box::new(move |tx, call| {
+                            Box::pin(async move {
+                                let typed = call.with_request(decode::<M::Request>(call.request())?);
+                                Ok(answer(tx, &typed, worked_out).await?.encode_to_vec().into())
+                            })
+                        });
+                        Ok(again)
+                    };
+                    Ok(Box::pin(between) as Between)
+                })
+            })),
+        );
+        self
+    }
+
     /// Registers a handler that changes something.
     pub fn write<M: Method>(
         mut self,
@@ -93,6 +193,33 @@ impl Handlers {
                     let typed = call.with_request(decode::<M::Request>(call.request())?);
                     Ok(handler(tx, &typed).await?.map(|response| response.encode_to_vec().into()))
                 })
+            })),
+        );
+        self
+    }
+
+    /// Registers a handler that changes something with what was made of the request before its transaction begins, once
+    /// and where it holds nobody up: for requests that take long to read.
+    pub fn prepared_write<M: Method, P: Send + Sync + 'static>(
+        mut self,
+        prepare: impl Fn(M::Request) -> Result<P> + Send + Sync + 'static,
+        handler: impl for<'a> Fn(&'a mut WriteTx, &'a Authorized<()>, &'a P) -> BoxFuture<'a, Result<Changed<M::Response>>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            true,
+            Handler::Prepared(Arc::new(move |payload| {
+                let (prepared, handler) = (Arc::new(prepare(decode::<M::Request>(payload)?)?), handler.clone());
+                Ok(Arc::new(move |tx, call| {
+                    let (prepared, handler) = (prepared.clone(), handler.clone());
+                    Box::pin(async move {
+                        let changed = handler(tx, &call.with_request(()), &prepared).await?;
+                        Ok(changed.map(|response| response.encode_to_vec().into()))
+                    })
+                }))
             })),
         );
         self
@@ -136,7 +263,44 @@ impl Handlers {
             false,
             Handler::Open(Arc::new(move |call| {
                 let handler = handler.clone();
-                Box::pin(async move { Ok(handler(call.decoded()?).await?.encode_to_vec().into()) })
+                Box::pin(async move { Ok(Bytes::from(handler(call.decoded()?).await?.encode_to_vec()).into()) })
+            })),
+        );
+        self
+    }
+
+    /// Registers a handler of a public method whose answers are encoded before they are asked for.
+    pub fn prepared<M: Method>(
+        mut self,
+        handler: impl Fn(Open<M::Request>) -> BoxFuture<'static, Result<Answer>> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.put::<M>(
+            false,
+            Handler::Open(Arc::new(move |call| {
+                let handler = handler.clone();
+                Box::pin(async move { handler(call.decoded()?).await })
+            })),
+        );
+        self
+    }
+
+    /// Registers a handler of a public method that only reads.
+    pub fn open_read<M: Method>(
+        mut self,
+        handler: impl for<'a> Fn(&'a mut ReadTx, &'a Open<M::Request>) -> BoxFuture<'a, Result<M::Response>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(
+            false,
+            Handler::OpenRead(Arc::new(move |tx, call| {
+                let handler = handler.clone();
+                Box::pin(async move {
+                    let typed = call.same(decode::<M::Request>(call.request())?);
+                    Ok(handler(tx, &typed).await?.encode_to_vec().into())
+                })
             })),
         );
         self

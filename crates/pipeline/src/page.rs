@@ -6,7 +6,7 @@ use bowline_authn::wrap::{hmac_sha256, sha256};
 use bowline_core::{Error, FieldViolation, Micros, Reason, Result};
 use serde_json::json;
 
-use crate::call::Authorized;
+use crate::call::{Context, Paged};
 
 /// Items on a page when the caller asks for none in particular.
 const DEFAULT_PAGE_SIZE: i32 = 50;
@@ -92,12 +92,13 @@ impl Page {
     ///
     /// # Errors
     /// INVALID_ARGUMENT: negative numbers, an unknown field, a token that is damaged, expired or of another query.
-    pub fn judge<T>(
-        call: &Authorized<T>,
+    pub fn judge(
+        call: &impl Paged,
         request: &PageRequest,
         orders: &[&[&str]],
         default: (usize, Direction),
     ) -> Result<Page> {
+        let context = call.paging().context;
         let mut violations = Vec::new();
         for (field, value) in [("pageSize", request.page_size), ("skip", request.skip)] {
             if value < 0 {
@@ -124,10 +125,10 @@ impl Page {
             direction,
             skip: request.skip.into(),
             cursor: None,
-            binding: binding(call, request, order, direction),
+            binding: binding(context, request, order, direction),
         };
         if !request.page_token.is_empty() {
-            page.cursor = Some(open_token(&call.context.page_key, &request.page_token, &page.binding, call.now())?);
+            page.cursor = Some(open_token(&context.page_key, &request.page_token, &page.binding, context.now)?);
         }
         Ok(page)
     }
@@ -148,9 +149,10 @@ impl Page {
     }
 
     /// The token of the page that follows this cursor.
-    pub fn next_token<T>(&self, call: &Authorized<T>, key: Option<SortKey>, uid: String) -> String {
+    pub fn next_token(&self, call: &impl Paged, key: Option<SortKey>, uid: String) -> String {
+        let context = call.paging().context;
         let cursor = Cursor { key, uid, skipped: self.skipped() };
-        seal_token(&call.context.page_key, &cursor, &self.binding, call.now())
+        seal_token(&context.page_key, &cursor, &self.binding, context.now)
     }
 }
 
@@ -177,9 +179,9 @@ fn parse_order(
 }
 
 /// What a token belongs to: the method, the caller, the filter and the order.
-fn binding<T>(call: &Authorized<T>, request: &PageRequest, order: usize, direction: Direction) -> [u8; 32] {
+fn binding(context: &Context, request: &PageRequest, order: usize, direction: Direction) -> [u8; 32] {
     let mut text = Vec::new();
-    for part in [call.method().full_name.as_bytes(), call.principal().subject().as_bytes(), &request.filter] {
+    for part in [context.info().full_name.as_bytes(), context.principal.subject().as_bytes(), &request.filter] {
         text.extend((part.len() as u64).to_be_bytes());
         text.extend(part);
     }

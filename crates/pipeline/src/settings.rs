@@ -33,6 +33,8 @@ pub struct Settings {
     pub blocked_email_domains: Vec<String>,
     /// Whether a mail relay is configured.
     pub sends_mail: bool,
+    /// What the public identifiers of our advisories begin with.
+    pub advisory_prefix: String,
 }
 
 impl Settings {

@@ -1,7 +1,7 @@
 //! Answers and errors as HTTP responses with JSON.
 
 use bowline_contract::{ApiVersion, MethodInfo};
-use bowline_core::{Code, Error, Reason};
+use bowline_core::{Code, Error, Reason, Result};
 use bowline_transcode::{JsonOptions, push_json_string};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -14,7 +14,7 @@ use crate::front::Front;
 use crate::rest::message_id;
 
 /// Which names the members of the answer have.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Names {
     /// JSON names; paging members in both spellings.
     Both,
@@ -55,20 +55,25 @@ pub(crate) fn success(
         }
         return response;
     }
-    let mut json = Vec::with_capacity(payload.len() * 2 + 64);
-    let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
-    let written = message_id(front, method.output.full_name()).and_then(|id| {
-        front.tables().to_json(id, payload, &options, &mut json).map_err(|error| Error::internal(error.to_string()))
-    });
-    if let Err(error) = written {
-        return failure(front, &error, Some(method), request_id);
-    }
-    if let Some(paging) = Paging::of(method) {
-        paging.finish(&mut json, payload, names);
-    }
+    let json = match json_of(front, method, payload, names) {
+        Ok(json) => json,
+        Err(error) => return failure(front, &error, Some(method), request_id),
+    };
     let mut response = Response::new(ReplyBody::from(json));
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
+}
+
+/// The response as JSON.
+pub(crate) fn json_of(front: &Front, method: &MethodInfo, payload: &[u8], names: Names) -> Result<Vec<u8>> {
+    let mut json = Vec::with_capacity(payload.len() * 2 + 64);
+    let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
+    let id = message_id(front, method.output.full_name())?;
+    front.tables().to_json(id, payload, &options, &mut json).map_err(|error| Error::internal(error.to_string()))?;
+    if let Some(paging) = Paging::of(method) {
+        paging.finish(&mut json, payload, names);
+    }
+    Ok(json)
 }
 
 /// The content type of every answer.
@@ -104,19 +109,23 @@ impl Paging {
             json.extend(b",\"next_page_token\":");
             push_json_string(json, &token);
         }
-        json.extend(format!(",\"total_count\":{total}}}").bytes());
+        // Lists that do not count what matches leave it out in both spellings.
+        if let Some(total) = total {
+            json.extend(format!(",\"total_count\":{total}").bytes());
+        }
+        json.push(b'}');
     }
 
     /// The two members, from the wire: they are scalars of the answer itself.
-    fn read(&self, payload: &[u8]) -> (String, i64) {
-        let (mut token, mut total) = (String::new(), 0);
+    fn read(&self, payload: &[u8]) -> (String, Option<i64>) {
+        let (mut token, mut total) = (String::new(), None);
         let mut rest = payload;
         while let Ok((number, wire_type)) = prost::encoding::decode_key(&mut rest) {
             let context = prost::encoding::DecodeContext::default();
             let step = if number == self.token.number() {
                 prost::encoding::string::merge(wire_type, &mut token, &mut rest, context)
             } else if number == self.total.number() {
-                prost::encoding::int64::merge(wire_type, &mut total, &mut rest, context)
+                prost::encoding::int64::merge(wire_type, total.get_or_insert(0), &mut rest, context)
             } else {
                 prost::encoding::skip_field(wire_type, number, &mut rest, context)
             };

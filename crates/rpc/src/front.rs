@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use bowline_contract::{Auth, Contract, MethodInfo};
 use bowline_core::{Detail, Error, Reason, Result};
-use bowline_pipeline::{Call, Pipeline};
+use bowline_pipeline::{Answer, Call, Pipeline};
 use bowline_transcode::Tables;
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use http::HeaderMap;
 
 use crate::access_log::{self, Entry};
 use crate::hosts::Hosts;
+use crate::kept::Kept;
 use crate::peer::TrustedProxies;
 use crate::telemetry::Telemetry;
 
@@ -29,6 +29,8 @@ pub struct Front {
     pub hosts: Hosts,
     /// Proxies to believe.
     pub proxies: TrustedProxies,
+    /// Answers that callers keep, as they were encoded.
+    pub kept: Kept,
     /// Paths outside the contract.
     pub router: axum::Router,
     /// Longest time for one call.
@@ -49,7 +51,7 @@ impl Front {
     }
 
     /// Takes a call through the pipeline within its time, and logs it.
-    pub(crate) async fn call(&self, call: Call, transport: &'static str, timeout: Option<Duration>) -> Result<Bytes> {
+    pub(crate) async fn call(&self, call: Call, transport: &'static str, timeout: Option<Duration>) -> Result<Answer> {
         let started = Instant::now();
         let method: &MethodInfo = self.contract().method(call.method);
         let request_id = call.request_id.clone();

@@ -134,7 +134,9 @@ impl UnaryService<Bytes> for Once {
         let call = Once::call(self, request.into_inner());
         Box::pin(async move {
             let result = front.call(call?, "grpc", timeout).await;
-            result.map(tonic::Response::new).map_err(|error| status(&front, method, &error, &request_id))
+            result
+                .map(|answer| tonic::Response::new(answer.payload))
+                .map_err(|error| status(&front, method, &error, &request_id))
         })
     }
 }

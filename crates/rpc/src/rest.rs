@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bowline_contract::{ApiVersion, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
 use bowline_core::{Error, FieldViolation, Reason, Result};
-use bowline_pipeline::{Arrival, Call, Transport};
+use bowline_pipeline::{Answer, Arrival, Call, Transport};
 use bowline_transcode::{MessageId, TranscodeError};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use crate::answer::{JSON, Names, failure, success};
 use crate::body::ReplyBody;
 use crate::front::{self, Front};
+use crate::kept::{self, Asked};
 use crate::query;
 use crate::streaming::{Watching, last_event_id};
 
@@ -47,10 +48,14 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         Ok(route) => {
             let request_id = front::request_id(request.headers());
             let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
+            let asked = Asked::of(request.headers());
             let mut method = front.contract().method(route.method);
             let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
-                Ok(Reply::One(payload)) => success(front, method, &payload, names, &request_id),
+                Ok(Reply::One(answer)) => match answer.tag {
+                    None => success(front, method, &answer.payload, names, &request_id),
+                    Some(tag) => kept::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await,
+                },
                 Ok(Reply::Stream(watching)) => watching.events(names),
                 Err(error) => failure(front, &error, Some(method), &request_id),
             };
@@ -119,7 +124,7 @@ async fn answer<'f>(
 
 /// What a method answers with.
 enum Reply {
-    One(Bytes),
+    One(Answer),
     Stream(Box<Watching>),
 }
 

@@ -1,5 +1,5 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, deleting what has ended, retention of images, collecting garbage, sending mail, delivering events.
+//! noting who was last seen, holding public documents ready, deleting what has ended, retention of images, collecting garbage, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use bowline_oci::Door;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::content::Registry;
-use bowline_services::{Exchange, people};
+use bowline_services::{Exchange, Published, people};
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -20,10 +20,12 @@ use tokio::task::JoinSet;
 use crate::garbage::{Collected, Plan, collect};
 use crate::keys;
 use crate::mail;
+use crate::record_sweep;
 use crate::server::Parts;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
+const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
@@ -37,7 +39,7 @@ const FIRST_RETENTION_AFTER: Duration = Duration::from_secs(300);
 /// Deltas that one transaction folds.
 const FOLDED_AT_ONCE: i64 = 2000;
 /// How long a replica may stay silent before another takes its work over, in microseconds.
-const LEASE: Micros = 10_000_000;
+pub(crate) const LEASE: Micros = 10_000_000;
 /// The same where the work is done every minute.
 const LONG_LEASE: Micros = 150_000_000;
 /// A day, in microseconds.
@@ -57,6 +59,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
         tasks.spawn(prune(parts.clone(), days));
     }
     tasks.spawn(look_for_keys(parts.clone()));
+    tasks.spawn(refresh_documents(parts.published.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
@@ -68,6 +71,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
     tasks.spawn(delete_ended(parts.storage.db.clone(), parts.clock.clone()));
+    tasks.spawn(record_sweep::run(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(relay(parts).run());
     tasks
 }
@@ -123,6 +127,16 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
     }
 }
 
+/// Every replica has its own.
+async fn refresh_documents(published: Arc<Published>) {
+    loop {
+        if let Err(error) = published.refresh().await {
+            tracing::warn!(cause = %cause(&error), "public documents were not looked for; those from before are served");
+        }
+        tokio::time::sleep(LOOK_FOR_DOCUMENTS_EVERY).await;
+    }
+}
+
 async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
     let sql = "SELECT id FROM count_deltas LIMIT 1";
     if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
@@ -135,7 +149,13 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
 }
 
 /// Takes or keeps the lease of that name, unless another replica has it.
-async fn lease(tx: &mut WriteTx, name: &str, holder: &str, lasts: Micros, now: Micros) -> Result<bool, Error> {
+pub(crate) async fn lease(
+    tx: &mut WriteTx,
+    name: &str,
+    holder: &str,
+    lasts: Micros,
+    now: Micros,
+) -> Result<bool, Error> {
     let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
                WHERE leases.holder = excluded.holder OR leases.until < $4";
@@ -358,6 +378,6 @@ async fn collect_once(parts: &Parts, now: Micros) {
     }
 }
 
-fn cause(error: &Error) -> String {
+pub(crate) fn cause(error: &Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

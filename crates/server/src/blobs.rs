@@ -1,21 +1,150 @@
-//! Small blobs, for what the API tells of attached documents.
+//! Where the bytes of blobs lie.
 
-use bowline_content::{Content, Digest};
-use bowline_core::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bowline_authn::wrap::random_bytes;
+use bowline_content::{Content, ContentError};
+use bowline_core::{Error, hex};
 use bowline_services::BlobBytes;
+use bowline_store::{BoxFuture, Db};
+use futures_util::StreamExt as _;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
+use url::Url;
 
-/// Reads where the registry host stores.
+use crate::error::StartError;
+use crate::facts;
+use crate::garbage::refused;
+use crate::options::Options;
+use crate::storage::create_private_directory;
+
+/// How long a request to the object store may take, and how long it is tried: clients wait meanwhile.
+const REQUEST_TIME: &str = "60s";
+const CONNECT_TIME: &str = "5s";
+const RETRY_TIME: Duration = Duration::from_secs(10);
+const RETRIES: usize = 4;
+
+/// Where the bytes of blobs lie, which are those of one database: to another they would all be garbage.
+///
+/// # Errors
+/// The place cannot be made or written, or has the blobs of another database.
+pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, StartError> {
+    let (content, place) = match &options.blob_url {
+        Some(url) => in_bucket(url)?,
+        None => in_directory(&options.data_dir())?,
+    };
+    let own = facts::once(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
+    let owner = content.owner(&own).await.map_err(|error| closed(&place, &error))?;
+    if owner != own {
+        return Err(StartError::Option(format!(
+            "{place} has the blobs of another database: name another place with --data-dir or --blob-url; if this \
+             database takes that one's place, and its blobs may go, remove {place}/owner"
+        )));
+    }
+    Ok(content)
+}
+
+fn closed(place: &str, error: &ContentError) -> StartError {
+    let what_to_do = match error {
+        ContentError::Objects(_) => {
+            "see to the bucket, to what the AWS_* variables name and permit, and that AWS_ALLOW_HTTP is true for an http:// endpoint"
+        }
+        _ => "make it writable",
+    };
+    StartError::Option(format!("blobs cannot be kept in {place}: {error}; {what_to_do}"))
+}
+
+fn in_directory(data_dir: &Path) -> Result<(Content, String), StartError> {
+    create_private_directory(data_dir)?;
+    let directory = data_dir.join("blobs");
+    let place = directory.display().to_string();
+    let content = Content::open(&directory).map_err(|error| closed(&place, &error))?;
+    Ok((content, place))
+}
+
+/// What speaks S3. Region, endpoint and credentials come from the variables that every tool for it reads.
+fn in_bucket(url: &str) -> Result<(Content, String), StartError> {
+    let (bucket, prefix) = bucket_of(url)?;
+    // The one provider of cryptography; a client may have installed it already.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let place = format!("s3://{bucket}/{prefix}").trim_end_matches('/').to_owned();
+    let retry = RetryConfig { backoff: BackoffConfig::default(), max_retries: RETRIES, retry_timeout: RETRY_TIME };
+    let store = AmazonS3Builder::from_env()
+        .with_bucket_name(&bucket)
+        .with_retry(retry)
+        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), REQUEST_TIME)
+        .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT_TIME);
+    let failed = |error| closed(&place, &ContentError::Objects(error));
+    let store = Arc::new(store.build().map_err(failed)?);
+    let content = Content::in_objects(store, &prefix, || hex(&random_bytes::<8>()));
+    Ok((content.map_err(|error| closed(&place, &error))?, place))
+}
+
+/// Bucket and prefix. The value may hold what is secret, and is not repeated.
+pub(crate) fn bucket_of(url: &str) -> Result<(String, String), StartError> {
+    let wrong =
+        |what: &str| StartError::Option(format!("--blob-url {what}: write s3://<bucket> or s3://<bucket>/<prefix>"));
+    let url = Url::parse(url).map_err(|_| wrong("is no URL"))?;
+    if url.scheme() != "s3" {
+        return Err(wrong("does not begin with s3://"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.port().is_some() {
+        return Err(wrong("has more than a bucket; credentials and endpoint are read from AWS_* variables"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("has more than a bucket and a prefix"));
+    }
+    let bucket = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("names no bucket"))?;
+    Ok((bucket.to_owned(), url.path().trim_matches('/').to_owned()))
+}
+
+/// Reads small blobs, for what the API tells of attached documents, where the registry host stores.
 pub(crate) struct Blobs(pub(crate) Content);
 
 impl BlobBytes for Blobs {
-    fn read(&self, digest: &str, upload: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
-        let digest = Digest::parse(digest).map_err(Error::internal)?;
-        let Some(reader) =
-            self.0.read(&digest, upload).map_err(Error::internal)?.filter(|reader| reader.size() <= most)
-        else {
-            return Ok(None);
-        };
-        let bytes = reader.read_small(0, reader.size()).map_err(Error::internal)?;
-        Ok(Some(bytes.into()))
+    fn read<'a>(
+        &'a self,
+        digest: &'a str,
+        upload: &'a str,
+        most: u64,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(async move {
+            let digest = crate::garbage::digest(digest)?;
+            let Some(reader) = self.0.read(&digest, upload).await.map_err(refused)? else { return Ok(None) };
+            if reader.size() > most {
+                return Ok(None);
+            }
+            Ok(Some(whole(reader).await?))
+        })
+    }
+}
+
+async fn whole(reader: bowline_content::Reader) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::with_capacity(reader.size() as usize);
+    let size = reader.size();
+    let mut parts = reader.stream(0, size);
+    while let Some(part) = parts.next().await {
+        bytes.extend_from_slice(&part.map_err(Error::unavailable)?);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bucket_of;
+
+    #[test]
+    fn a_bucket_and_a_prefix_and_nothing_else() {
+        for (url, bucket, prefix) in
+            [("s3://blobs", "blobs", ""), ("s3://blobs/", "blobs", ""), ("s3://blobs/a/b/", "blobs", "a/b")]
+        {
+            assert_eq!(bucket_of(url).unwrap(), (bucket.to_owned(), prefix.to_owned()));
+        }
+        for url in ["blobs", "gs://blobs", "s3://", "s3://key:secret@blobs", "s3://blobs:9000", "s3://blobs?secret=1"] {
+            let refused = bucket_of(url).unwrap_err().to_string();
+            assert!(refused.contains("s3://<bucket>") && !refused.contains("secret"), "{refused}");
+        }
     }
 }

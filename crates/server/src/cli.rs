@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    audit, auth, completion, context, contract, credential_helper, keys, openapi, operator, registry, serve,
+    advisories, audit, auth, completion, context, contract, credential_helper, feeds, keys, libraries, openapi,
+    operator, registry, serve, vulns,
 };
 use crate::error::StartError;
 use crate::options::Options;
@@ -52,6 +53,18 @@ enum Command {
     /// Container images: repositories, tags, and what is set for them
     #[command(subcommand)]
     Registry(registry::RegistryCommand),
+    /// Judgements about vulnerabilities, and their review
+    #[command(subcommand)]
+    Advisories(advisories::AdvisoriesCommand),
+    /// Records of vulnerabilities and judgements about them: from others, and to others
+    #[command(subcommand)]
+    Feeds(feeds::FeedsCommand),
+    /// What is known of vulnerabilities
+    #[command(subcommand)]
+    Vulns(vulns::VulnsCommand),
+    /// Packages of Java, Python and JavaScript: the catalogue, and what policies refuse
+    #[command(subcommand)]
+    Libraries(libraries::LibrariesCommand),
     /// The servers that the command line knows
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -107,6 +120,10 @@ fn execute(command: Command) -> Result<(), StartError> {
         Command::Serve(options) => block_on(serve::run(options.with_file()?)),
         Command::Auth(command) => block_on(auth::run(command)),
         Command::Registry(command) => block_on(registry::run(command)),
+        Command::Advisories(command) => block_on(advisories::run(command)),
+        Command::Feeds(command) => block_on(feeds::run(command)),
+        Command::Vulns(command) => block_on(vulns::run(command)),
+        Command::Libraries(command) => block_on(libraries::run(command)),
         Command::Context(command) => context::run(command),
         Command::Operator(command) => block_on(operator::run(command)),
         Command::Keys(command) => block_on(keys::run(command)),

@@ -44,6 +44,15 @@ pub enum StartError {
     /// Blobs are not what they should be.
     #[error("{0} blobs are missing or damaged: push what they belong to again, or restore them from a backup")]
     Blobs(usize),
+    /// Files were left out of an import.
+    #[error("files that were skipped, for the reasons above: {0}; the others were taken in")]
+    Skipped(usize),
+    /// Records were left out of an import.
+    #[error("records that were left out, for the reasons above: {0}; the others were taken in")]
+    LeftOut(usize),
+    /// A document that cannot be read, or not all of it.
+    #[error("{0}")]
+    Document(String),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),

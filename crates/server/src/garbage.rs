@@ -6,17 +6,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bowline_authn::wrap::random_bytes;
-use bowline_content::{Content, ContentError, Digest};
+use bowline_content::{Content, ContentError, Copy, Digest};
 use bowline_core::{Error, Micros, Result};
 use bowline_services::content::garbage::{self, BlobRow};
 use bowline_store::Db;
 
 use crate::commands::duration::seconds;
 use crate::error::StartError;
-use crate::facts;
 use crate::options::Options;
-use crate::storage::create_private_directory;
 
 /// Longest time between two collections, and longest grace, in seconds.
 const LONGEST_EVERY: i64 = 30 * 86400;
@@ -44,26 +41,6 @@ impl Schedule {
         let grace = seconds("gc-grace", options.gc_grace.as_deref().unwrap_or("24h"), LONGEST_GRACE)?;
         Ok(Schedule { every, grace: grace * 1_000_000 })
     }
-}
-
-/// Where the bytes of blobs lie, which are those of one database: to another they would all be garbage.
-///
-/// # Errors
-/// The directory cannot be made or written, or has the blobs of another database.
-pub(crate) async fn content(options: &Options, db: &Db) -> std::result::Result<Content, StartError> {
-    create_private_directory(&options.data_dir())?;
-    let directory = options.data_dir().join("blobs");
-    let place = directory.display();
-    let closed = |error| StartError::Option(format!("blobs cannot be kept in {place}: {error}; make it writable"));
-    let content = Content::open(&directory).map_err(closed)?;
-    let own = facts::once(db, "blobs_owner", bowline_core::hex(&random_bytes::<16>())).await?;
-    if content.owner(&own).map_err(closed)? != own {
-        return Err(StartError::Option(format!(
-            "{place} has the blobs of another database: name another directory with --data-dir; if this database takes \
-             that one's place, and its blobs may go, remove {place}/owner"
-        )));
-    }
-    Ok(content)
 }
 
 /// What is collected.
@@ -195,17 +172,16 @@ impl Collection<'_> {
 
     /// Files are seen before it is asked whose they are.
     async fn files(&mut self) -> Result<()> {
-        for (algorithm, first) in Content::directories() {
-            let copies = self.content.copies(algorithm, first).await.map_err(refused)?;
-            let copies: Vec<(String, String)> =
-                copies.into_iter().map(|(digest, upload)| (digest.as_str().to_owned(), upload)).collect();
-            for (hash, upload) in garbage::unknown_copies(self.db, &copies).await? {
-                let digest = digest(&hash)?;
-                let Some(size) = self.content.size(&digest, &upload).map_err(refused)? else { continue };
+        for shard in self.content.shards() {
+            let copies = self.content.copies(shard).await.map_err(refused)?;
+            let told: Vec<garbage::Copy> = copies.iter().map(told).collect();
+            for at in garbage::unknown_copies(self.db, &told).await? {
+                let copy = &copies[at];
+                let Some(size) = self.content.size_of_copy(copy).await.map_err(refused)? else { continue };
                 self.found.files += 1;
                 self.found.bytes += size;
                 if !self.plan.is_dry_run {
-                    self.content.delete(&digest, &upload).await.map_err(refused)?;
+                    self.content.delete_copy(copy).await.map_err(refused)?;
                 }
             }
         }
@@ -215,7 +191,7 @@ impl Collection<'_> {
     async fn uploads(&mut self) -> Result<()> {
         let ids = self.content.uploads().await.map_err(refused)?;
         for id in garbage::ended_uploads(self.db, &ids).await? {
-            let size = match self.content.uploaded(&id) {
+            let size = match self.content.uploaded(&id).await {
                 Ok(size) => size,
                 Err(ContentError::UnknownUpload) => continue,
                 Err(error) => return Err(refused(error)),
@@ -235,11 +211,19 @@ impl Collection<'_> {
     }
 }
 
+fn told(copy: &Copy) -> garbage::Copy {
+    let digest = copy.digest.as_ref().map(|digest| digest.as_str().to_owned());
+    garbage::Copy { digest, upload: copy.upload.clone(), begun: copy.begun.clone() }
+}
+
 /// A digest out of the database.
 pub(crate) fn digest(text: &str) -> Result<Digest> {
     Digest::parse(text).map_err(|_| Error::internal(format!("the database holds the damaged digest {text}")))
 }
 
 pub(crate) fn refused(error: ContentError) -> Error {
-    Error::internal(error)
+    match error {
+        ContentError::Objects(error) => Error::unavailable(error),
+        error => Error::internal(error),
+    }
 }

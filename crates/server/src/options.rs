@@ -79,7 +79,7 @@ pub struct Options {
     /// PostgreSQL instead of the embedded database: postgres://user@host/database
     #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Where blobs of the container registry live [default: <data dir>/blobs]
+    /// Bucket with the blobs of the container registry: s3://bucket/prefix [default: <data dir>/blobs]
     #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
     pub blob_url: Option<String>,
     /// Time between two garbage collections of the registry, or never [default: 1h]
@@ -127,6 +127,9 @@ pub struct Options {
     /// Writes per second that one directory may make over SCIM; 0 for no limit [default: 25]
     #[arg(long, env = "BOWLINE_SCIM_RATE", value_name = "N")]
     pub scim_rate: Option<u32>,
+    /// Calls of the OSV query API per second that one address may make; 0 for no limit [default: 50]
+    #[arg(long, env = "BOWLINE_OSV_RATE", value_name = "N")]
+    pub osv_rate: Option<u32>,
     /// STS hosts that requests of AWS identities may be signed for, comma-separated [default: sts.amazonaws.com]
     #[arg(long, env = "BOWLINE_AWS_STS_HOSTS", value_name = "HOST,...", value_delimiter = ',')]
     #[serde(default)]
@@ -159,6 +162,9 @@ pub struct Options {
     /// Sender of the server's mail: an address, or Name <address>
     #[arg(long, env = "BOWLINE_MAIL_FROM", value_name = "ADDRESS")]
     pub mail_from: Option<String>,
+    /// What public identifiers of advisories begin with: two to ten capital letters and digits [default: BWL]
+    #[arg(long, env = "BOWLINE_ADVISORY_PREFIX", value_name = "PREFIX")]
+    pub advisory_prefix: Option<String>,
     /// What is logged: levels by target, such as info,access=warn [default: info]
     #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -240,6 +246,7 @@ impl Options {
             audit_retention: self.audit_retention.or(file.audit_retention),
             retention_every: self.retention_every.or(file.retention_every),
             scim_rate: self.scim_rate.or(file.scim_rate),
+            osv_rate: self.osv_rate.or(file.osv_rate),
             aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
             aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
             operator_providers: file.operator_providers,
@@ -253,6 +260,7 @@ impl Options {
             },
             smtp_url: self.smtp_url.or(file.smtp_url),
             mail_from: self.mail_from.or(file.mail_from),
+            advisory_prefix: self.advisory_prefix.or(file.advisory_prefix),
             log: self.log.or(file.log),
         }
     }
@@ -261,6 +269,19 @@ impl Options {
     pub fn retention_every(&self) -> Option<Duration> {
         let minutes = self.retention_every.unwrap_or(60);
         (minutes > 0).then(|| Duration::from_secs(u64::from(minutes) * 60))
+    }
+
+    /// What public identifiers of advisories begin with.
+    ///
+    /// # Errors
+    /// Something that no identifier can begin with.
+    pub fn advisory_prefix(&self) -> Result<String, StartError> {
+        let prefix = self.advisory_prefix.as_deref().unwrap_or("BWL");
+        if bowline_services::is_advisory_prefix(prefix) {
+            return Ok(prefix.to_owned());
+        }
+        let wanted = "must be two to ten capital letters and digits, a letter first";
+        Err(StartError::Option(format!("--advisory-prefix {prefix}: {wanted}")))
     }
 
     /// Directory of the embedded database and of the key file.

@@ -14,29 +14,25 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
-use bowline_rpc::{Front, Hosts, Listener, ListenerOptions, Telemetry, TrustedProxies};
-use bowline_scim::Scim;
+use bowline_rpc::{Front, Hosts, Kept, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_services::content::Registry;
-use bowline_services::{Exchange, People, ScimUsers, people};
+use bowline_services::{Exchange, People, Published, people};
 use bowline_signin::{Redirects, SignIn};
 use bowline_transcode::Tables;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::blobs::Blobs;
+use crate::blobs::{Blobs, content};
 use crate::error::StartError;
-use crate::garbage::{Schedule, content};
+use crate::garbage::Schedule;
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, facts, keys, providers, terms, tls};
+use crate::{admin, background, doors, facts, keys, providers, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
-/// Writes that one directory may make per second, where nothing is configured.
-const DEFAULT_SCIM_RATE: u32 = 25;
-
 /// Time for what was noted of calls to be written when the server stops.
 const LAST_NOTES_TAKE: Duration = Duration::from_secs(20);
 
@@ -60,6 +56,8 @@ pub struct Parts {
     pub collection: Schedule,
     /// What the registry host does.
     pub registry: Registry,
+    /// The public documents of advisories.
+    pub published: Arc<Published>,
     /// The registry host.
     pub door: Arc<Door>,
     /// The server's secrets, for use.
@@ -190,6 +188,7 @@ fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Sett
         terms_required: options.terms_required,
         blocked_email_domains: options.blocked_email_domains(),
         sends_mail: options.smtp_url.is_some(),
+        advisory_prefix: options.advisory_prefix()?,
         base_url,
         auth_url,
         registry_audience,
@@ -213,7 +212,7 @@ async fn assemble(
     address: SocketAddr,
 ) -> Result<Parts, StartError> {
     let contract = Arc::new(Contract::load());
-    let tables = Arc::new(Tables::new(contract.pool()));
+    let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
     seed(&db, &contract, clock.now()).await?;
     let ring = keys::load_or_create(&db, &storage.wrapping_key, clock.now()).await?;
@@ -254,6 +253,7 @@ async fn assemble(
         providers: operator_providers,
     }));
     let content = content(options, &db).await?;
+    let published = Arc::new(Published::new(db.clone()));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -264,7 +264,7 @@ async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone()))),
+        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone())), &published),
         limits,
     ));
     let registry = Registry::new(pipeline.clone());
@@ -292,6 +292,7 @@ async fn assemble(
         content,
         collection: Schedule::of(options)?,
         registry,
+        published,
         door,
         vault,
         settings,
@@ -341,17 +342,7 @@ async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Res
     Ok(())
 }
 
-fn scim(options: &Options, parts: &Parts) -> Scim {
-    Scim {
-        users: ScimUsers::new(parts.storage.db.clone()),
-        base_url: parts.settings.base_url.clone(),
-        clock: parts.clock.clone(),
-        draw: bowline_authn::wrap::random_bytes::<8>,
-        limits: RateLimits::new(options.scim_rate.unwrap_or(DEFAULT_SCIM_RATE), address_rate(options)),
-    }
-}
-
-fn address_rate(options: &Options) -> u32 {
+pub(crate) fn address_rate(options: &Options) -> u32 {
     options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
 }
 
@@ -384,7 +375,10 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
             &settings.libraries_audience,
         ),
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(scim(options, parts)))).merge(registry),
+        router: well_known::router(pages, sign_in.merge(bowline_scim::router(doors::scim(options, parts))))
+            .merge(registry)
+            .merge(bowline_osv_api::router(doors::osv_api(options, parts))),
+        kept: Kept::default(),
         request_time: Duration::from_mins(1),
         rest_body_bytes: 10 << 20,
         grpc_message_bytes: 100 << 20,

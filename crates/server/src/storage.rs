@@ -13,7 +13,7 @@ use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions}
 
 use crate::error::StartError;
 use crate::options::{Options, require_file};
-use crate::{facts, keys};
+use crate::{blobs, facts, keys};
 
 /// The opened, migrated database, and the key that wraps its secrets.
 pub struct Storage {
@@ -31,11 +31,9 @@ impl Storage {
     /// # Errors
     /// The database or the key file cannot be opened, or is of a newer version.
     pub async fn open(options: &Options) -> Result<Storage, StartError> {
-        // Before anything is made. The value may hold credentials, and is not repeated.
-        if options.blob_url.is_some() {
-            return Err(StartError::Option(
-                "--blob-url: this version keeps blobs in the data directory only; leave the option out".into(),
-            ));
+        // Before anything is made.
+        if let Some(url) = &options.blob_url {
+            blobs::bucket_of(url)?;
         }
         if options.database_url.is_none() {
             create_private_directory(&options.data_dir())?;

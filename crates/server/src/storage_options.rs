@@ -18,6 +18,9 @@ pub(crate) struct StorageOptions {
     /// PostgreSQL instead of the embedded database: postgres://user@host/database
     #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// Bucket with the blobs of the container registry: s3://bucket/prefix [default: <data dir>/blobs]
+    #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
+    blob_url: Option<String>,
     /// File with the key that wraps stored secrets [default: <data dir>/key]
     #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
@@ -52,6 +55,7 @@ impl StorageOptions {
             config: self.config,
             data_dir: self.data_dir,
             database_url: self.database_url,
+            blob_url: self.blob_url,
             key_file: self.key_file,
             base_url: addresses.base_url,
             auth_url: addresses.auth_url,

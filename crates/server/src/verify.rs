@@ -1,7 +1,5 @@
 //! Verification of the registry: reads every blob and compares its digest.
 
-use std::path::PathBuf;
-
 use bowline_content::{Content, Digest};
 use bowline_core::Result;
 use bowline_services::content::garbage::{self, BlobRow};
@@ -27,8 +25,8 @@ pub struct Bad {
     pub digest: String,
     /// The digest of the bytes that are there; absent if there are none.
     pub found: Option<String>,
-    /// Where they are, or should be.
-    pub file: PathBuf,
+    /// Where they are, or should be: a file, or an object.
+    pub place: String,
     /// UIDPs and names of repositories that show it, a hundred at most.
     pub repositories: Vec<String>,
 }
@@ -67,8 +65,8 @@ async fn bad(db: &Db, content: &Content, mut row: BlobRow) -> Result<Option<Bad>
             Some(_) => {
                 let found = found.as_ref().map(Digest::to_string);
                 let repositories = garbage::holders(db, &row.digest).await?;
-                let file = content.path(&wanted, &row.upload);
-                return Ok(Some(Bad { digest: row.digest, found, file, repositories }));
+                let place = content.shown(&wanted, &row.upload);
+                return Ok(Some(Bad { digest: row.digest, found, place, repositories }));
             }
         }
     }

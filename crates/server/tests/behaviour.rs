@@ -7,6 +7,16 @@
 mod accepting;
 #[path = "behaviour/access.rs"]
 mod access;
+#[path = "behaviour/advisories.rs"]
+mod advisories;
+#[path = "behaviour/advisory_documents.rs"]
+mod advisory_documents;
+#[path = "behaviour/advisory_lists.rs"]
+mod advisory_lists;
+#[path = "behaviour/advisory_reviews.rs"]
+mod advisory_reviews;
+#[path = "behaviour/advisory_transfers.rs"]
+mod advisory_transfers;
 #[path = "behaviour/associations.rs"]
 mod associations;
 #[path = "behaviour/audit.rs"]
@@ -33,6 +43,10 @@ mod escalation;
 mod exchange;
 #[path = "behaviour/exchange_aws.rs"]
 mod exchange_aws;
+#[path = "behaviour/feeds.rs"]
+mod feeds;
+#[path = "behaviour/feeds_support.rs"]
+mod feeds_support;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
 #[path = "behaviour/golden_events.rs"]
@@ -49,12 +63,24 @@ mod identity_providers;
 mod images;
 #[path = "behaviour/invites.rs"]
 mod invites;
+#[path = "behaviour/libraries.rs"]
+mod libraries;
+#[path = "behaviour/libraries_cache.rs"]
+mod libraries_cache;
+#[path = "behaviour/libraries_malware.rs"]
+mod libraries_malware;
+#[path = "behaviour/libraries_policies.rs"]
+mod libraries_policies;
+#[path = "behaviour/libraries_records.rs"]
+mod libraries_records;
 #[path = "behaviour/mail.rs"]
 mod mail;
 #[path = "behaviour/metadata.rs"]
 mod metadata;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
+#[path = "behaviour/osv_api.rs"]
+mod osv_api;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
 #[path = "behaviour/people.rs"]
@@ -115,6 +141,8 @@ mod terms;
 mod traces;
 #[path = "behaviour/visibility.rs"]
 mod visibility;
+#[path = "behaviour/vulnerability_metadata.rs"]
+mod vulnerability_metadata;
 #[path = "behaviour/walks.rs"]
 mod walks;
 #[path = "behaviour/wire.rs"]

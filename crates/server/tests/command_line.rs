@@ -1,7 +1,15 @@
 //! The command line against a running server: what it prints, keeps, and ends with.
 
+#[path = "command_line/advisories.rs"]
+mod advisories;
 #[path = "command_line/containers.rs"]
 mod containers;
+#[path = "command_line/feeds.rs"]
+mod feeds;
+#[path = "command_line/judgements.rs"]
+mod judgements;
+#[path = "command_line/libraries.rs"]
+mod libraries;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/registry.rs"]

@@ -13,6 +13,8 @@
 mod check;
 #[path = "crash/client.rs"]
 mod client;
+#[path = "crash/imports.rs"]
+mod imports;
 #[path = "crash/mutation.rs"]
 mod mutation;
 #[path = "crash/pushes.rs"]
@@ -33,6 +35,8 @@ use rounds::{Plan, env, run};
 const ROUNDS: u64 = 25;
 /// One round of pushes to so many of the others: they take longer.
 const ROUNDS_TO_PUSHES: u64 = 6;
+/// One round of imports to so many of the others.
+const ROUNDS_TO_IMPORTS: u64 = 5;
 
 fn plan() -> Plan {
     let number = |name: &str| env(name).map(|text| text.parse().expect("a number"));
@@ -67,6 +71,16 @@ async fn the_registry_keeps_what_it_acknowledged() {
     pushes::run(None, &plan).await;
     if !skips_postgres() {
         pushes::run(Some(&postgres()), &plan).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_is_there_as_a_whole_or_not_at_all() {
+    let plan = plan();
+    let plan = Plan { rounds: plan.rounds.div_ceil(ROUNDS_TO_IMPORTS), ..plan };
+    imports::run(None, &plan).await;
+    if !skips_postgres() {
+        imports::run(Some(&postgres()), &plan).await;
     }
 }
 

@@ -10,10 +10,16 @@ mod calls;
 mod contents;
 #[path = "matrix/fixture.rs"]
 mod fixture;
+#[path = "matrix/fixture_libraries.rs"]
+mod fixture_libraries;
+#[path = "matrix/fixture_providers.rs"]
+mod fixture_providers;
 #[path = "matrix/golden.rs"]
 mod golden;
 #[path = "matrix/lists.rs"]
 mod lists;
+#[path = "matrix/made.rs"]
+mod made;
 #[path = "matrix/malformed.rs"]
 mod malformed;
 #[path = "matrix/oci.rs"]
@@ -22,6 +28,8 @@ mod oci;
 mod oracle;
 #[path = "matrix/table.rs"]
 mod table;
+#[path = "matrix/table_libraries.rs"]
+mod table_libraries;
 #[path = "matrix/table_providers.rs"]
 mod table_providers;
 #[path = "matrix/unimplemented.rs"]

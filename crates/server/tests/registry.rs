@@ -32,8 +32,12 @@ mod permissions;
 mod pulling;
 #[path = "registry/pushing.rs"]
 mod pushing;
+#[path = "registry/races.rs"]
+mod races;
 #[path = "crash/random.rs"]
 mod random;
+#[path = "registry/resolved.rs"]
+mod resolved;
 #[path = "registry/retention.rs"]
 mod retention;
 #[path = "registry/slow.rs"]
@@ -42,3 +46,5 @@ mod slow;
 mod stored_bytes;
 #[path = "registry/support.rs"]
 mod support;
+#[path = "registry/upstream_tags.rs"]
+mod upstream_tags;

@@ -52,3 +52,23 @@ pub(crate) const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
 pub(crate) const SCAN_REPORT: &str = "bowline.dev/ScanReport";
 /// A blob of a repository.
 pub(crate) const BLOB: &str = "registry.chainguard.dev/Blob";
+/// A judgement about a vulnerability.
+pub(crate) const ADVISORY: &str = "vulnerabilities.chainguard.dev/Advisory";
+/// What happened to an advisory.
+pub(crate) const ADVISORY_EVENT: &str = "vulnerabilities.chainguard.dev/AdvisoryEvent";
+/// How a group reviews and publishes its advisories.
+pub(crate) const ADVISORY_SETTINGS: &str = "bowline.dev/AdvisorySettings";
+/// An import of records of vulnerabilities.
+pub(crate) const RECORD_IMPORT: &str = "bowline.dev/RecordImport";
+/// A package of a language ecosystem.
+pub(crate) const ARTIFACT: &str = "libraries.chainguard.dev/Artifact";
+/// An ecosystem that an organization may use.
+pub(crate) const LIBRARY_ENTITLEMENT: &str = "libraries.chainguard.dev/Entitlement";
+/// What an organization refuses to download.
+pub(crate) const LIBRARY_POLICY: &str = "libraries.chainguard.dev/LibraryPolicy";
+/// A policy in force.
+pub(crate) const LIBRARY_POLICY_BINDING: &str = "libraries.chainguard.dev/LibraryPolicyBinding";
+/// The memory of what an organization was served, which goes by its UIDP.
+pub(crate) const RESOLUTION_CACHE: &str = "libraries.chainguard.dev/ResolutionCache";
+/// A report of a malicious package.
+pub(crate) const MALWARE: &str = "libraries.chainguard.dev/MalwareBlockListEntry";

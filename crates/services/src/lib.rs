@@ -4,19 +4,23 @@
 //! handlers are the operations themselves, `v1` handlers translate to them. To add a method, write its
 //! handler next to its resource and register it in the domain's `register`.
 
+mod advisory;
 mod audit;
 mod auth;
 mod events;
 mod iam;
 mod kinds;
+pub mod libraries;
 mod list;
 mod mail;
 mod oidc;
 pub mod people;
 mod ping;
+pub mod records;
 mod references;
 mod registry;
 pub mod scim;
+mod vulnerabilities;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,12 +28,14 @@ use std::sync::Arc;
 use bowline_contract::Contract;
 use bowline_pipeline::Handlers;
 
+pub use advisory::Published;
 pub use iam::{human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
 pub use people::People;
 pub use registry::attached::BlobBytes;
-use registry::attached::NoBlobs;
+use registry::attached::{Documents, NoBlobs};
 pub use scim::ScimUsers;
+pub use vulnerabilities::ids::is_prefix as is_advisory_prefix;
 
 /// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
 pub mod invites {
@@ -42,26 +48,41 @@ pub mod content {
 }
 
 /// All handlers.
-pub fn handlers(contract: Arc<Contract>, people: Arc<People>, blobs: Arc<dyn BlobBytes>) -> Handlers {
-    register(contract, Some(people), &blobs)
+pub fn handlers(
+    contract: Arc<Contract>,
+    people: Arc<People>,
+    blobs: Arc<dyn BlobBytes>,
+    published: &Arc<Published>,
+) -> Handlers {
+    register(contract, Some(people), &blobs, published)
 }
 
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     let blobs: Arc<dyn BlobBytes> = Arc::new(NoBlobs);
-    let handlers = register(contract.clone(), None, &blobs);
+    let handlers = register(contract.clone(), None, &blobs, &Arc::default());
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
 /// Without people the handlers are complete in number, and those about tokens cannot be called.
-fn register(contract: Arc<Contract>, people: Option<Arc<People>>, blobs: &Arc<dyn BlobBytes>) -> Handlers {
+fn register(
+    contract: Arc<Contract>,
+    people: Option<Arc<People>>,
+    blobs: &Arc<dyn BlobBytes>,
+    published: &Arc<Published>,
+) -> Handlers {
     let handlers = Handlers::new(contract);
     let handlers = iam::register(handlers);
-    let handlers = registry::register(handlers, blobs);
+    let documents = Documents::new(blobs.clone());
+    let handlers = registry::register(handlers, &documents);
+    let handlers = vulnerabilities::register(handlers);
+    let handlers = advisory::register(handlers, published, &documents);
     let handlers = events::register(handlers);
+    let handlers = libraries::register(handlers);
     let handlers = oidc::register(handlers, people.as_ref());
     let handlers = people::register(handlers, people.as_ref());
     let handlers = auth::register(handlers);
     let handlers = audit::register(handlers);
+    let handlers = records::register(handlers);
     ping::register(handlers)
 }

@@ -16,7 +16,7 @@ use bowline_store::{ReadTx, Row, Value};
 use counts::total_in;
 pub(crate) use counts::{count, total};
 pub(crate) use paged::paging;
-use query::Query;
+pub(crate) use query::Query;
 pub(crate) use select::{select, select_v1};
 
 /// How a resource's table looks to lists. Every table has `uid`, `parent` and `org` columns.
@@ -93,6 +93,15 @@ pub(crate) enum Comparison {
     AtLeast,
 }
 
+/// A condition in SQL of its own, of static parts alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Clause<'a> {
+    /// The text: `?` for each value, and `@` for the name of the listed table.
+    pub(crate) text: String,
+    /// The values, in the order of their places.
+    pub(crate) values: Vec<Value<'a>>,
+}
+
 /// What a list may look at.
 pub(crate) struct Selection<'a> {
     /// Where the caller may look, already narrowed by the hierarchy filter; sorted and disjoint.
@@ -103,6 +112,8 @@ pub(crate) struct Selection<'a> {
     pub(crate) filters: Vec<Filter<'a>>,
     /// Further conditions, all of which hold.
     pub(crate) conditions: Vec<Condition<'a>>,
+    /// What no column says, all of which holds.
+    pub(crate) clauses: Vec<Clause<'a>>,
 }
 
 /// One page of a list.
@@ -125,9 +136,7 @@ pub(crate) async fn page<R, T: Listed>(
     let names: Vec<&[&str]> = table.orders.iter().map(|order| order.names).collect();
     let page = Page::judge(call, request, &names, default)?;
     let total_count = total(tx, table, selection).await?;
-    let mut rows = Rows { table, selection, page: &page };
-    let mut items: Vec<T> =
-        if page.order == 0 { rows.by_uid(tx, page.size + 1).await? } else { rows.by_column(tx, page.size + 1).await? };
+    let mut items: Vec<T> = rows_of(tx, table, selection, &page).await?;
     let mut next_page_token = String::new();
     if items.len() > page.size {
         items.truncate(page.size);
@@ -139,6 +148,17 @@ pub(crate) async fn page<R, T: Listed>(
     }
     let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
     Ok(Listing { items, next_page_token, total_count, skipped })
+}
+
+/// The rows of a page, and one more if there are more.
+pub(crate) async fn rows_of<T: Listed>(
+    tx: &mut ReadTx,
+    table: &Table,
+    selection: &Selection<'_>,
+    page: &Page,
+) -> Result<Vec<T>> {
+    let mut rows = Rows { table, selection, page };
+    if page.order == 0 { rows.by_uid(tx, page.size + 1).await } else { rows.by_column(tx, page.size + 1).await }
 }
 
 /// Bytes that a whole list of the first version may have, encoded.
@@ -276,7 +296,9 @@ impl Rows<'_, '_> {
             if single { (wanted as i64, self.page.skip) } else { (wanted as i64 + self.page.skip, 0) };
         let mut items: Vec<T> = Vec::new();
         for range in &self.selection.ranges {
-            let by_org = total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
+            // What no column says is not counted to find out.
+            let by_org = !self.selection.clauses.is_empty()
+                || total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
             let mut query = Query::new(self.table, self.selection, range, by_org);
             if let Some(cursor) = &self.page.cursor {
                 let key = match &cursor.key {
@@ -310,7 +332,7 @@ const MERGED_SKIP: i64 = 10_000;
 /// Up to this many rows are sorted at once; more are read along the index of their organization.
 const SORTED_AT_ONCE: i64 = 2000;
 
-fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
+pub(crate) fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
     match (left, right) {
         (SortKey::Text(left), SortKey::Text(right)) => left.cmp(right),
         (SortKey::Int(left), SortKey::Int(right)) => left.cmp(right),
@@ -321,7 +343,12 @@ fn compare(left: &SortKey, right: &SortKey) -> std::cmp::Ordering {
 
 impl Selection<'_> {
     fn is_filtered(&self) -> bool {
-        self.parent.is_some() || !self.filters.is_empty() || !self.conditions.is_empty()
+        self.parent.is_some() || !self.is_counted()
+    }
+
+    /// Whether kept counts may tell how many there are.
+    fn is_counted(&self) -> bool {
+        self.filters.is_empty() && self.conditions.is_empty() && self.clauses.is_empty()
     }
 }
 

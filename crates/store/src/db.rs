@@ -5,8 +5,8 @@ use std::path::Path;
 use futures_util::future::BoxFuture;
 
 use crate::error::StoreError;
-use crate::postgres::{BEGIN_LEASED, BEGIN_WRITE, Postgres, PostgresOptions};
-use crate::sqlite::{Sqlite, SqliteOptions};
+use crate::postgres::{BEGIN_LEASED, BEGIN_SCRATCH, BEGIN_WRITE, Postgres, PostgresOptions};
+use crate::sqlite::{Flush, Sqlite, SqliteOptions};
 use crate::tx::{ReadTx, WriteTx};
 
 /// Which engine stores the data.
@@ -67,8 +67,21 @@ impl Db {
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(f).await,
+            Backend::Sqlite(sqlite) => sqlite.write(Flush::AtCommit, f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_WRITE, f).await,
+        }
+    }
+
+    /// Like [`Db::write`], but answers before the disk has it: for rows that cost nobody anything if the machine fails
+    /// within the next moments, since whoever needs them begins anew. A killed process loses none, and the next
+    /// [`Db::write`] makes them durable.
+    pub async fn write_scratch<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.write(Flush::Later, f).await,
+            Backend::Postgres(postgres) => postgres.write(BEGIN_SCRATCH, f).await,
         }
     }
 
@@ -79,7 +92,7 @@ impl Db {
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(f).await,
+            Backend::Sqlite(sqlite) => sqlite.write(Flush::AtCommit, f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::db::{Backend, Db};
 use crate::error::{ErrorKind, StoreError};
+use crate::sqlite::Flush;
 use crate::tx::{Inner, WriteTx};
 
 /// One step of the schema, in two texts because types, identity columns and
@@ -81,7 +82,7 @@ impl Db {
             // The write group's BEGIN IMMEDIATE is the lock.
             Backend::Sqlite(sqlite) => {
                 sqlite
-                    .write(move |tx| {
+                    .write(Flush::AtCommit, move |tx| {
                         let migrations = migrations.clone();
                         Box::pin(async move { apply(tx, &migrations).await })
                     })

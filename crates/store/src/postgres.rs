@@ -48,6 +48,8 @@ const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Write-write conflicts fail here too, but nobody's reads count.
 pub(crate) const BEGIN_LEASED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
 pub(crate) const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
+pub(crate) const BEGIN_SCRATCH: &str =
+    "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE; SET LOCAL synchronous_commit = off";
 /// How often a write is tried in all.
 const MAX_TRIES: u32 = 30;
 

@@ -72,4 +72,46 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0012_redeliveries.sql"),
         postgres: include_str!("../migrations/postgres/0012_redeliveries.sql"),
     },
+    Migration {
+        version: 13,
+        name: "advisories",
+        sqlite: include_str!("../migrations/sqlite/0013_advisories.sql"),
+        postgres: include_str!("../migrations/postgres/0013_advisories.sql"),
+    },
+    Migration {
+        version: 14,
+        name: "libraries",
+        sqlite: include_str!("../migrations/sqlite/0014_libraries.sql"),
+        postgres: include_str!("../migrations/postgres/0014_libraries.sql"),
+    },
+    Migration {
+        version: 15,
+        name: "records",
+        sqlite: include_str!("../migrations/sqlite/0015_records.sql"),
+        postgres: include_str!("../migrations/postgres/0015_records.sql"),
+    },
+    Migration {
+        version: 16,
+        name: "advisory_origins",
+        sqlite: include_str!("../migrations/sqlite/0016_advisory_origins.sql"),
+        postgres: include_str!("../migrations/postgres/0016_advisory_origins.sql"),
+    },
+    Migration {
+        version: 17,
+        name: "blob_places",
+        sqlite: include_str!("../migrations/sqlite/0017_blob_places.sql"),
+        postgres: include_str!("../migrations/postgres/0017_blob_places.sql"),
+    },
+    Migration {
+        version: 18,
+        name: "reports_of_manifests",
+        sqlite: include_str!("../migrations/sqlite/0018_reports_of_manifests.sql"),
+        postgres: include_str!("../migrations/postgres/0018_reports_of_manifests.sql"),
+    },
+    Migration {
+        version: 20,
+        name: "malware_of_records",
+        sqlite: include_str!("../migrations/sqlite/0020_malware_of_records.sql"),
+        postgres: include_str!("../migrations/postgres/0020_malware_of_records.sql"),
+    },
 ];

@@ -128,9 +128,22 @@ impl Tables {
                 let scalar = self.parameter_scalar(inner.kind, text)?;
                 scalar.encode_field(&mut content, inner.number, inner.kind);
             }
-            _ => return Err(UNSUPPORTED.to_owned()),
+            _ => match self.text_forms.get(&id) {
+                Some(form) => self.text_form(id, form, text, &mut content)?,
+                None => return Err(UNSUPPORTED.to_owned()),
+            },
         }
         scan::put_delimited(out, field.number, &content);
+        Ok(())
+    }
+
+    /// A message as one text: a field before the last colon, and one after it.
+    fn text_form(&self, id: u32, form: &(Box<str>, Box<str>), text: &str, out: &mut Vec<u8>) -> Result<(), String> {
+        let (before, after) = text.rsplit_once(':').map_or((text, None), |(before, after)| (before, Some(after)));
+        for (name, value) in [(&form.0, Some(before)), (&form.1, after)] {
+            let Some(value) = value else { continue };
+            self.set_parameter(MessageId(id), name, value, out).map_err(|error| error.message)?;
+        }
         Ok(())
     }
 

@@ -22,6 +22,8 @@ pub struct Tables {
     messages: Vec<MessageTable>,
     enums: Vec<EnumTable>,
     by_name: HashMap<Box<str>, u32>,
+    /// Fields before and after the colon, of messages that are one text in a query.
+    pub(crate) text_forms: HashMap<u32, (Box<str>, Box<str>)>,
 }
 
 /// The messages whose JSON form is not an object of their fields.
@@ -111,9 +113,21 @@ impl Tables {
         let enums: Vec<EnumTable> = pool.all_enums().map(|item| EnumTable::new(&item)).collect();
         let ids = Ids { messages: &by_name, enum_ids: &enum_ids, enums: &enums };
         let messages = pool.all_messages().map(|item| MessageTable::new(&item, &ids)).collect();
-        let mut tables = Tables { messages, enums, by_name };
+        let mut tables = Tables { messages, enums, by_name, text_forms: HashMap::new() };
         tables.settle_specials();
         tables
+    }
+
+    /// These tables, which also read messages of some types from one text where they stand in a query: each is named
+    /// with the field that comes before the last colon, and the one that comes after it.
+    #[must_use]
+    pub fn with_text_forms<'f>(mut self, forms: impl Iterator<Item = (&'f str, &'f str, &'f str)>) -> Tables {
+        for (message, before, after) in forms {
+            if let Some(id) = self.message(message) {
+                self.text_forms.insert(id.0, (before.into(), after.into()));
+            }
+        }
+        self
     }
 
     /// The handle of a message type by its full name (`package.Message`).

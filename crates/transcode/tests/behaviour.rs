@@ -131,6 +131,24 @@ fn parameters_merge() {
 }
 
 #[test]
+fn messages_with_a_text_form_are_parameters() {
+    let form = [("test.Scalars", "aString", "anInt32")];
+    let tables = tables().with_text_forms(form.into_iter());
+    let id = tables.message("test.Everything").unwrap();
+    for (text, expected) in [
+        ("a", r#"{"scalars":{"aString":"a"}}"#),
+        ("a:5", r#"{"scalars":{"anInt32":5,"aString":"a"}}"#),
+        ("a:b:5", r#"{"scalars":{"anInt32":5,"aString":"a:b"}}"#),
+    ] {
+        let mut wire = Vec::new();
+        assert_eq!(tables.set_parameter(id, "scalars", text, &mut wire), Ok(true), "{text}");
+        assert_eq!(json(&tables, id, &wire), expected, "{text}");
+    }
+    let refused = tables.set_parameter(id, "scalars", "a:x", &mut Vec::new()).unwrap_err();
+    assert_eq!(refused.field, "scalars");
+}
+
+#[test]
 fn strings_are_embedded_and_read() {
     let tables = tables();
     let id = tables.message("test.Everything").unwrap();

@@ -9,7 +9,7 @@ use bowline_client::{
 use bowline_core::{Clock as _, SystemClock};
 use clap::Args;
 
-use crate::commands::credential_helper;
+use crate::commands::{credential_helper, input};
 
 /// Which server is meant.
 #[derive(Args, Clone, Debug, Default)]
@@ -25,6 +25,37 @@ pub(crate) struct Target {
     pub(crate) issuer: Option<String>,
 }
 
+/// Which server, and as whom.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Access {
+    #[command(flatten)]
+    target: Target,
+    /// File with the token to call with, such as `bowline operator token` prints, or - for standard input
+    /// [default: the sign-in]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Longest token in a file, in bytes.
+const TOKEN_BYTES: u64 = 64 << 10;
+
+impl Access {
+    /// The server that is meant, called with the token that is named, if one is.
+    pub(crate) fn session(&self) -> Result<Session, ClientError> {
+        let mut session = Session::open(&self.target)?;
+        if let Some(path) = &self.token_file {
+            let no_token = || ClientError::Usage(format!("--token-file {}: this is no token", path.display()));
+            let text = String::from_utf8(input::read(path, TOKEN_BYTES)?).map_err(|_| no_token())?;
+            let token = text.trim();
+            if token.is_empty() || token.chars().any(char::is_whitespace) {
+                return Err(no_token());
+            }
+            session.given = Some(token.to_owned());
+        }
+        Ok(session)
+    }
+}
+
 /// A chosen server, and where its tokens are kept.
 pub(crate) struct Session {
     pub(crate) api: String,
@@ -37,6 +68,8 @@ pub(crate) struct Session {
     /// Hosts that images of this server are named with.
     registries: Vec<String>,
     ambient: Option<Ambient>,
+    /// The token to call with in place of a kept one.
+    given: Option<String>,
 }
 
 /// Where Kubernetes puts a token: a volume of ours, else the service account's.
@@ -53,6 +86,9 @@ impl Session {
             (None, Some(_)) => None,
             (name, _) => known.find(name.as_deref())?,
         };
+        if let (Some(context), Some(api)) = (context, &target.api) {
+            require_one_server(target.context.as_deref().unwrap_or_default(), context, api)?;
+        }
         let api = target.api.clone().or_else(|| context.map(|context| context.api.clone()));
         let api = api.ok_or_else(|| {
             ClientError::Usage(
@@ -71,6 +107,7 @@ impl Session {
             contexts,
             identity: variable("BOWLINE_IDENTITY").or_else(|| context.and_then(|context| context.identity.clone())),
             ambient: Ambient::detect(&surroundings()),
+            given: None,
             api,
             http,
         })
@@ -139,7 +176,11 @@ impl Session {
 
     /// The API, called as whoever is signed in.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
-        Api::new(&self.api, Some(self.token(&self.api).await?))
+        let token = match &self.given {
+            Some(token) => token.clone(),
+            None => self.token(&self.api).await?,
+        };
+        Api::new(&self.api, Some(token))
     }
 
     /// Audiences of this issuer that tokens are kept for, in the cache's own spelling.
@@ -197,6 +238,19 @@ fn not_signed_in(kept: &Tokens, identity: Option<&str>) -> ClientError {
         None => "nobody is signed in".to_owned(),
     };
     ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
+}
+
+/// Refuses an address beside a context that has another one: whichever of both was taken, tokens meant for one server
+/// would go to the other.
+fn require_one_server(name: &str, context: &Context, api: &str) -> Result<(), ClientError> {
+    if checked("api", api)? == checked("api", &context.api)? {
+        return Ok(());
+    }
+    Err(ClientError::Usage(format!(
+        "which server? The context {name:?} (--context or BOWLINE_CONTEXT) has the address {}, and --api or BOWLINE_API \
+         names {api}; leave one of them out",
+        context.api
+    )))
 }
 
 fn checked(flag: &str, text: &str) -> Result<String, ClientError> {

@@ -52,7 +52,10 @@ pub(crate) fn steps() -> Vec<Step> {
         role_bindings(),
         repositories(),
         registry(),
+        transfers(),
+        vulnerabilities(),
         subscriptions(),
+        libraries(),
         account_associations(),
         identity_providers(),
         scim(),
@@ -120,6 +123,94 @@ fn registry() -> Vec<Step> {
             "dev.bowline.registry.retention.applied.v1",
             "POST /registrypolicies/v1/repos/{scanned}:applyRetention",
             json!({}),
+        ),
+    ]
+}
+
+/// Advisories that an import brings.
+fn transfers() -> Vec<Step> {
+    let events = json!([{ "fixed": { "fixedVersion": "8.5.0-r1" } }]);
+    let advisory =
+        json!({ "artifactType": "apk", "artifactName": "curl", "aliases": ["CVE-2026-1"], "events": events });
+    let body = json!({ "advisories": [advisory], "source": "https://example.com/security.json", "licence": "CC0-1.0" });
+    vec![step("dev.bowline.advisories.imported.v1", "POST /advisorytransfers/v1/groups/{org}/import", body)]
+}
+
+fn vulnerabilities() -> Vec<Step> {
+    let advisory = json!({
+        "advisoryId": "CGA-2345-6789-cfgh", "artifactType": "apk", "artifactName": "curl",
+        "artifactArchitecture": "x86_64", "componentName": "libcurl", "aliases": ["CVE-2026-1"],
+    });
+    let fixed = json!({ "fixed": { "fixedVersion": "8.1-r0" }, "findings": "e30=" });
+    let events = "POST /vulnerabilities/v1/advisories/{advisory}/events";
+    let changed = json!({ "artifactType": "apk", "artifactName": "curl", "aliases": ["CVE-2026-1", "CVE-2026-2"] });
+    vec![
+        step(
+            "dev.bowline.vulnerabilities.advisory.created.v1",
+            "POST /vulnerabilities/v1/advisories",
+            json!({ "parentId": "{team}", "advisory": advisory }),
+        )
+        .keeping("/id", "advisory"),
+        step("dev.bowline.vulnerabilities.advisory_event.created.v1", events, json!({ "advisoryEvent": fixed }))
+            .keeping("/id", "advisory event"),
+        step(
+            "dev.bowline.vulnerabilities.advisory_event.updated.v1",
+            "PUT /vulnerabilities/v1/advisory_events/{advisory event}",
+            json!({ "status": "APPROVED" }),
+        ),
+        step(
+            "dev.bowline.vulnerabilities.advisory.updated.v1",
+            "PUT /vulnerabilities/v1/advisories/{advisory}",
+            changed,
+        ),
+        step(
+            "dev.bowline.vulnerabilities.advisory.deleted.v1",
+            "DELETE /vulnerabilities/v1/advisories/{advisory}",
+            Value::Null,
+        ),
+        step(
+            "dev.bowline.vulnerabilities.settings.updated.v1",
+            "PATCH /advisorysettings/v1/groups/{team}",
+            json!({ "public": true, "secondReviewerRequired": true }),
+        ),
+    ]
+}
+
+fn libraries() -> Vec<Step> {
+    let policy = json!({ "name": "strict", "blockList": [{ "purl": "pkg:npm/left-pad" }], "cooldownDays": 14 });
+    let changed = json!({ "name": "strict", "blockedLicenses": ["AGPL-3.0-only"] });
+    let binding =
+        json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_LOG" });
+    let enforced = json!({ "policy": "{library_policy}", "ecosystem": "JAVASCRIPT", "mode": "LIBRARY_POLICY_BINDING_MODE_ENFORCED" });
+    vec![
+        step("libraries.entitlements.created", "POST /libraries/v1/entitlements/{org}?cooldownDays=3", json!("JAVA"))
+            .keeping("/id", "entitlement"),
+        step("libraries.entitlements.deleted", "DELETE /libraries/v1/entitlements/{entitlement}", Value::Null),
+        step("dev.bowline.libraries.policy.created.v1", "POST /libraries/v1/policies/{org}", policy)
+            .keeping("/id", "library_policy"),
+        step("dev.bowline.libraries.policy.updated.v1", "PUT /libraries/v1/policies/{library_policy}", changed),
+        step("dev.bowline.libraries.policy_binding.created.v1", "POST /libraries/v1/policy-bindings/{org}", binding)
+            .keeping("/id", "policy_binding"),
+        step(
+            "dev.bowline.libraries.policy_binding.updated.v1",
+            "PUT /libraries/v1/policy-bindings/{policy_binding}",
+            enforced,
+        ),
+        step(
+            "dev.bowline.libraries.policy_binding.deleted.v1",
+            "DELETE /libraries/v1/policy-bindings/{policy_binding}",
+            Value::Null,
+        ),
+        step("dev.bowline.libraries.policy.deleted.v1", "DELETE /libraries/v1/policies/{library_policy}", Value::Null),
+        step(
+            "libraries.resolutioncache.zapped",
+            "POST /libraries/v1/resolutioncache/{org}:zap",
+            json!({ "ecosystem": "JAVA" }),
+        ),
+        step(
+            "libraries.resolutioncache.optout.updated",
+            "POST /libraries/v1/resolutioncache/{org}:optout",
+            json!({ "ecosystem": "JAVA", "optedOut": true }),
         ),
     ]
 }

@@ -104,6 +104,7 @@ async fn what_is_no_report_changes_nothing() {
         let first = digest('1');
         image(server, &repo, &first, 100).await;
         let operator = server.operator().await;
+        let reader = server.actor("viewer", &org).await;
         let before = inventory(server).await;
         let path = format!("POST /scans/v1/repos/{repo}/reports");
         let body = |scanner: &str, report: &str| json!({ "digest": first, "scanner": scanner, "report": STANDARD.encode(report) });
@@ -112,12 +113,16 @@ async fn what_is_no_report_changes_nothing() {
             ("SCANNER_NAME_TRIVY", "{}"),
             ("SCANNER_NAME_GRYPE", "no JSON"),
             ("SCANNER_NAME_UNSPECIFIED", r#"{"matches":[]}"#),
+            ("SCANNER_NAME_GRYPE", r#"{"matches":[],"descriptor":{"version":"1\u0000"}}"#),
+            ("SCANNER_NAME_TRIVY", r#"{"SchemaVersion":2,"Trivy":{"Version":"\u0000"}}"#),
         ] {
             refused(&operator, &path, body(scanner, report), 400, "INVALID_ARGUMENT").await;
         }
         let mut unknown = body("SCANNER_NAME_GRYPE", r#"{"matches":[]}"#);
         unknown["digest"] = json!(digest('9'));
         refused(&operator, &path, unknown, 404, "NOT_FOUND").await;
+        // Who may not store reports does not have one read.
+        refused(&reader, &path, body("SCANNER_NAME_GRYPE", "no JSON"), 403, "PERMISSION_DENIED").await;
         assert_eq!(inventory(server).await, before);
     })
     .await;

@@ -267,6 +267,11 @@ pub(crate) async fn inventory(server: &TestServer) -> Vec<i64> {
         "SELECT count(*) FROM identity_providers",
         "SELECT count(*) FROM external_group_role_mappings",
         "SELECT count(*) FROM scim_tokens",
+        "SELECT count(*) FROM library_versions",
+        "SELECT count(*) FROM library_malware",
+        "SELECT count(*) FROM library_entitlements",
+        "SELECT count(*) FROM library_policies",
+        "SELECT count(*) FROM library_policy_bindings",
         "SELECT count(*) FROM audit",
         "SELECT count(*) FROM outbox",
     ] {

@@ -129,10 +129,10 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones() {
         let error =
             operator.grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new()).await.expect_err("none");
         assert_eq!(error.code, 12);
-        // What is not offered yet still asks who calls and whether they may.
-        let what = format!("GET /vulnerabilities/v2/advisories?uidp.children_of={org}");
+        // What is not offered still asks who calls and whether they may.
+        let what = format!("POST /registry/v1/repos/{org}:addChart");
         for (actor, status) in [(&server.anonymous(), 401), (&operator, 501)] {
-            let reply = call(actor, &what, Value::Null).await;
+            let reply = call(actor, &what, json!({})).await;
             assert_eq!(reply.status, status, "{}", reply.text());
         }
     })

@@ -41,6 +41,13 @@ async fn repositories_from_the_first_to_the_last_day() {
     let uid = ended(&terminal.run(&create).await, 0);
     assert!(uid.starts_with(&format!("{team}/")), "{uid}");
     ended(&terminal.run(&create).await, 1);
+    let long = terminal.home.path().join("LONG.md");
+    std::fs::write(&long, "x".repeat(300_000)).expect("a file is written");
+    let long = long.to_string_lossy();
+    let refused = terminal.run(&["registry", "repos", "create", "acme/web/long", "--readme", &long]).await;
+    ended(&refused, 2);
+    assert!(text(&refused.stderr).contains("262144"), "{}", text(&refused.stderr));
+    ended(&terminal.run(&["registry", "repos", "get", "acme/web/long"]).await, 2);
 
     let host = terminal.api.split_once("://").expect("an address").1;
     for name in ["acme/web/nginx", &uid, &format!("{host}/acme/web/nginx")] {
@@ -97,6 +104,11 @@ async fn tags_and_what_they_named() {
     let table = ended(&terminal.run(&["registry", "history", "acme/nginx:1.0"]).await, 0);
     assert!(table.starts_with("SINCE\tDIGEST\n") && table.lines().count() == 3, "{table}");
     ended(&terminal.run(&["registry", "history", "acme/nginx:none"]).await, 2);
+    // Lists leave such names out; here they are named.
+    for hidden in ["1.2.3-r0", "latest-20240229", &format!("sha256-{}.sig", "ab".repeat(32))] {
+        push(&server, &terminal, &path, hidden, "hidden").await;
+        ended(&terminal.run(&["registry", "history", &format!("acme/nginx:{hidden}")]).await, 0);
+    }
     ended(&terminal.run(&["registry", "history", &format!("acme/nginx@{first}")]).await, 2);
     server.stop().await;
 }

@@ -123,3 +123,40 @@ async fn a_sign_in_on_another_device_lasts_for_the_audience_that_was_named() {
     assert_eq!(claims_of(&printed)["aud"], json!(registry));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_beside_a_context_of_another_server_is_refused() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let terminal = Terminal::new(&server);
+    let other = "https://other.example.com";
+    for (name, api) in [("here", server.base()), ("there", other)] {
+        let set = terminal.command().args(["context", "set", name, "--api", api]).output().await;
+        ended(&set.expect("the binary runs"), 0);
+    }
+    let token = async |variables: &[(&str, &str)], arguments: &[&str]| {
+        let mut command = terminal.command();
+        command.args(["auth", "token"]).args(arguments).envs(variables.iter().copied());
+        command.output().await.expect("the binary runs")
+    };
+    let api = server.base();
+    for (variables, arguments) in [
+        (&[][..], &["--context", "there", "--api", api][..]),
+        (&[("BOWLINE_API", api)], &["--context", "there"]),
+        (&[("BOWLINE_CONTEXT", "there")], &["--api", api]),
+        (&[("BOWLINE_CONTEXT", "there"), ("BOWLINE_API", api)], &[]),
+    ] {
+        let refused = token(variables, arguments).await;
+        ended(&refused, 2);
+        let said = text(&refused.stderr);
+        assert!(said.contains("\"there\"") && said.contains(other) && said.contains(api), "{said}");
+    }
+    let with_slash = format!("{api}/");
+    for (variables, arguments) in [
+        (&[("BOWLINE_API", &*with_slash)][..], &["--context", "here"][..]),
+        // The current context is nobody's word.
+        (&[], &["--api", api]),
+    ] {
+        ended(&token(variables, arguments).await, 3);
+    }
+    server.stop().await;
+}

@@ -1,9 +1,11 @@
 //! Signing in, and out again.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::{Value, json};
 
-use crate::support::{Terminal, ended, mode, offer_provider, signed_in, text, viewer};
+use crate::support::{Terminal, claims_of, ended, mode, offer_provider, signed_in, text, viewer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signing_in_with_an_identity_token_and_out_again() {
@@ -56,6 +58,11 @@ async fn wrong_usage_and_no_server() {
     ended(&terminal.run(&["context", "use", "nowhere"]).await, 2);
     let missing = terminal.run(&["auth", "login", "--identity-token", "/no/such/file"]).await;
     ended(&missing, 2);
+    assert!(text(&missing.stderr).contains("/no/such/file"), "{}", text(&missing.stderr));
+    let secret = terminal.run(&["auth", "login", "--identity-token", "s3cr3t/only+short"]).await;
+    ended(&secret, 2);
+    let said = text(&secret.stderr);
+    assert!(said.contains("--identity-token") && !said.contains("s3cr3t"), "{said}");
     let mut nowhere = terminal.command();
     nowhere.args(["auth", "login", "--identity-token", &"x".repeat(100), "--api", "http://127.0.0.1:1"]);
     ended(&nowhere.output().await.expect("the binary runs"), 5);
@@ -80,6 +87,35 @@ async fn signing_out_ends_the_session_on_the_server() {
     let again = terminal.run(&["auth", "logout"]).await;
     ended(&again, 0);
     assert!(text(&again.stderr).contains("nothing to forget"), "{}", text(&again.stderr));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signing_out_forgets_no_session_that_goes_on() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    offer_provider(&server).await;
+    let terminal = Terminal::new(&server);
+    ended(&signed_in(&server, &terminal, &["--provider", "main", "--no-browser", "--refresh"], "ada").await, 0);
+    let token = ended(&terminal.run(&["auth", "token"]).await, 0);
+    let ada = server.anonymous().with_token(&token);
+    let (access, refresh) = (terminal.kept(server.base(), "oidc-token"), terminal.kept(server.base(), "refresh-token"));
+
+    // Tokens of another issuer cannot be revoked at this one.
+    let mut claims = claims_of(&token);
+    claims["iss"] = json!("https://issuer.example.com");
+    std::fs::write(&access, format!("e30.{}.x", URL_SAFE_NO_PAD.encode(claims.to_string()))).expect("it is written");
+    let left = terminal.run(&["auth", "logout"]).await;
+    ended(&left, 1);
+    let said = text(&left.stderr);
+    assert!(said.contains("https://issuer.example.com") && !said.contains("nothing to forget"), "{said}");
+    assert!(access.exists() && refresh.exists());
+    assert_eq!(ada.rest("GET", "/iam/v2/groups", None).await.status, 200);
+
+    // A refresh token alone is one of this issuer.
+    std::fs::remove_file(&access).expect("it is removed");
+    ended(&terminal.run(&["auth", "logout"]).await, 0);
+    assert!(!refresh.exists());
+    assert_eq!(ada.rest("GET", "/iam/v2/groups", None).await.status, 401, "the session has ended");
     server.stop().await;
 }
 

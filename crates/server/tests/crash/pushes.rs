@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_content::{Algorithm, Digest};
 use bytes::Bytes;
@@ -28,11 +28,34 @@ const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The server collects as often as it can, and spares what is a second old.
 const COLLECTING: [&str; 4] = ["--gc-every", "1s", "--gc-grace", "1s"];
 
+/// Images that one pusher keeps at most: each is pulled after every round.
+const MOST_KEPT: usize = 40;
+/// Rounds on one storage; then the next one begins with nothing, so that a long run does not slow down.
+const ROUNDS_PER_STORAGE: u64 = 50;
+
 /// Runs the plan on SQLite, or on a PostgreSQL of this URL.
 pub(crate) async fn run(postgres: Option<&str>, plan: &Plan) {
+    let started = Instant::now();
+    let (mut left, mut acknowledged) = (plan.rounds, 0);
+    while left > 0 {
+        let rounds = left.min(ROUNDS_PER_STORAGE);
+        acknowledged += course(postgres, rounds, plan.seed.wrapping_mul(1_000_003).wrapping_add(left)).await;
+        left -= rounds;
+    }
+    report(postgres.is_some(), plan.rounds, started.elapsed(), acknowledged);
+}
+
+#[expect(clippy::print_stdout, reason = "shown with --nocapture: how much the rounds looked at")]
+fn report(is_postgres: bool, rounds: u64, time: Duration, acknowledged: u64) {
+    let engine = if is_postgres { "PostgreSQL" } else { "SQLite" };
+    println!("pushes, {engine}: {rounds} rounds in {:.1} s, {acknowledged} acknowledged images", time.as_secs_f64());
+}
+
+/// Rounds on one storage; how many images were acknowledged.
+async fn course(postgres: Option<&str>, rounds: u64, seed: u64) -> u64 {
     let storage = Storage::create(postgres).await;
     let addresses = Addresses::free();
-    let mut random = Random::new(plan.seed);
+    let mut random = Random::new(seed);
     let mut server = start(&storage, addresses).await;
     let api = Client::connect(addresses.api, true, &token(&storage, &[])).await.expect("a connection");
     let org = organization(api).await;
@@ -44,9 +67,10 @@ pub(crate) async fn run(postgres: Option<&str>, plan: &Plan) {
             name: format!("{org}/pusher{n}"),
             random: Random::new(random.next()),
             kept: BTreeMap::new(),
+            acknowledged: 0,
         })
         .collect();
-    for _ in 0..plan.rounds {
+    for _ in 0..rounds {
         let mut pushing = JoinSet::new();
         for pusher in pushers {
             pushing.spawn(pusher.work());
@@ -61,10 +85,11 @@ pub(crate) async fn run(postgres: Option<&str>, plan: &Plan) {
             pusher.everything_is_there().await;
         }
     }
-    let kept: usize = pushers.iter().map(|pusher| pusher.kept.len()).sum();
-    assert!(kept > 0, "no push was acknowledged in {} rounds", plan.rounds);
+    let acknowledged = pushers.iter().map(|pusher| pusher.acknowledged).sum();
+    assert!(acknowledged > 0, "no push was acknowledged in {rounds} rounds");
     server.kill();
     storage.drop_database().await;
+    acknowledged
 }
 
 async fn start(storage: &Storage, addresses: Addresses) -> Server {
@@ -109,6 +134,8 @@ struct Pusher {
     random: Random,
     /// Acknowledged images by digest, with what was sent.
     kept: BTreeMap<String, (Vec<u8>, Vec<u8>)>,
+    /// How many were acknowledged.
+    acknowledged: u64,
 }
 
 impl Pusher {
@@ -120,7 +147,7 @@ impl Pusher {
 
     /// One image pushed, or one deleted; absent when the server is gone.
     async fn step(&mut self) -> Option<()> {
-        if self.random.below(4) == 0
+        if (self.random.below(4) == 0 || self.kept.len() >= MOST_KEPT)
             && let Some(digest) = self.kept.keys().next().cloned()
         {
             // Whether it is gone is not known before the answer.
@@ -142,7 +169,10 @@ impl Pusher {
         let tag = self.random.below(5);
         let (status, answer) = self.send("PUT", &format!("manifests/t{tag}"), &manifest).await?;
         match status {
-            StatusCode::CREATED => drop(self.kept.insert(digest(&manifest), (manifest, layer))),
+            StatusCode::CREATED => {
+                self.acknowledged += 1;
+                self.kept.insert(digest(&manifest), (manifest, layer));
+            }
             // A push that takes longer than the grace is told to push again.
             StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE => {}
             _ => panic!("{status}: {}", String::from_utf8_lossy(&answer)),

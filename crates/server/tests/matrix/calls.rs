@@ -158,7 +158,13 @@ fn parameters(prefix: &str, request: &DynamicMessage, query: &mut Vec<String>) {
         };
         for item in items {
             match item {
-                Value::Message(inner) if inner.descriptor().full_name() != "google.protobuf.FieldMask" => {
+                // The one form of several messages: their texts, between colons.
+                Value::Message(inner) if field.is_list() => {
+                    let texts: Vec<String> =
+                        inner.fields().filter_map(|(_, text)| text.as_str().map(String::from)).collect();
+                    query.push(format!("{name}={}", escaped(&texts.join(":"), "")));
+                }
+                Value::Message(inner) if !is_text(inner) => {
                     parameters(&format!("{name}."), inner, query);
                 }
                 item => {
@@ -173,7 +179,16 @@ fn parameters(prefix: &str, request: &DynamicMessage, query: &mut Vec<String>) {
     }
 }
 
+/// Whether JSON has the message as one text.
+fn is_text(message: &DynamicMessage) -> bool {
+    ["google.protobuf.FieldMask", "google.protobuf.Timestamp"].contains(&message.descriptor().full_name())
+}
+
 fn message(message: &DynamicMessage) -> Json {
+    if message.descriptor().full_name() == "google.protobuf.Timestamp" {
+        let time: prost_types::Timestamp = message.transcode_to().expect("a time");
+        return json!(time.to_string());
+    }
     if message.descriptor().full_name() == "google.protobuf.FieldMask" {
         let paths = message.get_field_by_name("paths").expect("a mask has paths").into_owned();
         let paths = paths.as_list().expect("a list").iter().filter_map(|path| path.as_str()).collect::<Vec<_>>();

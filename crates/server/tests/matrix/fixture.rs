@@ -7,23 +7,13 @@ use std::time::Duration;
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::auth::rpc::auth::Validate;
-use bowline_contract::v1::registry as registry1;
-use bowline_contract::v1::registry::rpc::registry::CreateDeployment;
-use bowline_contract::v2::events;
-use bowline_contract::v2::events::rpc::subscriptions_service::CreateSubscription;
-use bowline_contract::v2::iam as v2;
-use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
-use bowline_contract::v2::iam::rpc::account_associations_service::CreateAccountAssociation;
-use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::CreateExternalGroupRoleMapping;
-use bowline_contract::v2::iam::rpc::group_invites_service::CreateGroupInvite;
-use bowline_contract::v2::iam::rpc::identity_providers_service::{CreateIdentityProvider, GenerateScimToken};
-use bowline_contract::v2::iam::rpc::roles_service::CreateRole;
 use bowline_contract::v2::registry as registry2;
 use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_core::CapabilitySet;
 use bowline_testkit::{Actor, TestServer};
 
 use crate::contents;
+use crate::fixture_libraries::is_of_organizations;
 
 /// What lives in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,9 +33,15 @@ pub(crate) enum Kind {
     Subscription,
     /// Lives in a repository of its own.
     Tag,
+    Advisory,
+    /// Lives in an advisory of its own.
+    AdvisoryEvent,
+    Entitlement,
+    LibraryPolicy,
+    LibraryPolicyBinding,
 }
 
-pub(crate) const KINDS: [Kind; 12] = [
+pub(crate) const KINDS: [Kind; 17] = [
     Kind::Group,
     Kind::Repo,
     Kind::Role,
@@ -58,6 +54,11 @@ pub(crate) const KINDS: [Kind; 12] = [
     Kind::Mapping,
     Kind::Subscription,
     Kind::Tag,
+    Kind::Advisory,
+    Kind::AdvisoryEvent,
+    Kind::Entitlement,
+    Kind::LibraryPolicy,
+    Kind::LibraryPolicyBinding,
 ];
 
 /// Nobody holds a lock while panicking.
@@ -103,7 +104,7 @@ pub(crate) struct Fixture<'s> {
     /// Every UIDP of each kind, built-in roles aside.
     pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
     /// What the providers with a token want to be told before they change.
-    etags: Mutex<BTreeMap<String, String>>,
+    pub(crate) etags: Mutex<BTreeMap<String, String>>,
     number: AtomicUsize,
 }
 
@@ -186,6 +187,9 @@ impl<'s> Fixture<'s> {
 
     /// A new resource in a group.
     async fn made(&self, kind: Kind, group: &str) -> String {
+        if is_of_organizations(kind) && group.contains('/') {
+            return format!("{group}/{}", self.segment(16));
+        }
         let (server, name) = (self.server, self.name());
         let uid = match kind {
             Kind::Group => server.group(group, &name).await,
@@ -196,11 +200,22 @@ impl<'s> Fixture<'s> {
             Kind::Subscription => self.subscription(group).await,
             Kind::Binding => server.bind(&self.segment(40), &server.role("viewer"), group).await,
             Kind::Invite => self.invite(group).await,
+            Kind::Advisory => self.advisory(group).await,
+            Kind::AdvisoryEvent => {
+                let advisory = self.note(Kind::Advisory, self.advisory(group).await);
+                self.advisory_event(&advisory).await
+            }
             Kind::Association => {
                 let below = self.note(Kind::Group, server.group(group, &name).await);
                 self.association(&below).await
             }
             Kind::Provider => self.provider(group, &name).await,
+            Kind::Entitlement => self.entitlement(group).await,
+            Kind::LibraryPolicy => self.library_policy(group, &name).await,
+            Kind::LibraryPolicyBinding => {
+                let policy = self.note(Kind::LibraryPolicy, self.library_policy(group, &name).await);
+                self.library_policy_binding(group, &policy).await
+            }
             Kind::Provisioned => {
                 let provider = self.note(Kind::Provider, self.provider(group, &name).await);
                 self.provision(&provider).await;
@@ -212,13 +227,6 @@ impl<'s> Fixture<'s> {
             }
         };
         self.note(kind, uid)
-    }
-
-    async fn invite(&self, group: &str) -> String {
-        let ttl = Some(prost_types::Duration { seconds: 3600, nanos: 0 });
-        let invite = v2::GroupInvite { role_uid: self.server.role("viewer"), ttl, ..v2::GroupInvite::default() };
-        let request = v2::CreateGroupInviteRequest { parent: group.into(), group_invite: Some(invite) };
-        self.operator.grpc::<CreateGroupInvite>(request).await.expect("the operator invites").uid
     }
 
     /// A repository with an image in it.
@@ -236,69 +244,6 @@ impl<'s> Fixture<'s> {
         let tag = registry2::Tag { name: name.into(), digest: contents::digest('a'), ..registry2::Tag::default() };
         let request = registry2::CreateTagRequest { parent: repo, tag: Some(tag) };
         self.operator.grpc::<CreateTag>(request).await.expect("the operator tags").uid
-    }
-
-    async fn deployment(&self, repo: &str) {
-        let chart = registry1::HelmChart { repo: "oci://example".into(), ..registry1::HelmChart::default() };
-        let request = registry1::CreateDeploymentRequest { parent_id: repo.into(), charts: vec![chart] };
-        self.operator.grpc::<CreateDeployment>(request).await.expect("the operator deploys");
-    }
-
-    async fn association(&self, group: &str) -> String {
-        let association = v2::AccountAssociation { name: self.name(), ..v2::AccountAssociation::default() };
-        let request =
-            v2::CreateAccountAssociationRequest { parent: group.into(), account_association: Some(association) };
-        self.operator.grpc::<CreateAccountAssociation>(request).await.expect("the operator associates").uid
-    }
-
-    async fn provider(&self, group: &str, name: &str) -> String {
-        let oidc = Oidc { issuer: self.server.idp().issuer().into(), client_id: "matrix".into(), ..Oidc::default() };
-        let provider = v2::IdentityProvider {
-            name: name.into(),
-            default_role: self.server.role("viewer"),
-            configuration: Some(Configuration::Oidc(oidc)),
-            ..v2::IdentityProvider::default()
-        };
-        let request = v2::CreateIdentityProviderRequest { parent: group.into(), identity_provider: Some(provider) };
-        self.operator.grpc::<CreateIdentityProvider>(request).await.expect("the operator makes a provider").uid
-    }
-
-    async fn provision(&self, provider: &str) {
-        let request = v2::GenerateScimTokenRequest { identity_provider_uid: provider.into(), ..Default::default() };
-        let made = self.operator.grpc::<GenerateScimToken>(request).await.expect("the operator makes a token");
-        self.etags.lock().expect(UNSHARED).insert(provider.into(), made.etag);
-    }
-
-    /// What the provider wants to be told; something else where there is none.
-    pub(crate) fn etag(&self, provider: &str) -> String {
-        self.etags.lock().expect(UNSHARED).get(provider).cloned().unwrap_or_else(|| "none".into())
-    }
-
-    async fn mapping(&self, provider: &str, external_group: &str) -> String {
-        let mapping = v2::ExternalGroupRoleMapping {
-            external_group_id: external_group.into(),
-            role_uid: self.server.role("viewer"),
-            ..Default::default()
-        };
-        let request = v2::CreateExternalGroupRoleMappingRequest {
-            parent: provider.into(),
-            external_group_role_mapping: Some(mapping),
-        };
-        let made = self.operator.grpc::<CreateExternalGroupRoleMapping>(request).await;
-        made.expect("the operator makes a mapping").uid
-    }
-
-    pub(crate) async fn role(&self, group: &str, name: &str, capabilities: &[Capability]) -> String {
-        let capabilities = capabilities.iter().map(|capability| *capability as i32).collect();
-        let role = v2::Role { name: name.into(), capabilities, ..v2::Role::default() };
-        let request = v2::CreateRoleRequest { parent: group.into(), role: Some(role) };
-        self.operator.grpc::<CreateRole>(request).await.expect("the operator makes a role").uid
-    }
-
-    async fn subscription(&self, group: &str) -> String {
-        let subscription = events::Subscription { sink: "https://a.example".into(), ..events::Subscription::default() };
-        let request = events::CreateSubscriptionRequest { parent: group.into(), subscription: Some(subscription) };
-        self.operator.grpc::<CreateSubscription>(request).await.expect("the operator subscribes").uid
     }
 
     /// What a delete may take: the same until one took it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bowline_testkit::{Engine, TestServer, engines};
-use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
+use prost_reflect::{DynamicMessage, Kind as Type, ReflectMessage as _, Value};
 use serde_json::Value as Json;
 
 use crate::calls::{self, method};
@@ -31,8 +31,9 @@ async fn one(fixture: &Fixture<'_>, engine: Engine, row: &Row, caller: &Caller) 
     let expected = visible(fixture, row, caller);
     let info = method(fixture, row.full_name);
     let mut request = DynamicMessage::new(info.input.clone());
-    if info.input.get_field_by_name("page_size").is_some() {
-        request.set_field_by_name("page_size", Value::I32(200));
+    if let Some(field) = info.input.get_field_by_name("page_size") {
+        let size = if field.kind() == Type::Int64 { Value::I64(200) } else { Value::I32(200) };
+        request.set_field_by_name("page_size", size);
     }
     let payload = prost::Message::encode_to_vec(&request);
     let reply = caller.actor.grpc_raw(&info.grpc_path, payload).await;

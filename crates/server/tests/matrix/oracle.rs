@@ -11,6 +11,7 @@ use crate::table::{Judged, Row};
 pub(crate) const OK: i32 = 0;
 pub(crate) const INVALID: i32 = 3;
 pub(crate) const NOT_FOUND: i32 = 5;
+pub(crate) const ALREADY_EXISTS: i32 = 6;
 pub(crate) const DENIED: i32 = 7;
 pub(crate) const PRECONDITION: i32 = 9;
 pub(crate) const UNAUTHENTICATED: i32 = 16;
@@ -74,7 +75,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
         Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
         Judged::Operator => {
             if place.exists || row.absent_is_fine {
-                OK
+                row.let_through
             } else {
                 NOT_FOUND
             }

@@ -1,9 +1,12 @@
 //! One valid request per method, aimed at a place.
 
+pub(crate) mod advisories;
 mod contained;
+mod feeds;
 mod joining;
 mod personal;
 pub(crate) mod telling;
+mod transfers;
 
 use bowline_contract::Method;
 use bowline_contract::chainguard::capabilities::Capability;
@@ -30,7 +33,7 @@ use prost::Message;
 use prost_types::FieldMask;
 
 use crate::fixture::{Fixture, Kind, Place};
-use crate::oracle::{INVALID, OK};
+use crate::oracle::{INVALID, NOT_FOUND, OK};
 
 /// How a method is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +111,8 @@ pub(crate) struct Row {
     pub(crate) let_through: i32,
     /// Whether only an organization is a place for it.
     pub(crate) only_organizations: bool,
+    /// Whether what it is about is in organizations alone, so that it is nowhere else.
+    pub(crate) lives_in_organizations: bool,
     /// What a list lists.
     pub(crate) lists: Option<Kind>,
     pub(crate) build: Build,
@@ -116,7 +121,11 @@ pub(crate) struct Row {
 impl Row {
     /// The code of a call that is let through at this place.
     pub(crate) fn let_through_at(&self, place: &str) -> i32 {
-        if self.only_organizations && place.contains('/') { INVALID } else { self.let_through }
+        match place.contains('/') {
+            true if self.only_organizations => INVALID,
+            true if self.lives_in_organizations => NOT_FOUND,
+            _ => self.let_through,
+        }
     }
 }
 
@@ -130,6 +139,7 @@ pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Requ
         absent_is_fine: false,
         let_through: OK,
         only_organizations: false,
+        lives_in_organizations: false,
         lists: None,
         build: Box::new(move |aim| build(aim).encode_to_vec()),
     }
@@ -140,7 +150,10 @@ pub(crate) fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync
 }
 
 /// A method that answers this once the caller is known, whoever that is.
-fn anybody<M: Method>(let_through: i32, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn anybody<M: Method>(
+    let_through: i32,
+    build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static,
+) -> Row {
     Row { let_through, ..row::<M>(Judged::Caller, build) }
 }
 
@@ -170,11 +183,15 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::associations());
     rows.extend(repositories());
     rows.extend(contained::everything());
+    rows.extend(advisories::rows());
     rows.extend(personal::terms());
     rows.extend(personal::of_people());
     rows.extend(crate::table_providers::rows());
+    rows.extend(feeds::imports());
+    rows.extend(crate::table_libraries::rows());
     rows.extend(telling::audit_log());
     rows.extend(telling::subscriptions());
+    rows.extend(transfers::everything());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows

@@ -122,7 +122,7 @@ async fn files_that_are_nobodys_go_and_those_on_their_way_stay() {
         std::fs::write(&stray, b"xyz").unwrap();
         let would = Collected { files: 1, bytes: 3, ..Collected::default() };
         assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
-        assert_eq!(content.size(&of, id).unwrap(), Some(5));
+        assert_eq!(content.size(&of, id).await.unwrap(), Some(5));
         client.send(&format!("DELETE {at}"), &[], b"").await;
         assert_eq!(collected(server, false).await, Collected { files: 1, bytes: 5, ..Collected::default() });
         assert_eq!(kept(server).len(), 0);

@@ -1,5 +1,9 @@
 //! Taking things out of a repository.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
 use crate::support::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,6 +50,36 @@ async fn readers_delete_nothing() {
             assert_eq!(code(&reply, 403), "DENIED", "{path}");
         }
         assert_eq!(number(server, "SELECT count(*) FROM tags").await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_scanners_found_goes_with_the_manifest() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let (name, other) = (format!("{org}/app"), format!("{org}/other"));
+        let of = digest_of(&client.image(&name, "1", b"a layer").await);
+        client.image(&other, "1", b"a layer").await;
+        let operator = server.operator().await;
+        let (app, kept) = (repo_uid(server, "app").await, repo_uid(server, "other").await);
+        for repo in [&app, &kept] {
+            let report = STANDARD.encode(r#"{"matches":[],"descriptor":{}}"#);
+            let body = json!({ "digest": of, "scanner": "SCANNER_NAME_GRYPE", "report": report });
+            let reply = operator.rest("POST", &format!("/scans/v1/repos/{repo}/reports"), Some(body)).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+        }
+        assert_eq!(client.send(&format!("DELETE /v2/{name}/manifests/{of}"), &[], b"").await.status, 202);
+        assert_eq!(number(server, "SELECT count(*) FROM scan_reports").await, 1);
+        let list = operator.rest("GET", &format!("/registry/v1/vuln_reports?digest={of}"), None).await;
+        assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(1), "{}", list.text());
+
+        // One that was left behind is nobody's.
+        execute(server, "DELETE FROM repo_manifests").await;
+        let list = operator.rest("GET", &format!("/registry/v1/vuln_reports?digest={of}"), None).await;
+        assert_eq!(list.json()["items"].as_array().map_or(0, Vec::len), 0, "{}", list.text());
+        let raw = operator.rest("GET", &format!("/registry/v1/vuln_reports/raw?digest={of}"), None).await;
+        assert_eq!(raw.status, 404, "{}", raw.text());
     })
     .await;
 }

@@ -50,6 +50,42 @@ async fn immutable_tags_are_neither_moved_nor_deleted() {
     .await;
 }
 
+fn index(member: &Value, media_type: &str) -> Value {
+    json!({
+        "schemaVersion": 2,
+        "mediaType": INDEX,
+        "manifests": [{ "mediaType": media_type, "digest": digest_of(member), "size": member.to_string().len() }],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_immutable_tag_needs_is_not_deleted() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let image = client.image(&name, "amd64", b"one").await;
+        let inner = index(&image, IMAGE);
+        let outer = index(&inner, INDEX);
+        assert_eq!(client.put(&name, &digest_of(&inner), &inner).await.status, 201);
+        assert_eq!(client.put(&name, "1.0", &outer).await.status, 201);
+        policy(server, "groups", &org, json!({ "immutableTagPatterns": ["v.*", "[0-9.]+"] })).await;
+        for member in [&image, &inner] {
+            let refused = delete(&client, &format!("{name}/manifests/{}", digest_of(member))).await;
+            assert_eq!(code(&refused, 403), "DENIED");
+            assert!(refused.text().contains("the immutable tag \\\"1.0\\\" is at an index"), "{}", refused.text());
+        }
+        assert_eq!(client.get(&format!("/v2/{name}/manifests/amd64")).await.status, 200);
+
+        // Another repository, where nothing names it, may let it go.
+        let other = format!("{org}/other");
+        client.image(&other, "1.0-amd64", b"one").await;
+        assert_eq!(delete(&client, &format!("{other}/manifests/{}", digest_of(&image))).await.status, 202);
+        policy(server, "groups", &org, json!({ "immutableTagPatterns": ["v.*"] })).await;
+        assert_eq!(delete(&client, &format!("{name}/manifests/{}", digest_of(&image))).await.status, 202);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_moves_no_immutable_tag_either() {
     on_each_engine(async |server| {
@@ -135,6 +171,69 @@ async fn which_bytes_a_repository_shows_is_audited() {
             assert_eq!(mount(&client, &format!("{org}/b"), &digest).await.status, 201);
         }
         assert_eq!(number(server, came).await, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_quota_has_room_for_is_not_even_kept_for_a_while() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        policy(server, "groups", &org, json!({ "byteQuota": "100" })).await;
+        // More than the quota in one upload: refused while it arrives.
+        let at = client.begin(&name).await;
+        assert_eq!(client.send(&format!("PATCH {at}"), &[], &[1; 90]).await.status, 202);
+        let refused = client.send(&format!("PATCH {at}"), &[], &[1; 11]).await;
+        assert_eq!(code(&refused, 403), "DENIED");
+        assert!(refused.text().contains("allots 100 bytes in all"), "{}", refused.text());
+        assert_eq!(client.send(&format!("DELETE {at}"), &[], b"").await.status, 204);
+        // More than is left: refused when it is whole, and gone at once.
+        client.blob(&name, &[2; 60]).await;
+        let at = client.begin(&name).await;
+        let digest = digest(&[3; 50]);
+        let refused = client.send(&format!("PUT {at}?digest={digest}"), &[], &[3; 50]).await;
+        assert_eq!(code(&refused, 403), "DENIED");
+        let content = &server.server().parts().content;
+        let mut copies = 0;
+        for shard in content.shards() {
+            copies += content.copies(shard).await.unwrap().len();
+        }
+        assert_eq!(copies, 1, "only what is kept is on the disk");
+    })
+    .await;
+}
+
+/// As many uploads like the one that is under way as anybody may have.
+async fn more_uploads(server: &TestServer, repo: String) {
+    let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at)
+               SELECT $1, repo, identity, created_at, expires_at FROM uploads WHERE repo = $2 LIMIT 1";
+    let written = server.server().parts().storage.db.write(move |tx| {
+        let repo = repo.clone();
+        Box::pin(async move {
+            for n in 1..1000 {
+                let id = format!("ff{n:030x}");
+                tx.execute(sql, &[bowline_store::Value::from(&id), bowline_store::Value::from(&repo)]).await?;
+            }
+            Ok::<_, bowline_core::Error>(())
+        })
+    });
+    written.await.expect("the database takes them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_under_way_are_limited() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let first = client.begin(&name).await;
+        let repo = repo_uid(server, "app").await;
+        more_uploads(server, repo).await;
+        let begin = format!("POST /v2/{name}/blobs/uploads/");
+        assert_eq!(code(&client.send(&begin, &[], b"").await, 429), "TOOMANYREQUESTS");
+        assert_eq!(client.send(&format!("POST /v2/{org}/other/blobs/uploads/"), &[], b"").await.status, 202);
+        assert_eq!(client.send(&format!("DELETE {first}"), &[], b"").await.status, 204);
+        assert_eq!(client.send(&begin, &[], b"").await.status, 202);
     })
     .await;
 }

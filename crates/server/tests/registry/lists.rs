@@ -1,5 +1,7 @@
 //! Tags, history and the catalog, page by page.
 
+use bowline_core::Error;
+use bowline_store::Value as Sql;
 use serde_json::json;
 
 use crate::support::*;
@@ -40,6 +42,44 @@ async fn tags_come_in_order_and_in_pages() {
             assert_eq!(code(&reply, 400), "PAGINATION_NUMBER_INVALID", "{wrong}");
         }
         assert_eq!(client.get(&format!("/v2/{name}/tags/list?last=%00")).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_newest_moves_of_a_tag_are_told_unless_a_start_is_named() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        client.image(&name, "1", b"one").await;
+        let repo = repo_uid(server, "app").await;
+        let db = &server.server().parts().storage.db;
+        let written = db.write(move |tx| {
+            let repo = repo.clone();
+            Box::pin(async move {
+                for second in 1..=1200_i64 {
+                    let sql = "INSERT INTO tag_history (repo, name, at, id, digest) VALUES ($1, '1', $2, 'x', $3)";
+                    let digest = format!("sha256:{second:064}");
+                    tx.execute(sql, &[Sql::from(&repo), Sql::Int(second * 1_000_000), Sql::from(&digest)]).await?;
+                }
+                Ok::<_, Error>(())
+            })
+        });
+        written.await.unwrap();
+        let moves = async |query: &str| {
+            let reply = client.get(&format!("/v2/{name}/_bowline/history/1{query}")).await.json();
+            let all = reply["history"].as_array().unwrap().clone();
+            let at = |one: &serde_json::Value| one["updateTimestamp"].as_str().unwrap().to_owned();
+            (all.len(), at(&all[0]), at(&all[all.len() - 1]))
+        };
+        // The last one is that of the push itself.
+        let (count, oldest, newest) = moves("").await;
+        assert_eq!((count, &*oldest), (1000, "1970-01-01T00:03:22Z"));
+        assert!(newest.as_str() > "2000", "{newest}");
+        let ended = moves("?end=1970-01-01T00:18:20Z").await;
+        assert_eq!(ended, (1000, "1970-01-01T00:01:41Z".into(), "1970-01-01T00:18:20Z".into()));
+        let begun = moves("?start=1970-01-01T00:00:02Z").await;
+        assert_eq!(begun, (1000, "1970-01-01T00:00:02Z".into(), "1970-01-01T00:16:41Z".into()));
     })
     .await;
 }

@@ -17,6 +17,7 @@ use crate::random::Random;
 use crate::support::*;
 
 const WORKERS: u64 = 4;
+/// What one worker does in a run; `BOWLINE_ORACLE_OPERATIONS` says another number.
 const OPERATIONS: u64 = 80;
 /// Few, so that they come and go often.
 const LAYERS: u64 = 3;
@@ -41,9 +42,14 @@ struct Worker {
     turn: Arc<RwLock<()>>,
 }
 
+fn operations() -> u64 {
+    let given = std::env::var_os("BOWLINE_ORACLE_OPERATIONS").and_then(|value| value.into_string().ok());
+    given.map_or(OPERATIONS, |text| text.parse().expect("a number"))
+}
+
 impl Worker {
     async fn work(mut self) {
-        for _ in 0..OPERATIONS {
+        for _ in 0..operations() {
             let repo = self.random.take(&mut REPOS.to_vec()).unwrap();
             let name = format!("{}/{repo}", self.org);
             match self.random.below(10) {

@@ -116,6 +116,13 @@ pub(crate) async fn texts(server: &TestServer, sql: &'static str) -> Vec<String>
     read.await.expect("the database answers")
 }
 
+/// Changes the database behind the server's back.
+pub(crate) async fn execute(server: &TestServer, sql: &'static str) {
+    let db = &server.server().parts().storage.db;
+    let written = db.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await.map_err(Error::from) }));
+    written.await.expect("the database takes it");
+}
+
 /// Lets everybody pull from a repository or below a group.
 pub(crate) async fn publish(server: &TestServer, place: &str, is_public: bool) {
     let (place, org) = (place.to_owned(), place.split('/').next().unwrap().to_owned());

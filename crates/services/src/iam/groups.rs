@@ -17,6 +17,7 @@ use crate::kinds::GROUP;
 use crate::list::{self, Filter, Listed};
 use crate::references::require_group;
 use crate::registry::settings;
+use crate::vulnerabilities;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -301,8 +302,10 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     along.extend(group_invites::delete_of_group(tx, uid).await?);
     along.extend(account_associations::delete_of_group(tx, uid).await?);
     along.extend(terms::delete_of_group(tx, uid).await?);
+    along.extend(crate::libraries::delete_of_group(tx, uid).await?);
     access::delete_of_group(tx, uid).await?;
     settings::delete_of_group(tx, uid).await?;
+    vulnerabilities::delete_of_group(tx, uid).await?;
     tx.execute("DELETE FROM groups WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteGroupRequest { id: uid.as_str().into() };
@@ -317,6 +320,7 @@ const DEPENDENTS: &[(&str, &str)] = &[
     ("SELECT uid FROM roles WHERE parent = $1 LIMIT 1", "roles"),
     ("SELECT uid FROM identity_providers WHERE parent = $1 LIMIT 1", "identity providers"),
     ("SELECT uid FROM subscriptions WHERE parent = $1 LIMIT 1", "subscriptions"),
+    (vulnerabilities::IN_USE, "advisories"),
 ];
 
 async fn require_empty(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {

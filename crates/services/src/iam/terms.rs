@@ -80,6 +80,7 @@ pub(crate) fn of_group(group: &Uidp) -> Selection<'static> {
         parent: Some(group.as_str().into()),
         filters: Vec::new(),
         conditions: Vec::new(),
+        clauses: Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) async fn total_in(
     selection: &Selection<'_>,
     range: &UidRange,
 ) -> Result<i64> {
-    if selection.filters.is_empty() && selection.conditions.is_empty() {
+    if selection.is_counted() {
         if let Some(parent) = selection.parent.as_deref().filter(|parent| *range == UidRange::below(parent)) {
             return children(tx, table, parent).await;
         }

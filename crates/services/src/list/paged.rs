@@ -2,7 +2,9 @@
 
 use bowline_contract::v2::events::ListSubscriptionsRequest;
 use bowline_contract::v2::iam;
+use bowline_contract::v2::libraries::{ListArtifactVersionsRequest, ListArtifactsRequest};
 use bowline_contract::v2::registry::{ListReposRequest, ListTagsRequest};
+use bowline_contract::v2::vulnerabilities::ListAdvisoriesRequest;
 use bowline_pipeline::PageRequest;
 use prost::Message;
 
@@ -30,6 +32,9 @@ macro_rules! paged {
 }
 
 paged!(
+    ListAdvisoriesRequest,
+    ListArtifactVersionsRequest,
+    ListArtifactsRequest,
     ListReposRequest,
     ListSubscriptionsRequest,
     ListTagsRequest,

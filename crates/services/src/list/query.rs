@@ -3,28 +3,29 @@
 use bowline_core::UidRange;
 use bowline_store::Value;
 
-use super::{Comparison, Selection, Table};
+use super::{Clause, Comparison, Selection, Table};
 
 /// A statement that is put together from static parts.
-pub(super) struct Query<'a> {
-    pub(super) text: String,
-    pub(super) params: Vec<Value<'a>>,
+#[derive(Default)]
+pub(crate) struct Query<'a> {
+    pub(crate) text: String,
+    pub(crate) params: Vec<Value<'a>>,
 }
 
 impl<'a> Query<'a> {
     pub(super) fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
         let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
-        query.conditions(selection, range, by_org);
+        query.conditions(table, selection, range, by_org);
         query
     }
 
     pub(super) fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
         let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
-        query.conditions(selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
+        query.conditions(table, selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
         query
     }
 
-    fn conditions(&mut self, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
+    fn conditions(&mut self, table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
         let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
         self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
         let by_name = selection.filters.iter().any(|filter| filter.column == "name");
@@ -52,9 +53,30 @@ impl<'a> Query<'a> {
             };
             self.text += &format!(" AND {} {comparison} {value}", condition.column);
         }
+        for clause in &selection.clauses {
+            self.text += " AND ";
+            self.clause(table.name, clause);
+        }
     }
 
-    pub(super) fn param(&mut self, value: Value<'a>) -> String {
+    /// Adds the text of a clause, its values at their places.
+    pub(crate) fn clause(&mut self, table: &str, clause: &Clause<'a>) {
+        let mut values = clause.values.iter();
+        for character in clause.text.chars() {
+            match character {
+                '@' => self.text += table,
+                '?' => {
+                    if let Some(value) = values.next() {
+                        let place = self.param(*value);
+                        self.text += &place;
+                    }
+                }
+                other => self.text.push(other),
+            }
+        }
+    }
+
+    pub(crate) fn param(&mut self, value: Value<'a>) -> String {
         self.params.push(value);
         format!("${}", self.params.len())
     }

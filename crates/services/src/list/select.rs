@@ -18,7 +18,8 @@ pub(crate) async fn select<'a, T>(
     visible: Vec<UidRange>,
     filter: Option<&UidpFilter>,
 ) -> Result<Selection<'a>> {
-    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new(), conditions: Vec::new() };
+    let mut selection =
+        Selection { ranges: visible, parent: None, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
     let Some(filter) = filter else { return Ok(selection) };
     for (field, place) in [
         ("uidp.descendantsOf", &filter.descendants_of),
@@ -35,7 +36,8 @@ pub(crate) async fn select<'a, T>(
 
 /// The same, in the manner of the first version: what cannot be seen, or is no UIDP, is just not there.
 pub(crate) fn select_v1<'a>(visible: Vec<UidRange>, filter: Option<&UidpFilter>, id: &str) -> Selection<'a> {
-    let mut selection = Selection { ranges: visible, parent: None, filters: Vec::new(), conditions: Vec::new() };
+    let mut selection =
+        Selection { ranges: visible, parent: None, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
     if let Some(filter) = filter {
         narrow(&mut selection, filter);
     }

@@ -1,10 +1,12 @@
 //! What is attached to images: manifests that refer to one, and the bytes of what they name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bowline_core::{Error, Result, Uidp};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{BoxFuture, ReadTx, Row, Value};
 use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where the bytes of blobs are read from.
 pub trait BlobBytes: Send + Sync {
@@ -12,15 +14,50 @@ pub trait BlobBytes: Send + Sync {
     ///
     /// # Errors
     /// The storage refuses.
-    fn read(&self, digest: &str, upload: &str, most: u64) -> Result<Option<Vec<u8>>>;
+    fn read<'a>(&'a self, digest: &'a str, upload: &'a str, most: u64) -> BoxFuture<'a, Result<Option<Vec<u8>>>>;
 }
 
 /// No blobs at all: for handlers that nobody calls.
 pub(crate) struct NoBlobs;
 
 impl BlobBytes for NoBlobs {
-    fn read(&self, _: &str, _: &str, _: u64) -> Result<Option<Vec<u8>>> {
-        Ok(None)
+    fn read<'a>(&'a self, _: &'a str, _: &'a str, _: u64) -> BoxFuture<'a, Result<Option<Vec<u8>>>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// Answers that look into documents at once: each may hold some of them in memory.
+const AT_ONCE: usize = 4;
+
+/// Looks into documents: in no transaction, on no thread that serves, and a few at once.
+#[derive(Clone)]
+pub(crate) struct Documents {
+    blobs: Arc<dyn BlobBytes>,
+    places: Arc<Semaphore>,
+}
+
+impl Documents {
+    pub(crate) fn new(blobs: Arc<dyn BlobBytes>) -> Documents {
+        Documents { blobs, places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// A place among those who look into documents, until it is dropped.
+    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit> {
+        self.places.clone().acquire_owned().await.map_err(Error::internal)
+    }
+
+    /// The bytes of a layer.
+    ///
+    /// # Errors
+    /// They are not there any more: another push has just brought them anew, or they are lost.
+    pub(super) async fn read(&self, layer: &Layer) -> Result<Vec<u8>> {
+        let found = self.blobs.read(&layer.digest, &layer.upload, layer.size).await?;
+        found.ok_or_else(|| Error::unavailable(format!("the bytes of the blob {} are missing", layer.digest)))
+    }
+
+    /// Does what takes long.
+    pub(super) async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        tokio::task::spawn_blocking(work).await.map_err(Error::internal)
     }
 }
 

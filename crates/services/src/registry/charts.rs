@@ -3,7 +3,6 @@
 mod archive;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::GetChart;
@@ -12,16 +11,19 @@ use bowline_pipeline::Handlers;
 use bowline_store::ReadTx;
 use serde::Deserialize;
 
-use super::attached::{self, BlobBytes};
+use super::attached::{self, Documents, Layer};
 use super::images;
 use crate::kinds::CHART;
 
-pub(crate) fn register(handlers: Handlers, blobs: &Arc<dyn BlobBytes>) -> Handlers {
-    let blobs = blobs.clone();
-    handlers.read::<GetChart>(move |tx, call| {
-        let blobs = blobs.clone();
-        Box::pin(async move { get(tx, &*blobs, call.place()?, &call.request().digest).await })
-    })
+pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
+    let documents = documents.clone();
+    handlers.read_then::<GetChart, _>(
+        |tx, call| Box::pin(async move { find(tx, call.place()?, &call.request().digest).await }),
+        move |files| {
+            let documents = documents.clone();
+            Box::pin(async move { read(&documents, files).await })
+        },
+    )
 }
 
 const METADATA: &str = "application/vnd.cncf.helm.config.v1+json";
@@ -52,21 +54,44 @@ struct Dependency {
     repository: String,
 }
 
-async fn get(tx: &mut ReadTx, blobs: &dyn BlobBytes, repo: &Uidp, digest: &str) -> Result<v1::Chart> {
+/// The blobs of a chart.
+struct Files {
+    /// Digest of its manifest.
+    chart: String,
+    metadata: Layer,
+    archive: Option<Layer>,
+}
+
+async fn find(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Files> {
     images::require(tx, repo, digest).await?;
-    let config = attached::config(tx, repo, digest).await?.filter(|config| config.media_type == METADATA);
-    let config = config.ok_or_else(|| Error::not_found(CHART, digest))?;
-    let metadata = blobs.read(&config.digest, &config.upload, METADATA_BYTES)?;
-    let metadata: Option<Metadata> = metadata.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let metadata = metadata.ok_or_else(|| {
-        Error::precondition("CHART_UNREADABLE", digest, "the metadata of the chart are not JSON as Helm writes it")
-    })?;
+    let metadata = attached::config(tx, repo, digest).await?.filter(|config| config.media_type == METADATA);
+    let metadata = metadata.ok_or_else(|| Error::not_found(CHART, digest))?;
     let layers = attached::layers(tx, repo, digest).await?;
-    let archive = match layers.into_iter().find(|layer| layer.media_type == ARCHIVE) {
-        Some(layer) => blobs.read(&layer.digest, &layer.upload, ARCHIVE_BYTES)?.unwrap_or_default(),
+    let archive = layers.into_iter().find(|layer| layer.media_type == ARCHIVE);
+    for (layer, most) in [(Some(&metadata), METADATA_BYTES), (archive.as_ref(), ARCHIVE_BYTES)] {
+        if layer.is_some_and(|layer| layer.size > most) {
+            let description = format!("a blob of the chart has more than {most} bytes and is not looked into; pull it");
+            return Err(Error::precondition("CHART_UNREADABLE", digest, description));
+        }
+    }
+    Ok(Files { chart: digest.to_owned(), metadata, archive })
+}
+
+async fn read(documents: &Documents, files: Files) -> Result<v1::Chart> {
+    let _place = documents.place().await?;
+    let metadata = documents.read(&files.metadata).await?;
+    let archive = match &files.archive {
+        Some(archive) => documents.read(archive).await?,
         None => Vec::new(),
     };
-    let mut files = archive::files(&archive, &["Chart.yaml", "values.yaml", "CHANGELOG.md"]);
+    documents.work(move || shown(&files.chart, &metadata, &archive)).await?
+}
+
+fn shown(chart: &str, metadata: &[u8], archive: &[u8]) -> Result<v1::Chart> {
+    let metadata: Metadata = serde_json::from_slice(metadata).map_err(|_| {
+        Error::precondition("CHART_UNREADABLE", chart, "the metadata of the chart are not JSON as Helm writes it")
+    })?;
+    let mut files = archive::files(archive, &["Chart.yaml", "values.yaml", "CHANGELOG.md"]);
     let mut file = |name| files.remove(name).unwrap_or_default();
     let dependency = |Dependency { name, version, repository }| v1::ChartDependency { name, version, repository };
     Ok(v1::Chart {

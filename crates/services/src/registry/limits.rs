@@ -38,6 +38,46 @@ pub(super) async fn require_movable(tx: &mut ReadTx, repo: &Uidp, tag: &str) -> 
     Ok(())
 }
 
+/// Tags that are judged at a time.
+const PAGE: i64 = 500;
+
+/// Refuses to take a manifest out of the repository that an index there names, or an index that it names in turn, if an
+/// immutable tag is at that index: it would go on to name an image that cannot be pulled.
+///
+/// # Errors
+/// FAILED_PRECONDITION.
+pub(super) async fn require_no_immutable_index(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<()> {
+    let policies = policies(tx, repo).await?;
+    let patterns: Vec<String> = policies.into_iter().flat_map(|policy| policy.immutable_tag_patterns).collect();
+    if patterns.is_empty() {
+        return Ok(());
+    }
+    let is_immutable = matcher(&patterns)?;
+    // Digests allow no circle, and `UNION` walks through each index once.
+    let sql = "WITH RECURSIVE indexes (digest) AS (
+                 SELECT f.manifest FROM manifest_references f
+                   JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest WHERE f.digest = $2 AND f.kind = 3
+                 UNION
+                 SELECT f.manifest FROM indexes i JOIN manifest_references f ON f.digest = i.digest AND f.kind = 3
+                   JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest)
+               SELECT t.name FROM indexes i JOIN tags t ON t.parent = $1 AND t.digest = i.digest
+               WHERE t.name > $3 ORDER BY t.name LIMIT $4";
+    let mut after = String::new();
+    loop {
+        let params = [Value::from(repo.as_str()), Value::from(digest), Value::from(&after), Value::Int(PAGE)];
+        let names = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+        if let Some(tag) = names.iter().find(|name| is_immutable(name)) {
+            let description = format!(
+                "the immutable tag \"{tag}\" is at an index that needs {digest}; have the policy changed before the \
+                 manifest is deleted"
+            );
+            return Err(Error::precondition("TAG_IMMUTABLE", tag, description));
+        }
+        let Some(last) = names.into_iter().next_back() else { return Ok(()) };
+        after = last;
+    }
+}
+
 /// Tells whether one of these patterns matches a whole name: compiled once for many names.
 pub(super) fn matcher(patterns: &[String]) -> Result<impl Fn(&String) -> bool + use<>> {
     let compiled: std::result::Result<Vec<_>, String> =
@@ -54,6 +94,12 @@ pub(super) fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Opti
         }
     }
     Ok(None)
+}
+
+/// Bytes that the tightest quota of a repository allots: nothing larger can ever be kept there.
+pub(super) async fn most_bytes(tx: &mut ReadTx, repo: &Uidp) -> Result<u64> {
+    let quotas = policies(tx, repo).await?.into_iter().map(|policy| policy.byte_quota);
+    Ok(quotas.filter_map(|quota| u64::try_from(quota).ok().filter(|quota| *quota > 0)).min().unwrap_or(u64::MAX))
 }
 
 /// Refuses if more is stored at the repository, or below a group above it, than its policy allots.

@@ -16,7 +16,7 @@ mod repo_fields;
 mod repos;
 mod repos_v1;
 mod retention;
-mod sboms;
+pub(crate) mod sboms;
 mod scan_reports;
 pub(crate) mod settings;
 mod shapes;
@@ -26,15 +26,14 @@ mod tag_calls;
 mod tag_lists;
 mod tag_views;
 pub(crate) mod tags;
-mod vuln_counts;
+mod upstream_tags;
+pub(crate) mod vuln_counts;
 mod vuln_matches;
 mod vuln_reports;
 
-use std::sync::Arc;
-
 use bowline_pipeline::Handlers;
 
-pub(crate) fn register(handlers: Handlers, blobs: &Arc<dyn attached::BlobBytes>) -> Handlers {
+pub(crate) fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {
     let handlers = repos::register(handlers);
     let handlers = repos_v1::register(handlers);
     let handlers = readmes::register(handlers);
@@ -47,8 +46,8 @@ pub(crate) fn register(handlers: Handlers, blobs: &Arc<dyn attached::BlobBytes>)
     let handlers = syncs::register(handlers);
     let handlers = policies::register(handlers);
     let handlers = retention::register(handlers);
-    let handlers = charts::register(handlers, blobs);
-    let handlers = sboms::register(handlers, blobs);
+    let handlers = charts::register(handlers, documents);
+    let handlers = sboms::register(handlers, documents);
     let handlers = scan_reports::register(handlers);
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);

@@ -1,6 +1,11 @@
 //! Reports of scanners: taken in, understood, and kept beside what was understood of them.
 
+mod bounds;
+mod grype;
 pub(super) mod parse;
+mod trivy;
+
+use std::collections::BTreeSet;
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
@@ -14,7 +19,7 @@ use crate::kinds::SCAN_REPORT;
 use crate::list::timestamp;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers.write::<PutScanReport>(|tx, call| Box::pin(put(tx, call)))
+    handlers.prepared_write::<PutScanReport, _>(prepare, |tx, call, prepared| Box::pin(put(tx, call, prepared)))
 }
 
 /// Most bytes of a report.
@@ -22,38 +27,63 @@ const MOST_BYTES: usize = 32 << 20;
 /// Reports that are kept of a manifest.
 const KEPT: i64 = 50;
 
-async fn put(tx: &mut WriteTx, call: &Authorized<ours::PutScanReportRequest>) -> Result<Changed<ours::ScanReport>> {
-    let (repo, request) = (call.place()?, call.request());
-    let manifest = images::require(tx, repo, &request.digest).await?;
-    let (report, raw) = understand(request)?;
-    let built = database_built(&report)?;
-    let at = moment(tx, repo, &manifest.digest, call.now()).await?;
-    insert(tx, repo, call, at, (&report, raw, built)).await?;
-    forget_old(tx, repo, &manifest.digest).await?;
-    let stored = ours::ScanReport {
-        repo_uid: repo.as_str().into(),
-        digest: manifest.digest,
-        scanner: request.scanner,
-        scanner_version: report.scanner_version.clone(),
-        database_build_time: built.and_then(timestamp),
-        create_time: timestamp(at),
-        vulnerabilities: report.summary().values().map(|ids| ids.len() as i32).sum(),
-    };
-    Ok(Changed::one(SCAN_REPORT, repo, None, Some(&stored), stored.clone()).with_event(repo, &stored))
+/// A report, ready to be stored.
+struct Prepared {
+    digest: String,
+    scanner: i32,
+    scanner_version: String,
+    /// When the scanner's database was built.
+    built: Option<Micros>,
+    /// JSON: what was understood, and what is counted.
+    findings: String,
+    summary: String,
+    vulnerabilities: usize,
+    raw: String,
 }
 
-fn understand(request: &ours::PutScanReportRequest) -> Result<(Report, &str)> {
+fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
     let refuse = |description: String| Error::invalid_field("report", description);
     if request.report.len() > MOST_BYTES {
         return Err(refuse(format!("has {} bytes; at most {MOST_BYTES} are stored", request.report.len())));
     }
-    let raw = std::str::from_utf8(&request.report).map_err(|_| refuse("is not UTF-8".into()))?;
     let report = match request.scanner() {
-        ours::ScannerName::Grype => parse::grype(&request.report),
-        ours::ScannerName::Trivy => parse::trivy(&request.report),
+        ours::ScannerName::Grype => grype::report(&request.report),
+        ours::ScannerName::Trivy => trivy::report(&request.report),
         ours::ScannerName::Unspecified => return Err(Error::invalid_field("scanner", "must be GRYPE or TRIVY")),
     };
-    Ok((report.map_err(refuse)?, raw))
+    let report = report.map_err(refuse)?;
+    if report.scanner_version.contains('\0') {
+        return Err(refuse("has a NUL character in the version of the scanner".into()));
+    }
+    let summary = report.summary();
+    Ok(Prepared {
+        built: database_built(&report)?,
+        findings: serde_json::to_string(&report.findings).map_err(Error::internal)?,
+        vulnerabilities: summary.values().map(BTreeSet::len).sum(),
+        summary: serde_json::to_string(&summary).map_err(Error::internal)?,
+        raw: String::from_utf8(request.report).map_err(|_| refuse("is not UTF-8".into()))?,
+        digest: request.digest,
+        scanner: request.scanner,
+        scanner_version: report.scanner_version,
+    })
+}
+
+async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Result<Changed<ours::ScanReport>> {
+    let repo = call.place()?;
+    let manifest = images::require(tx, repo, &prepared.digest).await?;
+    let at = moment(tx, repo, &manifest.digest, call.now()).await?;
+    insert(tx, repo, at, prepared).await?;
+    forget_old(tx, repo, &manifest.digest).await?;
+    let stored = ours::ScanReport {
+        repo_uid: repo.as_str().into(),
+        digest: manifest.digest,
+        scanner: prepared.scanner,
+        scanner_version: prepared.scanner_version.clone(),
+        database_build_time: prepared.built.and_then(timestamp),
+        create_time: timestamp(at),
+        vulnerabilities: i32::try_from(prepared.vulnerabilities).unwrap_or(i32::MAX),
+    };
+    Ok(Changed::one(SCAN_REPORT, repo, None, Some(&stored), stored.clone()).with_event(repo, &stored))
 }
 
 fn database_built(report: &Report) -> Result<Option<Micros>> {
@@ -75,29 +105,21 @@ async fn moment(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Res
     Ok(newest.map_or(now, |newest| now.max(newest + 1)))
 }
 
-async fn insert(
-    tx: &mut WriteTx,
-    repo: &Uidp,
-    call: &Authorized<ours::PutScanReportRequest>,
-    at: Micros,
-    (report, raw, built): (&Report, &str, Option<Micros>),
-) -> Result<()> {
+async fn insert(tx: &mut WriteTx, repo: &Uidp, at: Micros, prepared: &Prepared) -> Result<()> {
     let sql = "INSERT INTO scan_reports (repo, digest, scanner, created_at, org, scanner_version, database_built_at,
                                          findings, raw, summary)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let findings = serde_json::to_string(&report.findings).map_err(Error::internal)?;
-    let summary = serde_json::to_string(&report.summary()).map_err(Error::internal)?;
     let params = [
         Value::from(repo.as_str()),
-        Value::from(&call.request().digest),
-        Value::from(call.request().scanner),
+        Value::from(&prepared.digest),
+        Value::from(prepared.scanner),
         Value::Int(at),
         Value::from(repo.root_str()),
-        Value::from(&report.scanner_version),
-        Value::OptInt(built),
-        Value::from(&findings),
-        Value::from(raw),
-        Value::from(&summary),
+        Value::from(&prepared.scanner_version),
+        Value::OptInt(prepared.built),
+        Value::from(&prepared.findings),
+        Value::from(&prepared.raw),
+        Value::from(&prepared.summary),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

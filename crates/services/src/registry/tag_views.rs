@@ -28,6 +28,7 @@ async fn summary(tx: &mut ReadTx, call: &Authorized<v1::GetRepoTagsSummaryReques
         parent: Some(repo.as_str().into()),
         filters: Vec::new(),
         conditions: Vec::new(),
+        clauses: Vec::new(),
     };
     let table = left_out.table(&mut selection);
     let tag_count = list::total(tx, table, &selection).await?;
@@ -69,27 +70,15 @@ async fn version_of(tx: &mut ReadTx, repo: &Uidp, latest: &TagRow, left_out: Lef
     Ok(names.pop().unwrap_or_default())
 }
 
-/// Moves that one answer has.
-const MOST_MOVES: i64 = 1000;
-
 /// The moves of a tag, the oldest first; removals are none.
 async fn history(tx: &mut ReadTx, call: &Authorized<v1::TagHistoryFilter>) -> Result<v1::TagHistoryList> {
     let (uid, request) = (call.place()?, call.request());
     let tag = tag_calls::require(tx, uid).await?;
     let repo = tag_calls::repo_of(uid)?;
-    let sql = "SELECT at, digest FROM tag_history
-               WHERE repo = $1 AND name = $2 AND at >= $3 AND at <= $4 AND digest <> '' ORDER BY at, id LIMIT $5";
-    let params = [
-        Value::from(repo.as_str()),
-        Value::from(&tag.name),
-        Value::Int(request.start.map_or(i64::MIN, list::micros)),
-        Value::Int(request.end.map_or(i64::MAX, list::micros)),
-        Value::Int(MOST_MOVES),
-    ];
-    let read = |row: &bowline_store::Row<'_>| {
-        Ok::<_, Error>(v1::TagHistory { update_timestamp: timestamp(row.int(0)?), digest: row.text(1)? })
-    };
-    Ok(v1::TagHistoryList { items: tx.query(sql, &params, read).await? })
+    let period = (request.start.map(list::micros), request.end.map(list::micros));
+    let moves = tags::moves(tx, &repo, &tag.name, period).await?;
+    let item = |(at, digest)| v1::TagHistory { update_timestamp: timestamp(at), digest };
+    Ok(v1::TagHistoryList { items: moves.into_iter().map(item).collect() })
 }
 
 /// How long ago a move is recent: a week.

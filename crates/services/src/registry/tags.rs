@@ -9,7 +9,7 @@ use bowline_core::{Error, Micros, Result, Uidp, hex};
 use bowline_pipeline::{Change, Image, SortKey};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::limits;
+use super::{limits, upstream_tags};
 use crate::kinds::TAG;
 use crate::list::{self, BY_NAME, BY_UID, Listed, Order, Table, timestamp};
 
@@ -175,7 +175,9 @@ pub(crate) async fn put_tag(
         return Ok(PutTag { before: None, after });
     };
     let mut after = before.clone();
-    if before.digest != digest {
+    if before.digest == digest {
+        upstream_tags::forget(tx, repo, name).await?;
+    } else {
         digest.clone_into(&mut after.digest);
         after.updated_at = at;
         save(tx, repo, &before, &after, draw).await?;
@@ -218,6 +220,7 @@ pub(super) async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagR
         return Err(Error::already_exists(TAG, &row.name));
     }
     count(tx, uid, &row.name, 1).await?;
+    upstream_tags::forget(tx, repo, &row.name).await?;
     if row.digest.is_empty() {
         return Ok(());
     }
@@ -252,6 +255,10 @@ pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
         Value::Int(after.updated_at),
     ];
     tx.execute(sql, &params).await?;
+    if is_moved {
+        upstream_tags::forget(tx, repo, &before.name).await?;
+        upstream_tags::forget(tx, repo, &after.name).await?;
+    }
     if before.name != after.name {
         let uid = uid_of(after)?;
         count(tx, &uid, &before.name, -1).await?;
@@ -299,6 +306,7 @@ pub(crate) async fn delete_tags_of_repo(
 async fn remove(tx: &mut WriteTx, repo: &Uidp, row: &TagRow, at: Micros, draw: [u8; 32]) -> Result<()> {
     tx.execute("DELETE FROM tags WHERE uid = $1", &[Value::from(&row.uid)]).await?;
     count(tx, &uid_of(row)?, &row.name, -1).await?;
+    upstream_tags::forget(tx, repo, &row.name).await?;
     remember(tx, repo, &row.name, "", at, draw).await
 }
 
@@ -309,6 +317,36 @@ async fn remember(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: M
     let params = [Value::from(repo.as_str()), Value::from(name), Value::Int(at), Value::from(&id), Value::from(digest)];
     tx.execute(sql, &params).await?;
     Ok(())
+}
+
+/// Moves that are told of at once.
+const MOST_MOVES: i64 = 1000;
+
+/// When a tag moved in a period, and where to, the oldest first; removals are none. Of too many the oldest are told if
+/// the period has a beginning, so that one can go on from there, else the newest.
+pub(crate) async fn moves(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    name: &str,
+    (start, end): (Option<Micros>, Option<Micros>),
+) -> Result<Vec<(Micros, String)>> {
+    let order = if start.is_some() { "at, id" } else { "at DESC, id DESC" };
+    let sql = format!(
+        "SELECT at, digest FROM tag_history
+         WHERE repo = $1 AND name = $2 AND at >= $3 AND at <= $4 AND digest <> '' ORDER BY {order} LIMIT $5"
+    );
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(name),
+        Value::Int(start.unwrap_or(i64::MIN)),
+        Value::Int(end.unwrap_or(i64::MAX)),
+        Value::Int(MOST_MOVES),
+    ];
+    let mut moves = tx.query(&sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.text(1)?))).await?;
+    if start.is_none() {
+        moves.reverse();
+    }
+    Ok(moves)
 }
 
 pub(super) fn uid_of(row: &TagRow) -> Result<Uidp> {

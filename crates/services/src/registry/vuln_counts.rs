@@ -1,7 +1,7 @@
 //! How many vulnerabilities a tag had from day to day: at the end of each day, the newest report of the image that
 //! the tag was at.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bowline_contract::v1::registry as v1;
@@ -11,6 +11,7 @@ use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
+use super::scan_reports::parse::rank;
 use crate::list::{micros, timestamp};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -67,12 +68,12 @@ async fn count(
     for reference in references(request)? {
         for (repo, name) in visible_repos(tx, call, &reference.repo).await? {
             let images = images_by_day(tx, (&repo, &reference.tag), &days, &mut budget).await?;
-            let mut seen = Ids::new();
+            let mut seen = Seen::default();
             for (day, image) in days.iter().zip(images) {
                 let Some((ids, size_bytes)) = image else { continue };
                 let shown = if accumulates {
-                    add(&mut seen, &ids);
-                    &seen
+                    seen.add(&ids);
+                    &seen.ids
                 } else {
                     &*ids
                 };
@@ -119,7 +120,7 @@ fn references(request: &v1::VulnCountReportFilter) -> Result<Vec<v1::RepoTagRefe
 }
 
 /// The repositories of this name or UIDP that the caller may see, with their names.
-async fn visible_repos<T>(tx: &mut ReadTx, call: &Authorized<T>, repo: &str) -> Result<Vec<(Uidp, String)>> {
+pub(crate) async fn visible_repos<T>(tx: &mut ReadTx, call: &Authorized<T>, repo: &str) -> Result<Vec<(Uidp, String)>> {
     let sql = "SELECT uid, name FROM repos WHERE uid >= $1 AND uid < $2 AND name = $3
                AND org IN (SELECT uid FROM groups WHERE parent = '' AND (uid = $4 OR $4 = ''))
                UNION SELECT uid, name FROM repos WHERE uid >= $1 AND uid < $2 AND uid = $3 ORDER BY uid";
@@ -190,9 +191,27 @@ async fn reports_of(
     tx.query(sql, &params, read).await
 }
 
-fn add(seen: &mut Ids, ids: &Ids) {
-    for (severity, more) in ids {
-        seen.entry(*severity).or_default().extend(more.iter().cloned());
+/// Everything seen so far, each id under the highest severity that it had.
+#[derive(Default)]
+struct Seen {
+    ids: Ids,
+    severities: HashMap<String, i32>,
+}
+
+impl Seen {
+    fn add(&mut self, ids: &Ids) {
+        for (severity, id) in ids.iter().flat_map(|(severity, ids)| ids.iter().map(move |id| (*severity, id))) {
+            let known = self.severities.get(id).copied();
+            if known.is_some_and(|known| rank(known) >= rank(severity)) {
+                continue;
+            }
+            if let Some(former) = known.and_then(|known| self.ids.get_mut(&known)) {
+                former.remove(id);
+            }
+            self.severities.insert(id.clone(), severity);
+            self.ids.entry(severity).or_default().insert(id.clone());
+        }
+        self.ids.retain(|_, ids| !ids.is_empty());
     }
 }
 
@@ -214,5 +233,28 @@ fn report((repo, tag, day): (String, String, Micros), ids: &Ids, size_bytes: i64
         crit_cve_ids: of(Severity::Critical),
         negligible_cve_ids: of(Severity::Negligible),
         unknown_cve_ids: of(Severity::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ids, Seen, Severity};
+
+    #[test]
+    fn an_id_whose_severity_changed_counts_once() {
+        let ids = |severity: Severity, ids: &[&str]| {
+            Ids::from([(severity as i32, ids.iter().map(|id| (*id).into()).collect())])
+        };
+        let mut seen = Seen::default();
+        for day in
+            [ids(Severity::Low, &["a", "b"]), ids(Severity::High, &["a"]), ids(Severity::Negligible, &["a", "b"])]
+        {
+            seen.add(&day);
+        }
+        let mut expected = ids(Severity::Low, &["b"]);
+        expected.extend(ids(Severity::High, &["a"]));
+        assert_eq!(seen.ids, expected);
+        seen.add(&ids(Severity::Critical, &["a", "b"]));
+        assert_eq!(seen.ids, ids(Severity::Critical, &["a", "b"]));
     }
 }

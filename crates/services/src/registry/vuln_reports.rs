@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::vulnerabilities::{GetRawVulnReport, ListVulnReports};
 use bowline_contract::v1::registry::vulnerability::Fix;
+use bowline_contract::v1::registry::vulnerability::fix::State;
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp, intersect};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
@@ -32,8 +33,10 @@ struct Wanted {
 }
 
 impl Wanted {
-    const CONDITIONS: &'static str = "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '')
-                                      AND (scanner = $4 OR $4 = 0) AND created_at >= $5";
+    /// What the repository does not hold, nobody is told of.
+    const CONDITIONS: &'static str =
+        "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '') AND (scanner = $4 OR $4 = 0) AND created_at >= $5
+         AND EXISTS (SELECT 1 FROM repo_manifests m WHERE m.repo = scan_reports.repo AND m.digest = scan_reports.digest)";
 
     fn params(&self) -> [Value<'_>; 5] {
         [
@@ -172,12 +175,15 @@ impl Collected {
             description: std::mem::take(&mut finding.description),
             ..v1::Vulnerability::default()
         };
-        Collected { one, fix_state: finding.fix_state, ..Collected::default() }
+        Collected { one, ..Collected::default() }
     }
 
     fn add(&mut self, finding: Finding) {
         if rank(finding.severity) > rank(self.one.severity) {
             self.one.severity = finding.severity;
+        }
+        if hope(finding.fix_state) > hope(self.fix_state) {
+            self.fix_state = finding.fix_state;
         }
         self.aliases.add(finding.aliases);
         self.purls.add([finding.purl]);
@@ -195,6 +201,17 @@ impl Collected {
             fix: Some(Fix { state: self.fix_state, versions: self.fixed_versions.list }),
             ..self.one
         }
+    }
+}
+
+/// How much a state of a fix promises: of a vulnerability that is fixed in one package the versions are told, so it is
+/// fixed.
+fn hope(fix_state: i32) -> i32 {
+    match State::try_from(fix_state) {
+        Ok(State::Fixed) => 3,
+        Ok(State::NotFixed) => 2,
+        Ok(State::WontFix) => 1,
+        Ok(State::Unknown) | Err(_) => 0,
     }
 }
 
@@ -247,7 +264,7 @@ fn raw_report(row: &Row<'_>) -> Result<(Micros, v1::RawVulnReport)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, MOST_ELEMENTS, merged};
+    use super::{Finding, MOST_ELEMENTS, State, merged};
 
     fn finding(id: &str, purl: &str, severity: i32) -> Finding {
         let (id, purl, related) = (id.to_owned(), purl.to_owned(), format!("https://example.com/{purl}"));
@@ -262,5 +279,20 @@ mod tests {
         assert_eq!((found[0].purls.len(), found[0].related_urls.len()), (MOST_ELEMENTS, MOST_ELEMENTS));
         assert_eq!((&*found[0].purls[0], &*found[0].purls[1]), ("pkg:0", "pkg:1"));
         assert_eq!(merged(twice(7).into()).remove(0).purls, ["pkg:7"]);
+    }
+    #[test]
+    fn what_is_fixed_in_one_package_is_fixed() {
+        let of = |state: State, versions: &[&str]| Finding {
+            fix_state: state as i32,
+            fixed_versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+            ..finding("CVE-1", "pkg:a", 3)
+        };
+        let (unknown, wont, fixed) = (of(State::Unknown, &[]), of(State::WontFix, &[]), of(State::Fixed, &["2"]));
+        for findings in [vec![wont.clone(), fixed.clone(), unknown.clone()], vec![fixed, unknown.clone(), wont.clone()]]
+        {
+            let fix = merged(findings).remove(0).fix.unwrap_or_default();
+            assert_eq!((fix.state(), fix.versions.as_slice()), (State::Fixed, ["2".to_owned()].as_slice()));
+        }
+        assert_eq!(merged(vec![unknown, wont]).remove(0).fix.unwrap_or_default().state(), State::WontFix);
     }
 }

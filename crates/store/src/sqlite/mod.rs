@@ -64,14 +64,24 @@ impl Sqlite {
 
     pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
+        flush: Flush,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        self.writer.write(f).await
+        self.writer.write(flush, f).await
     }
 
     pub(crate) async fn close(&self) {
         self.writer.close().await;
     }
+}
+
+/// When the disk has what a write did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// Before the write is answered.
+    AtCommit,
+    /// With the next write that is flushed, or when the system comes to it.
+    Later,
 }
 
 /// Where the database is and how to open it.

@@ -14,7 +14,7 @@ use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::reader::Readers;
-use super::{File, Inside, SqliteTx, poll_once};
+use super::{File, Flush, Inside, SqliteTx, poll_once};
 use crate::error::StoreError;
 use crate::tx::{Inner, WriteTx};
 
@@ -58,10 +58,11 @@ impl Writer {
 
     pub(super) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
+        flush: Flush,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
-        let job = TypedJob { f, outcome: None, reply: Some(reply), span: tracing::Span::current() };
+        let job = TypedJob { f, flush, outcome: None, reply: Some(reply), span: tracing::Span::current() };
         let closed = || StoreError::unavailable("the database is closed");
         self.queue.send(Message::Job(Box::new(job))).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -77,6 +78,8 @@ impl Writer {
 
 /// A queued closure and the outcome it waits to deliver.
 trait Job: Send {
+    /// When the disk must have what it did.
+    fn flush(&self) -> Flush;
     /// Runs the closure. `true`: keep what it did.
     fn run(&mut self, tx: &mut WriteTx) -> bool;
     /// Replaces the outcome.
@@ -87,6 +90,7 @@ trait Job: Send {
 
 struct TypedJob<F, T, E> {
     f: F,
+    flush: Flush,
     outcome: Option<Result<T, E>>,
     reply: Option<oneshot::Sender<Result<T, E>>>,
     span: tracing::Span,
@@ -98,6 +102,10 @@ where
     T: Send,
     E: From<StoreError> + Send,
 {
+    fn flush(&self) -> Flush {
+        self.flush
+    }
+
     fn run(&mut self, tx: &mut WriteTx) -> bool {
         let _span = self.span.enter();
         tx.reset();
@@ -207,7 +215,9 @@ impl Thread {
 
     /// All jobs in one transaction.
     fn together(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), Lost> {
-        let mut tx = self.begin().map_err(Lost::Broken)?;
+        let is_scratch = group.iter().all(|job| job.flush() == Flush::Later);
+        let flush = if is_scratch { Flush::Later } else { Flush::AtCommit };
+        let mut tx = self.begin(flush).map_err(Lost::Broken)?;
         for job in group {
             let kept = control(&tx, "SAVEPOINT job").is_ok() && {
                 let keep = job.run(&mut tx);
@@ -223,7 +233,7 @@ impl Thread {
         }
         match control(&tx, "COMMIT") {
             Ok(()) => {
-                self.tx = Some(tx);
+                self.keep(tx);
                 Ok(())
             }
             Err(error) => {
@@ -236,7 +246,7 @@ impl Thread {
 
     /// One job in a transaction of its own. An error replaces the job's outcome.
     fn alone(&mut self, job: &mut dyn Job) -> Result<(), StoreError> {
-        let mut tx = self.begin()?;
+        let mut tx = self.begin(job.flush())?;
         if !job.run(&mut tx) {
             let cause = tx.failure().map(StoreError::replicate);
             self.put_back(tx, cause.as_ref());
@@ -248,7 +258,7 @@ impl Thread {
         }
         match control(&tx, "COMMIT") {
             Ok(()) => {
-                self.tx = Some(tx);
+                self.keep(tx);
                 Ok(())
             }
             Err(error) => {
@@ -258,12 +268,17 @@ impl Thread {
         }
     }
 
-    fn begin(&mut self) -> Result<WriteTx, StoreError> {
+    fn begin(&mut self, flush: Flush) -> Result<WriteTx, StoreError> {
         let tx = match self.tx.take() {
             Some(tx) => tx,
             None => WriteTx::new(Inner::Sqlite(self.file.open_writer()?)),
         };
-        match control(&tx, "BEGIN IMMEDIATE") {
+        // It cannot be said within a transaction.
+        let told = match flush {
+            Flush::AtCommit => Ok(()),
+            Flush::Later => control(&tx, "PRAGMA synchronous = NORMAL"),
+        };
+        match told.and_then(|()| control(&tx, "BEGIN IMMEDIATE")) {
             Ok(()) => Ok(tx),
             Err(error) => {
                 self.put_back(tx, Some(&error));
@@ -276,6 +291,13 @@ impl Thread {
     fn put_back(&mut self, tx: WriteTx, cause: Option<&StoreError>) {
         let rolled_back = is_lost(&tx) || control(&tx, "ROLLBACK").is_ok();
         if rolled_back && !cause.is_some_and(needs_reopen) {
+            self.keep(tx);
+        }
+    }
+
+    /// Keeps the connection, which flushes again at every commit; else the next one is a fresh one.
+    fn keep(&mut self, tx: WriteTx) {
+        if control(&tx, "PRAGMA synchronous = FULL").is_ok() {
             self.tx = Some(tx);
         }
     }

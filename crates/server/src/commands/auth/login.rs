@@ -131,7 +131,9 @@ fn read_token(given: &str) -> Result<String, ClientError> {
     }
     // A token with other contents than JSON may be one too: AWS identities present a signed request. None is short.
     if given.contains(['/', '\\']) || given.len() < SHORTEST_TOKEN {
-        return Err(ClientError::Usage(format!("--identity-token {given}: there is no such file, and it is no token")));
+        // What looks like no path may be a secret.
+        let shown = if given.starts_with(['/', '.', '~']) { format!(" {given}") } else { String::new() };
+        return Err(ClientError::Usage(format!("--identity-token{shown}: there is no such file, and it is no token")));
     }
     Ok(given.to_owned())
 }

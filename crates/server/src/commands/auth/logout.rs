@@ -1,4 +1,4 @@
-use bowline_client::{ClientError, claims};
+use bowline_client::{ClientError, Tokens, claims};
 use clap::Args;
 
 use crate::cli::say;
@@ -21,32 +21,43 @@ pub(crate) async fn run(command: LogoutCommand) -> Result<(), StartError> {
         Some(audience) => vec![audience],
         None => session.audiences()?,
     };
-    let (mut failure, mut forgotten) = (None, 0);
+    let (mut failures, mut forgotten) = (Vec::new(), 0);
     for audience in audiences {
-        let kept = session.kept(&audience)?;
-        let fresh = kept.fresh(Session::now());
+        let kept = session.cache.read(&audience)?;
+        let named = spelled(&session, &audience, kept.token.as_deref());
         // An access token that has ended names no session any more.
-        if let Some(token) = kept.refresh_token.or(fresh)
-            && let Err(error) = session.issuer.revoke(&token).await
-        {
-            failure = Some(error);
+        if let Some(token) = kept.refresh_token.clone().or(kept.fresh(Session::now())) {
+            if let Some(other) = other_issuer(&session, &kept) {
+                failures.push(format!(
+                    "the tokens for {named} are of the issuer {other} and were left: end their session with --issuer {other}"
+                ));
+                continue;
+            }
+            if let Err(error) = session.issuer.revoke(&token).await {
+                // The files go all the same.
+                failures.push(format!(
+                    "the tokens for {named} were forgotten here, but their session on the server could not be ended: {error}"
+                ));
+            }
         }
         if session.cache.remove(&audience)? {
             forgotten += 1;
-            say(&format!("forgot the tokens for {}\n", spelled(&session, &audience, kept.token.as_deref())));
+            say(&format!("forgot the tokens for {named}\n"));
         }
+    }
+    if !failures.is_empty() {
+        return Err(ClientError::SignIn(failures.join("; ")).into());
     }
     if forgotten == 0 {
         say(&format!("nobody was signed in to {}: there was nothing to forget\n", session.api));
     }
-    match failure {
-        // The files are gone all the same.
-        Some(error) => Err(ClientError::SignIn(format!(
-            "the tokens were forgotten here, but the session on the server could not be ended: {error}"
-        ))
-        .into()),
-        None => Ok(()),
-    }
+    Ok(())
+}
+
+/// The issuer of the tokens, if it is another than the session's. Tokens that do not say are the session's own.
+fn other_issuer(session: &Session, kept: &Tokens) -> Option<String> {
+    let issuer = kept.token.as_deref().and_then(claims).map(|claims| claims.iss)?;
+    (issuer != session.issuer.url()).then_some(issuer)
 }
 
 /// An audience as it is written: the cache's names have no slashes, the tokens do.

@@ -3,9 +3,9 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::ListTagHistory;
 use clap::Args;
 
-use crate::cli::print;
+use crate::cli::{print, say};
 use crate::commands::registry::place::{self, Image};
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
 
@@ -13,7 +13,7 @@ use crate::error::StartError;
 #[derive(Args)]
 pub(crate) struct HistoryCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Image: organization/name:tag, with more groups between and with the registry's host if you like
     #[arg(value_name = "IMAGE")]
     image: String,
@@ -21,8 +21,11 @@ pub(crate) struct HistoryCommand {
     output: Output,
 }
 
+/// Moves that a server tells of at once.
+const SHOWN: usize = 1000;
+
 pub(crate) async fn run(command: HistoryCommand) -> Result<(), StartError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let image = Image::parse(&command.image);
     let name = image.tag.filter(|_| image.digest.is_none());
     let name = name.ok_or_else(|| ClientError::Usage("a tag has a history, a digest never changes".into()))?;
@@ -32,6 +35,9 @@ pub(crate) async fn run(command: HistoryCommand) -> Result<(), StartError> {
     let filter = v1::TagHistoryFilter { parent_id: tag.uid, ..v1::TagHistoryFilter::default() };
     let mut moves = api.call::<ListTagHistory>(&filter).await?.items;
     moves.sort_by_key(|moved| moved.update_timestamp.map(|time| std::cmp::Reverse((time.seconds, time.nanos))));
+    if moves.len() >= SHOWN {
+        say(&format!("these are the newest {SHOWN} moves of {name}; older ones are not shown\n"));
+    }
     let mut table = Table::new(&["since", "digest"]);
     for moved in &moves {
         table.push([time(moved.update_timestamp), moved.digest.clone()]);

@@ -135,6 +135,10 @@ pub(crate) async fn tag(api: &Api, repo: &str, name: &str) -> Result<v2::Tag, Cl
     let request = v2::ListTagsRequest {
         name: name.into(),
         uidp: Some(UidpFilter { children_of: repo.into(), ..UidpFilter::default() }),
+        // Lists leave these out, and here one is named.
+        include_referrers: true,
+        include_dates: true,
+        include_epochs: true,
         ..v2::ListTagsRequest::default()
     };
     let found = api.call::<ListTags>(&request).await?.tags.into_iter().find(|tag| tag.name == name);

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::registry::place::Place;
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
 
@@ -20,7 +20,7 @@ pub(crate) enum PolicyCommand {
 #[derive(Args)]
 pub(crate) struct GetCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(crate) struct GetCommand {
 #[derive(Args)]
 pub(crate) struct SetCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -56,7 +56,7 @@ struct Change {
 pub(crate) async fn run(command: PolicyCommand) -> Result<(), StartError> {
     match command {
         PolicyCommand::Get(command) => {
-            let session = Session::open(&command.target)?;
+            let session = command.access.session()?;
             let policy = command.place.policy(&session, &session.api().await?).await?;
             shown(&policy, command.output)
         }
@@ -79,7 +79,7 @@ async fn set(command: SetCommand) -> Result<(), StartError> {
         policy.byte_quota = bytes(quota)?;
         fields.push("byte_quota");
     }
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     shown(&command.place.change(&session, &api, policy, &fields).await?, command.output)
 }

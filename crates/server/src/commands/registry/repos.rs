@@ -2,14 +2,16 @@ use bowline_client::ClientError;
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service as methods;
+use bowline_contract::{Contract, Method as _};
 use clap::{Args, Subcommand};
+use prost::Message as _;
 use prost_types::FieldMask;
 
 use crate::cli::{print, say};
 use crate::commands::input;
 use crate::commands::place as groups;
 use crate::commands::registry::place;
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
 
@@ -31,7 +33,7 @@ pub(crate) enum ReposCommand {
 #[derive(Args)]
 pub(crate) struct ListCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Organization or group, by path of names or UIDP; all that the caller may see where none is named
     #[arg(value_name = "GROUP")]
     group: Option<String>,
@@ -45,7 +47,7 @@ pub(crate) struct ListCommand {
 #[derive(Args)]
 pub(crate) struct GetCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: String,
@@ -76,7 +78,7 @@ struct Said {
 #[derive(Args)]
 pub(crate) struct CreateCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Path of the new repository: organization/name or organization/group/name
     #[arg(value_name = "PATH")]
     path: String,
@@ -89,7 +91,7 @@ pub(crate) struct CreateCommand {
 #[derive(Args)]
 pub(crate) struct UpdateCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: String,
@@ -105,7 +107,7 @@ pub(crate) struct UpdateCommand {
 #[derive(Args)]
 pub(crate) struct DeleteCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: String,
@@ -125,7 +127,7 @@ pub(crate) async fn run(command: ReposCommand) -> Result<(), StartError> {
 }
 
 async fn list(command: ListCommand) -> Result<(), StartError> {
-    let api = Session::open(&command.target)?.api().await?;
+    let api = command.access.session()?.api().await?;
     let uidp = match &command.group {
         Some(group) => Some(UidpFilter { descendants_of: groups::group(&api, group).await?, ..UidpFilter::default() }),
         None => None,
@@ -149,7 +151,7 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
 }
 
 async fn get(command: GetCommand) -> Result<(), StartError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let uid = place::repo(&session, &api, &command.repo).await?;
     let repo = api.call::<methods::GetRepo>(&v2::GetRepoRequest { uid }).await?;
@@ -171,7 +173,7 @@ async fn get(command: GetCommand) -> Result<(), StartError> {
 }
 
 async fn create(command: CreateCommand) -> Result<(), StartError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let readme = command.said.readme()?;
     let api = session.api().await?;
     let (group, name) = place::split(session.without_registry(&command.path))?;
@@ -186,7 +188,7 @@ async fn create(command: CreateCommand) -> Result<(), StartError> {
 }
 
 async fn update(command: UpdateCommand) -> Result<(), StartError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let readme = command.said.readme()?;
     let mut repo = v2::Repo::default();
     let mut paths = command.said.fill(&mut repo);
@@ -212,7 +214,7 @@ async fn update(command: UpdateCommand) -> Result<(), StartError> {
 }
 
 async fn delete(command: DeleteCommand) -> Result<(), StartError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let uid = place::repo(&session, &api, &command.repo).await?;
     api.call::<methods::DeleteRepo>(&v2::DeleteRepoRequest { uid: uid.clone() }).await?;
@@ -225,6 +227,17 @@ fn shown(repo: &v2::Repo, output: Output) -> Result<(), StartError> {
     let mut table = Table::without_head();
     table.push([repo.uid.clone()]);
     print(&output.message(&table, repo)?)
+}
+
+/// Why the contract refuses a read-me.
+fn unfit(content: &str) -> Option<String> {
+    let contract = Contract::load();
+    let message = contract.by_full_name(methods::UpdateRepoReadme::FULL_NAME)?.input.full_name().to_owned();
+    let readme = v2::RepoReadme { content: content.into(), ..v2::RepoReadme::default() };
+    let request = v2::UpdateRepoReadmeRequest { repo_readme: Some(readme), update_mask: None }.encode_to_vec();
+    let judged = ["content".to_owned()];
+    let violations = contract.field_rules().judge(&message, &request, Some("repo_readme"), Some(&judged));
+    violations.into_iter().next().map(|violation| violation.description)
 }
 
 async fn write_readme(api: &bowline_client::Api, uid: &str, content: String) -> Result<(), ClientError> {
@@ -256,7 +269,12 @@ impl Said {
 
     fn readme(&self) -> Result<Option<String>, ClientError> {
         let Some(path) = &self.readme else { return Ok(None) };
-        let text = String::from_utf8(input::read(path, README_BYTES)?);
-        text.map(Some).map_err(|_| ClientError::Usage(format!("{}: a read-me file is UTF-8", path.display())))
+        let refused = |why: &str| ClientError::Usage(format!("--readme {}: {why}", path.display()));
+        let text = String::from_utf8(input::read(path, README_BYTES)?).map_err(|_| refused("must be UTF-8"))?;
+        // It is sent after the repository was made, which is too late to be refused.
+        match unfit(&text) {
+            Some(why) => Err(refused(&why)),
+            None => Ok(Some(text)),
+        }
     }
 }

@@ -3,7 +3,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::registry::place::Place;
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 
@@ -21,7 +21,7 @@ pub(crate) enum RetentionCommand {
 #[derive(Args)]
 pub(crate) struct GetCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct GetCommand {
 #[derive(Args)]
 pub(crate) struct SetCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
@@ -57,16 +57,16 @@ struct Rules {
 const FIELD: &str = "retention";
 
 pub(crate) async fn run(command: RetentionCommand) -> Result<(), StartError> {
-    let (target, place, output, rules) = match command {
+    let (access, place, output, rules) = match command {
         RetentionCommand::Get(command) => {
-            let session = Session::open(&command.target)?;
+            let session = command.access.session()?;
             let policy = command.place.policy(&session, &session.api().await?).await?;
             return shown(&policy, command.output);
         }
-        RetentionCommand::Set(command) => (command.target, command.place, command.output, Some(command.rules)),
-        RetentionCommand::Clear(command) => (command.target, command.place, command.output, None),
+        RetentionCommand::Set(command) => (command.access, command.place, command.output, Some(command.rules)),
+        RetentionCommand::Clear(command) => (command.access, command.place, command.output, None),
     };
-    let session = Session::open(&target)?;
+    let session = access.session()?;
     let api = session.api().await?;
     let retention = rules.map(|rules| ours::Retention {
         keep_last: rules.keep_last.unwrap_or_default(),

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use crate::cli::print;
 use crate::commands::input;
 use crate::commands::registry::place::{self, Image};
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
 
@@ -30,7 +30,7 @@ enum Scanner {
 #[derive(Args)]
 pub(crate) struct PutCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Image: organization/name:tag or organization/name@digest, with the registry's host if you like
     #[arg(value_name = "IMAGE")]
     image: String,
@@ -55,7 +55,7 @@ pub(crate) async fn run(command: ScanReportCommand) -> Result<(), StartError> {
         None => guessed(&report)
             .ok_or_else(|| ClientError::Usage("the report looks like none of Grype or Trivy; say --scanner".into()))?,
     };
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let image = Image::parse(&command.image);
     let repo = place::repo(&session, &api, image.repo).await?;

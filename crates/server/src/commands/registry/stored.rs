@@ -5,10 +5,11 @@ use std::io::{IsTerminal as _, Write as _};
 use bowline_core::{Clock as _, SystemClock};
 use clap::Args;
 
+use crate::blobs::content;
 use crate::cli::print;
 use crate::commands::duration::seconds;
 use crate::error::StartError;
-use crate::garbage::{Collected, LONGEST_GRACE, Plan, Schedule, collect, content};
+use crate::garbage::{Collected, LONGEST_GRACE, Plan, Schedule, collect};
 use crate::storage::Storage;
 use crate::storage_options::StorageOptions;
 use crate::verify::{Bad, verify};
@@ -85,7 +86,7 @@ fn told_of(bad: &Bad) -> String {
         None => "is missing".to_owned(),
         Some(found) => format!("is damaged: its bytes are {found}"),
     };
-    let mut lines = format!("{} {what}\n  file {}\n", bad.digest, bad.file.display());
+    let mut lines = format!("{} {what}\n  {}\n", bad.digest, bad.place);
     for repository in &bad.repositories {
         lines.push_str("  in ");
         lines.push_str(repository);

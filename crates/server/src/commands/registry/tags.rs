@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::registry::place;
-use crate::commands::session::{Session, Target};
+use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
 
@@ -19,7 +19,7 @@ pub(crate) enum TagsCommand {
 #[derive(Args)]
 pub(crate) struct ListCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: String,
@@ -35,7 +35,7 @@ pub(crate) struct ListCommand {
 
 pub(crate) async fn run(command: TagsCommand) -> Result<(), StartError> {
     let TagsCommand::List(command) = command;
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let repo = place::repo(&session, &api, &command.repo).await?;
     let mut request = v2::ListTagsRequest {

@@ -13,7 +13,7 @@ use bowline_pipeline::{Change, Changed};
 use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
 
 use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
-use crate::registry::{paths, tags};
+use crate::registry::{limits, paths, tags};
 
 /// What is to go.
 enum Doomed {
@@ -151,10 +151,10 @@ pub(in crate::registry) async fn find_stored(
     found.await
 }
 
-/// Takes a manifest, which the repository has, out of it with all its tags; the changes.
+/// Takes a manifest, which the repository has, out of it with all its tags and what scanners found in it; the changes.
 ///
 /// # Errors
-/// FAILED_PRECONDITION if one of them is immutable.
+/// FAILED_PRECONDITION if one of them is immutable, or is at an index that needs the manifest.
 pub(in crate::registry) async fn take_out(
     tx: &mut WriteTx,
     repo: &Uidp,
@@ -162,13 +162,15 @@ pub(in crate::registry) async fn take_out(
     at: Micros,
     draw: [u8; 32],
 ) -> Result<Vec<Change>, Error> {
+    limits::require_no_immutable_index(tx, repo, &manifest.digest).await?;
     let mut changes = vec![manifests::change(repo, Some(manifest), None)];
     for tag in tag_names(tx, repo, &manifest.digest).await? {
         let gone = tags::delete_tag(tx, repo, &tag, at, draw).await?;
         changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
     }
-    let sql = "DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2";
-    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(&manifest.digest)]).await?;
+    let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
+    tx.execute("DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2", &params).await?;
+    tx.execute("DELETE FROM scan_reports WHERE repo = $1 AND digest = $2", &params).await?;
     Ok(changes)
 }
 

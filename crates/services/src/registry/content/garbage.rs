@@ -275,31 +275,58 @@ pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
     Ok(dropped)
 }
 
-/// Those of these copies, of digest and upload, that are no blob's bytes and can become none: the caller has seen them
-/// before, and both the row of the blob and that of the upload are missing at one moment.
+/// Bytes that lie somewhere, as their place tells of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copy {
+    /// The digest, where the place tells it.
+    pub digest: Option<String>,
+    /// What a blob with these bytes says brought them.
+    pub upload: String,
+    /// The upload that they may still belong to.
+    pub begun: String,
+}
+
+/// The positions of those of these copies that are no blob's bytes and can become none: the caller has seen them before,
+/// and both the row of the blob and that of the upload are missing at one moment.
 ///
 /// # Errors
 /// The storage refuses.
-pub async fn unknown_copies(db: &Db, copies: &[(String, String)]) -> Result<Vec<(String, String)>> {
+pub async fn unknown_copies(db: &Db, copies: &[Copy]) -> Result<Vec<usize>> {
     let mut unknown = Vec::new();
-    for part in copies.chunks(AT_ONCE) {
+    for (n, part) in copies.chunks(AT_ONCE).enumerate() {
         let part = part.to_vec();
         let read = db.read(move |tx| {
             Box::pin(async move {
-                let places: Vec<String> = (1..=part.len()).map(|n| format!("${n}")).collect();
-                let sql = format!("SELECT digest, upload FROM blobs WHERE digest IN ({})", places.join(", "));
-                let params: Vec<Value<'_>> = part.iter().map(|(digest, _)| Value::from(digest)).collect();
-                let rows = tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?;
-                let uploads: Vec<String> = part.iter().map(|(_, upload)| upload.clone()).collect();
-                let known: HashSet<_> = rows.into_iter().collect();
-                let live: HashSet<_> = under_way(tx, &uploads).await?.into_iter().collect();
-                let is_unknown = |copy: &(String, String)| !known.contains(copy) && !live.contains(&copy.1);
-                Ok::<_, Error>(part.into_iter().filter(is_unknown).collect::<Vec<_>>())
+                let known = known_copies(tx, &part).await?;
+                let begun: Vec<String> = part.iter().map(|copy| copy.begun.clone()).collect();
+                let live: HashSet<_> = under_way(tx, &begun).await?.into_iter().collect();
+                let is_known = |copy: &Copy| match &copy.digest {
+                    Some(digest) => known.contains(&(digest.clone(), copy.upload.clone())),
+                    None => known.iter().any(|(_, upload)| *upload == copy.upload),
+                };
+                let is_unknown = |copy: &Copy| !is_known(copy) && !live.contains(&copy.begun);
+                let of_part = part.iter().enumerate().filter(|(_, copy)| is_unknown(copy)).map(|(at, _)| at);
+                Ok::<_, Error>(of_part.collect::<Vec<_>>())
             })
         });
-        unknown.extend(read.await?);
+        unknown.extend(read.await?.into_iter().map(|at| n * AT_ONCE + at));
     }
     Ok(unknown)
+}
+
+/// Digest and upload of the blobs that these copies could be the bytes of.
+async fn known_copies(tx: &mut ReadTx, copies: &[Copy]) -> Result<HashSet<(String, String)>> {
+    let mut known = HashSet::new();
+    let by_digest = copies.iter().filter_map(|copy| copy.digest.as_ref());
+    let by_upload = copies.iter().filter(|copy| copy.digest.is_none()).map(|copy| &copy.upload);
+    let asked = [("digest", by_digest.collect::<Vec<_>>()), ("upload", by_upload.collect())];
+    for (column, keys) in asked.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+        let places: Vec<String> = (1..=keys.len()).map(|n| format!("${n}")).collect();
+        let sql = format!("SELECT digest, upload FROM blobs WHERE {column} IN ({})", places.join(", "));
+        let params: Vec<Value<'_>> = keys.into_iter().map(Value::from).collect();
+        known.extend(tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?);
+    }
+    Ok(known)
 }
 
 /// Those of these uploads that are not under way: nobody writes to them any more, and they become no blob.

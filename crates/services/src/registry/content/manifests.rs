@@ -239,6 +239,38 @@ pub(super) async fn store_one(
 
 /// Stores what is not there yet; whether the repository did not hold it.
 async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64) -> Result<bool, RegistryError> {
+    // Read by a statement of its own: what `ON CONFLICT` meets, PostgreSQL does not count as read, so that a collection
+    // could take the manifest away beside this push.
+    let known = "SELECT digest FROM manifests WHERE digest = $1";
+    if !is_there(tx, known, &[Value::from(&pushed.digest)]).await? {
+        store_manifest(tx, pushed, now).await?;
+        store_references(tx, pushed).await?;
+    }
+    if let Some(config) = pushed.config.as_deref().filter(|_| pushed.manifest.config().is_some()) {
+        store_config(tx, &pushed.digest, config).await?;
+    }
+    let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
+    let is_new = !is_there(tx, known, &[Value::from(repo.as_str()), Value::from(&pushed.digest)]).await?;
+    let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
+               VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT (repo, digest) DO UPDATE SET pushed_at = excluded.pushed_at";
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(&pushed.digest),
+        Value::from(repo.root_str()),
+        Value::from(&pushed.manifest.subject),
+        Value::from(&pushed.manifest.artifact_type),
+        Value::Int(now),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(is_new)
+}
+
+async fn is_there(tx: &mut ReadTx, sql: &str, params: &[Value<'_>]) -> Result<bool, Error> {
+    Ok(tx.query_opt(sql, params, |row| row.text(0).map_err(Error::from)).await?.is_some())
+}
+
+async fn store_manifest(tx: &mut WriteTx, pushed: &PushedManifest, now: i64) -> Result<(), Error> {
     let manifest = &pushed.manifest;
     let annotations = serde_json::to_string(&manifest.annotations).map_err(Error::internal)?;
     let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
@@ -256,28 +288,28 @@ async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64)
         Value::from(&pushed.content),
         Value::Int(now),
     ];
-    if tx.execute(sql, &params).await? > 0 {
-        store_references(tx, pushed).await?;
-        if let Some(config) = pushed.config.as_deref().filter(|_| manifest.config().is_some()) {
-            images::put_image_config(tx, &pushed.digest, config).await?;
-        }
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+/// Keeps what the config says, with the first push that has it: an earlier one may have come without.
+async fn store_config(tx: &mut WriteTx, manifest: &str, config: &[u8]) -> Result<(), Error> {
+    images::put_image_config(tx, manifest, config).await?;
+    let (os, architecture, variant) = platform_of_config(config);
+    if os.is_empty() && architecture.is_empty() && variant.is_empty() {
+        return Ok(());
     }
-    let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
-    let params = [Value::from(repo.as_str()), Value::from(&pushed.digest)];
-    let is_new = tx.query_opt(known, &params, |row| row.text(0).map_err(Error::from)).await?.is_none();
-    let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
-               VALUES ($1, $2, $3, $4, $5, $6)
-               ON CONFLICT (repo, digest) DO UPDATE SET pushed_at = excluded.pushed_at";
+    let sql = "UPDATE manifest_references SET os = $1, architecture = $2, variant = $3
+               WHERE manifest = $4 AND kind = $5 AND os = '' AND architecture = '' AND variant = ''";
     let params = [
-        Value::from(repo.as_str()),
-        Value::from(&pushed.digest),
-        Value::from(repo.root_str()),
-        Value::from(&manifest.subject),
-        Value::from(&manifest.artifact_type),
-        Value::Int(now),
+        Value::from(&os),
+        Value::from(&architecture),
+        Value::from(&variant),
+        Value::from(manifest),
+        Value::Int(Kind::Config as i64),
     ];
     tx.execute(sql, &params).await?;
-    Ok(is_new)
+    Ok(())
 }
 
 async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(), RegistryError> {
@@ -285,10 +317,6 @@ async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(
         "INSERT INTO manifest_references (manifest, place, kind, digest, media_type, size, os, architecture, variant)
                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
     for (place, named) in (0_i64..).zip(&pushed.manifest.named) {
-        let (os, architecture, variant) = match &pushed.config {
-            Some(config) if named.kind == Kind::Config => platform_of_config(config),
-            _ => (named.os.clone(), named.architecture.clone(), named.variant.clone()),
-        };
         let params = [
             Value::from(&pushed.digest),
             Value::Int(place),
@@ -296,9 +324,9 @@ async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(
             Value::from(&named.digest),
             Value::from(&named.media_type),
             Value::Int(named.size),
-            Value::from(&os),
-            Value::from(&architecture),
-            Value::from(&variant),
+            Value::from(&named.os),
+            Value::from(&named.architecture),
+            Value::from(&named.variant),
         ];
         tx.execute(sql, &params).await?;
     }

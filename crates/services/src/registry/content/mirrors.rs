@@ -1,7 +1,8 @@
 //! Repositories whose images come from another registry when they are not there.
 //!
 //! The policy nearest to a repository says where from. Only somebody who may pull by right has anything fetched: what
-//! is fetched already, everybody gets who may pull.
+//! is fetched already, everybody gets who may pull. A tag that was written here is never taken from the upstream, or
+//! whoever may write there could replace what was pushed here.
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
@@ -14,7 +15,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::uploads::{UPLOAD_LIFETIME, forget};
 use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
-use crate::registry::{limits, paths, tags};
+use crate::registry::{limits, paths, tags, upstream_tags};
 
 /// How long a tag counts as what the upstream has, once that was asked.
 const FRESH: Micros = 60 * 1_000_000;
@@ -74,11 +75,23 @@ impl Registry {
         name: &Name,
         reference: &Reference,
     ) -> Result<Option<Mirror>, RegistryError> {
-        let mirror = self.mirror_for::<PullManifest>(visitor, name).await?;
-        match mirror {
-            Some(mirror) if mirror.has(reference)? => Ok(Some(mirror)),
+        match self.mirror_for::<PullManifest>(visitor, name).await? {
+            Some(mirror) if mirror.has(reference)? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
             _ => Ok(None),
         }
+    }
+
+    /// Whether this is a tag that was written here.
+    async fn is_ours(&self, name: &Name, reference: &Reference) -> Result<bool, RegistryError> {
+        let Reference::Tag(tag) = reference else { return Ok(false) };
+        let (name, tag) = (name.clone(), tag.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(false) };
+                Ok(upstream_tags::is_ours(tx, &repo, &tag).await?)
+            })
+        });
+        read.await
     }
 
     async fn mirror_for<M: Method<Request = Interaction>>(
@@ -131,7 +144,7 @@ impl Registry {
             })
         });
         let checked_at = read.await?;
-        Ok(checked_at.is_none_or(|at| at + FRESH <= now).then_some(mirror))
+        Ok(checked_at.is_some_and(|at| at + FRESH <= now).then_some(mirror))
     }
 
     /// Notes that the upstream was asked for a tag, and whether it answered.
@@ -152,7 +165,9 @@ impl Registry {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok(()) };
                 if let Some(tag) = &tag {
-                    note_tag(tx, &repo, tag, now).await?;
+                    // A tag that was pushed meanwhile has no row any more, and gets none.
+                    let sql = "UPDATE upstream_tags SET checked_at = $1 WHERE repo = $2 AND tag = $3";
+                    tx.execute(sql, &[Value::Int(now), Value::from(repo.as_str()), Value::from(tag)]).await?;
                 }
                 note_status(tx, &repo, problem.as_deref(), now).await
             })
@@ -160,7 +175,8 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a manifest that the upstream sent, whose digest was compared. Its blobs come when they are asked for.
+    /// Keeps a manifest that the upstream sent, whose digest was compared, unless its tag was pushed meanwhile. Its
+    /// blobs come when they are asked for.
     ///
     /// # Errors
     /// The visitor may not pull, or not create the repository that is missing.
@@ -192,6 +208,12 @@ impl Registry {
         };
         let call = visitor.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
         let call = call.map_err(|error| self.refusal::<PullManifest>(visitor, name.as_str(), error))?;
+        if let Reference::Tag(tag) = &fetched.reference
+            && upstream_tags::is_ours(tx, &repo, tag).await?
+        {
+            // It was pushed while the upstream answered.
+            return Ok(());
+        }
         let mut changes = manifests::store_one(tx, &repo, fetched, visitor.now()).await?;
         if let Reference::Tag(tag) = &fetched.reference {
             let put = tags::put_tag(tx, &repo, tag, &fetched.digest, visitor.now(), call.draw()).await?;
@@ -250,7 +272,7 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a blob that was fetched, whose bytes are durable: the upload that had brought it before, if one had.
+    /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if one had.
     ///
     /// # Errors
     /// The visitor may not pull, the repository is gone, or a quota has no room.
@@ -259,19 +281,21 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
         digest: &str,
+        id: &str,
         blob: StoredBlob,
     ) -> Result<Option<String>, RegistryError> {
         let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let id = id.to_owned();
         let written = self.pipeline.db.write(move |tx| {
             let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
-            let (digest, blob) = (digest.clone(), blob.clone());
+            let (digest, id, blob) = (digest.clone(), id.clone(), blob.clone());
             Box::pin(async move {
                 let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
                 let call = visitor.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
                 let call = call.map_err(|error| registry.refusal::<PullBlob>(&visitor, name.as_str(), error))?;
                 let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
                 let change = blobs::link(tx, &repo, &digest, visitor.now()).await?;
-                forget(tx, &blob.upload).await?;
+                forget(tx, &id).await?;
                 let changed = Changed::many(change.into_iter().collect(), ());
                 visitor.visit.record(tx, &call, changed).await?;
                 Ok(before)

@@ -96,6 +96,22 @@ impl Registry {
         visitor: &Visitor,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
+        match self.pushable_there(tx, visitor, name).await? {
+            Some(repo) => Ok(repo),
+            None => self.created(tx, visitor, name).await,
+        }
+    }
+
+    /// The same without making it: absent if it is not there and the visitor may push to what would be.
+    ///
+    /// # Errors
+    /// The visitor may not.
+    pub(super) async fn pushable_there(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
             // A token whose identity is gone is told so first.
             visitor.visit.grants(tx).await?;
@@ -104,10 +120,7 @@ impl Registry {
         let at = place.repo.as_ref().unwrap_or(&place.group);
         let allowed = visitor.visit.authorize_change_at::<PushBlob>(tx, at, Interaction::default()).await;
         allowed.map_err(|error| self.refusal::<PushBlob>(visitor, name.as_str(), error))?;
-        if let Some(repo) = place.repo {
-            return Ok(repo);
-        }
-        self.created(tx, visitor, name).await
+        Ok(place.repo)
     }
 
     /// Whether everybody may pull from the repository of this name.

@@ -5,11 +5,10 @@ use bowline_core::{Error, Micros};
 use bowline_store::Value;
 
 use super::{Name, Registry, RegistryError, Visitor};
+use crate::registry::tags;
 
 /// Tags of one page at most.
 const PAGE: i64 = 10_000;
-/// Moves that are told of at once.
-const MOVES: i64 = 1000;
 
 /// Tags in order.
 #[derive(Clone, Debug)]
@@ -61,7 +60,7 @@ impl Registry {
             .await
     }
 
-    /// Where a tag was, the oldest first; between two times if they are given.
+    /// Where a tag was, the oldest first; between two times if they are given. No more than [`tags::moves`] tells.
     ///
     /// # Errors
     /// The visitor may not, or there is no such repository.
@@ -80,19 +79,8 @@ impl Registry {
             .read(move |tx| {
                 Box::pin(async move {
                     let repo = registry.readable::<ListTags>(tx, &visitor, &name).await?;
-                    let sql = "SELECT at, digest FROM tag_history
-                               WHERE repo = $1 AND name = $2 AND at >= $3 AND at <= $4 AND digest <> ''
-                               ORDER BY at, id LIMIT $5";
-                    let params = [
-                        Value::from(repo.as_str()),
-                        Value::from(&tag),
-                        Value::Int(start.unwrap_or(0)),
-                        Value::Int(end.unwrap_or(i64::MAX)),
-                        Value::Int(MOVES),
-                    ];
-                    let moved =
-                        |row: &bowline_store::Row<'_>| Ok::<_, Error>(Moved { at: row.int(0)?, digest: row.text(1)? });
-                    Ok(tx.query(sql, &params, moved).await?)
+                    let moves = tags::moves(tx, &repo, &tag, (start, end)).await?;
+                    Ok(moves.into_iter().map(|(at, digest)| Moved { at, digest }).collect())
                 })
             })
             .await

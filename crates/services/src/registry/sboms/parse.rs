@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 /// How an SBOM is written.
@@ -58,9 +59,57 @@ fn within(text: &str, layers: usize) -> Option<Document> {
     within(std::str::from_utf8(&payload).ok()?, layers)
 }
 
+/// Most elements that the lists of a document have, all together: one of three bytes, `{},`, takes some hundred.
+const MOST_ELEMENTS: usize = 200_000;
+
+/// Reads a document whose lists are not too long; absent if it cannot be read.
+pub(super) fn bounded<T: DeserializeOwned>(text: &str) -> Option<T> {
+    (elements(text) <= MOST_ELEMENTS).then(|| serde_json::from_str(text).ok())?
+}
+
+/// How many elements the lists of a JSON document have, all together, an empty list counted as one: seen by the
+/// brackets and commas, before anything is kept of them.
+fn elements(text: &str) -> usize {
+    let (mut elements, mut within, mut is_text, mut is_escaped) = (0, Vec::new(), false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'[' | b'{' => {
+                within.push(byte);
+                elements += usize::from(byte == b'[');
+            }
+            b']' | b'}' => {
+                within.pop();
+            }
+            b',' => elements += usize::from(within.last() == Some(&b'[')),
+            _ => {}
+        }
+    }
+    elements
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn elements_of_lists_are_counted_wherever_they_stand() {
+        for (text, count) in [
+            ("{}", 0),
+            ("[]", 1),
+            (r#"{"a":[1,2,3],"b":{"c":[{},{"x":1,"y":2}]}}"#, 5),
+            (r#"{"a":"[,,,]","b":["\\",",","\",[,"]}"#, 3),
+            ("]],[,", 2),
+        ] {
+            assert_eq!(elements(text), count, "{text}");
+        }
+        let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        assert_eq!(bounded::<Vec<u8>>(&list(MOST_ELEMENTS)).map(|list| list.len()), Some(MOST_ELEMENTS));
+        assert!(bounded::<Vec<u8>>(&list(MOST_ELEMENTS + 1)).is_none());
+    }
 
     fn envelope(inner: &str) -> String {
         format!(r#"{{"payloadType":"application/vnd.in-toto+json","payload":"{}"}}"#, STANDARD.encode(inner))

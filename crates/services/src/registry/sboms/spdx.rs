@@ -6,6 +6,8 @@ use bowline_contract::v1::tenant::component_graph::{Edge, Node};
 use bowline_contract::v1::tenant::{ComponentGraph, File2, Package2, Sbom2};
 use serde::Deserialize;
 
+use super::parse;
+
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Spdx {
@@ -63,7 +65,7 @@ struct Relationship {
 
 /// The document in the words of the contract; absent if it cannot be read.
 pub(super) fn sbom(text: &str) -> Option<Sbom2> {
-    let spdx: Spdx = serde_json::from_str(text).ok()?;
+    let spdx: Spdx = parse::bounded(text)?;
     let tool = spdx.creation_info.creators.iter().find_map(|creator| creator.strip_prefix("Tool:"));
     let authors = spdx.creation_info.creators.iter().filter(|creator| !creator.starts_with("Tool:"));
     let authors: Vec<&str> = authors.map(String::as_str).collect();
@@ -122,5 +124,18 @@ impl Relationship {
             std::mem::swap(&mut subject_id, &mut predicate_id);
         }
         Edge { subject_id, predicate_id, r#type: kind as i32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sbom;
+
+    #[test]
+    fn lists_of_nothing_are_not_unfolded() {
+        let packages =
+            |count: usize| format!(r#"{{"spdxVersion":"SPDX-2.3","packages":[{}{{}}]}}"#, "{},".repeat(count));
+        assert!(sbom(&packages(1000)).is_some());
+        assert!(sbom(&packages(1_000_000)).is_none());
     }
 }

@@ -2,18 +2,28 @@
 //! in the report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
 
 use bowline_contract::v1::registry::vulnerability::{Severity, fix};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use super::bounds::{Few, Text};
+
 /// Most findings of one report.
-const MOST_FINDINGS: usize = 50_000;
+pub(super) const MOST_FINDINGS: usize = 50_000;
+/// Most bytes of the texts of all findings: what a report says once of many packages, each of them has.
+const MOST_BYTES: usize = 64 << 20;
 /// Most elements of a list of a finding.
-const MOST_ELEMENTS: usize = 50;
-/// Most bytes of a name, a version or an address.
-const SHORT: usize = 2048;
-/// Most bytes of a description.
-const LONG: usize = 8192;
+pub(super) const MOST_ELEMENTS: usize = 50;
+
+/// A name, a version or an address.
+pub(super) type Short = Text<2048>;
+/// A description.
+pub(super) type Long = Text<8192>;
+/// A list of a finding.
+pub(super) type Shorts = Few<Short, MOST_ELEMENTS>;
 
 /// One vulnerability of one package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +83,8 @@ pub(in crate::registry) fn rank(severity: i32) -> i32 {
     }
 }
 
-fn severity(text: &str) -> i32 {
+/// The severity, in the words of either scanner.
+pub(super) fn severity(text: &str) -> i32 {
     let severity = match text.to_ascii_lowercase().as_str() {
         "critical" => Severity::Critical,
         "high" => Severity::High,
@@ -85,163 +96,13 @@ fn severity(text: &str) -> i32 {
     severity as i32
 }
 
-/// The beginning of a text, whole characters.
-fn cut(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
+/// The first of some texts, without those that say nothing.
+pub(super) fn few(texts: impl IntoIterator<Item = Short>) -> Vec<String> {
+    texts.into_iter().map(|text| text.0).filter(|text| !text.is_empty()).take(MOST_ELEMENTS).collect()
 }
 
-fn few(texts: Vec<String>) -> Vec<String> {
-    texts.into_iter().filter(|text| !text.is_empty()).take(MOST_ELEMENTS).map(|text| cut(text, SHORT)).collect()
-}
-
-/// Cuts everything to its bounds, and refuses what has no id or too many findings.
-fn bounded(findings: Vec<Finding>) -> Result<Vec<Finding>, String> {
-    if findings.len() > MOST_FINDINGS {
-        return Err(format!("has {} findings; at most {MOST_FINDINGS} are stored", findings.len()));
-    }
-    if findings.iter().any(|finding| finding.id.is_empty()) {
-        return Err("has a finding without an id".into());
-    }
-    let bounded = |finding: Finding| Finding {
-        id: cut(finding.id, SHORT),
-        aliases: few(finding.aliases),
-        package: cut(finding.package, SHORT),
-        version: cut(finding.version, SHORT),
-        package_type: cut(finding.package_type, SHORT),
-        purl: cut(finding.purl, SHORT),
-        location: cut(finding.location, SHORT),
-        fixed_versions: few(finding.fixed_versions),
-        description: cut(finding.description, LONG),
-        references: few(finding.references),
-        ..finding
-    };
-    Ok(findings.into_iter().map(bounded).collect())
-}
-
-mod grype {
-    use serde::Deserialize;
-
-    #[derive(Deserialize)]
-    pub(super) struct Document {
-        pub(super) matches: Vec<Match>,
-        #[serde(default)]
-        pub(super) descriptor: Descriptor,
-    }
-
-    #[derive(Deserialize)]
-    pub(super) struct Match {
-        pub(super) vulnerability: Vulnerability,
-        #[serde(default, rename = "relatedVulnerabilities")]
-        pub(super) related: Vec<Related>,
-        pub(super) artifact: Artifact,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(default)]
-    #[derive(Default)]
-    pub(super) struct Vulnerability {
-        pub(super) id: String,
-        pub(super) severity: String,
-        pub(super) description: String,
-        #[serde(rename = "dataSource")]
-        pub(super) source: String,
-        pub(super) urls: Option<Vec<String>>,
-        pub(super) fix: Fix,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Fix {
-        pub(super) versions: Option<Vec<String>>,
-        pub(super) state: String,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Related {
-        pub(super) id: String,
-        pub(super) description: String,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Artifact {
-        pub(super) name: String,
-        pub(super) version: String,
-        #[serde(rename = "type")]
-        pub(super) kind: String,
-        pub(super) purl: String,
-        pub(super) locations: Option<Vec<Location>>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Location {
-        pub(super) path: String,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Descriptor {
-        pub(super) version: String,
-        pub(super) db: Database,
-    }
-
-    /// Two forms: newer releases put a member between.
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Database {
-        pub(super) built: Option<String>,
-        pub(super) status: Option<Status>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Status {
-        pub(super) built: Option<String>,
-    }
-}
-
-/// The JSON output of Grype.
-pub(super) fn grype(report: &[u8]) -> Result<Report, String> {
-    let document: grype::Document = serde_json::from_slice(report).map_err(|error| reason("Grype", &error))?;
-    let finding = |found: grype::Match| {
-        let grype::Match { vulnerability, related, artifact } = found;
-        let description = match related.first() {
-            Some(first) if vulnerability.description.is_empty() => first.description.clone(),
-            _ => vulnerability.description,
-        };
-        let references = [vulnerability.source].into_iter().chain(vulnerability.urls.unwrap_or_default());
-        let aliases = related.into_iter().map(|other| other.id).filter(|id| *id != vulnerability.id).collect();
-        let locations = artifact.locations.unwrap_or_default();
-        Finding {
-            id: vulnerability.id,
-            aliases,
-            severity: severity(&vulnerability.severity),
-            package: artifact.name,
-            version: artifact.version,
-            package_type: artifact.kind,
-            purl: artifact.purl,
-            location: locations.into_iter().next().unwrap_or_default().path,
-            fix_state: state(&vulnerability.fix.state),
-            fixed_versions: vulnerability.fix.versions.unwrap_or_default(),
-            description,
-            references: references.collect(),
-        }
-    };
-    let database = document.descriptor.db;
-    Ok(Report {
-        scanner_version: cut(document.descriptor.version, SHORT),
-        database_built: database.built.or(database.status.and_then(|status| status.built)).unwrap_or_default(),
-        findings: bounded(document.matches.into_iter().map(finding).collect())?,
-    })
-}
-
-fn state(text: &str) -> i32 {
+/// The state of a fix, in the words of either scanner.
+pub(super) fn state(text: &str) -> i32 {
     let state = match text.replace('_', "-").as_str() {
         "fixed" => fix::State::Fixed,
         "not-fixed" | "affected" | "fix-deferred" => fix::State::NotFixed,
@@ -251,95 +112,80 @@ fn state(text: &str) -> i32 {
     state as i32
 }
 
-mod trivy {
-    use serde::Deserialize;
-
-    #[derive(Deserialize)]
-    pub(super) struct Document {
-        #[serde(rename = "SchemaVersion")]
-        pub(super) _schema: u32,
-        #[serde(default, rename = "Results")]
-        pub(super) results: Option<Vec<Outcome>>,
-        #[serde(default, rename = "Trivy")]
-        pub(super) program: Program,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "PascalCase")]
-    pub(super) struct Program {
-        pub(super) version: String,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "PascalCase")]
-    pub(super) struct Outcome {
-        pub(super) target: String,
-        pub(super) r#type: String,
-        pub(super) vulnerabilities: Option<Vec<Vulnerability>>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default, rename_all = "PascalCase")]
-    pub(super) struct Vulnerability {
-        #[serde(rename = "VulnerabilityID")]
-        pub(super) id: String,
-        #[serde(rename = "VendorIDs")]
-        pub(super) vendor_ids: Option<Vec<String>>,
-        pub(super) pkg_name: String,
-        pub(super) pkg_path: String,
-        pub(super) pkg_identifier: Identifier,
-        pub(super) installed_version: String,
-        pub(super) fixed_version: String,
-        pub(super) status: String,
-        pub(super) severity: String,
-        pub(super) title: String,
-        pub(super) description: String,
-        #[serde(rename = "PrimaryURL")]
-        pub(super) primary_url: String,
-        pub(super) references: Option<Vec<String>>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    pub(super) struct Identifier {
-        #[serde(rename = "PURL")]
-        pub(super) purl: String,
-    }
+/// A part of a report that has findings.
+pub(super) trait Part {
+    /// Adds them.
+    fn add_to(self, findings: &mut Findings) -> Result<(), String>;
 }
 
-/// The JSON output of Trivy.
-pub(super) fn trivy(report: &[u8]) -> Result<Report, String> {
-    let document: trivy::Document = serde_json::from_slice(report).map_err(|error| reason("Trivy", &error))?;
-    let mut findings = Vec::new();
-    for outcome in document.results.unwrap_or_default() {
-        for found in outcome.vulnerabilities.unwrap_or_default() {
-            let fixed: Vec<String> = found.fixed_version.split(',').map(|text| text.trim().to_owned()).collect();
-            let references = [found.primary_url].into_iter().chain(found.references.unwrap_or_default());
-            findings.push(Finding {
-                id: found.id,
-                aliases: found.vendor_ids.unwrap_or_default(),
-                severity: severity(&found.severity),
-                package: found.pkg_name,
-                version: found.installed_version,
-                package_type: outcome.r#type.clone(),
-                purl: found.pkg_identifier.purl,
-                location: if found.pkg_path.is_empty() { outcome.target.clone() } else { found.pkg_path },
-                fixed_versions: fixed,
-                fix_state: state(&found.status),
-                description: if found.description.is_empty() { found.title } else { found.description },
-                references: references.collect(),
-            });
+/// Findings while they are collected.
+#[derive(Default)]
+pub(super) struct Findings {
+    all: Vec<Finding>,
+    bytes: usize,
+}
+
+impl Findings {
+    pub(super) fn add(&mut self, finding: Finding) -> Result<(), String> {
+        if finding.id.is_empty() {
+            return Err("a finding has no id".into());
         }
+        self.bytes += finding.bytes();
+        if self.all.len() == MOST_FINDINGS || self.bytes > MOST_BYTES {
+            return Err(format!("at most {MOST_FINDINGS} findings, with {MOST_BYTES} bytes, are stored"));
+        }
+        self.all.push(finding);
+        Ok(())
     }
-    Ok(Report {
-        scanner_version: cut(document.program.version, SHORT),
-        database_built: String::new(),
-        findings: bounded(findings)?,
-    })
 }
 
-fn reason(scanner: &str, error: &serde_json::Error) -> String {
-    format!("is not the JSON output of {scanner}: {error}")
+impl Finding {
+    fn bytes(&self) -> usize {
+        let texts = [&self.id, &self.package, &self.version, &self.package_type, &self.purl, &self.location];
+        let lists = [&self.aliases, &self.fixed_versions, &self.references];
+        let texts = texts.into_iter().chain([&self.description]).chain(lists.into_iter().flatten());
+        texts.map(String::len).sum()
+    }
+}
+
+/// A list of parts, of which only the findings are kept.
+pub(super) struct Parts<T> {
+    pub(super) findings: Vec<Finding>,
+    parts: PhantomData<T>,
+}
+
+impl<T> Default for Parts<T> {
+    fn default() -> Parts<T> {
+        Parts { findings: Vec::new(), parts: PhantomData }
+    }
+}
+
+impl<'de, T: Part + Deserialize<'de>> Deserialize<'de> for Parts<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Parts<T>, D::Error> {
+        deserializer.deserialize_any(PartsVisitor(PhantomData))
+    }
+}
+
+struct PartsVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Part + Deserialize<'de>> Visitor<'de> for PartsVisitor<T> {
+    type Value = Parts<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<Parts<T>, E> {
+        Ok(Parts::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts<T>, A::Error> {
+        let mut findings = Findings::default();
+        while let Some(part) = list.next_element::<T>()? {
+            part.add_to(&mut findings).map_err(A::Error::custom)?;
+        }
+        Ok(Parts { findings: findings.all, parts: PhantomData })
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What scanners write, and what they do not.
 
+use super::super::grype::report as grype;
+use super::super::trivy::report as trivy;
 use super::*;
 
 #[test]
@@ -54,9 +56,37 @@ fn an_id_counts_once_under_its_highest_severity() {
     assert_eq!(report.summary(), [(Severity::Low as i32, ["a", "b"].into())].into());
 }
 
+fn repeated(part: &str, times: usize) -> String {
+    vec![part; times].join(",")
+}
+
 #[test]
-fn long_texts_are_cut_between_characters() {
-    assert_eq!(cut("aé".into(), 2), "a");
-    let finding = Finding { id: "x".into(), references: vec!["r".into(); 99], ..Finding::default() };
-    assert_eq!(bounded(vec![finding]).expect("bounded")[0].references.len(), MOST_ELEMENTS);
+fn lists_and_texts_are_cut_while_they_are_read() {
+    let (long, urls) = ("x".repeat(3000), repeated(r#""u""#, 99));
+    let text = format!(
+        r#"{{"matches":[{{"vulnerability":{{"id":"{long}","urls":[{urls}],"fix":{{"versions":null}}}},"artifact":{{}}}}]}}"#
+    );
+    let finding = &grype(text.as_bytes()).expect("a report").findings[0];
+    assert_eq!((finding.id.len(), finding.references.len()), (2048, MOST_ELEMENTS));
+}
+
+#[test]
+fn what_would_grow_beyond_bounds_is_refused() {
+    let found = r#"{"vulnerability":{"id":"x"},"artifact":{}}"#;
+    let matches = |times: usize| format!(r#"{{"matches":[{}]}}"#, repeated(found, times));
+    assert_eq!(grype(matches(MOST_FINDINGS).as_bytes()).map(|report| report.findings.len()), Ok(MOST_FINDINGS));
+    assert!(grype(matches(MOST_FINDINGS + 1).as_bytes()).is_err());
+
+    // What is said once of many packages is cut before each of them gets it, and even so not stored without end.
+    let outcome = |target: usize, times: usize| {
+        let found = repeated(r#"{"VulnerabilityID":"x"}"#, times);
+        format!(r#"{{"Vulnerabilities":[{found}],"Target":"{}"}}"#, "t".repeat(target))
+    };
+    let outcomes = |parts: &[String]| format!(r#"{{"SchemaVersion":2,"Results":[{}]}}"#, parts.join(","));
+    let report = trivy(outcomes(&[outcome(1 << 20, 20_000)]).as_bytes()).expect("a report");
+    assert_eq!((report.findings.len(), report.findings[0].location.len()), (20_000, 2048));
+    assert!(trivy(outcomes(&[outcome(1 << 20, 40_000)]).as_bytes()).is_err());
+    let halves = [outcome(1, MOST_FINDINGS / 2), outcome(1, MOST_FINDINGS / 2 + 1)];
+    assert!(trivy(outcomes(&halves).as_bytes()).is_err());
+    assert!(trivy(outcomes(&vec!["{}".to_owned(); 200_000]).as_bytes()).is_ok_and(|report| report.findings.is_empty()));
 }

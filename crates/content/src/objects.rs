@@ -1,0 +1,350 @@
+//! Blobs in an object store.
+//!
+//! Every body that an upload grows by becomes an object of its own, `blobs/<xx>/<upload>/<start>-<random>`, which nobody
+//! ever writes to again. An upload of one body, the usual one, is a blob without any further transfer; bodies of an
+//! upload in chunks are put together when it is finished. No object says whether it is a blob: the database names the
+//! one that is, and the others are collected.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart};
+use tokio::sync::mpsc;
+
+use crate::content::{Addition, Copy, Part, Stored, is_id};
+use crate::digest::{Algorithm, Digest};
+use crate::error::ContentError;
+use crate::hasher::Hasher;
+use crate::reader::Reader;
+use crate::under_way::{Busy, UnderWay};
+
+/// Bytes that are sent at once. Stores want 5 MiB at least, and some all parts alike.
+const PART: usize = 8 << 20;
+/// Parts on their way at once: with the one that is being filled, the memory of a transfer.
+const PARTS_AT_ONCE: usize = 2;
+/// Most parts of an object, in any store.
+const MOST_PARTS: u64 = 10_000;
+/// Most bodies of one upload: each is an object until the upload is finished.
+const MOST_SEGMENTS: usize = 10_000;
+
+#[derive(Debug)]
+pub(crate) struct Objects {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    draw: fn() -> String,
+    pub(crate) under_way: Arc<UnderWay>,
+}
+
+/// What an upload consists of.
+struct Segment {
+    start: u64,
+    size: u64,
+    /// Its name below the upload.
+    name: String,
+}
+
+impl Objects {
+    pub(crate) fn new(
+        store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        draw: fn() -> String,
+    ) -> Result<Objects, ContentError> {
+        let prefix = Path::parse(prefix).map_err(|error| ContentError::Objects(error.into()))?;
+        Ok(Objects { store, prefix, draw, under_way: Arc::default() })
+    }
+
+    pub(crate) async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
+        let place = self.prefix.clone().join("owner");
+        // Asked first: writing needs a store that knows conditions, only once.
+        if let Some(owner) = self.text(&place).await? {
+            return Ok(owner);
+        }
+        let payload = PutPayload::from(candidate.to_owned());
+        match self.store.put_opts(&place, payload, PutMode::Create.into()).await {
+            Ok(_) | Err(Error::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let absent = || ContentError::Storage(std::io::Error::other(format!("{place} is not there once written")));
+        self.text(&place).await?.ok_or_else(absent)
+    }
+
+    async fn text(&self, place: &Path) -> Result<Option<String>, ContentError> {
+        let bytes = match self.store.get(place).await {
+            Err(Error::NotFound { .. }) => return Ok(None),
+            found => found?.bytes().await?,
+        };
+        Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned()))
+    }
+
+    /// Where the objects of an upload lie.
+    fn upload(&self, id: &str) -> Path {
+        self.shard(id.get(..2).unwrap_or(id)).join(id)
+    }
+
+    fn shard(&self, first: &str) -> Path {
+        self.prefix.clone().join("blobs").join(first)
+    }
+
+    /// The place of what `<upload>/<name>` names.
+    fn place(&self, stored: &str) -> Option<Path> {
+        let (id, name) = stored.split_once('/')?;
+        is_id(id).then(|| self.upload(id).join(name))
+    }
+
+    pub(crate) fn shown(&self, stored: &str) -> String {
+        self.place(stored).map_or_else(|| stored.to_owned(), |place| place.to_string())
+    }
+
+    /// What an upload consists of, in order and without gaps.
+    async fn segments(&self, id: &str) -> Result<Vec<Segment>, ContentError> {
+        let mut listed = self.store.list(Some(&self.upload(id)));
+        let mut segments = Vec::new();
+        while let Some(object) = listed.try_next().await? {
+            let name = object.location.filename().unwrap_or_default().to_owned();
+            let Some(start) = name.split_once('-').and_then(|(start, _)| u64::from_str_radix(start, 16).ok()) else {
+                continue;
+            };
+            segments.push(Segment { start, size: object.size, name });
+        }
+        segments.sort_by_key(|segment| segment.start);
+        let mut end = 0;
+        for segment in &segments {
+            // Two servers took a body each for the same place.
+            if segment.start != end {
+                return Err(ContentError::Torn);
+            }
+            end += segment.size;
+        }
+        Ok(segments)
+    }
+
+    pub(crate) async fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
+        Ok(size_of(&self.segments(id).await?))
+    }
+
+    pub(crate) async fn append(
+        &self,
+        busy: &Busy,
+        addition: Addition,
+        parts: mpsc::Receiver<Part>,
+    ) -> Result<u64, ContentError> {
+        let segments = self.segments(busy.id()).await?;
+        let before = size_of(&segments);
+        addition.require_start(before)?;
+        if segments.len() >= MOST_SEGMENTS {
+            return Err(ContentError::TooManyBodies(MOST_SEGMENTS));
+        }
+        let limit = addition.limit.min(MOST_PARTS * PART as u64);
+        let known = busy.recall(before, addition.algorithm);
+        let mut draft = Draft::new(&self.store, self.segment(busy.id(), before));
+        match draft.fill(before, parts, known.clone(), limit).await {
+            Ok((size, hasher)) => {
+                if size > before {
+                    draft.finish().await?;
+                }
+                busy.remember(size, hasher);
+                Ok(size)
+            }
+            Err(error) => {
+                draft.abort().await;
+                busy.remember(before, known);
+                Err(error)
+            }
+        }
+    }
+
+    /// A place that no other body has.
+    fn segment(&self, id: &str, start: u64) -> Path {
+        self.upload(id).join(format!("{start:016x}-{}", (self.draw)()))
+    }
+
+    pub(crate) async fn finish(&self, busy: &Busy, digest: &Digest) -> Result<Stored, ContentError> {
+        let segments = self.segments(busy.id()).await?;
+        let size = size_of(&segments);
+        let known = busy.recall(size, digest.algorithm());
+        let (name, hasher) = match segments.as_slice() {
+            [only] => {
+                let hasher = match known {
+                    Some(hasher) => hasher,
+                    None => self.hash_of(&self.upload(busy.id()).join(&*only.name), digest.algorithm()).await?,
+                };
+                (only.name.clone(), hasher)
+            }
+            several => self.merge(busy.id(), several, digest.algorithm()).await?,
+        };
+        let found = hasher.finish();
+        if found != *digest {
+            self.store.delete(&self.upload(busy.id()).join(name)).await?;
+            return Err(ContentError::Mismatch { found });
+        }
+        Ok(Stored { size, upload: format!("{}/{name}", busy.id()) })
+    }
+
+    /// Puts bodies together; the name of what they became, and its digest.
+    async fn merge(
+        &self,
+        id: &str,
+        segments: &[Segment],
+        algorithm: Algorithm,
+    ) -> Result<(String, Hasher), ContentError> {
+        let limit = MOST_PARTS * PART as u64;
+        if size_of(segments) > limit {
+            return Err(ContentError::TooLarge(limit));
+        }
+        let place = self.segment(id, 0);
+        let name = place.filename().unwrap_or_default().to_owned();
+        let mut draft = Draft::new(&self.store, place);
+        let mut hasher = Hasher::new(algorithm);
+        for segment in segments {
+            let from = self.upload(id).join(&*segment.name);
+            let mut bytes = self.store.get(&from).await?.into_stream();
+            while let Some(part) = bytes.try_next().await? {
+                hasher.update(&part);
+                draft.write(&part).await?;
+            }
+        }
+        draft.finish().await?;
+        for segment in segments {
+            self.store.delete(&self.upload(id).join(&*segment.name)).await?;
+        }
+        Ok((name, hasher))
+    }
+
+    async fn hash_of(&self, place: &Path, algorithm: Algorithm) -> Result<Hasher, ContentError> {
+        let mut hasher = Hasher::new(algorithm);
+        let mut bytes = self.store.get(place).await?.into_stream();
+        while let Some(part) = bytes.try_next().await? {
+            hasher.update(&part);
+        }
+        Ok(hasher)
+    }
+
+    pub(crate) async fn read(&self, stored: &str) -> Result<Option<Reader>, ContentError> {
+        let Some(place) = self.place(stored) else { return Ok(None) };
+        let size = self.size(stored).await?;
+        Ok(size.map(|size| Reader::of_object(self.store.clone(), place, size)))
+    }
+
+    pub(crate) async fn size(&self, stored: &str) -> Result<Option<u64>, ContentError> {
+        let Some(place) = self.place(stored) else { return Ok(None) };
+        match self.store.head(&place).await {
+            Ok(object) => Ok(Some(object.size)),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) async fn delete(&self, stored: &str) -> Result<(), ContentError> {
+        let Some(place) = self.place(stored) else { return Ok(()) };
+        match self.store.delete(&place).await {
+            Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) async fn rehash(&self, stored: &str, algorithm: Algorithm) -> Result<Option<Digest>, ContentError> {
+        let Some(place) = self.place(stored) else { return Ok(None) };
+        match self.hash_of(&place, algorithm).await {
+            Ok(hasher) => Ok(Some(hasher.finish())),
+            Err(ContentError::Objects(Error::NotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What lies under uploads whose ids begin with this byte.
+    pub(crate) async fn copies(&self, first: u8) -> Result<Vec<Copy>, ContentError> {
+        let shard = self.shard(&format!("{first:02x}"));
+        let mut listed = self.store.list(Some(&shard));
+        let mut copies = Vec::new();
+        while let Some(object) = listed.try_next().await? {
+            let parts: Vec<_> = object.location.prefix_match(&shard).into_iter().flatten().collect();
+            if let [id, name] = parts.as_slice()
+                && is_id(id.as_ref())
+            {
+                let (id, name) = (id.as_ref(), name.as_ref());
+                copies.push(Copy { digest: None, upload: format!("{id}/{name}"), begun: id.to_owned() });
+            }
+        }
+        Ok(copies)
+    }
+}
+
+fn size_of(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| segment.size).sum()
+}
+
+/// An object that is being written, and is not there before it is finished.
+struct Draft<'a> {
+    store: &'a Arc<dyn ObjectStore>,
+    place: Path,
+    /// What has come so far, while one request can still carry it.
+    buffer: Vec<u8>,
+    upload: Option<WriteMultipart>,
+}
+
+impl Draft<'_> {
+    fn new(store: &Arc<dyn ObjectStore>, place: Path) -> Draft<'_> {
+        Draft { store, place, buffer: Vec::new(), upload: None }
+    }
+
+    /// Writes what arrives; the size of the upload afterwards, and its digest if that of the bytes before was known.
+    async fn fill(
+        &mut self,
+        before: u64,
+        mut parts: mpsc::Receiver<Part>,
+        mut hasher: Option<Hasher>,
+        limit: u64,
+    ) -> Result<(u64, Option<Hasher>), ContentError> {
+        let mut size = before;
+        loop {
+            let part = match parts.recv().await {
+                Some(Part::Bytes(part)) => part,
+                Some(Part::End) => return Ok((size, hasher)),
+                None => return Err(ContentError::Broken),
+            };
+            size += part.len() as u64;
+            if size > limit {
+                return Err(ContentError::TooLarge(limit));
+            }
+            self.write(&part).await?;
+            if let Some(hasher) = &mut hasher {
+                hasher.update(&part);
+            }
+        }
+    }
+
+    async fn write(&mut self, bytes: &Bytes) -> Result<(), ContentError> {
+        if let Some(upload) = &mut self.upload {
+            upload.wait_for_capacity(PARTS_AT_ONCE).await?;
+            upload.write(bytes);
+            return Ok(());
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() > PART {
+            let upload = self.store.put_multipart(&self.place).await?;
+            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
+            upload.write(&std::mem::take(&mut self.buffer));
+            self.upload = Some(upload);
+        }
+        Ok(())
+    }
+
+    async fn finish(self) -> Result<(), ContentError> {
+        match self.upload {
+            Some(upload) => upload.finish().await?,
+            None => self.store.put(&self.place, self.buffer.into()).await?,
+        };
+        Ok(())
+    }
+
+    /// Takes back what was sent. What a store keeps of it all the same, its own rules for unfinished uploads remove.
+    async fn abort(self) {
+        if let Some(upload) = self.upload
+            && let Err(error) = upload.abort().await
+        {
+            tracing::warn!(place = %self.place, %error, "an unfinished upload stays in the object store");
+        }
+    }
+}

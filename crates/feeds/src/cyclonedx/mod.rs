@@ -1,0 +1,36 @@
+//! CycloneDX documents of vulnerabilities: written in 1.6, read from 1.4 on.
+
+mod read;
+mod write;
+
+pub(crate) use read::read;
+pub(crate) use write::write;
+
+use crate::model::FalsePositive;
+
+/// Why there is no harm, in this format's words. A record about another component is a state of its own.
+fn justification(why: FalsePositive) -> Option<&'static str> {
+    match why {
+        FalsePositive::ComponentMismatch => None,
+        FalsePositive::RecordContested | FalsePositive::VersionNotUsed | FalsePositive::CodeNotIncluded => {
+            Some("code_not_present")
+        }
+        FalsePositive::CodeNotExecuted => Some("code_not_reachable"),
+        FalsePositive::CodeNotControllable => Some("requires_environment"),
+        FalsePositive::Mitigated => Some("protected_by_mitigating_control"),
+    }
+}
+
+/// The inverse, for the words of others too.
+fn false_positive(justification: &str) -> Option<FalsePositive> {
+    Some(match justification {
+        "code_not_present" | "requires_dependency" => FalsePositive::CodeNotIncluded,
+        "code_not_reachable" => FalsePositive::CodeNotExecuted,
+        "requires_environment" | "requires_configuration" => FalsePositive::CodeNotControllable,
+        "protected_by_mitigating_control"
+        | "protected_by_compiler"
+        | "protected_at_runtime"
+        | "protected_at_perimeter" => FalsePositive::Mitigated,
+        _ => return None,
+    })
+}

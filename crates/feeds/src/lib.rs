@@ -1,0 +1,38 @@
+//! Judgements about vulnerabilities in the formats that others read and write.
+//!
+//! Everything is read into one neutral form ([`Advisory`]) and written from it. A reader takes what it can: a record that
+//! breaks is skipped with its place and the reason, and the rest is read. What a format has no words for is reported by
+//! reader and writer alike ([`Problems`]). Writers are deterministic: equal data makes equal bytes, times come from the
+//! data and ids of documents from their content.
+
+mod csaf;
+mod cursor;
+mod cyclonedx;
+mod format;
+mod licence;
+mod model;
+mod native;
+mod openvex;
+mod osv;
+mod problem;
+mod purl;
+pub mod scan;
+mod secdb;
+mod subject;
+mod time;
+mod tree;
+mod vex;
+mod yaml;
+mod zip;
+
+pub use format::{Document, ReadFormat, Reading, WriteFormat, read, read_of, time_text, write};
+pub use licence::forbids_derivatives;
+pub use model::{
+    Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Micros, Provenance, Scan, is_advisory_id,
+};
+pub use osv::{Named, Osv};
+pub use problem::{Effect, Problem, Problems, Unreadable};
+pub use secdb::Secdb;
+pub use tree::Limits;
+pub use vex::Publisher;
+pub use zip::ZipWriter;

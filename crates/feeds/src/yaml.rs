@@ -1,0 +1,226 @@
+//! YAML, both ways. Read as texts and structure alone: no word of it becomes a number or a truth value, and nothing
+//! refers to anything else.
+
+use granit_parser::{Event, Marker, Options, Parser, ScalarStyle};
+
+use crate::problem::Unreadable;
+use crate::tree::{Budget, Limits, Node, too_long};
+
+/// Reads a document.
+pub(crate) fn from_yaml(bytes: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
+    if bytes.len() > limits.bytes {
+        return Err(too_long(bytes.len(), limits));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| Unreadable(format!("not readable as YAML: {error}")))?;
+    let mut builder = Builder { open: Vec::new(), done: None, budget: Budget::new(limits) };
+    for next in Parser::new_from_str_with_options(text, Options::default()) {
+        let (event, span) = next.map_err(|error| refuse(error.marker(), &error.info()))?;
+        builder.take(event).map_err(|reason| refuse(&span.start, &reason))?;
+    }
+    Ok(builder.done.unwrap_or(Node::Null))
+}
+
+fn refuse(at: &Marker, reason: &str) -> Unreadable {
+    Unreadable(format!("not readable as YAML: line {}, column {}: {reason}", at.line(), at.col() + 1))
+}
+
+/// A list or an object whose end has not come.
+enum Open {
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>, Option<String>),
+}
+
+struct Builder {
+    open: Vec<Open>,
+    done: Option<Node>,
+    budget: Budget,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>) -> Result<(), String> {
+        match event {
+            Event::Scalar(text, style, _, _) => {
+                self.budget.spend(self.open.len())?;
+                let is_null = style == ScalarStyle::Plain && matches!(text.as_ref(), "" | "~" | "null");
+                self.close(if is_null { Node::Null } else { Node::Text(text.into_owned()) })
+            }
+            Event::SequenceStart(..) => self.begin(Open::List(Vec::new())),
+            Event::MappingStart(..) => self.begin(Open::Map(Vec::new(), None)),
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(elements)) => self.close(Node::List(elements)),
+                Some(Open::Map(members, None)) => self.close(Node::members(members)),
+                _ => Err("something ends that did not begin".into()),
+            },
+            // References would make a small document a large one.
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read".into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, open: Open) -> Result<(), String> {
+        self.budget.spend(self.open.len())?;
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn close(&mut self, node: Node) -> Result<(), String> {
+        match self.open.last_mut() {
+            None if self.done.is_some() => return Err("a second document begins; only one is read".into()),
+            None => self.done = Some(node),
+            Some(Open::List(elements)) => elements.push(node),
+            Some(Open::Map(members, name)) => match (name.take(), node) {
+                (Some(name), node) => members.push((name, node)),
+                (None, Node::Text(text)) => *name = Some(text),
+                (None, _) => return Err("the name of a member is no text".into()),
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Writes a document.
+pub(crate) fn to_yaml(node: &Node) -> Vec<u8> {
+    let mut out = String::new();
+    write(&mut out, node, 0, false);
+    out.into_bytes()
+}
+
+/// Writes a value that begins on this line if it is short, after a dash if `in_list`, else on lines of its own.
+fn write(out: &mut String, node: &Node, indent: usize, in_list: bool) {
+    let lead = |out: &mut String, first: bool| {
+        if !(first && in_list) {
+            out.extend(std::iter::repeat_n(' ', indent));
+        }
+    };
+    match node {
+        Node::Map(members) if !members.is_empty() => {
+            for (at, (name, value)) in members.iter().enumerate() {
+                lead(out, at == 0);
+                out.push_str(&scalar(name));
+                out.push(':');
+                member(out, value, indent);
+            }
+        }
+        Node::List(elements) if !elements.is_empty() => {
+            for (at, element) in elements.iter().enumerate() {
+                lead(out, at == 0);
+                out.push_str("- ");
+                write(out, element, indent + 2, true);
+            }
+        }
+        short => {
+            out.push_str(&line(short));
+            out.push('\n');
+        }
+    }
+}
+
+fn member(out: &mut String, value: &Node, indent: usize) {
+    let is_long = matches!(value, Node::Map(members) if !members.is_empty())
+        || matches!(value, Node::List(elements) if !elements.is_empty());
+    out.push(if is_long { '\n' } else { ' ' });
+    write(out, value, indent + 2, false);
+}
+
+fn line(node: &Node) -> String {
+    match node {
+        Node::Null | Node::Ambiguous(_) => "null".into(),
+        Node::Bool(value) => value.to_string(),
+        Node::Int(value) => value.to_string(),
+        Node::Float(value) => value.to_string(),
+        Node::Text(text) => scalar(text),
+        Node::List(_) => "[]".into(),
+        Node::Map(_) => "{}".into(),
+    }
+}
+
+/// A text without quotes where every reader of YAML takes it for a text, else with double quotes.
+fn scalar(text: &str) -> String {
+    let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    let reserved = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    if is_word && !reserved.contains(&text.to_ascii_lowercase().as_str()) {
+        return text.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() || is_special(c) => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Line ends of other alphabets, the byte order mark, and what is no character.
+fn is_special(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_node() -> impl Strategy<Value = Node> {
+        let text = prop_oneof!["\\PC{0,12}", any::<String>(), "[a-z]{1,5}"];
+        let leaf = prop_oneof![text.clone().prop_map(Node::Text), Just(Node::Null)];
+        leaf.prop_recursive(4, 40, 5, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Node::List),
+                proptest::collection::btree_map(text.clone(), inner, 0..5)
+                    .prop_map(|map| Node::Map(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(node in any_node()) {
+            let written = to_yaml(&node);
+            let read = from_yaml(&written, &Limits::default());
+            prop_assert_eq!(read, Ok(node), "{}", String::from_utf8_lossy(&written));
+        }
+
+        #[test]
+        fn noise_does_no_harm(noise in proptest::collection::vec(any::<u8>(), 0..200), text in "[-:{}\\[\\],&*!|>'\"%@ \na-c]{0,80}") {
+            let _ = from_yaml(&noise, &Limits::default());
+            let _ = from_yaml(text.as_bytes(), &Limits::default());
+        }
+    }
+
+    #[test]
+    fn words_stay_texts_and_references_are_refused() {
+        let limits = Limits::default();
+        let node = from_yaml(b"a: 1.10\nb: [yes, ~]\n", &limits).expect("readable");
+        let expected = vec![
+            ("a".to_owned(), Node::text("1.10")),
+            ("b".to_owned(), Node::List(vec![Node::text("yes"), Node::Null])),
+        ];
+        assert_eq!(node, Node::Map(expected));
+        assert_eq!(from_yaml(b"a: 1\na: 2\n", &limits), Ok(Node::Ambiguous("a".into())));
+        for (text, words) in [
+            ("a: &x [1]\nb: *x\n", "line 2, column 4: aliases"),
+            ("a: [1\n", "line 1, column 4"),
+            ("- a\n---\n- b\n", "second document"),
+        ] {
+            let error = from_yaml(text.as_bytes(), &limits).expect_err(text).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn deep_and_large_documents_are_refused() {
+        let limits = Limits { depth: 10, values: 100, bytes: 2000, advisories: 1 };
+        for text in ["[".repeat(12) + &"]".repeat(12), "- a\n".repeat(101), "a".repeat(2001)] {
+            assert!(from_yaml(text.as_bytes(), &limits).is_err(), "{text}");
+        }
+        assert!(from_yaml("[".repeat(200_000).as_bytes(), &Limits::default()).is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! Answers, and errors in the form that clients of this API know: a code of gRPC and a message.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_core::{Code, Error};
+use bowline_osv::write_time;
+use bowline_services::records::{Found, Results};
+use serde_json::{Value, json};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+pub(crate) type Answer = Response<Body>;
+
+/// A document that is there as bytes.
+pub(crate) fn document(bytes: Vec<u8>) -> Answer {
+    let mut response = Response::new(Body::from(bytes));
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// Whole records, as they are stored.
+pub(crate) fn records(results: Results<Vec<u8>>) -> Answer {
+    let mut out = Vec::with_capacity(results.found.iter().map(|record| record.len() + 1).sum::<usize>() + 64);
+    out.push(b'{');
+    if !results.found.is_empty() {
+        out.extend(b"\"vulns\":[");
+        for (i, record) in results.found.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            out.extend(record);
+        }
+        out.push(b']');
+    }
+    if let Some(next) = &results.next {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend(format!("\"next_page_token\":{}", Value::from(token(next))).into_bytes());
+    }
+    out.push(b'}');
+    document(out)
+}
+
+/// Ids with the times of their last change, in the order of the queries.
+pub(crate) fn ids(all: Vec<Results<Found>>) -> Answer {
+    let one = |results: Results<Found>| {
+        let mut result = serde_json::Map::new();
+        let found: Vec<Value> = results
+            .found
+            .into_iter()
+            .map(|found| json!({ "id": found.id, "modified": write_time(found.modified) }))
+            .collect();
+        if !found.is_empty() {
+            result.insert("vulns".into(), found.into());
+        }
+        if let Some(next) = &results.next {
+            result.insert("next_page_token".into(), token(next).into());
+        }
+        Value::Object(result)
+    };
+    let results: Vec<Value> = all.into_iter().map(one).collect();
+    document(json!({ "results": results }).to_string().into_bytes())
+}
+
+/// Where the next page begins. It tells nothing that the page did not.
+fn token(after: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("1{after}"))
+}
+
+/// Reads a token of [`token`].
+pub(crate) fn read_token(token: &str) -> Option<String> {
+    if token.is_empty() {
+        return Some(String::new());
+    }
+    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
+    text.strip_prefix('1').filter(|id| id.is_empty() || bowline_osv::is_id(id)).map(String::from)
+}
+
+/// A refusal.
+pub(crate) fn refused(status: StatusCode, code: Code, message: &str) -> Answer {
+    let mut response = document(json!({ "code": code as i32, "message": message }).to_string().into_bytes());
+    *response.status_mut() = status;
+    response
+}
+
+/// A request that makes no sense.
+pub(crate) fn invalid(message: &str) -> Answer {
+    refused(StatusCode::BAD_REQUEST, Code::InvalidArgument, message)
+}
+
+/// What the server failed with, or its rate limit.
+pub(crate) fn failed(error: &Error, request_id: &str) -> Answer {
+    if matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
+        let mut causes = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(cause) = source {
+            causes = format!("{causes}: {cause}");
+            source = cause.source();
+        }
+        tracing::error!(request_id, cause = %causes, "a request of the OSV API failed");
+    }
+    let status = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = refused(status, error.code(), error.message());
+    if let Some(delay) = error.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_come_back_and_noise_is_none() {
+        for id in ["", "GHSA-aaaa-bbbb-cccc"] {
+            assert_eq!(read_token(&token(id)).as_deref(), Some(id));
+        }
+        for wrong in ["!", "QUJD", "1", "MS4uLw"] {
+            assert_eq!(read_token(wrong), None, "{wrong}");
+        }
+    }
+}

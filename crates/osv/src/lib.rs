@@ -1,0 +1,24 @@
+//! Records of vulnerabilities in the shape of the OSV schema, without IO.
+//!
+//! [`parse`] judges a record strictly and gives its [`Record`] and its canonical bytes: the same content has the same
+//! bytes, and so the same digest. [`Affects`] is what a query by package needs of a record, in a form that is matched
+//! without being decoded.
+
+mod affects;
+mod canonical;
+mod facts;
+mod package;
+mod parse;
+mod purl;
+mod record;
+mod score;
+mod time;
+
+pub use affects::{Affects, Asked};
+pub use facts::{Facts, Link, Rated};
+pub use package::{PackageKey, base_ecosystem};
+pub use parse::{LONGEST_ID, MOST_BYTES, Parsed, is_id, parse};
+pub use purl::{Purl, PurlError};
+pub use record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
+pub use score::{Rating, base_score};
+pub use time::{Micros, read_time, write_time};

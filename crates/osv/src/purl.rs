@@ -1,0 +1,163 @@
+//! Package URLs, as far as packages of known ecosystems have them.
+
+use std::fmt;
+
+/// A package URL in the words of the schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purl {
+    /// The schema's name of the ecosystem.
+    pub ecosystem: &'static str,
+    /// The name as the ecosystem spells it.
+    pub name: String,
+    /// The version, if the URL has one.
+    pub version: Option<String>,
+}
+
+/// Why a text is no package URL that a package can be found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PurlError {
+    /// It does not have the form.
+    Form,
+    /// Its type, or the distribution it names, is none of the schema's ecosystems.
+    Ecosystem,
+}
+
+impl fmt::Display for PurlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PurlError::Form => "is not a package URL of the form pkg:type/name@version",
+            PurlError::Ecosystem => "names no ecosystem that is known here",
+        })
+    }
+}
+
+/// The ecosystem of Rust, which is named as its registry is.
+const RUST: &str = concat!("crates", ".io");
+
+impl Purl {
+    /// Reads a package URL. Qualifiers and the subpath are not looked at.
+    pub fn parse(text: &str) -> Result<Purl, PurlError> {
+        let rest = text.strip_prefix("pkg:").ok_or(PurlError::Form)?.trim_start_matches('/');
+        let rest = rest.split(['?', '#']).next().unwrap_or_default();
+        let (kind, rest) = rest.split_once('/').ok_or(PurlError::Form)?;
+        // The at sign of a scope is encoded, but not by everybody: a version's stands behind the last slash.
+        let name_begins = rest.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
+        let (path, version) = match rest[name_begins..].rfind('@') {
+            Some(at) if at > 0 => (&rest[..name_begins + at], Some(decode(&rest[name_begins + at + 1..])?)),
+            _ => (rest, None),
+        };
+        let parts: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(decode).collect::<Result<_, _>>()?;
+        let (name, namespace) = parts.split_last().ok_or(PurlError::Form)?;
+        let (ecosystem, joint) = ecosystem(&kind.to_ascii_lowercase(), namespace).ok_or(PurlError::Ecosystem)?;
+        let name = match joint {
+            Some(joint) if !namespace.is_empty() => format!("{}{joint}{name}", namespace.join("/")),
+            _ => name.clone(),
+        };
+        Ok(Purl { ecosystem, name, version: version.filter(|version| !version.is_empty()) })
+    }
+}
+
+/// The ecosystem of a type, and what joins namespace and name in it; nothing where the namespace is no part of the name.
+fn ecosystem(kind: &str, namespace: &[String]) -> Option<(&'static str, Option<char>)> {
+    let distribution = namespace.first().map(|first| first.to_ascii_lowercase()).unwrap_or_default();
+    Some(match kind {
+        "pypi" => ("PyPI", None),
+        "npm" => ("npm", Some('/')),
+        "maven" => ("Maven", Some(':')),
+        "golang" => ("Go", Some('/')),
+        "cargo" => (RUST, None),
+        "gem" => ("RubyGems", None),
+        "nuget" => ("NuGet", None),
+        "composer" => ("Packagist", Some('/')),
+        "hex" => ("Hex", Some('/')),
+        "pub" => ("Pub", None),
+        "hackage" => ("Hackage", None),
+        "cran" => ("CRAN", None),
+        "conan" => ("ConanCenter", None),
+        "swift" => ("SwiftURL", Some('/')),
+        "bitnami" => ("Bitnami", None),
+        "julia" => ("Julia", None),
+        "github" => ("GitHub Actions", Some('/')),
+        "apk" => match distribution.as_str() {
+            "alpine" => ("Alpine", None),
+            "wolfi" => ("Wolfi", None),
+            "chainguard" => ("Chainguard", None),
+            "minimos" => ("MinimOS", None),
+            _ => return None,
+        },
+        "deb" => match distribution.as_str() {
+            "debian" => ("Debian", None),
+            "ubuntu" => ("Ubuntu", None),
+            "echo" => ("Echo", None),
+            _ => return None,
+        },
+        "rpm" => match distribution.as_str() {
+            "almalinux" => ("AlmaLinux", None),
+            "rocky-linux" | "rocky" => ("Rocky Linux", None),
+            "redhat" => ("Red Hat", None),
+            "opensuse" => ("openSUSE", None),
+            "suse" => ("SUSE", None),
+            "mageia" => ("Mageia", None),
+            "openeuler" => ("openEuler", None),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn decode(text: &str) -> Result<String, PurlError> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(PurlError::Form);
+            decoded.push((digit()? * 16 + digit()?) as u8);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded).map_err(|_| PurlError::Form)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn package_urls_name_packages_as_the_ecosystems_do() {
+        for (text, ecosystem, name, version) in [
+            ("pkg:pypi/jinja2@2.4.1", "PyPI", "jinja2", Some("2.4.1")),
+            ("pkg:npm/%40babel/core@7.0.0?a=b#c", "npm", "@babel/core", Some("7.0.0")),
+            ("pkg:npm/@babel/core", "npm", "@babel/core", None),
+            ("pkg:maven/org.a/b@1", "Maven", "org.a:b", Some("1")),
+            ("pkg:golang/github.com/a/b@v1.2.3", "Go", "github.com/a/b", Some("v1.2.3")),
+            ("pkg:cargo/serde@", RUST, "serde", None),
+            ("pkg:deb/debian/curl@7.1-1%2Bdeb?arch=source", "Debian", "curl", Some("7.1-1+deb")),
+            ("pkg:apk/wolfi/curl@8", "Wolfi", "curl", Some("8")),
+            ("pkg:composer/a/b@1", "Packagist", "a/b", Some("1")),
+        ] {
+            let expected = Purl { ecosystem, name: name.into(), version: version.map(String::from) };
+            assert_eq!(Purl::parse(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "jinja2", "pkg:", "pkg:pypi", "pkg:pypi/", "pkg:pypi/%zz", "pkg:pypi/%ff", "pkg:pypi/a%4"] {
+            assert_eq!(Purl::parse(text), Err(PurlError::Form), "{text}");
+        }
+        for text in ["pkg:docker/alpine@3", "pkg:deb/unheard/curl@1", "pkg:deb/curl"] {
+            assert_eq!(Purl::parse(text), Err(PurlError::Ecosystem), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "pkg:[a-z]{0,6}/?\\PC{0,40}") {
+            let _ = Purl::parse(&text);
+        }
+    }
+}

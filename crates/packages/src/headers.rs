@@ -1,0 +1,64 @@
+//! Python's core metadata: headers as in mail, in METADATA and PKG-INFO.
+
+use crate::Refusal;
+
+/// The fields that are asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) summary: String,
+    pub(crate) license: String,
+}
+
+/// Reads the headers up to the first empty line.
+pub(crate) fn read(bytes: &[u8]) -> Result<Metadata, Refusal> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Refusal::damaged("has metadata that are not UTF-8"))?;
+    let mut metadata = Metadata::default();
+    let (mut expression, mut free, mut classifier) = (String::new(), String::new(), String::new());
+    let head = text.strip_prefix('\u{feff}').unwrap_or(text).lines().take_while(|line| !line.is_empty());
+    for line in head.filter(|line| !line.starts_with([' ', '\t'])) {
+        let Some((field, value)) = line.split_once(':') else { continue };
+        let value = value.trim();
+        let place = match field.to_ascii_lowercase().as_str() {
+            "name" => &mut metadata.name,
+            "version" => &mut metadata.version,
+            "summary" => &mut metadata.summary,
+            "license-expression" => &mut expression,
+            "license" => &mut free,
+            "classifier" => match value.strip_prefix("License :: ") {
+                Some(license) if classifier.is_empty() => {
+                    license.rsplit(" :: ").next().unwrap_or(license).clone_into(&mut classifier);
+                    continue;
+                }
+                _ => continue,
+            },
+            _ => continue,
+        };
+        // The first of a field counts, as for those who parse mail.
+        if place.is_empty() {
+            value.clone_into(place);
+        }
+    }
+    if metadata.name.is_empty() || metadata.version.is_empty() {
+        return Err(Refusal::damaged("has metadata without a name or a version"));
+    }
+    metadata.license = [expression, free, classifier].into_iter().find(|text| !text.is_empty()).unwrap_or_default();
+    Ok(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_field_counts_and_the_body_does_not() {
+        let text = "Metadata-Version: 2.1\nName: Foo\nVersion: 1.0\nSummary: a\n  b\nName: Bar\n\
+                    Classifier: License :: OSI Approved :: MIT License\n\nLicense: none\n";
+        let metadata = read(text.as_bytes()).expect("metadata");
+        assert_eq!((metadata.name.as_str(), metadata.summary.as_str()), ("Foo", "a"));
+        assert_eq!(metadata.license, "MIT License");
+        assert!(read(b"Name: Foo\n\nVersion: 1").is_err());
+        assert!(read(b"\xff").is_err());
+    }
+}

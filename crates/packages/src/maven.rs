@@ -1,0 +1,202 @@
+//! Versions in a Maven repository: a POM, and what lies beside it.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use crate::limits::MOST_METADATA;
+use crate::{FileFacts, Package, Refusal, digest, line};
+
+/// Files beside a POM that are read; more belong to no version.
+const MOST_FILES: usize = 500;
+
+/// Reads the version that a POM is of; `Foreign` for every other file. `below` is the path within the repository.
+pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
+    if path.extension().is_none_or(|extension| extension != "pom") {
+        return Err(Refusal::Foreign);
+    }
+    let place = Place::of(below)?;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_METADATA + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_METADATA {
+        return Err(Refusal::hostile(format!("has more than {MOST_METADATA} bytes")));
+    }
+    let pom = Pom::read(&bytes)?;
+    place.agrees(&pom)?;
+    Ok(Package {
+        name: format!("{}:{}", place.group, place.artifact),
+        version: place.version.clone(),
+        description: line(if pom.description.is_empty() { &pom.name } else { &pom.description }, 512),
+        license: line(&pom.licenses.join(" OR "), 256),
+        files: files(path, &place)?,
+        manifest: String::new(),
+        file_count: 0,
+    })
+}
+
+/// Coordinates as the path in the repository has them.
+struct Place {
+    group: String,
+    artifact: String,
+    version: String,
+}
+
+impl Place {
+    fn of(below: &Path) -> Result<Place, Refusal> {
+        let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
+        let parts = parts.ok_or_else(|| Refusal::damaged("lies in a directory whose name is not UTF-8"))?;
+        let [group @ .., artifact, version, file] = parts.as_slice() else {
+            return Err(Refusal::damaged("does not lie at group/artifact/version of the repository"));
+        };
+        if group.is_empty() || *file != format!("{artifact}-{version}.pom") && !version.ends_with("-SNAPSHOT") {
+            return Err(Refusal::damaged("does not lie at group/artifact/version of the repository"));
+        }
+        Ok(Place { group: group.join("."), artifact: (*artifact).into(), version: (*version).into() })
+    }
+
+    /// What the POM says must be where it lies. A property that a build fills in says nothing.
+    fn agrees(&self, pom: &Pom) -> Result<(), Refusal> {
+        for (said, wanted) in
+            [(&pom.group, &self.group), (&pom.artifact, &self.artifact), (&pom.version, &self.version)]
+        {
+            if !said.is_empty() && !said.contains("${") && said != wanted {
+                return Err(Refusal::hostile(format!("lies where {wanted:?} should be, and says {said:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is beside a POM and begins like it, without checksums and signatures.
+fn files(pom: &Path, place: &Place) -> Result<Vec<FileFacts>, Refusal> {
+    const APART: &[&str] = &["md5", "sha1", "sha256", "sha512", "asc", "lastUpdated", "part"];
+    let directory = pom.parent().ok_or_else(|| Refusal::damaged("lies nowhere"))?;
+    let start = format!("{}-", place.artifact);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let (name, path) = (entry.file_name(), entry.path());
+        let is_apart = path.extension().and_then(|extension| extension.to_str()).is_none_or(|e| APART.contains(&e));
+        let is_wanted = name.to_str().is_some_and(|name| name.starts_with(&start)) && !is_apart;
+        if is_wanted && entry.file_type()?.is_file() {
+            paths.push(path);
+        }
+        if paths.len() > MOST_FILES {
+            return Err(Refusal::hostile(format!("has more than {MOST_FILES} files beside it")));
+        }
+    }
+    paths.sort();
+    paths.iter().map(|path| digest::of(path)).collect()
+}
+
+/// What a POM says of the project.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pom {
+    group: String,
+    artifact: String,
+    version: String,
+    name: String,
+    description: String,
+    licenses: Vec<String>,
+}
+
+impl Pom {
+    fn read(bytes: &[u8]) -> Result<Pom, Refusal> {
+        let damaged = |text: String| Refusal::damaged(format!("is no POM: {text}"));
+        let mut reader = Reader::from_reader(bytes);
+        let (mut path, mut pom): (Vec<String>, Pom) = (Vec::new(), Pom::default());
+        let mut text = String::new();
+        let mut parent = Pom::default();
+        loop {
+            match reader.read_event().map_err(|error| damaged(error.to_string()))? {
+                Event::Start(start) => {
+                    path.push(String::from_utf8_lossy(start.local_name().as_ref()).into_owned());
+                    text.clear();
+                    if path.len() > 64 {
+                        return Err(Refusal::hostile("is nested deeper than any POM"));
+                    }
+                }
+                Event::Text(part) => text.push_str(&part.decode().map_err(|error| damaged(error.to_string()))?),
+                Event::CData(part) => text.push_str(&part.decode().map_err(|error| damaged(error.to_string()))?),
+                Event::GeneralRef(entity) => text.push_str(predefined(&entity)),
+                Event::End(_) => {
+                    let names: Vec<&str> = path.iter().map(String::as_str).collect();
+                    pom.take(&mut parent, &names, text.trim());
+                    text.clear();
+                    path.pop();
+                }
+                Event::Eof => break,
+                // A document type could define entities, which no POM needs.
+                Event::DocType(_) => return Err(Refusal::hostile("has a document type")),
+                _ => {}
+            }
+        }
+        if pom.artifact.is_empty() {
+            return Err(damaged("it has no artifactId".into()));
+        }
+        for (own, inherited) in [(&mut pom.group, parent.group), (&mut pom.version, parent.version)] {
+            if own.is_empty() {
+                *own = inherited;
+            }
+        }
+        Ok(pom)
+    }
+
+    fn take(&mut self, parent: &mut Pom, path: &[&str], text: &str) {
+        let place = match path {
+            ["project", "groupId"] => &mut self.group,
+            ["project", "artifactId"] => &mut self.artifact,
+            ["project", "version"] => &mut self.version,
+            ["project", "name"] => &mut self.name,
+            ["project", "description"] => &mut self.description,
+            ["project", "parent", "groupId"] => &mut parent.group,
+            ["project", "parent", "version"] => &mut parent.version,
+            ["project", "licenses", "license", "name"] => {
+                self.licenses.push(text.to_owned());
+                return;
+            }
+            _ => return,
+        };
+        text.clone_into(place);
+    }
+}
+
+/// The character of an entity that XML itself defines; nothing for others.
+fn predefined(name: &[u8]) -> &'static str {
+    match name {
+        b"amp" => "&",
+        b"lt" => "<",
+        b"gt" => ">",
+        b"quot" => "\"",
+        b"apos" => "'",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pom_inherits_from_its_parent_and_not_from_its_dependencies() {
+        let text = "<?xml version='1.0'?><project><parent><groupId>g</groupId><version>1</version></parent>
+            <artifactId>a</artifactId><description>x &amp; <![CDATA[y]]></description>
+            <dependencies><dependency><groupId>other</groupId><artifactId>b</artifactId></dependency></dependencies>
+            <licenses><license><name>MIT</name></license></licenses></project>";
+        let pom = Pom::read(text.as_bytes()).expect("a POM");
+        assert_eq!((pom.group.as_str(), pom.artifact.as_str(), pom.version.as_str()), ("g", "a", "1"));
+        assert_eq!((pom.description.as_str(), pom.licenses), ("x & y", vec!["MIT".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_no_pom_is_refused() {
+        let bomb = "<!DOCTYPE p [<!ENTITY a 'aaaa'>]><project><artifactId>&a;</artifactId></project>";
+        assert!(matches!(Pom::read(bomb.as_bytes()), Err(Refusal::Hostile(_))));
+        for wrong in ["", "no xml", "<project></project>", "<project><artifactId>a</project>", &"<a>".repeat(100)] {
+            assert!(Pom::read(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

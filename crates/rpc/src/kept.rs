@@ -1,0 +1,205 @@
+//! Answers that callers keep until they change: told by a tag, encoded and compressed once, and not sent again to
+//! whoever has them.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bowline_contract::MethodInfo;
+use bowline_core::{Error, Result};
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY,
+};
+use http::{HeaderMap, Response, StatusCode};
+
+use crate::answer::{JSON, Names, failure, json_of};
+use crate::body::ReplyBody;
+use crate::front::Front;
+
+/// Smaller answers travel as they are.
+const COMPRESSED_FROM: usize = 1024;
+/// Encoding more than this holds up others on the same thread.
+const ENCODED_ASIDE_FROM: usize = 256 << 10;
+/// Most bytes of encoded answers; past it, the memory starts anew.
+const MOST_BYTES: usize = 192 << 20;
+
+/// What a request says of the answer that it has, and of those that it can read.
+pub(crate) struct Asked {
+    known: Option<HeaderValue>,
+    gzip: bool,
+}
+
+impl Asked {
+    pub(crate) fn of(headers: &HeaderMap) -> Asked {
+        let encodings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+        let gzip = encodings.flat_map(|value| value.split(',')).any(accepts_gzip);
+        Asked { known: headers.get(IF_NONE_MATCH).cloned(), gzip }
+    }
+
+    fn knows(&self, etag: &str) -> bool {
+        let known = self.known.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
+        known
+            .split(',')
+            .map(str::trim)
+            .any(|known| known == "*" || known == etag || Some(known) == etag.strip_prefix("W/"))
+    }
+}
+
+/// `gzip`, or anything, unless it is refused by a weight of nothing.
+fn accepts_gzip(encoding: &str) -> bool {
+    let mut parts = encoding.split(';').map(str::trim);
+    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip") || name == "*");
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |weight| weight.parse::<f32>().ok());
+    named && weight.is_some_and(|weight| weight > 0.0)
+}
+
+/// An answer as it is sent.
+#[derive(Clone)]
+struct Encoded {
+    json: Bytes,
+    /// Absent where it is too small to gain.
+    gzip: Option<Bytes>,
+}
+
+type Key = (usize, Names, Arc<str>);
+
+/// Answers by method, names and tag. A tag stands for the content, so nothing here is ever out of date.
+#[derive(Default)]
+pub struct Kept {
+    encoded: Mutex<(HashMap<Key, Encoded>, usize)>,
+    /// Large answers are encoded one at a time: whoever asks for the same meanwhile finds it here afterwards.
+    aside: tokio::sync::Mutex<()>,
+}
+
+impl Kept {
+    fn find(&self, key: &Key) -> Option<Encoded> {
+        self.encoded.lock().unwrap_or_else(PoisonError::into_inner).0.get(key).cloned()
+    }
+
+    fn remember(&self, key: Key, encoded: Encoded) {
+        let bytes = encoded.json.len() + encoded.gzip.as_ref().map_or(0, Bytes::len);
+        let mut kept = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.1 + bytes > MOST_BYTES {
+            *kept = (HashMap::new(), 0);
+        }
+        kept.1 += bytes;
+        kept.0.insert(key, encoded);
+    }
+}
+
+/// The answer, or only that the caller has it.
+pub(crate) async fn respond(
+    front: &Arc<Front>,
+    (method, names): (&MethodInfo, Names),
+    payload: Bytes,
+    tag: &Arc<str>,
+    asked: &Asked,
+    request_id: &str,
+) -> Response<ReplyBody> {
+    // The content is what the tag stands for, in whatever encoding: the weak kind.
+    let etag = format!("W/\"{tag}\"");
+    if asked.knows(&etag) {
+        let mut response = Response::new(ReplyBody::from(Bytes::new()));
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        describe(&mut response, &etag);
+        return response;
+    }
+    let encoded = match encoded(front, method, names, payload, tag).await {
+        Ok(encoded) => encoded,
+        Err(error) => return failure(front, &error, Some(method), request_id),
+    };
+    let compressed = encoded.gzip.filter(|_| asked.gzip);
+    let is_compressed = compressed.is_some();
+    let mut response = Response::new(ReplyBody::from(compressed.unwrap_or(encoded.json)));
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    if is_compressed {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    describe(&mut response, &etag);
+    response
+}
+
+fn describe(response: &mut Response<ReplyBody>, etag: &str) {
+    let headers = response.headers_mut();
+    if let Ok(etag) = HeaderValue::from_str(etag) {
+        headers.insert(ETAG, etag);
+    }
+    // It may be kept, and asks whether it still holds.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+}
+
+async fn encoded(
+    front: &Arc<Front>,
+    method: &MethodInfo,
+    names: Names,
+    payload: Bytes,
+    tag: &Arc<str>,
+) -> Result<Encoded> {
+    let key = (method.index, names, tag.clone());
+    if let Some(encoded) = front.kept.find(&key) {
+        return Ok(encoded);
+    }
+    if payload.len() < ENCODED_ASIDE_FROM {
+        let encoded = encode(front, method, &payload, names)?;
+        front.kept.remember(key, encoded.clone());
+        return Ok(encoded);
+    }
+    let _alone = front.kept.aside.lock().await;
+    if let Some(encoded) = front.kept.find(&key) {
+        return Ok(encoded);
+    }
+    let (there, index) = (front.clone(), method.index);
+    let work = move || encode(&there, there.contract().method(index), &payload, names);
+    let encoded = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
+    front.kept.remember(key, encoded.clone());
+    Ok(encoded)
+}
+
+fn encode(front: &Front, method: &MethodInfo, payload: &[u8], names: Names) -> Result<Encoded> {
+    let json = json_of(front, method, payload, names)?;
+    let gzip = if json.len() < COMPRESSED_FROM { None } else { Some(compress(&json)?) };
+    Ok(Encoded { json: json.into(), gzip })
+}
+
+fn compress(json: &[u8]) -> Result<Bytes> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(json.len() / 4), Compression::default());
+    encoder.write_all(json).map_err(Error::internal)?;
+    Ok(encoder.finish().map_err(Error::internal)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(name: http::HeaderName, value: &str) -> Asked {
+        Asked::of(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
+    }
+
+    #[test]
+    fn tags_are_compared_without_regard_to_weakness() {
+        for (known, expected) in [
+            ("W/\"a\"", true),
+            ("\"a\"", true),
+            ("\"b\", W/\"a\"", true),
+            ("*", true),
+            ("\"b\"", false),
+            ("a", false),
+            ("", false),
+        ] {
+            assert_eq!(asked(IF_NONE_MATCH, known).knows("W/\"a\""), expected, "{known}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_what_the_caller_accepts() {
+        for (accepted, expected) in
+            [("gzip", true), ("br, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false), ("br", false), ("", false)]
+        {
+            assert_eq!(asked(ACCEPT_ENCODING, accepted).gzip, expected, "{accepted}");
+        }
+    }
+}

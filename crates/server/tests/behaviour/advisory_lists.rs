@@ -1,0 +1,207 @@
+//! Lists of advisories: every filter, alone and together, in every order, page by page.
+
+use bowline_testkit::Actor;
+use serde_json::{Value, json};
+
+use crate::advisories::{ADVISORIES, about, create, event, judge};
+use crate::support::{call, done, each, on_each_engine};
+
+/// The names of the artifacts on a page of the second version, in their order.
+async fn names(actor: &Actor, query: &str) -> Vec<String> {
+    let list = done(actor, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+    each(&list["advisories"], "artifactName").into_iter().map(String::from).collect()
+}
+
+/// The same of the first version.
+async fn names1(actor: &Actor, query: &str) -> Vec<String> {
+    let list = done(actor, &format!("GET {ADVISORIES}?{query}"), Value::Null).await;
+    each(&list["items"], "artifactName").into_iter().map(String::from).collect()
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
+}
+
+/// Three advisories: of curl, of libfoo and of foo.
+async fn three(server: &bowline_testkit::TestServer) -> (String, Actor) {
+    let org = server.organization("acme").await;
+    let bot = judge(server, &org, "bot", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    let operator = server.operator().await;
+    let mut curl = about("curl", "Stdlib", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]);
+    curl["legacyAdvisoryID"] = json!("OLD-1");
+    let curl = create(&operator, &org, curl).await["id"].as_str().expect("an id").to_owned();
+    let mut lib = about("libfoo", "gnu_tls%", &["CVE-2026-2"]);
+    (lib["artifactType"], lib["artifactArchitecture"]) = (json!("image"), json!("aarch64"));
+    (lib["componentType"], lib["componentLocation"]) = (json!("python"), json!("/lib/b"));
+    let lib = create(&bot, &org, lib).await["id"].as_str().expect("an id").to_owned();
+    let last = create(&operator, &org, about("foo", "stdlib", &["CVE-2026-3"])).await;
+    let last = last["id"].as_str().expect("an id").to_owned();
+    event(&operator, &curl, json!({ "fixed": { "fixedVersion": "1" }, "status": "APPROVED" })).await;
+    event(&bot, &curl, json!({ "fixNotPlanned": {} })).await;
+    event(&bot, &lib, json!({ "fixed": { "fixedVersion": "1" } })).await;
+    let scan = json!({ "scanner": "grype", "subpackageName": "libfoo" });
+    event(&operator, &last, json!({ "detection": { "scanv1": scan } })).await;
+    (org, bot)
+}
+
+#[tokio::test]
+async fn each_filter_keeps_what_it_names() {
+    on_each_engine(async |server| {
+        let (org, bot) = three(server).await;
+        let operator = server.operator().await;
+        let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
+        assert_eq!(list["totalCount"], json!("3"));
+        let of = |name: &str, member: &str| {
+            let items = list["advisories"].as_array().expect("a list");
+            let found = items.iter().find(|item| item["artifactName"] == name).expect("an advisory");
+            found[member].as_str().unwrap_or_default().to_owned()
+        };
+        let bot_uid = of("libfoo", "author");
+        let reviewer = of("curl", "author");
+        let public = of("curl", "advisoryId");
+        for (query, query1, expected) in [
+            (format!("advisoryIds={public}"), format!("advisoryIds={public}"), "curl"),
+            ("legacyAdvisoryIds=OLD-1".into(), "legacyAdvisoryIds=OLD-1".into(), "curl"),
+            ("artifactNames=curl&artifactNames=foo".into(), "artifactName=curl&artifactName=foo".into(), "curl foo"),
+            ("artifactTypes=apk".into(), "artifactType=apk".into(), "curl foo"),
+            ("artifactArchitectures=aarch64".into(), "artifactArchitecture=aarch64".into(), "libfoo"),
+            ("componentNames=stdlib".into(), "componentName=stdlib".into(), "foo"),
+            ("componentTypes=python".into(), "componentType=python".into(), "libfoo"),
+            ("componentLocations=/lib/b".into(), "componentLocation=/lib/b".into(), "libfoo"),
+            (
+                "aliases=cve-2026-1&aliases=CVE-2026-2".into(),
+                "aliases=CVE-2026-1&aliases=cve-2026-2".into(),
+                "curl libfoo",
+            ),
+            ("origin=foo&artifactNames=curl".into(), "origin=foo&artifactName=curl".into(), "foo libfoo"),
+            ("eventReviewStates=REVIEW_STATE_APPROVED".into(), "eventStatuses=APPROVED".into(), "curl"),
+            (format!("eventAuthors={bot_uid}"), format!("eventAuthor={bot_uid}"), "curl libfoo"),
+            (format!("excludeEventAuthors={bot_uid}"), format!("excludeEventAuthor={bot_uid}"), "foo"),
+            (format!("eventReviewers={reviewer}"), format!("eventReviewer={reviewer}"), "curl"),
+            ("eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "curl libfoo"),
+            (
+                "latestEventType=EVENT_TYPE_FILTER_FIXED".into(),
+                "latestEventType=EVENT_TYPE_FILTER_FIXED".into(),
+                "curl",
+            ),
+            // One and the same event.
+            (
+                "eventTypes=EVENT_TYPE_FILTER_FIXED&eventReviewStates=REVIEW_STATE_PENDING".into(),
+                "eventTypes=EVENT_TYPE_FILTER_FIXED&eventStatuses=PENDING".into(),
+                "libfoo",
+            ),
+            // All filters together.
+            ("artifactTypes=apk&componentNames=stdlib".into(), "artifactType=apk&componentName=stdlib".into(), "foo"),
+            ("artifactTypes=apk&componentTypes=python".into(), "artifactType=apk&componentType=python".into(), ""),
+            (
+                format!("uidp.childrenOf={org}&artifactTypes=apk"),
+                format!("uidp.childrenOf={org}&artifactType=apk"),
+                "curl foo",
+            ),
+        ] {
+            let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
+            assert_eq!(sorted(names(&operator, &query).await), expected, "{query}");
+            assert_eq!(sorted(names(&bot, &query).await), expected, "{query}, as seen from the organization");
+            assert_eq!(sorted(names1(&operator, &query1).await), expected, "{query1}");
+        }
+        for bad in ["eventTypes=NOTHING", "orderBy=nothing", "pageSize=-1", "skip=-1", "query=a%0Ab", "eventTypes=99"] {
+            let reply = call(&operator, &format!("GET /vulnerabilities/v2/advisories?{bad}"), Value::Null).await;
+            assert_eq!(reply.status, 400, "{bad}: {}", reply.text());
+        }
+        let many = (0..201).map(|n| format!("aliases=CVE-{n}")).collect::<Vec<_>>().join("&");
+        assert_eq!(call(&operator, &format!("GET {ADVISORIES}?{many}"), Value::Null).await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case() {
+    on_each_engine(async |server| {
+        let (_, bot) = three(server).await;
+        for (query, expected) in [
+            ("foo", "foo libfoo"),
+            ("CURL", "curl"),
+            ("STDLIB", "curl foo"),
+            ("2026-1", "curl"),
+            ("aAaA-bBbB", "curl"),
+            ("cve-2026", "curl foo libfoo"),
+            ("nu_tl", "libfoo"),
+            ("tls%", "libfoo"),
+            ("t_s", ""),
+            ("%", "libfoo"),
+            ("\"", ""),
+            ("foo\"", ""),
+            ("fo", "foo libfoo"),
+            ("curlstd", ""),
+            ("nothing", ""),
+        ] {
+            let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
+            let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+            assert_eq!(sorted(names(&bot, &format!("query={query}")).await), expected, "{query}");
+        }
+        let uid =
+            done(&bot, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await["advisories"][0]["uid"]
+                .clone();
+        let put = format!("PUT {ADVISORIES}/{}", uid.as_str().expect("an id"));
+        done(&bot, &put, about("wget", "Stdlib", &["CVE-2026-9"])).await;
+        assert_eq!(names(&bot, "query=curl").await, [""; 0]);
+        assert_eq!(names(&bot, "query=2026-9").await, ["wget"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_in_every_order_bring_every_advisory_once() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let groups = [server.group(&org, "one").await, server.group(&org, "two").await];
+        let operator = server.operator().await;
+        for n in 0..14 {
+            let alias = format!("CVE-{}", 90 - n);
+            let created = create(&operator, &groups[n % 2], about(&format!("a{n:02}"), "c", &[&alias])).await;
+            if n >= 10 {
+                let delete = format!("DELETE {ADVISORIES}/{}", created["id"].as_str().expect("an id"));
+                done(&operator, &delete, Value::Null).await;
+            }
+            server.clock().advance(std::time::Duration::from_secs(1));
+        }
+        for (order, order1, expected) in [
+            ("create_time", "CREATED_AT_ASC", 0..10),
+            ("create_time%20desc", "CREATED_AT_DESC", 0..10),
+            ("update_time", "UPDATED_AT_ASC", 0..10),
+            ("aliases%20desc", "ALIASES_DESC", 0..10),
+            ("aliases", "ALIASES_ASC", 0..10),
+            ("delete_time", "DELETED_AT_ASC", 10..14),
+        ] {
+            let mut wanted: Vec<String> = expected.map(|n| format!("a{n:02}")).collect();
+            // The later ones have the smaller aliases.
+            if order.contains("desc") != order.contains("aliases") {
+                wanted.reverse();
+            }
+            for filter in ["", "&artifactTypes=apk", "&query=cve"] {
+                let mut seen: Vec<String> = Vec::new();
+                let mut token = String::new();
+                loop {
+                    let query = format!("orderBy={order}&pageSize=3&pageToken={token}{filter}");
+                    let page =
+                        done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                    assert_eq!(page["totalCount"], json!(wanted.len().to_string()), "{query}");
+                    seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
+                    token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+                    if token.is_empty() {
+                        break;
+                    }
+                }
+                assert_eq!(seen, wanted, "{order}{filter}");
+                let skipped = names(&operator, &format!("orderBy={order}&skip=2&pageSize=1{filter}")).await;
+                assert_eq!(skipped, wanted[2..3], "{order}{filter}");
+            }
+            assert_eq!(names1(&operator, &format!("orderBy={order1}")).await, wanted, "{order1}");
+        }
+        let by_id = done(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
+        let ids = each(&by_id["items"], "id");
+        assert!(ids.is_sorted_by(|a, b| a > b) && ids.len() == 10);
+    })
+    .await;
+}

@@ -1,0 +1,162 @@
+//! Libraries: the catalogue filled from a directory, and what organizations say of it.
+
+use std::path::Path;
+
+use bowline_testkit::{Engine, TestServer};
+use serde_json::json;
+
+use crate::support::{Terminal, ended, text};
+
+/// An operator and an owner of the organization `acme`, each with a terminal.
+async fn people(server: &TestServer) -> (Terminal, Terminal) {
+    let organization = server.organization("acme").await;
+    let (operator, owner) = (Terminal::new(server), Terminal::new(server));
+    operator.keep(&server.operator().await);
+    owner.keep(&server.actor("owner", &organization).await);
+    (operator, owner)
+}
+
+/// A version in a Maven repository.
+fn artifact(repository: &Path, artifact: &str, version: &str) {
+    let directory = repository.join(format!("org/example/{artifact}/{version}"));
+    std::fs::create_dir_all(&directory).expect("a directory is made");
+    let pom = format!(
+        "<project><groupId>org.example</groupId><artifactId>{artifact}</artifactId><version>{version}</version>\
+         <description>about {artifact}</description></project>"
+    );
+    std::fs::write(directory.join(format!("{artifact}-{version}.pom")), pom).expect("a file is written");
+    std::fs::write(directory.join(format!("{artifact}-{version}.jar")), "jar").expect("a file is written");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_is_taken_in_once_and_what_is_skipped_is_told() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (operator, owner) = people(&server).await;
+    let repository = tempfile::tempdir().expect("a scratch directory is made");
+    for version in ["1.9", "1.10", "2.0-SNAPSHOT"] {
+        artifact(repository.path(), "lib", version);
+    }
+    artifact(repository.path(), "other", "1");
+    let directory = repository.path().to_str().expect("UTF-8").to_owned();
+    let import = ["libraries", "import", &directory, "--ecosystem", "java"];
+    let numbers = |created: &str, unchanged: &str| json!([{ "created": created, "updated": "0", "unchanged": unchanged, "files": "8", "skipped": "0", "other_files": "4" }]);
+    assert_eq!(operator.json(&[&import[..], &["--dry-run"]].concat()).await, numbers("4", "0"));
+    assert_eq!(operator.json(&["libraries", "artifacts"]).await, json!([]), "a dry run changes nothing");
+    assert_eq!(operator.json(&import).await, numbers("4", "0"));
+    assert_eq!(operator.json(&import).await, numbers("0", "4"));
+
+    let refused = owner.run(&import).await;
+    ended(&refused, 4);
+    assert!(text(&refused.stderr).contains("ermission denied"), "{}", text(&refused.stderr));
+    let listed = ended(&owner.run(&["libraries", "artifacts", "LIB", "--ecosystem", "java"]).await, 0);
+    let row = "java:org.example:lib\tjava\torg.example:lib\t1.10\t3\tabout lib";
+    assert_eq!(listed, format!("ID\tECOSYSTEM\tNAME\tLATEST\tVERSIONS\tDESCRIPTION\n{row}"));
+    let versions = ended(&owner.run(&["libraries", "versions", "java:org.example:lib"]).await, 0);
+    let order: Vec<&str> = versions.lines().skip(1).filter_map(|line| line.split('\t').next()).collect();
+    assert_eq!(order, ["2.0-SNAPSHOT", "1.10", "1.9"]);
+
+    std::fs::write(repository.path().join("org/example/lib/1.9/lib-1.9.pom"), "<project>").expect("a file is written");
+    let skipped = operator.run(&import).await;
+    let said = text(&skipped.stderr);
+    ended(&skipped, 1);
+    assert!(said.contains("skipped: org/example/lib/1.9/lib-1.9.pom: is no POM"), "{said}");
+    ended(&operator.run(&["libraries", "import", "/nowhere/at/all", "--ecosystem", "java"]).await, 2);
+
+    // What the server refuses keeps nothing else out.
+    artifact(repository.path(), "im!possible", "1");
+    artifact(repository.path(), "new", "1");
+    let refused = operator.run(&import).await;
+    let said = text(&refused.stderr);
+    ended(&refused, 1);
+    assert!(said.contains("skipped: org.example:im!possible 1: "), "{said}");
+    let versions = ended(&owner.run(&["libraries", "versions", "java:org.example:new"]).await, 0);
+    assert_eq!(versions.lines().count(), 2, "{versions}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entitlements_policies_and_bindings() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (_, owner) = people(&server).await;
+    let entitle =
+        ["libraries", "entitlements", "create", "acme", "--ecosystem", "python", "--upstream", "--cooldown-days", "3"];
+    ended(&owner.run(&entitle).await, 0);
+    let entitlements = owner.json(&["libraries", "entitlements", "list", "acme"]).await;
+    assert_eq!((&entitlements[0]["ecosystem"], &entitlements[0]["cooldownDays"]), (&json!("PYTHON"), &json!(3)));
+
+    let says = [
+        "--block",
+        "pkg:npm/left-pad,pkg:pypi/Evil_Thing",
+        "--block-licenses",
+        "AGPL-3.0-only",
+        "--cooldown-days",
+        "14",
+    ];
+    let create = [&["libraries", "policies", "create", "acme", "--name", "strict"][..], &says].concat();
+    let policy = ended(&owner.run(&create).await, 0);
+    let allow = [
+        "--allow-young",
+        "pkg:npm/@ours/",
+        "--allow-malware",
+        "pkg:npm/test-virus",
+        "--because",
+        "a test",
+        "--block",
+        "",
+    ];
+    let shown = ended(&owner.run(&[&["libraries", "policies", "update", &policy][..], &allow].concat()).await, 0);
+    for line in [
+        "cooldown days\t14",
+        "allow\tpkg:npm/%40ours/ (young)",
+        "allow\tpkg:npm/test-virus (reported) a test",
+        "block licence\tAGPL-3.0-only",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("evil"), "{shown}");
+    let unjustified = ["libraries", "policies", "update", &policy, "--allow-malware", "pkg:npm/x"];
+    ended(&owner.run(&unjustified).await, 2);
+    ended(&owner.run(&["libraries", "policies", "update", &policy, "--cooldown-days", "31"]).await, 1);
+    assert_eq!(owner.json(&["libraries", "policies", "list", "acme"]).await.as_array().map(Vec::len), Some(1));
+
+    let bind = ["libraries", "bindings", "create", "acme", "--policy", &policy, "--ecosystem", "npm", "--mode", "log"];
+    let binding = ended(&owner.run(&bind).await, 0);
+    ended(&owner.run(&bind).await, 1);
+    let listed = ended(&owner.run(&["libraries", "bindings", "list", "acme"]).await, 0);
+    assert!(listed.contains(&format!("{binding}\tjavascript\tlog\t{policy}\t")), "{listed}");
+    let bound = owner.run(&["libraries", "policies", "delete", &policy]).await;
+    ended(&bound, 1);
+    assert!(text(&bound.stderr).contains(&binding), "{}", text(&bound.stderr));
+    ended(&owner.run(&["libraries", "bindings", "delete", &binding]).await, 0);
+    ended(&owner.run(&["libraries", "policies", "delete", &policy]).await, 0);
+    assert_eq!(owner.json(&["libraries", "blocked", "acme"]).await, json!([]));
+    let id = entitlements[0]["id"].as_str().expect("an id");
+    ended(&owner.run(&["libraries", "entitlements", "delete", id]).await, 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn malware_and_the_memory_of_choices() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (operator, owner) = people(&server).await;
+    let add = ["libraries", "malware", "add", "--id", "MAL-1", "--ecosystem", "npm", "--package", "left-evil"];
+    ended(&owner.run(&add).await, 4);
+    for _ in 0..2 {
+        ended(&operator.run(&add).await, 0);
+    }
+    let listed = ended(&owner.run(&["libraries", "malware", "list", "evil"]).await, 0);
+    assert!(listed.contains("npm\tleft-evil\t*\tMAL-1\toperator\t"), "{listed}");
+    ended(&operator.run(&["libraries", "malware", "remove", "MAL-1"]).await, 0);
+    assert_eq!(owner.json(&["libraries", "malware", "list"]).await, json!([]));
+
+    let zapped = owner.json(&["libraries", "cache", "zap", "acme", "--ecosystem", "python"]).await;
+    assert_eq!(zapped["results"][0]["generation"], "2");
+    let dry = owner.json(&["libraries", "cache", "zap", "acme", "--dry-run"]).await;
+    assert_eq!((&dry["dryRun"], dry["results"].as_array().map(Vec::len)), (&json!(true), Some(3)));
+    ended(&owner.run(&["libraries", "cache", "opt-out", "acme", "--ecosystem", "java"]).await, 0);
+    let status = ended(&owner.run(&["libraries", "cache", "status", "acme"]).await, 0);
+    assert!(status.contains("java\t1\t0\ttrue\t") && status.contains("python\t2\t1\tfalse\t"), "{status}");
+    assert_eq!(owner.json(&["libraries", "cache", "list", "acme"]).await, json!([]));
+    ended(&owner.run(&["libraries", "cache", "zap", "acme", "--version", "1"]).await, 2);
+    server.stop().await;
+}

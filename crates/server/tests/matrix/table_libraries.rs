@@ -1,0 +1,147 @@
+//! Requests to libraries. The catalogue belongs to no place; everything else lives in organizations, and nowhere below them.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1::rpc::catalog;
+use bowline_contract::v1::libraries as l1;
+use bowline_contract::v1::libraries::rpc::{
+    a_w_s_marketplace_subscriptions as subscriptions, artifacts, entitlements, library_policies as policies,
+    library_policy_bindings as bindings, library_policy_block_events as block_events, malware, npm_packages,
+    resolution_cache as cache,
+};
+use bowline_contract::v2::libraries as l2;
+use bowline_contract::v2::libraries::rpc::artifacts_service as artifacts2;
+
+use crate::fixture::Kind;
+use crate::oracle::{ALREADY_EXISTS, NOT_FOUND, OK};
+use crate::table::{Aim, Judged, Row, anybody, at, default, delete, row};
+
+pub(crate) fn rows() -> Vec<Row> {
+    [catalogue(), operators(), entitled(), policies_and_bindings(), remembered()].into_iter().flatten().collect()
+}
+
+fn catalogue() -> Vec<Row> {
+    vec![
+        anybody::<artifacts::List>(OK, |_| default()),
+        anybody::<artifacts::GetArtifactCount>(OK, |_| default()),
+        anybody::<artifacts::ListVersions>(NOT_FOUND, |_| l1::ArtifactVersionFilter {
+            id: "python:nothing".into(),
+            ..default()
+        }),
+        anybody::<artifacts2::ListArtifacts>(OK, |_| l2::ListArtifactsRequest { ecosystems: vec![1], ..default() }),
+        anybody::<artifacts2::GetArtifactCount>(OK, |_| l2::GetArtifactCountRequest { ecosystems: vec![1] }),
+        anybody::<artifacts2::ListArtifactVersions>(NOT_FOUND, |_| l2::ListArtifactVersionsRequest {
+            artifact_id: "python:nothing".into(),
+            ..default()
+        }),
+        anybody::<npm_packages::List>(OK, |_| default()),
+        anybody::<npm_packages::ListVersions>(NOT_FOUND, |_| l1::NpmPackageVersionFilter {
+            package_name: "nothing".into(),
+            ..default()
+        }),
+        anybody::<malware::ListBlockList>(OK, |_| default()),
+        anybody::<subscriptions::List>(OK, |_| default()),
+    ]
+}
+
+/// What needs no place is fine where there is none.
+fn operators() -> Vec<Row> {
+    fn operator<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+        Row { absent_is_fine: true, ..row::<M>(Judged::Operator, build) }
+    }
+    vec![
+        operator::<catalog::ImportVersions>(|_| ours::ImportVersionsRequest::default()),
+        operator::<catalog::ImportMalware>(|_| ours::ImportMalwareRequest::default()),
+        operator::<catalog::RemoveMalware>(|_| ours::RemoveMalwareRequest::default()),
+    ]
+}
+
+/// A method of a whole organization.
+fn in_organization<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+    Row { only_organizations: true, ..at::<M>(build) }
+}
+
+/// A method of something that is in organizations alone.
+fn of_organization(row: Row) -> Row {
+    Row { lives_in_organizations: true, ..row }
+}
+
+fn entitled() -> Vec<Row> {
+    vec![
+        in_organization::<entitlements::Create>(|aim| l1::CreateEntitlementRequest {
+            parent_id: aim.group(),
+            ecosystem: l1::Ecosystem::Javascript as i32,
+            ..default()
+        }),
+        row::<entitlements::List>(Judged::List { refuses: false }, |aim| l1::EntitlementFilter {
+            parent_id: aim.group(),
+            ..default()
+        }),
+        of_organization(delete::<entitlements::Delete>(Kind::Entitlement, |id| l1::DeleteEntitlementRequest { id })),
+    ]
+}
+
+fn listed<M: Method>(kind: Kind, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+    Row { lists: Some(kind), ..row::<M>(Judged::List { refuses: false }, build) }
+}
+
+fn policies_and_bindings() -> Vec<Row> {
+    let binding = |aim: &Aim<'_>| l1::LibraryPolicyBinding {
+        policy: aim.uid(Kind::LibraryPolicy),
+        ecosystem: l1::Ecosystem::Java as i32,
+        mode: l1::LibraryPolicyBindingMode::Enforced as i32,
+        ..default()
+    };
+    vec![
+        in_organization::<policies::CreatePolicy>(|aim| l1::CreateLibraryPolicyRequest {
+            parent_id: aim.group(),
+            policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
+        }),
+        of_organization(at::<policies::UpdatePolicy>(|aim| l1::LibraryPolicy {
+            id: aim.uid(Kind::LibraryPolicy),
+            name: aim.name(),
+            ..default()
+        })),
+        listed::<policies::ListPolicies>(Kind::LibraryPolicy, |aim| l1::LibraryPolicyFilter {
+            parent_id: aim.group(),
+            ..default()
+        }),
+        of_organization(delete::<policies::DeletePolicy>(Kind::LibraryPolicy, |id| l1::DeleteLibraryPolicyRequest {
+            id,
+        })),
+        // The fixture has a binding for the same place, so whoever is let through finds it.
+        Row {
+            let_through: ALREADY_EXISTS,
+            ..in_organization::<bindings::CreateBinding>(move |aim| l1::CreateLibraryPolicyBindingRequest {
+                parent_id: aim.group(),
+                binding: Some(binding(aim)),
+            })
+        },
+        of_organization(at::<bindings::UpdateBinding>(move |aim| l1::LibraryPolicyBinding {
+            id: aim.uid(Kind::LibraryPolicyBinding),
+            ..binding(aim)
+        })),
+        listed::<bindings::ListBindings>(Kind::LibraryPolicyBinding, |aim| l1::LibraryPolicyBindingFilter {
+            parent_id: aim.group(),
+            ..default()
+        }),
+        of_organization(delete::<bindings::DeleteBinding>(Kind::LibraryPolicyBinding, |id| {
+            l1::DeleteLibraryPolicyBindingRequest { id }
+        })),
+        row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
+            l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
+        }),
+    ]
+}
+
+fn remembered() -> Vec<Row> {
+    vec![
+        in_organization::<cache::Zap>(|aim| l1::ZapResolutionCacheRequest { parent_id: aim.group(), ..default() }),
+        in_organization::<cache::SetOptOut>(|aim| l1::ResolutionCacheOptOutRequest {
+            parent_id: aim.group(),
+            ..default()
+        }),
+        in_organization::<cache::Status>(|aim| l1::ResolutionCacheStatusFilter { parent_id: aim.group() }),
+        in_organization::<cache::List>(|aim| l1::ResolutionCacheEntryFilter { parent_id: aim.group(), ..default() }),
+    ]
+}

@@ -1,0 +1,187 @@
+//! Ecosystems: how the API numbers them, and what is different in each.
+
+use bowline_contract::v1::libraries::Ecosystem;
+use bowline_core::{Error, Result};
+use bowline_versions::Scheme;
+
+/// An ecosystem that has packages here. Its numbers are those of the wire contract and of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Language {
+    /// Maven's packages.
+    Java = 1,
+    /// PyPI's packages.
+    Python = 2,
+    /// npm's packages.
+    JavaScript = 3,
+}
+
+/// All of them, in the order of their numbers.
+pub(super) const LANGUAGES: [Language; 3] = [Language::Java, Language::Python, Language::JavaScript];
+
+impl Language {
+    pub(super) fn number(self) -> i64 {
+        self as i64
+    }
+
+    pub(super) fn of_number(number: i64) -> Result<Language> {
+        let found = LANGUAGES.into_iter().find(|language| language.number() == number);
+        found.ok_or_else(|| Error::internal(format!("the database holds the unknown ecosystem {number}")))
+    }
+
+    /// The language of an ecosystem, and whether it means the tier of remediated packages alone.
+    pub(super) fn of_wire(ecosystem: i32) -> Option<(Language, bool)> {
+        Some(match Ecosystem::try_from(ecosystem).ok()? {
+            Ecosystem::Java => (Language::Java, false),
+            Ecosystem::Python => (Language::Python, false),
+            Ecosystem::Javascript => (Language::JavaScript, false),
+            Ecosystem::JavaAthena => (Language::Java, true),
+            Ecosystem::PythonAthena => (Language::Python, true),
+            Ecosystem::JavascriptAthena => (Language::JavaScript, true),
+            Ecosystem::Unknown | Ecosystem::Dotnet | Ecosystem::DotnetAthena | Ecosystem::Go | Ecosystem::GoAthena => {
+                return None;
+            }
+        })
+    }
+
+    /// One of the three themselves, for what has no tiers.
+    pub(super) fn required(field: &'static str, ecosystem: i32) -> Result<Language> {
+        match Language::of_wire(ecosystem) {
+            Some((language, false)) => Ok(language),
+            _ => Err(Error::invalid_field(field, "must be JAVA, PYTHON or JAVASCRIPT")),
+        }
+    }
+
+    pub(super) fn wire(self, remediated: bool) -> Ecosystem {
+        match (self, remediated) {
+            (Language::Java, false) => Ecosystem::Java,
+            (Language::Python, false) => Ecosystem::Python,
+            (Language::JavaScript, false) => Ecosystem::Javascript,
+            (Language::Java, true) => Ecosystem::JavaAthena,
+            (Language::Python, true) => Ecosystem::PythonAthena,
+            (Language::JavaScript, true) => Ecosystem::JavascriptAthena,
+        }
+    }
+
+    /// The word that ids of artifacts begin with.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Language::Java => "java",
+            Language::Python => "python",
+            Language::JavaScript => "javascript",
+        }
+    }
+
+    /// The type of its package URLs.
+    pub(super) fn purl_type(self) -> &'static str {
+        match self {
+            Language::Java => "maven",
+            Language::Python => "pypi",
+            Language::JavaScript => "npm",
+        }
+    }
+
+    pub(super) fn of_purl_type(name: &str) -> Option<Language> {
+        LANGUAGES.into_iter().find(|language| language.purl_type() == name)
+    }
+
+    /// How reports of malware spell it, in lower case: the same words as package URLs use.
+    pub(super) fn in_reports(self) -> &'static str {
+        self.purl_type()
+    }
+
+    pub(super) fn scheme(self) -> Scheme {
+        match self {
+            Language::Java => Scheme::Maven,
+            Language::Python => Scheme::Pep440,
+            Language::JavaScript => Scheme::SemVer,
+        }
+    }
+
+    /// A name as the catalogue keeps it: Python calls `Foo.Bar` and `foo-bar` one package.
+    pub(super) fn normalized(self, name: &str) -> String {
+        if self != Language::Python {
+            return name.to_owned();
+        }
+        let mut normalized = String::with_capacity(name.len());
+        for c in name.chars() {
+            match c {
+                '-' | '_' | '.' if normalized.ends_with('-') => {}
+                '-' | '_' | '.' => normalized.push('-'),
+                c => normalized.extend(c.to_lowercase()),
+            }
+        }
+        normalized
+    }
+
+    /// What is wrong with a name, if anything.
+    pub(super) fn judge_name(self, name: &str) -> std::result::Result<(), &'static str> {
+        let plain = |part: &str, others: &[u8]| {
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
+                && part != "."
+                && part != ".."
+        };
+        let is_fine = match self {
+            Language::Java => {
+                name.split_once(':').is_some_and(|(group, artifact)| plain(group, b"._-") && plain(artifact, b"._-"))
+            }
+            Language::Python => {
+                plain(name, b"._-")
+                    && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                    && !name.ends_with(['.', '_', '-'])
+            }
+            Language::JavaScript => match name.strip_prefix('@') {
+                Some(scoped) => scoped
+                    .split_once('/')
+                    .is_some_and(|(scope, name)| plain(scope, b"._-~") && plain(name, b"._-~!'()*")),
+                None => plain(name, b"._-~!'()*"),
+            },
+        };
+        match self {
+            _ if is_fine => Ok(()),
+            Language::Java => Err("must be group:artifact"),
+            Language::Python => Err("must be the name of a Python project"),
+            Language::JavaScript => Err("must be name or @scope/name"),
+        }
+    }
+
+    /// The id of an artifact: one segment of a path, so the slash of npm's scopes becomes a colon, which no name has.
+    pub(super) fn artifact_id(self, name: &str) -> String {
+        format!("{}:{}", self.word(), name.replace('/', ":"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_kept_as_their_ecosystem_compares_them() {
+        assert_eq!(Language::Python.normalized("Foo.._Bar-baz"), "foo-bar-baz");
+        assert_eq!(Language::JavaScript.normalized("@Scope/Name"), "@Scope/Name");
+        assert_eq!(Language::JavaScript.artifact_id("@scope/name"), "javascript:@scope:name");
+        assert_eq!(Language::Java.artifact_id("org.slf4j:slf4j-api"), "java:org.slf4j:slf4j-api");
+    }
+
+    #[test]
+    fn names_of_other_ecosystems_and_paths_are_no_names() {
+        for (language, wrong) in [
+            (Language::Java, ["slf4j", "a:b:c", "..:a", "a/b:c"]),
+            (Language::Python, ["-x", "a b", "../x", "x."]),
+            (Language::JavaScript, ["@scope", "a/b", "@a/b/c", ".."]),
+        ] {
+            assert!(wrong.iter().all(|name| language.judge_name(name).is_err()), "{language:?}");
+        }
+    }
+
+    #[test]
+    fn ecosystems_without_packages_here_are_none() {
+        assert_eq!(Language::of_wire(Ecosystem::Go as i32), None);
+        assert_eq!(Language::of_wire(99), None);
+        for language in LANGUAGES {
+            for remediated in [false, true] {
+                assert_eq!(Language::of_wire(language.wire(remediated) as i32), Some((language, remediated)));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The decision, by cases and by properties.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn pattern(purl: &str) -> Pattern {
+    Pattern::parse(purl).expect("a package URL")
+}
+
+fn subject() -> Subject<'static> {
+    Subject {
+        language: Language::JavaScript,
+        name: "left-pad",
+        version: "1.3.0",
+        license: "MIT OR Apache-2.0",
+        is_malware: false,
+        published_at: Some(0),
+    }
+}
+
+fn exempt(bypass_cooldown: bool, bypass_malware: bool) -> Exemption {
+    Exemption { pattern: pattern("pkg:npm/left-pad"), bypass_cooldown, bypass_malware }
+}
+
+const LATE: Micros = 1000 * DAY;
+
+#[test]
+fn without_a_policy_of_its_own_a_version_waits_seven_days() {
+    let policy = Policy::default();
+    let refused = |now| decide(&policy, &subject(), now) != Decision::Allowed;
+    assert!(refused(0) && refused(7 * DAY - 1));
+    assert!(!refused(7 * DAY));
+    let unknown = Subject { published_at: None, ..subject() };
+    let waits_for_ever = Refusal::Cooldown { days: 7, until: None };
+    assert_eq!(decide(&policy, &unknown, LATE), Decision::Refused(waits_for_ever));
+    assert_eq!(decide(&Policy { cooldown_days: Some(0), ..policy }, &unknown, 0), Decision::Allowed);
+}
+
+#[test]
+fn the_block_list_beats_the_allow_list() {
+    let policy = Policy {
+        blocked: vec![pattern("pkg:npm/left-pad@1.3.0")],
+        allowed: vec![exempt(true, true)],
+        ..Policy::default()
+    };
+    let decision = decide(&policy, &subject(), LATE);
+    assert_eq!(decision, Decision::Refused(Refusal::Blocked(pattern("pkg:npm/left-pad@1.3.0"))));
+}
+
+#[test]
+fn no_exemption_lifts_a_licence() {
+    let policy =
+        Policy { blocked_licenses: vec!["apache-2.0".into()], allowed: vec![exempt(true, true)], ..Policy::default() };
+    assert_eq!(decide(&policy, &subject(), LATE), Decision::Refused(Refusal::License("apache-2.0".into())));
+    let other = Policy { blocked_licenses: vec!["Apache-2".into()], ..policy };
+    assert_eq!(decide(&other, &subject(), LATE), Decision::Allowed);
+}
+
+#[test]
+fn exemptions_lift_what_they_say_and_nothing_else() {
+    let malicious = Subject { is_malware: true, ..subject() };
+    let with = |entry| Policy { allowed: vec![entry], ..Policy::default() };
+    assert_eq!(decide(&with(exempt(true, false)), &malicious, LATE), Decision::Refused(Refusal::Malware));
+    assert_eq!(decide(&with(exempt(false, true)), &malicious, LATE), Decision::Allowed);
+    let too_young = Decision::Refused(Refusal::Cooldown { days: 7, until: Some(7 * DAY) });
+    assert_eq!(decide(&with(exempt(false, true)), &malicious, 0), too_young);
+    assert_eq!(decide(&with(exempt(true, true)), &malicious, 0), Decision::Allowed);
+}
+
+fn patterns() -> impl Strategy<Value = Pattern> {
+    let purls = ["pkg:npm/left-pad", "pkg:npm/left-pad@1.3.0", "pkg:npm/other", "pkg:npm", "pkg:pypi"];
+    (0..purls.len()).prop_map(move |index| pattern(purls[index]))
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let exemption = (patterns(), any::<bool>(), any::<bool>())
+        .prop_map(|(pattern, bypass_cooldown, bypass_malware)| Exemption { pattern, bypass_cooldown, bypass_malware });
+    let licenses = prop::collection::vec(prop::sample::select(vec!["MIT".to_string(), "GPL-3.0".into()]), 0..2);
+    let lists = (prop::collection::vec(patterns(), 0..2), prop::collection::vec(exemption, 0..3), licenses);
+    (prop::option::of(0..=30_i32), lists).prop_map(|(cooldown_days, (blocked, allowed, blocked_licenses))| Policy {
+        cooldown_days,
+        blocked,
+        allowed,
+        blocked_licenses,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn waiting_never_turns_a_yes_into_a_no(policy in policies(), malware: bool, published in prop::option::of(0..LATE), now in 0..LATE, more in 0..LATE) {
+        let subject = Subject { is_malware: malware, published_at: published, ..subject() };
+        if decide(&policy, &subject, now) == Decision::Allowed {
+            prop_assert_eq!(decide(&policy, &subject, now + more), Decision::Allowed);
+        }
+    }
+
+    #[test]
+    fn a_cooldown_ends_when_it_says(policy in policies(), published in 0..LATE, now in 0..LATE) {
+        let subject = Subject { published_at: Some(published), ..subject() };
+        if let Decision::Refused(Refusal::Cooldown { until: Some(until), days }) = decide(&policy, &subject, now) {
+            prop_assert_eq!(until - published, Micros::from(days) * DAY);
+            prop_assert_eq!(decide(&policy, &subject, until), Decision::Allowed);
+            prop_assert!(decide(&policy, &subject, until - 1) != Decision::Allowed);
+        }
+    }
+
+    #[test]
+    fn more_blocking_never_allows_more(policy in policies(), more in patterns(), malware: bool, now in 0..LATE) {
+        let subject = Subject { is_malware: malware, ..subject() };
+        let mut stricter = policy.clone();
+        stricter.blocked.push(more);
+        if decide(&stricter, &subject, now) == Decision::Allowed {
+            prop_assert_eq!(decide(&policy, &subject, now), Decision::Allowed);
+        }
+    }
+
+    #[test]
+    fn what_is_blocked_or_badly_licensed_stays_so_whatever_is_allowed(policy in policies(), now in 0..LATE) {
+        let anything = Exemption { pattern: pattern("pkg:npm"), bypass_cooldown: true, bypass_malware: true };
+        let laxer = Policy { allowed: vec![anything], ..policy.clone() };
+        if let Decision::Refused(refusal @ (Refusal::Blocked(_) | Refusal::License(_))) = decide(&policy, &subject(), now) {
+            prop_assert_eq!(decide(&laxer, &subject(), now), Decision::Refused(refusal));
+        } else {
+            prop_assert_eq!(decide(&laxer, &Subject { is_malware: true, ..subject() }, now), Decision::Allowed);
+        }
+    }
+}

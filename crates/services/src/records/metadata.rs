@@ -1,0 +1,260 @@
+//! What is known of vulnerabilities, page by page, for anybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bowline_contract::v2::advisory as v2;
+use bowline_contract::v2::advisory::rpc::security_advisory_service::ListVulnerabilityMetadata;
+use bowline_core::{Error, Result};
+use bowline_osv::Facts;
+use bowline_pipeline::{Direction, Handlers, Open, Page, PageRequest, Paged, SortKey};
+use bowline_store::{ReadTx, Row, Value};
+use prost::Message as _;
+
+use super::VISIBLE;
+use super::statements::{IN_A_LIST, among};
+use crate::list::Listing;
+
+pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
+    let totals = totals.clone();
+    handlers.open_read::<ListVulnerabilityMetadata>(move |tx, call| {
+        let totals = totals.clone();
+        Box::pin(async move { list(tx, call, &totals).await })
+    })
+}
+
+/// Most different ids that a call may ask for.
+const MOST_IDS: usize = 1000;
+/// Records that one statement reads.
+const BODIES_AT_ONCE: usize = 32;
+/// Bytes of records after which a page ends early.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What both versions ask for.
+pub(super) struct Asked {
+    pub(super) id: String,
+    pub(super) ids: Vec<String>,
+    pub(super) page: PageRequest,
+}
+
+/// What is known of one vulnerability, under the id that was asked for.
+pub(super) struct Described {
+    pub(super) id: String,
+    pub(super) summary: String,
+    pub(super) details: String,
+    /// The schema's word for each, and where it is.
+    pub(super) references: Vec<(String, String)>,
+    /// The schema's name of the scale, and the vector.
+    pub(super) severities: Vec<(String, String)>,
+}
+
+async fn list(
+    tx: &mut ReadTx,
+    call: &Open<v2::ListVulnerabilityMetadataRequest>,
+    totals: &Totals,
+) -> Result<v2::ListVulnerabilityMetadataResponse> {
+    let request = call.request().clone();
+    let page = PageRequest {
+        page_size: request.page_size,
+        page_token: request.page_token.clone(),
+        order_by: request.order_by.clone(),
+        skip: request.skip,
+        filter: v2::ListVulnerabilityMetadataRequest {
+            id: request.id.clone(),
+            ids: request.ids.clone(),
+            ..Default::default()
+        }
+        .encode_to_vec(),
+    };
+    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals).await?;
+    Ok(v2::ListVulnerabilityMetadataResponse {
+        vulnerability_metadata: listing.items.into_iter().map(to_v2).collect(),
+        next_page_token: listing.next_page_token,
+        total_count: Some(listing.total_count),
+        skipped: listing.skipped,
+    })
+}
+
+/// The second version does not know the words of Ubuntu.
+fn to_v2(described: Described) -> v2::VulnerabilityMetadata {
+    let severity = |(kind, score): (String, String)| {
+        let kind = v2::severity::Type::from_str_name(&format!("TYPE_{kind}"))?;
+        Some(v2::Severity { r#type: kind.into(), score })
+    };
+    let reference = |(kind, url): (String, String)| {
+        let kind = v2::reference::Type::from_str_name(&format!("TYPE_{kind}")).unwrap_or_default();
+        v2::Reference { r#type: kind.into(), url }
+    };
+    v2::VulnerabilityMetadata {
+        id: described.id,
+        summary: described.summary,
+        details: described.details,
+        references: described.references.into_iter().map(reference).collect(),
+        severities: described.severities.into_iter().filter_map(severity).collect(),
+    }
+}
+
+/// One page, by id.
+pub(super) async fn page_of(
+    tx: &mut ReadTx,
+    call: &impl Paged,
+    asked: Asked,
+    totals: &Totals,
+) -> Result<Listing<Described>> {
+    let page = Page::judge(call, &asked.page, &[&["id"]], (0, Direction::Ascending))?;
+    let mut ids: BTreeSet<&str> = asked.ids.iter().map(String::as_str).collect();
+    if !asked.id.is_empty() {
+        ids.insert(&asked.id);
+    }
+    if ids.len() > MOST_IDS {
+        return Err(Error::invalid_field("ids", format!("has {} different ids; {MOST_IDS} are the most", ids.len())));
+    }
+    // The first page counts, and its tokens carry what it counted.
+    let counted = page.cursor.as_ref().and_then(|cursor| match cursor.key {
+        Some(SortKey::Int(total)) => Some(total),
+        _ => None,
+    });
+    let (mut records, total) = if ids.is_empty() {
+        let total = match counted {
+            Some(total) => total,
+            None => totals.count(tx).await?,
+        };
+        let listed = ids_of_page(tx, &page).await?;
+        (of_ids(tx, &listed.iter().map(String::as_str).collect()).await?, total)
+    } else {
+        let found = of_ids(tx, &behind(&page, ids)).await?;
+        let total = counted.unwrap_or(found.len() as i64);
+        (skipped(&page, found), total)
+    };
+    if page.direction == Direction::Descending {
+        records.reverse();
+    }
+    let wanted = records.len();
+    records.truncate(page.size);
+    let items = describe(tx, records).await?;
+    let last = items.last().filter(|_| items.len() < wanted);
+    let next_page_token =
+        last.map(|last| page.next_token(call, Some(SortKey::Int(total)), last.id.clone())).unwrap_or_default();
+    let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
+    Ok(Listing { items, next_page_token, total_count: total, skipped })
+}
+
+/// The ids that come after the page before.
+fn behind<'a>(page: &Page, ids: BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    let Some(cursor) = &page.cursor else { return ids };
+    let last = cursor.uid.as_str();
+    let ascending = page.direction == Direction::Ascending;
+    ids.into_iter().filter(|id| if ascending { *id > last } else { *id < last }).collect()
+}
+
+/// Without those that the page leaves out at its beginning.
+fn skipped(page: &Page, mut records: Vec<(String, i64)>) -> Vec<(String, i64)> {
+    let skip = usize::try_from(page.skip).unwrap_or(usize::MAX).min(records.len());
+    match page.direction {
+        Direction::Ascending => drop(records.drain(..skip)),
+        Direction::Descending => records.truncate(records.len() - skip),
+    }
+    records
+}
+
+/// The ids of a page of everything, and one more.
+async fn ids_of_page(tx: &mut ReadTx, page: &Page) -> Result<Vec<String>> {
+    let (comparison, order) = match page.direction {
+        Direction::Ascending => (">", "ASC"),
+        Direction::Descending => ("<", "DESC"),
+    };
+    let mut params = vec![Value::Int(page.size as i64 + 1), Value::Int(page.skip)];
+    let mut after = String::new();
+    if let Some(cursor) = &page.cursor {
+        after = format!("WHERE r.id {comparison} $1");
+        params.insert(0, Value::from(&cursor.uid));
+    }
+    let (limit, offset) = (params.len() - 1, params.len());
+    let sql = format!(
+        "SELECT DISTINCT r.id FROM records r {VISIBLE} {after} ORDER BY r.id {order} LIMIT ${limit} OFFSET ${offset}"
+    );
+    tx.query(&sql, &params, |row| Ok(row.text(0)?)).await
+}
+
+/// The newest record of each id, by id; of an id that no record has, the newest that names it as an alias.
+async fn of_ids(tx: &mut ReadTx, ids: &BTreeSet<&str>) -> Result<Vec<(String, i64)>> {
+    let mut found = newest(tx, "SELECT r.id, r.n, r.modified, r.source FROM records r", "r.id", ids).await?;
+    let missing: BTreeSet<&str> = ids.iter().copied().filter(|id| !found.contains_key(*id)).collect();
+    let by_alias = "SELECT a.alias, r.n, r.modified, r.source FROM record_aliases a JOIN records r ON r.n = a.record";
+    found.extend(newest(tx, by_alias, "a.alias", &missing).await?);
+    Ok(found.into_iter().map(|(id, (_, n))| (id, n)).collect())
+}
+
+async fn newest(
+    tx: &mut ReadTx,
+    select: &str,
+    column: &str,
+    ids: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, ((i64, i64), i64)>> {
+    let ids: Vec<&str> = ids.iter().copied().collect();
+    let mut newest: BTreeMap<String, ((i64, i64), i64)> = BTreeMap::new();
+    for part in ids.chunks(IN_A_LIST) {
+        let (places, values) = among(1, part.iter().copied().map(Value::Text));
+        let sql = format!("{select} {VISIBLE} WHERE {column} IN {places}");
+        let row = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)?, (row.int(2)?, -row.int(3)?)));
+        for (id, n, age) in tx.query(&sql, &values, row).await? {
+            if newest.get(&id).is_none_or(|(known, _)| age > *known) {
+                newest.insert(id, (age, n));
+            }
+        }
+    }
+    Ok(newest)
+}
+
+/// Describes records in their order: all of them, unless they are very large.
+async fn describe(tx: &mut ReadTx, records: Vec<(String, i64)>) -> Result<Vec<Described>> {
+    let (mut described, mut bytes) = (Vec::new(), 0);
+    for part in records.chunks(BODIES_AT_ONCE) {
+        if bytes > MOST_BYTES {
+            break;
+        }
+        let (places, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
+        let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
+        let rows = tx.query(&sql, &values, |row| Ok::<_, Error>((row.int(0)?, row.bytes(1)?))).await?;
+        let bodies: BTreeMap<i64, Vec<u8>> = rows.into_iter().collect();
+        for (id, n) in part {
+            let body = bodies.get(n).ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
+            bytes += body.len();
+            described.push(described_by(id, body)?);
+        }
+    }
+    Ok(described)
+}
+
+fn described_by(id: &str, body: &[u8]) -> Result<Described> {
+    let facts = Facts::read(body).map_err(Error::internal)?;
+    let severities = facts.severities().into_iter();
+    Ok(Described {
+        id: id.into(),
+        severities: severities.map(|rated| (rated.kind.to_string(), rated.score.to_string())).collect(),
+        references: facts.references.iter().map(|link| (link.kind.to_string(), link.url.to_string())).collect(),
+        summary: facts.summary.into_owned(),
+        details: facts.details.into_owned(),
+    })
+}
+
+/// How many different ids are visible, remembered with the sum of all generations, which every import that changes
+/// something raises.
+#[derive(Default)]
+pub(super) struct Totals(Mutex<Option<(i64, i64)>>);
+
+impl Totals {
+    async fn count(&self, tx: &mut ReadTx) -> Result<i64> {
+        let int = |row: &Row<'_>| row.int(0).map_err(Error::from);
+        let sql = "SELECT CAST(COALESCE(sum(generation), 0) AS BIGINT) FROM record_sources";
+        let generations = tx.query_opt(sql, &[], int).await?.unwrap_or_default();
+        let remembered = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, total)) = remembered.filter(|(at, _)| *at == generations) {
+            return Ok(total);
+        }
+        let sql = format!("SELECT count(DISTINCT r.id) FROM records r {VISIBLE}");
+        let total = tx.query_opt(&sql, &[], int).await?.unwrap_or_default();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((generations, total));
+        Ok(total)
+    }
+}

@@ -1,0 +1,49 @@
+//! Records of vulnerabilities: how they are imported, what the metadata methods say of them, and the queries of the
+//! OSV API.
+//!
+//! A row of `records` is visible while its source's generation is at least `since` and less than `until`. An import
+//! stages rows of the next generation, in short transactions, and is committed by one update of its source: readers
+//! see the old state or the new one. What an import that was given up has staged, and what a later one replaced, is
+//! cleared away in steps ([`sweep`]).
+
+mod begin;
+mod import_row;
+mod imports;
+mod lookup;
+mod malware;
+mod metadata;
+mod metadata_v1;
+mod plan;
+mod severities;
+mod sources;
+mod staged;
+mod staging;
+mod statements;
+mod sweep;
+
+use std::sync::Arc;
+
+use bowline_pipeline::Handlers;
+
+pub use lookup::{Found, Missing, Query, RecordLookup, Results};
+pub(crate) use malware::{Newest, newest};
+pub(crate) use severities::severities;
+pub(crate) use statements::insert;
+pub use sweep::sweep;
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    let handlers = sources::register(handlers);
+    let handlers = imports::register(handlers);
+    let handlers = staged::register(handlers);
+    let handlers = staging::register(handlers);
+    let totals = Arc::default();
+    let handlers = metadata::register(handlers, &totals);
+    metadata_v1::register(handlers, &totals)
+}
+
+/// The end of a row that has none: more generations than any source comes to.
+const NEVER: i64 = 2_147_483_647;
+
+/// Joins a record `r` with its source `s`, and leaves what is not visible out.
+const VISIBLE: &str =
+    "JOIN record_sources s ON s.number = r.source AND r.since <= s.generation AND r.until > s.generation";

@@ -1,0 +1,96 @@
+//! The JSON output of Trivy.
+
+use serde::Deserialize;
+
+use super::bounds::{Few, Text};
+use super::parse::{Finding, Findings, Long, MOST_FINDINGS, Part, Parts, Report, Short, Shorts, few, severity, state};
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(rename = "SchemaVersion")]
+    _schema: u32,
+    #[serde(default, rename = "Results")]
+    results: Parts<Outcome>,
+    #[serde(default, rename = "Trivy")]
+    program: Program,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Program {
+    version: Short,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Outcome {
+    target: Short,
+    r#type: Short,
+    /// One more than are stored, so that too many are noticed.
+    vulnerabilities: Few<Vulnerability, { MOST_FINDINGS + 1 }>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Vulnerability {
+    #[serde(rename = "VulnerabilityID")]
+    id: Short,
+    #[serde(rename = "VendorIDs")]
+    vendor_ids: Shorts,
+    pkg_name: Short,
+    pkg_path: Short,
+    pkg_identifier: Identifier,
+    installed_version: Short,
+    fixed_version: Short,
+    status: Short,
+    severity: Short,
+    title: Long,
+    description: Long,
+    #[serde(rename = "PrimaryURL")]
+    primary_url: Short,
+    references: Shorts,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Identifier {
+    #[serde(rename = "PURL")]
+    purl: Short,
+}
+
+impl Part for Outcome {
+    fn add_to(self, findings: &mut Findings) -> Result<(), String> {
+        let Outcome { target, r#type, vulnerabilities } = self;
+        for found in vulnerabilities.0 {
+            let fixed = found.fixed_version.0.split(',').map(|text| Text(text.trim().to_owned()));
+            let location = if found.pkg_path.0.is_empty() { target.clone() } else { found.pkg_path };
+            let description = if found.description.0.is_empty() { found.title } else { found.description };
+            findings.add(Finding {
+                id: found.id.0,
+                aliases: few(found.vendor_ids.0),
+                severity: severity(&found.severity.0),
+                package: found.pkg_name.0,
+                version: found.installed_version.0,
+                package_type: r#type.0.clone(),
+                purl: found.pkg_identifier.purl.0,
+                location: location.0,
+                fixed_versions: few(fixed),
+                fix_state: state(&found.status.0),
+                description: description.0,
+                references: few([found.primary_url].into_iter().chain(found.references.0)),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a report.
+pub(super) fn report(report: &[u8]) -> Result<Report, String> {
+    let document: Document = serde_json::from_slice(report)
+        .map_err(|error| format!("cannot be taken as the JSON output of Trivy: {error}"))?;
+    Ok(Report {
+        scanner_version: document.program.version.0,
+        database_built: String::new(),
+        findings: document.results.findings,
+    })
+}

@@ -1,0 +1,238 @@
+//! The filters of lists: what each asks of an advisory, and where the advisories that it leaves are found.
+
+use bowline_contract::v1::vulnerabilities as v1;
+use bowline_contract::v2::vulnerabilities as v2;
+use bowline_store::{Engine, Value};
+
+use super::rows::folded;
+use crate::list::Clause;
+
+/// What lists of both versions can ask for. An empty list asks for nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filters {
+    pub(super) advisory_ids: Vec<String>,
+    pub(super) legacy_ids: Vec<String>,
+    pub(super) artifact_names: Vec<String>,
+    pub(super) artifact_types: Vec<String>,
+    pub(super) artifact_architectures: Vec<String>,
+    pub(super) component_names: Vec<String>,
+    pub(super) component_types: Vec<String>,
+    pub(super) component_locations: Vec<String>,
+    pub(super) aliases: Vec<String>,
+    pub(super) origin: String,
+    /// The origin, and the packages of it that any organization knows: a superset of what is meant.
+    pub(super) packages: Vec<String>,
+    /// Of one and the same event.
+    pub(super) event_states: Vec<i32>,
+    pub(super) event_types: Vec<i32>,
+    pub(super) event_authors: Vec<String>,
+    pub(super) event_reviewers: Vec<String>,
+    /// Of any event.
+    pub(super) exclude_event_authors: Vec<String>,
+    /// Column and number of the latest approved event.
+    pub(super) latest: Option<(&'static str, i32)>,
+    /// The text to look for in lower case, as a phrase of SQLite's search, and as a pattern.
+    query: String,
+    phrase: String,
+    pattern: String,
+}
+
+impl Filters {
+    pub(super) fn of_v1(filter: &v1::AdvisoryFilter) -> Filters {
+        Filters {
+            advisory_ids: filter.advisory_ids.clone(),
+            legacy_ids: filter.legacy_advisory_ids.clone(),
+            artifact_names: filter.artifact_name.clone(),
+            artifact_types: filter.artifact_type.clone(),
+            artifact_architectures: filter.artifact_architecture.clone(),
+            component_names: filter.component_name.clone(),
+            component_types: filter.component_type.clone(),
+            component_locations: filter.component_location.clone(),
+            aliases: filter.aliases.iter().map(|alias| folded(alias)).collect(),
+            origin: filter.origin.clone().unwrap_or_default(),
+            event_states: filter.event_statuses.clone(),
+            event_types: filter.event_types.clone(),
+            event_authors: filter.event_author.clone(),
+            event_reviewers: filter.event_reviewer.clone(),
+            exclude_event_authors: filter.exclude_event_author.clone(),
+            latest: told(filter.latest_event_type).map(|number| ("latest_event_type", number)),
+            ..Filters::default()
+        }
+    }
+
+    pub(super) fn of_v2(request: &v2::ListAdvisoriesRequest) -> Filters {
+        let filters = Filters {
+            advisory_ids: request.advisory_ids.clone(),
+            legacy_ids: request.legacy_advisory_ids.clone(),
+            artifact_names: request.artifact_names.clone(),
+            artifact_types: request.artifact_types.clone(),
+            artifact_architectures: request.artifact_architectures.clone(),
+            component_names: request.component_names.clone(),
+            component_types: request.component_types.clone(),
+            component_locations: request.component_locations.clone(),
+            aliases: request.aliases.iter().map(|alias| folded(alias)).collect(),
+            origin: request.origin.clone().unwrap_or_default(),
+            event_states: request.event_review_states.clone(),
+            event_types: request.event_types.clone(),
+            event_authors: request.event_authors.clone(),
+            event_reviewers: request.event_reviewers.clone(),
+            exclude_event_authors: request.exclude_event_authors.clone(),
+            latest: told(request.latest_event_type).map(|number| ("latest_judgement_type", number)),
+            ..Filters::default()
+        };
+        filters.look_for(&request.query)
+    }
+
+    /// Whether advisories are named one by one, which shows deleted ones as well.
+    pub(super) fn names_advisories(&self) -> bool {
+        !self.advisory_ids.is_empty() || !self.legacy_ids.is_empty()
+    }
+
+    /// The columns that are asked for, with the wanted values. An origin stands for the names of artifacts.
+    fn columns(&self) -> Vec<(&'static str, &[String])> {
+        let names: &[String] = if self.origin.is_empty() { &self.artifact_names } else { &[] };
+        let columns: [(&str, &[String]); 8] = [
+            ("advisory_id", &self.advisory_ids),
+            ("legacy_id", &self.legacy_ids),
+            ("artifact_name", names),
+            ("artifact_type", &self.artifact_types),
+            ("artifact_architecture", &self.artifact_architectures),
+            ("component_name", &self.component_names),
+            ("component_type", &self.component_types),
+            ("component_location", &self.component_locations),
+        ];
+        columns.into_iter().filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    /// What is asked of one event.
+    fn of_event(&self) -> Vec<(&'static str, Vec<Value<'_>>)> {
+        let numbers = |numbers: &[i32]| numbers.iter().map(|number| Value::from(*number)).collect::<Vec<_>>();
+        let conditions = [
+            ("state", numbers(&self.event_states)),
+            ("type", numbers(&self.event_types)),
+            ("author", texts(&self.event_authors)),
+            ("reviewer", texts(&self.event_reviewers)),
+        ];
+        conditions.into_iter().filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    /// What is asked of each advisory, in a form that no index answers: how an advisory that was found, or comes next,
+    /// is judged.
+    pub(super) fn tests(&self) -> Vec<Clause<'_>> {
+        let mut tests: Vec<Clause<'_>> = Vec::new();
+        for (column, values) in self.columns() {
+            tests.push(Clause { text: format!("@.{column} || '' IN ({})", list(values.len())), values: texts(values) });
+        }
+        if !self.origin.is_empty() {
+            let text = "(@.artifact_name || '' = ? OR @.artifact_name || '' IN
+                (SELECT o.package FROM package_origins o WHERE o.org = @.org AND o.origin = ?))";
+            tests.push(Clause { text: text.into(), values: vec![Value::from(&self.origin); 2] });
+        }
+        if !self.aliases.is_empty() {
+            let places = list(self.aliases.len());
+            let text =
+                format!("EXISTS (SELECT 1 FROM advisory_aliases a WHERE a.advisory = @.uid AND a.alias IN ({places}))");
+            tests.push(Clause { text, values: texts(&self.aliases) });
+        }
+        let of_event = self.of_event();
+        if !of_event.is_empty() {
+            let mut text = "EXISTS (SELECT 1 FROM advisory_events e WHERE e.advisory = @.uid".to_owned();
+            let mut values = Vec::new();
+            for (column, wanted) in of_event {
+                let plain = if matches!(column, "state" | "type") { " + 0" } else { " || ''" };
+                text += &format!(" AND e.{column}{plain} IN ({})", list(wanted.len()));
+                values.extend(wanted);
+            }
+            tests.push(Clause { text: text + ")", values });
+        }
+        if !self.exclude_event_authors.is_empty() {
+            let places = list(self.exclude_event_authors.len());
+            let text = format!(
+                "NOT EXISTS (SELECT 1 FROM advisory_events e WHERE e.advisory = @.uid AND e.author || '' IN ({places}))"
+            );
+            tests.push(Clause { text, values: texts(&self.exclude_event_authors) });
+        }
+        if let Some((column, number)) = self.latest {
+            tests.push(Clause { text: format!("@.{column} + 0 = ?"), values: vec![Value::from(number)] });
+        }
+        if !self.query.is_empty() {
+            let text =
+                r"EXISTS (SELECT 1 FROM advisory_words w WHERE w.advisory = @.uid AND w.words LIKE ? ESCAPE '\')";
+            tests.push(Clause { text: text.into(), values: vec![Value::from(&self.pattern)] });
+        }
+        tests
+    }
+
+    /// Where the advisories that one of the filters leaves are found by an index.
+    pub(super) fn sources(&self, engine: Engine) -> Vec<Source<'_>> {
+        let mut sources = Vec::new();
+        let mut add = |text: String, values, found| sources.push(Source { clause: Clause { text, values }, found });
+        for (column, values) in self.columns() {
+            // The index leaves out those that have none.
+            let some = if column == "legacy_id" { " AND legacy_id <> ''" } else { "" };
+            let text = format!("SELECT uid FROM advisories WHERE {column} IN ({}){some}", list(values.len()));
+            add(text, texts(values), "uid");
+        }
+        if !self.packages.is_empty() {
+            let text = format!("SELECT uid FROM advisories WHERE artifact_name IN ({})", list(self.packages.len()));
+            add(text, texts(&self.packages), "uid");
+        }
+        if !self.aliases.is_empty() {
+            let places = list(self.aliases.len());
+            let text = format!("SELECT a.advisory AS uid FROM advisory_aliases a WHERE a.alias IN ({places})");
+            add(text, texts(&self.aliases), "a.advisory");
+        }
+        for (column, values) in self.of_event() {
+            let some = if column == "reviewer" { " AND e.reviewer <> ''" } else { "" };
+            let places = list(values.len());
+            let text = format!("SELECT e.advisory AS uid FROM advisory_events e WHERE e.{column} IN ({places}){some}");
+            add(text, values, "e.advisory");
+        }
+        if let Some((column, number)) = self.latest {
+            add(format!("SELECT uid FROM advisories WHERE {column} = ?"), vec![Value::from(number)], "uid");
+        }
+        // Fewer characters have no trigram.
+        if self.query.chars().count() >= 3 {
+            let (text, value) = match engine {
+                Engine::Sqlite => (FOUND_BY_SQLITE, &self.phrase),
+                Engine::Postgres => (FOUND_BY_POSTGRES, &self.pattern),
+            };
+            add(text.into(), vec![Value::from(value)], "w.advisory");
+        }
+        sources
+    }
+
+    /// Sets the text to look for.
+    fn look_for(mut self, query: &str) -> Filters {
+        self.query = query.to_lowercase();
+        self.phrase = format!("\"{}\"", self.query.replace('"', "\"\""));
+        let escaped = self.query.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        self.pattern = format!("%{escaped}%");
+        self
+    }
+}
+
+/// Free text is found by trigrams, in each engine's own words.
+const FOUND_BY_SQLITE: &str = "SELECT w.advisory AS uid FROM advisory_search s CROSS JOIN advisory_words w
+    WHERE w.n = s.rowid AND s.words MATCH ?";
+const FOUND_BY_POSTGRES: &str = r"SELECT w.advisory AS uid FROM advisory_words w WHERE w.words LIKE ? ESCAPE '\'";
+
+/// Where advisories are found by an index: a SELECT of `uid` that ends with a condition.
+pub(super) struct Source<'a> {
+    pub(super) clause: Clause<'a>,
+    /// What the UIDP is called in its conditions.
+    pub(super) found: &'static str,
+}
+
+/// A number that a filter names; 0 names none.
+fn told(number: Option<i32>) -> Option<i32> {
+    number.filter(|number| *number != 0)
+}
+
+fn texts(values: &[String]) -> Vec<Value<'_>> {
+    values.iter().map(Value::from).collect()
+}
+
+fn list(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}

@@ -1,0 +1,35 @@
+//! What becomes of advisories when their group goes: those in use keep it, those that are marked as deleted go with it.
+
+use bowline_core::{Result, UidRange, Uidp};
+use bowline_store::{Value, WriteTx};
+
+use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE};
+use crate::list::{self, Listed};
+
+/// An advisory in use of a group.
+pub(crate) const IN_USE: &str = "SELECT uid FROM advisories WHERE parent = $1 AND deleted_at IS NULL LIMIT 1";
+
+/// Forgets the deleted advisories and the settings of a group that has no others.
+pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<()> {
+    tx.execute("DELETE FROM advisory_settings WHERE place = $1", &[Value::from(group.as_str())]).await?;
+    let below = UidRange::below(group.as_str());
+    loop {
+        let sql = format!("SELECT {} FROM advisories WHERE parent = $1 ORDER BY uid LIMIT $2", ALL.columns);
+        let params = [Value::from(group.as_str()), Value::Int(LOADED_AT_ONCE as i64)];
+        let gone: Vec<AdvisoryRow> = tx.query(&sql, &params, AdvisoryRow::read).await?;
+        if gone.is_empty() {
+            break;
+        }
+        for row in gone {
+            rows::delete_aliases(tx, &row).await?;
+            tx.execute("DELETE FROM advisories WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
+            list::count(tx, &ALL, &row.uid, -1).await?;
+            list::count(tx, &DELETED, &row.uid, -1).await?;
+        }
+    }
+    for table in ["advisory_events", "advisory_words", "advisory_event_origins"] {
+        let sql = format!("DELETE FROM {table} WHERE advisory >= $1 AND advisory < $2");
+        tx.execute(&sql, &[Value::from(&below.lower), Value::from(&below.upper)]).await?;
+    }
+    Ok(())
+}
