@@ -134,7 +134,9 @@ const archive = bring(join(work, 'many.zip'), 'many');
 check('all of its entries are read', Number(archive.read) === many && archive.added === '1', JSON.stringify(archive));
 
 await breathe();
-const sources = (await call('GET', '/feeds/bowline/v1/sources')).sources.map((source) => [source.name, source.licence]);
+// Other suites bring sources of their own to the same server.
+const own = ['go', 'many', 'planted'];
+const sources = (await call('GET', '/feeds/bowline/v1/sources')).sources.filter((source) => own.includes(source.name)).map((source) => [source.name, source.licence]);
 check('sources are listed with their licences', JSON.stringify(sources) === JSON.stringify([['go', 'CC-BY-4.0'], ['many', 'CC-BY-4.0'], ['planted', 'CC-BY-4.0']]), JSON.stringify(sources));
 
 rmSync(work, { recursive: true });
