@@ -16,7 +16,8 @@ use crate::uploads::BLOB_BYTES;
 use crate::{Asked, Door};
 
 impl Door {
-    /// A manifest: what is here, after asking the upstream where a tag may have moved; else what the upstream has.
+    /// A manifest: what is here, after asking the source or the upstream where a tag may have moved; else what they
+    /// have.
     pub(crate) async fn found_manifest(
         &self,
         asked: &Asked,
@@ -37,8 +38,11 @@ impl Door {
         Ok(found?)
     }
 
-    /// Whether a manifest that was not found is here now, because the upstream had it.
+    /// Whether a manifest that was not found is here now, because the source or the upstream had it.
     async fn supplied(&self, asked: &Asked, name: &Name, reference: &Reference) -> Result<bool, Refused> {
+        if self.registry.copy_manifest(&asked.visitor, name, reference).await? {
+            return Ok(true);
+        }
         let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else { return Ok(false) };
         let lock = self.upstream.once(&format!("{name} {reference:?}"));
         let _only = lock.lock().await;
@@ -49,9 +53,14 @@ impl Door {
         self.fetched_manifest(asked, name, reference, &mirror).await
     }
 
-    /// Whether a tag that is here was moved, because the upstream has moved it. An upstream that does not answer, or
-    /// whose answer cannot be kept, leaves what is here.
+    /// Whether a tag that is here was moved, because the source or the upstream has moved it. An upstream that does not
+    /// answer, or an answer that cannot be kept, leaves what is here.
     async fn refreshed(&self, asked: &Asked, name: &Name, tag: &str, digest: &str) -> Result<bool, Refused> {
+        match self.registry.copy_manifest(&asked.visitor, name, &Reference::Tag(tag.into())).await {
+            Ok(false) => {}
+            Ok(true) => return Ok(true),
+            Err(error) => return self.left(asked, name, tag, Some(&format!("{error:?}"))).await,
+        }
         if self.registry.stale(&asked.visitor, name, tag).await?.is_none() {
             return Ok(false);
         }
@@ -132,6 +141,9 @@ impl Door {
         let found = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await;
         match found {
             Err(error) if is_absent(&error) => {
+                if self.registry.copy_blob(&asked.visitor, name, digest.as_str()).await? {
+                    return Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?);
+                }
                 let lock = self.upstream.once(&format!("{name} {digest}"));
                 let _only = lock.lock().await;
                 // Another request may have fetched it meanwhile.

@@ -42,6 +42,8 @@ mod resolved;
 mod retention;
 #[path = "registry/slow.rs"]
 mod slow;
+#[path = "registry/sources.rs"]
+mod sources;
 #[path = "registry/stored_bytes.rs"]
 mod stored_bytes;
 #[path = "registry/support.rs"]

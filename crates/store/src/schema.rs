@@ -114,4 +114,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0020_malware_of_records.sql"),
         postgres: include_str!("../migrations/postgres/0020_malware_of_records.sql"),
     },
+    Migration {
+        version: 21,
+        name: "sources_of_repositories",
+        sqlite: include_str!("../migrations/sqlite/0021_sources_of_repositories.sql"),
+        postgres: include_str!("../migrations/postgres/0021_sources_of_repositories.sql"),
+    },
 ];

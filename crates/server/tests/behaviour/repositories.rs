@@ -78,13 +78,13 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
         let org = server.organization("acme").await;
         let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
         let sync =
-            json!({ "source": "catalog/nginx", "google": "g@example.com", "uniqueTags": true, "gracePeriod": true });
+            json!({ "source": "registry.example.com/nginx", "google": "g@example.com", "uniqueTags": true, "gracePeriod": true });
         let body = json!({ "name": "web", "bundles": ["ai"], "sync_config": sync });
         let made = done(&owner, &format!("POST /registry/v2/repos/{org}"), body).await;
         let uid = uid_of(&made);
         assert_eq!(
             (&made["sync_config"]["source"], &made["sync_config"]["uniqueTags"]),
-            (&json!("catalog/nginx"), &json!(false))
+            (&json!("registry.example.com/nginx"), &json!(false))
         );
         assert!(made.get("syncConfig").is_none(), "the one name in proto spelling");
         let path = format!("PATCH /registry/v2/repos/{uid}");
@@ -106,15 +106,15 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
                 .await;
         assert_eq!(
             (&part["sync_config"]["google"], &part["sync_config"]["source"]),
-            (&json!("h"), &json!("catalog/nginx"))
+            (&json!("h"), &json!("registry.example.com/nginx"))
         );
         // What only the operator writes, through the first version; the others' words on it are not heard.
         let v1 = |more: Value| json!({ "name": "web", "bundles": ["ai"], "syncConfig": more, "sync_config": more });
-        let expires = json!({ "source": "catalog/nginx", "expiration": "2030-01-01T00:00:00Z", "uniqueTags": true });
+        let expires = json!({ "source": "registry.example.com/nginx", "expiration": "2030-01-01T00:00:00Z", "uniqueTags": true });
         done(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1(expires)).await;
         let read = done(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
         assert_eq!((&read["expirationTime"], &read["uniqueTags"]), (&json!("2030-01-01T00:00:00Z"), &json!(true)));
-        let other = json!({ "source": "catalog/nginx", "expiration": "2040-01-01T00:00:00Z" });
+        let other = json!({ "source": "registry.example.com/nginx", "expiration": "2040-01-01T00:00:00Z" });
         let reply = call(&owner, &format!("PUT /registry/v1/repos/{uid}"), v1(other)).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let kept = done(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();

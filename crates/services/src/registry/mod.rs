@@ -20,6 +20,7 @@ pub(crate) mod sboms;
 mod scan_reports;
 pub(crate) mod settings;
 mod shapes;
+mod sources;
 mod stored_bytes;
 mod syncs;
 mod tag_calls;

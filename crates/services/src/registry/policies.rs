@@ -100,7 +100,7 @@ const FOR_EVERYBODY: [&str; 4] =
 
 /// Nobody gives away, or has the server do, what they may not do themselves: the caller must hold there what these
 /// methods need.
-fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
+pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
     let mut given = CapabilitySet::EMPTY;
     for name in names {
         match call.contract().by_full_name(name).map(|method| &method.auth) {
@@ -180,7 +180,8 @@ fn patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, Stri
     }
 }
 
-fn judge_address(text: &str) -> std::result::Result<(), &'static str> {
+/// What is wrong with the address of a repository at another registry.
+pub(super) fn judge_address(text: &str) -> std::result::Result<(), &'static str> {
     let url = Url::parse(text).map_err(|_| "must be an https address")?;
     if url.scheme() != "https" || url.host_str().is_none_or(str::is_empty) {
         return Err("must be an https address");

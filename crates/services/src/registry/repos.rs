@@ -9,7 +9,7 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::{readmes, repo_fields, shapes, stored_bytes, tags};
+use super::{readmes, repo_fields, shapes, sources, stored_bytes, tags};
 use crate::kinds::REPO;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::{require_group, require_room};
@@ -181,7 +181,8 @@ async fn create_new<T>(
     input: RepoInput,
 ) -> Result<(Uidp, Changed<Stored>)> {
     require_room(tx, parent, "repositories", "repos").await?;
-    let repo = repo_fields::of_new(input.repo, input.by_operator)?;
+    let mut repo = repo_fields::of_new(input.repo, input.by_operator)?;
+    let source = sources::settle(tx, call, None, &mut repo).await?;
     let uid = call.new_child(parent);
     let row = RepoRow {
         uid: uid.as_str().into(),
@@ -200,6 +201,7 @@ async fn create_new<T>(
         updated_at: call.now(),
     };
     insert(tx, &uid, &row).await?;
+    sources::put(tx, &uid, source).await?;
     let readme = readmes::write_v1(tx, call, &uid, String::new(), input.readme).await?;
     let repo = row.into_v2();
     let mut changed = Changed::one(REPO, &uid, None, Some(&repo), ());
@@ -273,8 +275,10 @@ async fn change<T>(
     input: &RepoInput,
 ) -> Result<Changed<Stored>> {
     let mut after = repo_fields::changed(&before, &input.repo, mask, input.by_operator)?;
+    let source = sources::settle(tx, call, Some(&before), &mut after).await?;
     after.update_time = timestamp(call.now());
     save(tx, uid, &before, &after, call.now()).await?;
+    sources::put(tx, uid, source).await?;
     let readme = readmes::find(tx, uid).await?;
     let readme = readmes::write_v1(tx, call, uid, readme, input.readme.clone()).await?;
     let mut changed = Changed::one(REPO, uid, Some(&before), Some(&after), ());
@@ -312,7 +316,7 @@ async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo,
 }
 
 /// What the repository is synchronized from, empty if it is not.
-fn source(repo: &v2::Repo) -> &str {
+pub(super) fn source(repo: &v2::Repo) -> &str {
     repo.sync_config.as_ref().map_or("", |sync| &sync.source)
 }
 

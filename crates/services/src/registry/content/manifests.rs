@@ -19,7 +19,7 @@ use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::MANIFEST;
 use crate::list::timestamp;
 use crate::registry::tags::PutTag;
-use crate::registry::{images, limits, tags};
+use crate::registry::{images, limits, sources, tags};
 
 /// Digests that one statement looks for.
 const AT_ONCE: usize = 200;
@@ -41,7 +41,7 @@ pub struct PulledManifest {
     repo: Uidp,
     /// The manifest.
     pub manifest: StoredManifest,
-    /// It was found by a tag of a repository that has an upstream, where the tag may have moved.
+    /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
     pub is_mirrored: bool,
 }
 
@@ -79,7 +79,7 @@ impl Registry {
                 let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
                 let manifest = find(tx, &repo, &wanted).await?.ok_or_else(|| unknown(&wanted))?;
                 let moves = matches!(wanted, Reference::Tag(_));
-                let is_mirrored = moves && limits::policies(tx, &repo).await?.iter().any(|p| p.upstream.is_some());
+                let is_mirrored = moves && has_upstream(tx, &repo, by.now()).await?;
                 Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_mirrored })
             })
         });
@@ -166,8 +166,18 @@ impl Registry {
     }
 }
 
+/// Whether what the repository lacks comes from elsewhere.
+async fn has_upstream(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<bool, Error> {
+    let policies = limits::policies(tx, repo).await?;
+    Ok(policies.iter().any(|policy| policy.upstream.is_some()) || sources::of(tx, repo, now).await?.is_some())
+}
+
 /// The manifest of this reference in a repository.
-async fn find(tx: &mut ReadTx, repo: &Uidp, reference: &Reference) -> Result<Option<StoredManifest>, RegistryError> {
+pub(super) async fn find(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    reference: &Reference,
+) -> Result<Option<StoredManifest>, RegistryError> {
     let (sql, key) = match reference {
         Reference::Digest(digest) => (
             "SELECT m.digest, m.media_type, m.content FROM repo_manifests r JOIN manifests m ON m.digest = r.digest

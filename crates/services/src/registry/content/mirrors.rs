@@ -1,6 +1,6 @@
 //! Repositories whose images come from another registry when they are not there.
 //!
-//! The policy nearest to a repository says where from. Only somebody who may pull by right has anything fetched: what
+//! The repository's own source says where from, else the policy nearest to it. Only somebody who may pull by right has anything fetched: what
 //! is fetched already, everybody gets who may pull. A tag that was written here is never taken from the upstream, or
 //! whoever may write there could replace what was pushed here.
 
@@ -15,6 +15,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::uploads::{UPLOAD_LIFETIME, forget};
 use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use crate::registry::sources::{self, Source};
 use crate::registry::{limits, paths, tags, upstream_tags};
 
 /// How long a tag counts as what the upstream has, once that was asked.
@@ -29,6 +30,15 @@ pub struct Mirror {
 }
 
 impl Mirror {
+    /// Where a repository takes what it lacks from: its own source, if it has one, and nothing else then.
+    async fn of(tx: &mut ReadTx, at: &Uidp, below: &[String], now: Micros) -> Result<Option<Mirror>, RegistryError> {
+        match sources::of(tx, at, now).await? {
+            None => Mirror::nearest(tx, at, below).await,
+            Some(Source::There(url)) => Ok(Some(Mirror { url, tag_patterns: Vec::new() })),
+            Some(Source::Here(_)) => Ok(None),
+        }
+    }
+
     /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
     async fn nearest(tx: &mut ReadTx, at: &Uidp, below: &[String]) -> Result<Option<Mirror>, RegistryError> {
         let policies = limits::policies(tx, at).await?;
@@ -116,7 +126,7 @@ impl Registry {
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
-                let mirror = Mirror::nearest(tx, &at, &below).await?;
+                let mirror = Mirror::of(tx, &at, &below, visitor.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
                 // Said before anything is fetched that could not be kept.
                 if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
@@ -138,13 +148,10 @@ impl Registry {
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
-                let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";
-                let params = [Value::from(repo.as_str()), Value::from(&tag)];
-                Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+                Ok(is_due(tx, &repo, &tag, now).await?.then_some(mirror))
             })
         });
-        let checked_at = read.await?;
-        Ok(checked_at.is_some_and(|at| at + FRESH <= now).then_some(mirror))
+        read.await
     }
 
     /// Notes that the upstream was asked for a tag, and whether it answered.
@@ -318,11 +325,20 @@ impl Registry {
     }
 }
 
-async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>, RegistryError> {
+pub(super) async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>, RegistryError> {
     Ok(paths::resolve(tx, name).await?.and_then(|place| place.repo))
 }
 
-async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Result<(), RegistryError> {
+/// Whether it is time to ask again what a tag names that came from elsewhere.
+/// Whether it is time to ask again what a tag names that came from elsewhere.
+pub(super) async fn is_due(tx: &mut ReadTx, repo: &Uidp, tag: &str, now: Micros) -> Result<bool, RegistryError> {
+    let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";
+    let params = [Value::from(repo.as_str()), Value::from(tag)];
+    let checked_at = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(checked_at.is_some_and(|at| at + FRESH <= now))
+}
+
+pub(super) async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Result<(), RegistryError> {
     let sql = "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, $2, $3)
                ON CONFLICT (repo, tag) DO UPDATE SET checked_at = excluded.checked_at";
     tx.execute(sql, &[Value::from(repo.as_str()), Value::from(tag), Value::Int(now)]).await?;
@@ -330,7 +346,12 @@ async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Resu
 }
 
 /// What `GetSyncStatus` shows.
-async fn note_status(tx: &mut WriteTx, repo: &Uidp, problem: Option<&str>, now: Micros) -> Result<(), RegistryError> {
+pub(super) async fn note_status(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    problem: Option<&str>,
+    now: Micros,
+) -> Result<(), RegistryError> {
     let status = if problem.is_some() { Status::Failed } else { Status::Unknown };
     let sql = "INSERT INTO upstream_syncs (repo, org, status, checked_at, message) VALUES ($1, $2, $3, $4, $5)
                ON CONFLICT (repo) DO UPDATE SET status = excluded.status, checked_at = excluded.checked_at,

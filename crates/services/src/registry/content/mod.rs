@@ -6,6 +6,7 @@
 mod before;
 mod blobs;
 mod catalog;
+mod copies;
 mod deletes;
 pub mod garbage;
 mod manifest;
@@ -33,6 +34,7 @@ pub(in crate::registry) use deletes::{find_stored, take_out, take_out_unnamed_bl
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
 pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
 pub use mirrors::Mirror;
+pub(in crate::registry) use places::is_public;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use tag_lists::{Moved, TagPage};

@@ -201,7 +201,7 @@ pub(super) fn unknown(name: &Name) -> RegistryError {
 }
 
 /// Whether everybody may read the repository: what is set nearest to it decides.
-pub(super) async fn is_public(tx: &mut ReadTx, repo: &Uidp) -> bowline_core::Result<bool> {
+pub(in crate::registry) async fn is_public(tx: &mut ReadTx, repo: &Uidp) -> bowline_core::Result<bool> {
     let params: Vec<Value<'_>> = repo.self_and_ancestors().map(Value::from).collect();
     let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
     let sql = format!("SELECT place, is_public FROM registry_policies WHERE place IN ({})", places.join(", "));
