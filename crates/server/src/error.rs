@@ -50,6 +50,9 @@ pub enum StartError {
     /// Records were left out of an import.
     #[error("records that were left out, for the reasons above: {0}; the others were taken in")]
     LeftOut(usize),
+    /// Some of the vulnerabilities that were asked for.
+    #[error("no record here tells of {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
+    Unknown(Vec<String>),
     /// A document that cannot be read, or not all of it.
     #[error("{0}")]
     Document(String),

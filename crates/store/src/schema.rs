@@ -120,4 +120,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0021_sources_of_repositories.sql"),
         postgres: include_str!("../migrations/postgres/0021_sources_of_repositories.sql"),
     },
+    Migration {
+        version: 22,
+        name: "attempts_at_imports",
+        sqlite: include_str!("../migrations/sqlite/0022_attempts_at_imports.sql"),
+        postgres: include_str!("../migrations/postgres/0022_attempts_at_imports.sql"),
+    },
 ];

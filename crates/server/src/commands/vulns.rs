@@ -1,5 +1,7 @@
 //! `bowline vulns`: what is known of vulnerabilities. Anybody may ask.
 
+use std::collections::HashSet;
+
 use bowline_client::Api;
 use bowline_contract::v2::advisory as v2;
 use bowline_contract::v2::advisory::rpc::security_advisory_service::ListVulnerabilityMetadata;
@@ -33,7 +35,8 @@ pub(crate) async fn run(command: VulnsCommand) -> Result<(), StartError> {
     let VulnsCommand::Get(command) = command;
     let api = Api::new(&Session::open(&command.target)?.api, None)?;
     let mut found = Vec::new();
-    let mut request = v2::ListVulnerabilityMetadataRequest { ids: command.ids, page_size: 200, ..Default::default() };
+    let mut request =
+        v2::ListVulnerabilityMetadataRequest { ids: command.ids.clone(), page_size: 200, ..Default::default() };
     loop {
         let page = api.call::<ListVulnerabilityMetadata>(&request).await?;
         found.extend(page.vulnerability_metadata);
@@ -46,7 +49,10 @@ pub(crate) async fn run(command: VulnsCommand) -> Result<(), StartError> {
     for metadata in &found {
         table.push([metadata.id.clone(), severity(&metadata.severities), metadata.summary.clone()]);
     }
-    print(&command.output.messages(&table, &found)?)
+    print(&command.output.messages(&table, &found)?)?;
+    let known: HashSet<&str> = found.iter().map(|metadata| metadata.id.as_str()).collect();
+    let unknown: Vec<String> = command.ids.into_iter().filter(|id| !known.contains(id.as_str())).collect();
+    if unknown.is_empty() { Ok(()) } else { Err(StartError::Unknown(unknown)) }
 }
 
 /// The worst score in words, or the vectors where there is none.

@@ -163,6 +163,15 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
         assert!(all[0]["origins"].to_string().contains("CC BY-NC-ND 4.0"), "{all:?}");
         let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
         assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
+
+        // Where the newest judgement may not be handed on, an older one would tell what no longer holds.
+        let newer = json!({
+            "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
+            "status": "APPROVED", "source": "somebody", "licence": "CC BY-NC-ND 4.0",
+        });
+        import(&approver, &org, newer).await;
+        assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0"]);
+        assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(3));
     })
     .await;
 }

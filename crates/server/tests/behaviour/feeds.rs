@@ -1,5 +1,7 @@
 //! Imports of records: staged, and then visible all at once.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::feeds_support::{begin, commit, found, import, record, stage, sweep_all, with_aliases};
@@ -156,6 +158,32 @@ async fn an_import_goes_on_where_it_was_and_ends_by_itself_when_nobody_does() {
         let token = imports["nextPageToken"].as_str().expect("a token");
         let path = format!("GET /feeds/bowline/v1/imports?source=test&pageSize=1&pageToken={token}");
         assert_eq!(done(&operator, &path, Value::Null).await["imports"][0]["uid"], json!(first));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_begins_an_import_again_takes_it_over() {
+    on_each_engine(async |server| {
+        let operator = server.operator().await;
+        let uid = begin(&operator, "feed", true).await;
+        let records = |id: &str| json!([STANDARD.encode(record(id, "jinja2", "3.1.3").to_string())]);
+        let stage = format!("POST /feeds/bowline/v1/imports/{uid}/records");
+        done(&operator, &stage, json!({ "attempt": 1, "records": records("T-1") })).await;
+        assert_eq!(begin(&operator, "feed", true).await, uid);
+        let read = done(&operator, &format!("GET /feeds/bowline/v1/imports/{uid}"), Value::Null).await;
+        assert_eq!(read["attempt"], json!("2"));
+
+        let commit = format!("POST /feeds/bowline/v1/imports/{uid}:commit");
+        for (what, body) in
+            [(&stage, json!({ "attempt": 1, "records": records("T-2") })), (&commit, json!({ "attempt": 1 }))]
+        {
+            let refusal = refused(&operator, what, body, 400, "FAILED_PRECONDITION").await;
+            assert!(refusal.message().contains("begun the import again"), "{refusal:?}");
+        }
+        done(&operator, &stage, json!({ "attempt": 2, "records": records("T-3") })).await;
+        done(&operator, &commit, json!({ "attempt": 2 })).await;
+        assert_eq!(found(&operator, "jinja2", "3.1.2").await, ["T-1", "T-3"]);
     })
     .await;
 }

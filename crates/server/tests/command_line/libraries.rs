@@ -45,6 +45,14 @@ async fn a_directory_is_taken_in_once_and_what_is_skipped_is_told() {
     assert_eq!(operator.json(&import).await, numbers("4", "0"));
     assert_eq!(operator.json(&import).await, numbers("0", "4"));
 
+    // An operator at a terminal where nobody has signed in.
+    let (stranger, token) = (Terminal::new(&server), server.operator().await.token.expect("a token"));
+    let file = stranger.home.path().join("operator.token");
+    std::fs::write(&file, format!("{token}\n")).expect("a file is written");
+    let named = [&import[..], &["--token-file", file.to_str().expect("UTF-8")]].concat();
+    ended(&stranger.run(&import).await, 3);
+    assert_eq!(stranger.json(&named).await, numbers("0", "4"));
+
     let refused = owner.run(&import).await;
     ended(&refused, 4);
     assert!(text(&refused.stderr).contains("ermission denied"), "{}", text(&refused.stderr));

@@ -20,7 +20,7 @@ pub(super) fn imports() -> Vec<Row> {
         of_import::<imports::GetImport>(|uid| feeds::GetImportRequest { uid }),
         of_import::<imports::ListStaged>(|uid| feeds::ListStagedRequest { uid, ..default() }),
         of_import::<imports::StageRecords>(|uid| feeds::StageRecordsRequest { uid, ..default() }),
-        of_import::<imports::CommitImport>(|uid| feeds::CommitImportRequest { uid }),
+        of_import::<imports::CommitImport>(|uid| feeds::CommitImportRequest { uid, ..default() }),
         of_import::<imports::AbortImport>(|uid| feeds::AbortImportRequest { uid }),
     ]
 }

@@ -2,6 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bowline_contract::v1::registry::manifest_metadata_filter_entry::Filter;
+use bowline_contract::v1::registry::rpc::registry::ListManifestMetadata;
+use bowline_contract::v1::registry::{
+    ManifestMetadata, ManifestMetadataFilter, ManifestMetadataFilterEntry, PkgMetadata,
+};
 use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
@@ -83,6 +88,18 @@ async fn an_sbom_is_found_in_what_refers_to_the_image() {
         assert_eq!(nodes[1]["file"]["name"], json!("/lib/ld"));
         let edge = json!({ "subjectId": "SPDXRef-a", "predicateId": "SPDXRef-f", "type": "CONTAINS" });
         assert_eq!(sbom["graph"]["edges"], json!([edge]));
+        let filter = |digest: &str| ManifestMetadataFilter {
+            repo_id: repo.clone(),
+            items: vec![ManifestMetadataFilterEntry { filter: Some(Filter::ImageDigest(digest.into())) }],
+        };
+        let operator = server.operator().await;
+        let described = operator.grpc::<ListManifestMetadata>(filter(&of)).await.unwrap().items;
+        let package = PkgMetadata { purl: "pkg:apk/musl@1.2".into(), license: "MIT".into(), ..PkgMetadata::default() };
+        assert_eq!(described, [ManifestMetadata { digest: of.clone(), pkg_metadata: vec![package] }]);
+        assert!(operator.grpc::<ListManifestMetadata>(filter(&digest(b"none"))).await.unwrap().items.is_empty());
+        let mut many = filter(&of);
+        many.items = vec![many.items[0].clone(); 21];
+        assert_eq!(operator.grpc::<ListManifestMetadata>(many).await.unwrap_err().code, 3);
         // Another repository has the image, and nothing attached to it.
         client.image(&format!("{org}/copy"), "1", b"a layer").await;
         let copy = repo_uid(server, "copy").await;

@@ -176,7 +176,7 @@ impl Shown {
     async fn with_packages(self, documents: Documents) -> Result<Known> {
         let mut packages: HashMap<(usize, String), BTreeSet<String>> = HashMap::new();
         for (image, sources) in self.sources {
-            packages.insert(image, documents.packages(sources).await?);
+            packages.insert(image, documents.package_names(sources).await?);
         }
         let named = |n: usize, digests: Vec<String>| {
             digests.into_iter().filter_map(|digest| packages.get(&(n, digest))).flatten().cloned().collect()

@@ -22,7 +22,7 @@ pub(super) async fn begin(
         return Err(Error::precondition("SOURCE_CHANGED", &request.source, description));
     }
     if let Some(open) = import_row::unfinished(tx, &request.source).await? {
-        return go_on(open, request).map(|import| Changed::nothing(import.to_message()));
+        return take_over(tx, go_on(open, request)?).await;
     }
     if source.is_none() {
         sources::create(tx, request).await?;
@@ -49,6 +49,16 @@ fn go_on(open: ImportRow, request: &feeds::BeginImportRequest) -> Result<ImportR
         return Err(Error::precondition("IMPORT_OPEN", &request.source, description));
     }
     Ok(open)
+}
+
+/// Makes the import the caller's: batches of whoever began it before are refused from now on.
+async fn take_over(tx: &mut WriteTx, open: ImportRow) -> Result<Changed<feeds::RecordImport>> {
+    let before = open.to_message();
+    let sql = "UPDATE record_imports SET attempt = attempt + 1 WHERE uid = $1";
+    tx.execute(sql, &[Value::from(&open.uid)]).await?;
+    let after = import_row::require(tx, &open.uid).await?.to_message();
+    let uid = Uidp::parse(&open.uid).map_err(Error::internal)?;
+    Ok(Changed::one(RECORD_IMPORT, &uid, Some(&before), Some(&after), after.clone()))
 }
 
 async fn insert(

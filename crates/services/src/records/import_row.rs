@@ -23,6 +23,8 @@ pub(super) struct ImportRow {
     pub(super) counts: Counts,
     pub(super) begun_at: Micros,
     pub(super) ended_at: Option<Micros>,
+    /// How often it was begun.
+    pub(super) attempt: i64,
 }
 
 /// What an import does to its source, or a batch adds to that.
@@ -40,7 +42,7 @@ impl Counts {
 }
 
 const SELECT: &str = "SELECT i.uid, i.source, s.number, i.state, i.is_full, i.licence, i.url, i.generation, i.added,
-                             i.changed, i.removed, i.begun_at, i.ended_at
+                             i.changed, i.removed, i.begun_at, i.ended_at, i.attempt
                       FROM record_imports i JOIN record_sources s ON s.name = i.source";
 
 impl ImportRow {
@@ -58,6 +60,7 @@ impl ImportRow {
             counts: Counts { added: row.int(8)?, changed: row.int(9)?, removed: row.int(10)? },
             begun_at: row.int(11)?,
             ended_at: row.opt_int(12)?,
+            attempt: row.int(13)?,
         })
     }
 
@@ -74,6 +77,7 @@ impl ImportRow {
             removed: self.counts.removed,
             begin_time: timestamp(self.begun_at),
             end_time: self.ended_at.and_then(timestamp),
+            attempt: self.attempt,
         }
     }
 }
@@ -88,16 +92,24 @@ pub(super) async fn require(tx: &mut ReadTx, uid: &str) -> Result<ImportRow> {
     found.ok_or_else(|| Error::not_found(RECORD_IMPORT, uid))
 }
 
-/// The import of that UIDP, if it still takes batches.
+/// The import of that UIDP, if it still takes batches, and takes them from this attempt.
 ///
 /// # Errors
 /// NOT_FOUND, FAILED_PRECONDITION.
-pub(super) async fn require_open(tx: &mut ReadTx, uid: &str) -> Result<ImportRow> {
+pub(super) async fn require_open(tx: &mut ReadTx, uid: &str, attempt: Option<i64>) -> Result<ImportRow> {
     let import = require(tx, uid).await?;
-    if import.state == ImportState::Open {
-        return Ok(import);
+    if import.state != ImportState::Open {
+        return Err(Error::precondition(
+            "IMPORT_ENDED",
+            uid,
+            "the import was committed or given up; begin another one",
+        ));
     }
-    Err(Error::precondition("IMPORT_ENDED", uid, "the import was committed or given up; begin another one"))
+    if attempt.is_some_and(|attempt| attempt != import.attempt) {
+        let description = "somebody has begun the import again since, and goes on with it; wait until it is committed";
+        return Err(Error::precondition("IMPORT_TAKEN_OVER", uid, description));
+    }
+    Ok(import)
 }
 
 /// The import of a source that is open or being cleared away.

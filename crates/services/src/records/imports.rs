@@ -53,7 +53,7 @@ async fn commit(
     tx: &mut WriteTx,
     call: &Authorized<feeds::CommitImportRequest>,
 ) -> Result<Changed<feeds::RecordImport>> {
-    let import = import_row::require_open(tx, &call.request().uid).await?;
+    let import = import_row::require_open(tx, &call.request().uid, call.request().attempt).await?;
     let before = import.to_message();
     let counts = import.counts;
     // An import that brings nothing new makes no generation: nothing that was read before has changed.

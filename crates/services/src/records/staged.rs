@@ -43,7 +43,7 @@ async fn records(tx: &mut ReadTx, call: &Authorized<feeds::ListRecordsRequest>) 
 
 async fn staged(tx: &mut ReadTx, call: &Authorized<feeds::ListStagedRequest>) -> Result<feeds::ListStagedResponse> {
     let request = call.request();
-    let import = import_row::require_open(tx, &request.uid).await?;
+    let import = import_row::require_open(tx, &request.uid, None).await?;
     let size = limit(request.page_size);
     let params = [
         Value::Int(import.source_number),

@@ -43,6 +43,7 @@ const MOST_RECORDS: usize = 1000;
 /// A batch as it was read, before the transaction that takes it: that one holds the writer.
 struct Batch {
     uid: String,
+    attempt: Option<i64>,
     replace: bool,
     /// The records that can be read, each id once, with their places in the request.
     records: Vec<(usize, Parsed)>,
@@ -56,6 +57,7 @@ impl Batch {
     fn read(request: feeds::StageRecordsRequest) -> Batch {
         let mut batch = Batch {
             uid: request.uid,
+            attempt: request.attempt,
             replace: request.replace,
             records: Vec::new(),
             removed: request.removed_ids.into_iter().collect(),
@@ -89,7 +91,7 @@ impl Batch {
 }
 
 async fn stage(tx: &mut WriteTx, call: &Authorized<()>, batch: &Batch) -> Result<Changed<feeds::StageRecordsResponse>> {
-    let import = import_row::require_open(tx, &batch.uid).await?;
+    let import = import_row::require_open(tx, &batch.uid, batch.attempt).await?;
     if !import.full && !batch.removed.is_empty() {
         return Err(Error::invalid_field("removedIds", "must be empty: only a full import removes records"));
     }

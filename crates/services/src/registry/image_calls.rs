@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use bowline_contract::v1::registry as v1;
-use bowline_contract::v1::registry::manifest_metadata_filter_entry::Filter;
 use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::images_service as methods2;
-use bowline_core::{Error, Reason, Result, UidRange, Uidp};
+use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Value};
 use serde_json::Value as Json;
@@ -21,7 +20,6 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<methods1::GetArchs>(|tx, call| Box::pin(architectures_v1(tx, call)))
         .read::<methods1::GetSize>(|tx, call| Box::pin(size_v1(tx, call)))
         .read::<methods1::GetImageConfig>(|tx, call| Box::pin(config(tx, call)))
-        .read::<methods1::ListManifestMetadata>(|tx, call| Box::pin(metadata(tx, call)))
         .read::<methods1::GetManifestDigestCount>(|tx, call| Box::pin(digest_count(tx, call)))
 }
 
@@ -80,48 +78,6 @@ fn image_config(run: &Json) -> v1::ImageConfig {
             .collect::<BTreeMap<_, _>>(),
         stop_signal: text("StopSignal"),
     }
-}
-
-/// Images that one answer describes.
-const MOST_MANIFESTS: i64 = 10_000;
-
-/// The asked images that the repository has, or all of its images; what packages they contain is not known.
-async fn metadata(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter>) -> Result<v1::ManifestMetadataList> {
-    let repo = call.place()?;
-    repos::require(tx, repo).await?;
-    let mut digests = Vec::new();
-    for entry in &call.request().items {
-        match &entry.filter {
-            Some(Filter::ImageDigest(digest)) => {
-                digests.extend(images::find(tx, repo, digest).await?.map(|manifest| manifest.digest));
-            }
-            Some(Filter::IndexFilter(wanted)) => {
-                match images::for_architecture(tx, repo, &wanted.digest, &wanted.arch).await {
-                    Ok((manifest, _)) => digests.push(manifest.digest),
-                    Err(error) if error.reason() == Reason::NotFound => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            None => {}
-        }
-    }
-    if call.request().items.is_empty() {
-        digests = all_images(tx, repo).await?;
-    }
-    let item = |digest| v1::ManifestMetadata { digest, pkg_metadata: Vec::new() };
-    Ok(v1::ManifestMetadataList { items: digests.into_iter().map(item).collect() })
-}
-
-async fn all_images(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<String>> {
-    let sql = "SELECT r.digest FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
-               WHERE r.repo = $1 AND m.shape = 1 ORDER BY r.digest LIMIT $2";
-    let params = [Value::from(repo.as_str()), Value::Int(MOST_MANIFESTS + 1)];
-    let digests: Vec<String> = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    if digests.len() as i64 > MOST_MANIFESTS {
-        let message = format!("The repository has more than {MOST_MANIFESTS} images: name the digests to describe");
-        return Err(Error::new(Reason::RequestTooLarge, message));
-    }
-    Ok(digests)
 }
 
 async fn digest_count(

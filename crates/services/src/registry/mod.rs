@@ -7,6 +7,7 @@ mod deployments;
 mod image_calls;
 pub(crate) mod images;
 mod limits;
+mod manifest_metadata;
 mod neutral;
 mod paths;
 mod policies;
@@ -49,6 +50,7 @@ pub(crate) fn register(handlers: Handlers, documents: &attached::Documents) -> H
     let handlers = retention::register(handlers);
     let handlers = charts::register(handlers, documents);
     let handlers = sboms::register(handlers, documents);
+    let handlers = manifest_metadata::register(handlers, documents);
     let handlers = scan_reports::register(handlers);
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{GetRawSbom, GetSbom};
 use bowline_contract::v1::tenant::component_graph::node::TypedNode;
-use bowline_contract::v1::tenant::{Sbom2, sbom2::Source};
+use bowline_contract::v1::tenant::{Package2, Sbom2, sbom2::Source};
 use bowline_core::{Error, Reason, Result, Uidp};
 use bowline_pipeline::Handlers;
 use bowline_store::ReadTx;
@@ -132,28 +132,31 @@ pub(crate) async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Resul
 }
 
 impl Documents {
-    /// Names of the packages of an image, and of the packages that those are built from, as its SBOM tells; nothing
-    /// without one that can be read.
-    pub(crate) async fn packages(&self, sources: Candidates) -> Result<BTreeSet<String>> {
-        let named = |found: Found| {
+    /// Packages of an image, as its SBOM tells; none without one that can be read.
+    pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
+        let packages = |found: Found| {
             let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);
             let packages = nodes.filter_map(|node| match node.typed_node {
                 Some(TypedNode::Package(package)) => Some(package),
                 _ => None,
             });
-            Ok(packages.flat_map(|package| origin(&package.purl).into_iter().chain([package.name])).collect())
+            Ok(packages.collect())
         };
-        match self.first(sources, named).await {
-            Err(error) if matches!(error.reason(), Reason::NotFound | Reason::FailedPrecondition) => {
-                Ok(BTreeSet::new())
-            }
-            names => names,
+        match self.first(sources, packages).await {
+            Err(error) if matches!(error.reason(), Reason::NotFound | Reason::FailedPrecondition) => Ok(Vec::new()),
+            packages => packages,
         }
+    }
+
+    /// Names of the packages of an image, and of the packages that those are built from.
+    pub(crate) async fn package_names(&self, sources: Candidates) -> Result<BTreeSet<String>> {
+        let packages = self.packages(sources).await?.into_iter();
+        Ok(packages.flat_map(|package| origin(&package.purl).into_iter().chain([package.name])).collect())
     }
 }
 
 /// The origin package that a purl of an operating system's package names.
-fn origin(purl: &str) -> Option<String> {
+pub(super) fn origin(purl: &str) -> Option<String> {
     let (_, qualifiers) = purl.split_once('?')?;
     let qualifiers = qualifiers.split('#').next().unwrap_or(qualifiers);
     let origin = qualifiers.split('&').find_map(|qualifier| qualifier.strip_prefix("origin="))?;

@@ -114,7 +114,7 @@ pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap
     for advisories in advisories.chunks(LOADED_AT_ONCE) {
         let params: Vec<Value<'_>> = advisories.iter().map(|uid| Value::from(*uid)).collect();
         let sql = format!(
-            "SELECT {COLUMNS} FROM advisory_events WHERE advisory IN ({}) ORDER BY advisory, at, uid",
+            "SELECT {COLUMNS} FROM advisory_events WHERE advisory IN ({}) ORDER BY advisory, at, created_at, uid",
             places(1, params.len())
         );
         for event in tx.query(&sql, &params, EventRow::read).await? {

@@ -56,7 +56,7 @@ const REMOVED_AT_ONCE: usize = 1000;
 pub(super) async fn run(command: ImportCommand) -> Result<(), StartError> {
     let api = command.access.session()?.api().await?;
     let mut report = Report::new(command.report.as_deref())?;
-    let mut import = Import { api: &api, command: &command, generation: 0, uid: None };
+    let mut import = Import { api: &api, command: &command, generation: 0, begun: None };
     let mut known = import.compare_with().await?;
     let mut items = Items::read(&command.path);
     let mut batch = Batch::default();
@@ -142,7 +142,7 @@ struct Import<'a> {
     api: &'a Api,
     command: &'a ImportCommand,
     generation: i64,
-    uid: Option<String>,
+    begun: Option<feeds::RecordImport>,
 }
 
 impl Import<'_> {
@@ -181,7 +181,12 @@ impl Import<'_> {
         let command = self.command;
         let is_same = (&import.licence, &import.url, import.full) == (&command.licence, &command.url, true);
         match (is_open && is_same && command.full, command.dry_run) {
-            (true, _) => self.go_on(uid, known).await,
+            (true, true) => self.go_on(uid, known).await,
+            // Taken over first, so that nobody stages beside us what we have not seen.
+            (true, false) => {
+                let (uid, _) = self.begin().await?;
+                self.go_on(uid, known).await
+            }
             // What is staged is nobody's yet.
             (false, true) => Ok(()),
             (false, false) => abort_whole(self.api, &uid).await.map(drop),
@@ -189,23 +194,21 @@ impl Import<'_> {
     }
 
     async fn go_on(&mut self, uid: String, known: &mut Known) -> Result<(), ClientError> {
-        let mut request = feeds::ListStagedRequest { uid: uid.clone(), ..Default::default() };
+        let mut request = feeds::ListStagedRequest { uid, ..Default::default() };
         loop {
             let page = self.api.call::<methods::ListStaged>(&request).await?;
             page.records.iter().for_each(|record| known.there(&record.id, &record.digest));
             match page.records.last() {
                 Some(last) if page.more => request.after_id.clone_from(&last.id),
-                _ => break,
+                _ => return Ok(()),
             }
         }
-        self.uid = Some(uid);
-        Ok(())
     }
 
-    /// The import, begun if it was not.
-    async fn uid(&mut self) -> Result<String, ClientError> {
-        if let Some(uid) = &self.uid {
-            return Ok(uid.clone());
+    /// The import and our attempt at it, begun if it was not.
+    async fn begin(&mut self) -> Result<(String, Option<i64>), ClientError> {
+        if let Some(begun) = &self.begun {
+            return Ok((begun.uid.clone(), Some(begun.attempt)));
         }
         let request = feeds::BeginImportRequest {
             source: self.command.source.clone(),
@@ -215,8 +218,9 @@ impl Import<'_> {
             generation: Some(self.generation),
         };
         let begun = self.api.call::<methods::BeginImport>(&request).await?;
-        self.uid = Some(begun.uid.clone());
-        Ok(begun.uid)
+        let (uid, attempt) = (begun.uid.clone(), begun.attempt);
+        self.begun = Some(begun);
+        Ok((uid, Some(attempt)))
     }
 
     async fn stage(&mut self, batch: &mut Batch, report: &mut Report) -> Result<(), ClientError> {
@@ -224,8 +228,8 @@ impl Import<'_> {
         if records.is_empty() || self.command.dry_run {
             return Ok(());
         }
-        let uid = self.uid().await?;
-        let request = feeds::StageRecordsRequest { uid, records, removed_ids: Vec::new(), replace: true };
+        let (uid, attempt) = self.begin().await?;
+        let request = feeds::StageRecordsRequest { uid, records, removed_ids: Vec::new(), replace: true, attempt };
         let staged = self.api.call::<methods::StageRecords>(&request).await?;
         for refused in staged.refused {
             let name = usize::try_from(refused.index).ok().and_then(|index| names.get(index));
@@ -240,20 +244,17 @@ impl Import<'_> {
             return Ok(());
         }
         for part in ids.chunks(REMOVED_AT_ONCE) {
-            let uid = self.uid().await?;
-            let request = feeds::StageRecordsRequest { uid, removed_ids: part.to_vec(), ..Default::default() };
+            let (uid, attempt) = self.begin().await?;
+            let request = feeds::StageRecordsRequest { uid, removed_ids: part.to_vec(), attempt, ..Default::default() };
             self.api.call::<methods::StageRecords>(&request).await?;
         }
         Ok(())
     }
 
     async fn commit(self) -> Result<(), ClientError> {
-        match self.uid {
-            Some(uid) if !self.command.dry_run => {
-                self.api.call::<methods::CommitImport>(&feeds::CommitImportRequest { uid }).await.map(drop)
-            }
-            _ => Ok(()),
-        }
+        let Some(begun) = self.begun else { return Ok(()) };
+        let request = feeds::CommitImportRequest { uid: begun.uid, attempt: Some(begun.attempt) };
+        self.api.call::<methods::CommitImport>(&request).await.map(drop)
     }
 }
 

@@ -35,17 +35,17 @@ async fn export(tx: &mut ReadTx, call: &Call) -> Result<ours::ExportAdvisoriesRe
     let mut origins = origins::load(tx, &uids).await?;
     let mut answer = ours::ExportAdvisoriesResponse::default();
     for row in &rows {
-        let mut approved = Vec::new();
-        for event in events.remove(row.uid.as_str()).unwrap_or_default() {
+        let events = events.remove(row.uid.as_str()).unwrap_or_default().into_iter();
+        let approved = events.filter(|event| event.state == ReviewStatus::Approved);
+        let approved = approved.map(|event| {
             let origin = origins.remove(event.uid.as_str()).unwrap_or_default();
-            if event.state != ReviewStatus::Approved {
-                continue;
-            }
-            if origin.restricted && !call.request().include_restricted {
-                answer.restricted_events += 1;
-                continue;
-            }
-            approved.push((event, origin));
+            (event, origin)
+        });
+        let mut approved: Vec<(EventRow, Origin)> = approved.collect();
+        if !call.request().include_restricted {
+            let all = approved.len();
+            approved = unrestricted(approved);
+            answer.restricted_events += (all - approved.len()) as i32;
         }
         if !approved.is_empty() {
             answer.advisories.push(exported(row, approved));
@@ -108,6 +108,15 @@ fn shorten(mut rows: Vec<AdvisoryRow>, size: usize) -> (Vec<AdvisoryRow>, bool) 
     let is_cut = rows.len() > kept;
     rows.truncate(kept);
     (rows, is_cut)
+}
+
+/// What may go out of an advisory's approved events, the oldest first, without those whose licence restricts it. Where
+/// the newest is one of them nothing goes out: an older judgement would, as if it held still.
+fn unrestricted(approved: Vec<(EventRow, Origin)>) -> Vec<(EventRow, Origin)> {
+    if approved.last().is_some_and(|(_, origin)| origin.restricted) {
+        return Vec::new();
+    }
+    approved.into_iter().filter(|(_, origin)| !origin.restricted).collect()
 }
 
 fn exported(row: &AdvisoryRow, approved: Vec<(EventRow, Origin)>) -> ours::ExportedAdvisory {
