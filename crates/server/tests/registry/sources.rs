@@ -144,8 +144,15 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         assert_eq!(client(server, "registry.pull", &org).await.get(&path).await.status, 200);
         assert_eq!(Client::nobody(server).get(&path).await.status, 200);
 
-        // Without the synchronization, and after its end, nothing is taken over any more.
+        // An organization that takes back what was public gives no more of it.
         there.image(&format!("{theirs}/secret"), "2", b"more").await;
+        execute(server, "UPDATE registry_policies SET is_public = FALSE").await;
+        let reader = client(server, "registry.pull", &org).await;
+        assert_eq!(code(&reader.get(&format!("/v2/{org}/copy/manifests/2")).await, 404), "MANIFEST_UNKNOWN");
+        assert_eq!(reader.get(&path).await.status, 200, "what was copied stays");
+        execute(server, "UPDATE registry_policies SET is_public = TRUE").await;
+
+        // Without the synchronization, and after its end, nothing is taken over any more.
         let dropped = call(&owner, &format!("{change}?updateMask=sync_config"), &json!({})).await;
         assert_eq!(dropped.status, 200, "{}", dropped.text());
         let reader = client(server, "registry.pull", &org).await;

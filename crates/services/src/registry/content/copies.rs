@@ -1,8 +1,9 @@
 //! Repositories that take what they lack from another one here, which they name as their source.
 //!
-//! Whoever named it was allowed to pull from it then. Only somebody who may pull from the repository by right has
-//! anything taken over, as with an upstream, and a tag that was written here stays. Bytes are shared: a copy is links
-//! in the database.
+//! Whoever named it was allowed to pull from it then; of another organization, which may have changed its mind since,
+//! only what is public, or what the visitor may pull there too, is taken over. Only somebody who may pull from the
+//! repository by right has anything taken over, as with an upstream, and a tag that was written here stays. Bytes are
+//! shared: a copy is links in the database.
 
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
@@ -12,6 +13,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::manifest::Kind;
 use super::mirrors::{is_due, note_status, note_tag, repo_of};
+use super::places::is_public;
 use super::{Manifest, Name, PushedManifest, Reference, Registry, RegistryError, StoredManifest, Visitor};
 use super::{blobs, manifests};
 use crate::registry::sources::{self, Source};
@@ -95,8 +97,24 @@ where
     }
     let Some(repo) = repo_of(tx, name).await? else { return Ok(None) };
     let Some(Source::Here(source)) = sources::of(tx, &repo, visitor.now()).await? else { return Ok(None) };
-    match visitor.visit.authorize_at::<M>(tx, &repo, Interaction::default()).await {
-        Ok(call) => Ok(Some(Synced { repo, source, call })),
+    let Some(call) = allowed::<M>(tx, visitor, &repo).await? else { return Ok(None) };
+    let is_shared = source.root_str() == repo.root_str()
+        || is_public(tx, &source).await?
+        || allowed::<M>(tx, visitor, &source).await?.is_some();
+    Ok(is_shared.then_some(Synced { repo, source, call }))
+}
+
+/// The permission of the visitor by right, if they have it.
+async fn allowed<M>(
+    tx: &mut ReadTx,
+    visitor: &Visitor,
+    at: &Uidp,
+) -> Result<Option<Authorized<Interaction>>, RegistryError>
+where
+    M: bowline_contract::Method<Request = Interaction>,
+{
+    match visitor.visit.authorize_at::<M>(tx, at, Interaction::default()).await {
+        Ok(call) => Ok(Some(call)),
         Err(error) if error.reason() == Reason::PermissionDenied => Ok(None),
         Err(error) => Err(error.into()),
     }
