@@ -2,9 +2,8 @@
 
 use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, Micros, Result};
-use bowline_osv::Asked;
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row};
 
 use super::malware;
 use super::search::ArtifactRow;
@@ -32,7 +31,6 @@ pub(super) struct VersionRow {
 
 const COLUMNS: &str = "v.version, v.source, v.description, v.license, v.size_bytes, v.published_at, v.file_count, v.metadata, \
      v.created_at, v.updated_at, v.sort_key, \
-     EXISTS (SELECT 1 FROM library_malware m WHERE m.ecosystem = $1 AND m.package = $2 AND m.version IN (v.version, '')), \
      (SELECT f.sha512 FROM library_files f WHERE f.artifact = v.artifact AND f.version = v.version AND f.source = v.source \
       ORDER BY f.name LIMIT 1)";
 
@@ -50,8 +48,8 @@ impl VersionRow {
             created_at: row.int(8)?,
             updated_at: row.int(9)?,
             sort_key: row.bytes(10)?,
-            is_malware: row.bool(11)?,
-            sha512: row.opt_text(12)?.unwrap_or_default(),
+            is_malware: false,
+            sha512: row.opt_text(11)?.unwrap_or_default(),
         })
     }
 
@@ -85,7 +83,6 @@ fn conditions<'a>(sql: &mut Sql<'a>, artifact: &'a ArtifactRow, sources: Sources
 
 fn select<'a>(artifact: &'a ArtifactRow, sources: Sources<'_>) -> Sql<'a> {
     let mut sql = Sql::new("SELECT ");
-    sql.params.extend([Value::from(artifact.language.in_reports()), Value::from(&artifact.name)]);
     sql.push(COLUMNS);
     conditions(&mut sql, artifact, sources);
     sql
@@ -103,19 +100,15 @@ pub(super) async fn all(
     sql.push(" ORDER BY v.sort_key DESC, v.version DESC, v.source DESC");
     sql.bind(" LIMIT ", limit.min(MOST_AT_ONCE + 1) as i64).bind(" OFFSET ", i64::try_from(offset).unwrap_or(i64::MAX));
     let mut rows = tx.query(&sql.text, &sql.params, VersionRow::read).await?;
-    mark_ranges(tx, artifact, &mut rows).await?;
+    mark_malware(tx, artifact, &mut rows).await?;
     Ok(rows)
 }
 
-/// Marks versions that lie in a range of malicious ones.
-async fn mark_ranges(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [VersionRow]) -> Result<()> {
-    let ranges = malware::ranges(tx, artifact.language, &artifact.name).await?;
-    if ranges.is_empty() {
-        return Ok(());
-    }
-    for row in rows.iter_mut().filter(|row| !row.is_malware) {
-        let asked = Asked::new(artifact.language.in_reports(), Some(&row.version));
-        row.is_malware = ranges.iter().any(|ranges| asked.is_in(ranges));
+/// Marks the versions that the list of malicious packages has.
+async fn mark_malware(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [VersionRow]) -> Result<()> {
+    let withheld = malware::withheld(tx, artifact.language, &artifact.name).await?;
+    for row in rows {
+        row.is_malware = withheld.has(&row.version, &row.sort_key);
     }
     Ok(())
 }
@@ -147,7 +140,7 @@ pub(super) async fn page<T>(
     sql.push(&format!(" ORDER BY {column} {direction}, v.version {direction}, v.source {direction}"));
     sql.bind(" LIMIT ", page.size as i64 + 1).bind(" OFFSET ", page.skip);
     let mut items = tx.query(&sql.text, &sql.params, VersionRow::read).await?;
-    mark_ranges(tx, artifact, &mut items).await?;
+    mark_malware(tx, artifact, &mut items).await?;
     let mut next_page_token = String::new();
     if items.len() > page.size {
         items.truncate(page.size);
