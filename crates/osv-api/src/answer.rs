@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::{Code, Error};
 use bowline_osv::write_time;
 use bowline_services::records::{Found, Results};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -44,25 +45,39 @@ pub(crate) fn records(results: Results<Vec<u8>>) -> Answer {
     document(out)
 }
 
-/// Ids with the times of their last change, in the order of the queries.
-pub(crate) fn ids(all: Vec<Results<Found>>) -> Answer {
-    let one = |results: Results<Found>| {
-        let mut result = serde_json::Map::new();
-        let found: Vec<Value> = results
-            .found
-            .into_iter()
-            .map(|found| json!({ "id": found.id, "modified": write_time(found.modified) }))
-            .collect();
-        if !found.is_empty() {
-            result.insert("vulns".into(), found.into());
-        }
-        if let Some(next) = &results.next {
-            result.insert("next_page_token".into(), token(next).into());
-        }
-        Value::Object(result)
-    };
-    let results: Vec<Value> = all.into_iter().map(one).collect();
-    document(json!({ "results": results }).to_string().into_bytes())
+/// The answer to a batch: a result for each query, in their order.
+#[derive(Serialize)]
+struct Batch<'a> {
+    results: Vec<Answered<'a>>,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    vulns: Vec<Vuln<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_page_token: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Vuln<'a> {
+    id: &'a str,
+    modified: String,
+}
+
+/// Ids with the times of their last change.
+pub(crate) fn ids(all: &[Results<Found>]) -> Result<Answer, Error> {
+    let results = all.iter().map(|results| Answered {
+        vulns: results.found.iter().map(Vuln::of).collect(),
+        next_page_token: results.next.as_deref().map(token),
+    });
+    serde_json::to_vec(&Batch { results: results.collect() }).map(document).map_err(Error::internal)
+}
+
+impl Vuln<'_> {
+    fn of(found: &Found) -> Vuln<'_> {
+        Vuln { id: &found.id, modified: write_time(found.modified) }
+    }
 }
 
 /// Where the next page begins. It tells nothing that the page did not.

@@ -52,7 +52,7 @@ async fn query_batch(
         count(&api, &arrival).map_err(|error| failed(&error, &arrival.request_id))?;
         let queries = request::json::<Batch>(request.into_body()).await?.queries().map_err(|what| invalid(&what))?;
         let found = api.records.ids(queries).await;
-        found.map(answer::ids).map_err(|error| failed(&error, &arrival.request_id))
+        found.and_then(|found| answer::ids(&found)).map_err(|error| failed(&error, &arrival.request_id))
     };
     logged("osv querybatch", &arrival, asked).await
 }

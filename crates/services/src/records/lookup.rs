@@ -147,11 +147,12 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>>
     let asked: Vec<Asked<'_>> =
         queries.iter().map(|query| Asked::new(&query.ecosystem, query.version.as_deref())).collect();
     let mut results = vec![Results { found: Vec::new(), next: None }; queries.len()];
+    let generations = generations(tx).await?;
     let mut budget = MOST_OF_A_BATCH;
     let packages: Vec<(PackageKey, Vec<usize>)> = packages.into_iter().collect();
     for part in packages.chunks(PACKAGES_AT_ONCE) {
         if budget > 0 {
-            candidates(tx, part, queries, &asked, &mut results, budget).await?;
+            candidates(tx, part, queries, &asked, &generations, &mut results, budget).await?;
         }
         for index in part.iter().flat_map(|(_, indexes)| indexes) {
             cut(&mut results[*index], &queries[*index], budget);
@@ -168,12 +169,20 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>>
     Ok(results)
 }
 
+/// How far each source is, by its number: what [`VISIBLE`] compares, without looking it up for every row.
+async fn generations(tx: &mut ReadTx) -> Result<HashMap<i64, i64>> {
+    let sql = "SELECT number, generation FROM record_sources";
+    let rows = tx.query(sql, &[], |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?;
+    Ok(rows.into_iter().collect())
+}
+
 /// Adds what affects some packages to the results of the queries for them. Not much more than the budget is held.
 async fn candidates(
     tx: &mut ReadTx,
     packages: &[(PackageKey, Vec<usize>)],
     queries: &[Query],
     asked: &[Asked<'_>],
+    generations: &HashMap<i64, i64>,
     results: &mut [Results<Found>],
     budget: usize,
 ) -> Result<()> {
@@ -184,10 +193,14 @@ async fn candidates(
     let mut held = 0;
     let (places, values) = among(1, packages.iter().map(|(package, _)| Value::from(package.as_str())));
     let sql = format!(
-        "SELECT a.package, a.ranges, r.id, r.modified, r.n
-         FROM record_affects a JOIN records r ON r.n = a.record {VISIBLE} WHERE a.package IN {places}"
+        "SELECT a.package, a.ranges, r.id, r.modified, r.n, r.source, r.since, r.until
+         FROM record_affects a JOIN records r ON r.n = a.record WHERE a.package IN {places}"
     );
     let mut hold = |row: &Row<'_>| -> Result<()> {
+        let (source, since, until) = (row.int(5)?, row.int(6)?, row.int(7)?);
+        if generations.get(&source).is_none_or(|generation| since > *generation || until <= *generation) {
+            return Ok(());
+        }
         let of_package = row.with_text(0, |package| indexes.get(package).copied())?;
         for index in of_package.into_iter().flatten().copied() {
             if is_closed[index] {

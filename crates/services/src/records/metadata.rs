@@ -27,6 +27,8 @@ pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
 const MOST_IDS: usize = 1000;
 /// Records that one statement reads.
 const BODIES_AT_ONCE: usize = 32;
+/// Ids that are looked for at once where few are missing to a page.
+const FEWEST_AT_ONCE: usize = 64;
 /// Bytes of records after which a page ends early.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -122,8 +124,14 @@ pub(super) async fn page_of(
         let listed = ids_of_page(tx, &page).await?;
         (of_ids(tx, &listed.iter().map(String::as_str).collect()).await?, total)
     } else {
-        let found = of_ids(tx, &behind(&page, ids)).await?;
-        let total = counted.unwrap_or(found.len() as i64);
+        let ids = behind(&page, ids);
+        let (found, total) = if let Some(total) = counted {
+            (enough(tx, &page, ids).await?, total)
+        } else {
+            let found = of_ids(tx, &ids).await?;
+            let total = found.len() as i64;
+            (found, total)
+        };
         (skipped(&page, found), total)
     };
     if page.direction == Direction::Descending {
@@ -145,6 +153,23 @@ fn behind<'a>(page: &Page, ids: BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let last = cursor.uid.as_str();
     let ascending = page.direction == Direction::Ascending;
     ids.into_iter().filter(|id| if ascending { *id > last } else { *id < last }).collect()
+}
+
+/// The records of as many of the ids as the page needs, and one more if there are more; by id.
+async fn enough(tx: &mut ReadTx, page: &Page, ids: BTreeSet<&str>) -> Result<Vec<(String, i64)>> {
+    let wanted = usize::try_from(page.skip).unwrap_or(usize::MAX).saturating_add(page.size + 1);
+    let mut left: Vec<&str> = ids.into_iter().collect();
+    if page.direction == Direction::Ascending {
+        left.reverse();
+    }
+    let mut found = Vec::new();
+    while !left.is_empty() && found.len() < wanted {
+        let next = (wanted - found.len()).clamp(FEWEST_AT_ONCE, IN_A_LIST).min(left.len());
+        let part: BTreeSet<&str> = left.drain(left.len() - next..).collect();
+        found.extend(of_ids(tx, &part).await?);
+    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Without those that the page leaves out at its beginning.

@@ -25,7 +25,8 @@ use crate::value::Value;
 /// How the embedded engine is set up; the default fits a server.
 #[derive(Clone, Debug)]
 pub struct SqliteOptions {
-    /// How much of the file is memory-mapped, in bytes.
+    /// How much of the file each reader maps into memory, in bytes: pages that it has read there stay the system's, and
+    /// are given back when others need the room.
     pub mmap_size: u64,
     /// How long a statement waits for another process's lock.
     pub busy_timeout: Duration,
@@ -37,9 +38,12 @@ pub struct SqliteOptions {
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { mmap_size: 256 << 20, busy_timeout: Duration::from_secs(5), queue: 1024, statement_cache: 1024 }
+        Self { mmap_size: 1 << 30, busy_timeout: Duration::from_secs(5), queue: 1024, statement_cache: 1024 }
     }
 }
+
+/// How much of the file the writer maps: it has a cache of its own.
+const WRITER_MMAP: u64 = 256 << 20;
 
 #[derive(Clone)]
 pub(crate) struct Sqlite {
@@ -111,7 +115,7 @@ impl File {
     /// Never creates: if the file vanishes under a running server, an empty
     /// database in its place would be the worst answer.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
-        let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
         // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
         // the log has grown to its size limit, not after every few groups.
         tx.conn.execute_batch(
@@ -134,10 +138,10 @@ impl File {
     }
 
     fn open_reader(&self) -> Result<SqliteTx, StoreError> {
-        self.open(OpenFlags::SQLITE_OPEN_READ_ONLY)
+        self.open(OpenFlags::SQLITE_OPEN_READ_ONLY, self.options.mmap_size)
     }
 
-    fn open(&self, mode: OpenFlags) -> Result<SqliteTx, StoreError> {
+    fn open(&self, mode: OpenFlags, mmap_size: u64) -> Result<SqliteTx, StoreError> {
         let conn = Connection::open_with_flags(&self.path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(|error| StoreError::from(error).in_statement(&self.path.display().to_string()))?;
         conn.busy_timeout(self.options.busy_timeout)?;
@@ -145,10 +149,7 @@ impl File {
         // Plans do not depend on parameters: otherwise every new value of a LIMIT compiles its statement anew.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // LIKE is case-sensitive on PostgreSQL.
-        conn.execute_batch(&format!(
-            "PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {};",
-            self.options.mmap_size
-        ))?;
+        conn.execute_batch(&format!("PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {mmap_size};"))?;
         Ok(SqliteTx { conn, rewritten: HashMap::new() })
     }
 }
