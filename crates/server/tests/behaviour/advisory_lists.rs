@@ -1,6 +1,8 @@
 //! Lists of advisories: every filter, alone and together, in every order, page by page.
 
-use bowline_testkit::Actor;
+use bowline_core::Error;
+use bowline_store::Value as Sql;
+use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, judge};
@@ -24,7 +26,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 }
 
 /// Three advisories: of curl, of libfoo and of foo.
-async fn three(server: &bowline_testkit::TestServer) -> (String, Actor) {
+async fn three(server: &TestServer) -> (String, Actor) {
     let org = server.organization("acme").await;
     let bot = judge(server, &org, "bot", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
     let operator = server.operator().await;
@@ -202,6 +204,92 @@ async fn pages_in_every_order_bring_every_advisory_once() {
         let by_id = done(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
         let ids = each(&by_id["items"], "id");
         assert!(ids.is_sorted_by(|a, b| a > b) && ids.len() == 10);
+    })
+    .await;
+}
+
+/// Advisories of a group with these numbers in their names. Every hundredth is about an image, every thousandth is marked
+/// as deleted, and the last seventh is about a component of Go, not of Python.
+async fn many(server: &TestServer, group: &str, count: i64) {
+    let (group, org) = (group.to_owned(), group.split('/').next().expect("an organization").to_owned());
+    let written = server.server().parts().storage.db.write(move |tx| {
+        let (group, org) = (group.clone(), org.clone());
+        Box::pin(async move {
+            let sql = "INSERT INTO advisories (uid, parent, org, advisory_id, legacy_id, artifact_name, artifact_type,
+                         artifact_architecture, component_name, component_location, component_type, aliases, first_alias,
+                         author, latest_event_type, latest_judgement_type, latest_event_at, event_count, event_bytes,
+                         created_at, updated_at, deleted_at)
+                       VALUES ($1, $2, $3, $1, '', $4, $5, 'x86_64', '', '', $6, '[]', '', 'bot', 2, 2, 0, 0, 0, $7, $7, $8)";
+            for n in 0..count {
+                let (uid, name) = (format!("{group}/{n:016x}"), format!("n{n:05}"));
+                let kind = if n % 100 == 0 { "image" } else { "apk" };
+                let component = if n >= count - count / 7 { "go" } else { "python" };
+                let deleted = (n % 1000 == 1).then_some(1);
+                let params = [
+                    Sql::from(&uid),
+                    Sql::from(&group),
+                    Sql::from(&org),
+                    Sql::from(&name),
+                    Sql::from(kind),
+                    Sql::from(component),
+                    Sql::Int(n),
+                    Sql::OptInt(deleted),
+                ];
+                tx.execute(sql, &params).await.map_err(Error::from)?;
+            }
+            Ok::<_, Error>(())
+        })
+    });
+    written.await.expect("the database takes it");
+}
+
+#[tokio::test]
+async fn pages_of_what_very_many_match_bring_every_advisory_once() {
+    const COUNT: i64 = 2800;
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let group = server.group(&org, "one").await;
+        many(server, &group, COUNT).await;
+        let operator = server.operator().await;
+        let is_go = |n: i64| n >= COUNT - COUNT / 7;
+        let judges: [(&str, &dyn Fn(i64) -> bool); 6] = [
+            ("componentTypes=python", &|n| !is_go(n)),
+            ("componentTypes=go&componentTypes=python", &|_| true),
+            ("componentTypes=go", &is_go),
+            ("componentTypes=python&artifactTypes=apk", &|n| !is_go(n) && n % 100 != 0),
+            ("latestEventType=EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION&componentTypes=go", &is_go),
+            (
+                &format!("uidp.childrenOf={group}&latestEventType=EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION"),
+                &|_| true,
+            ),
+        ];
+        for (filter, is_wanted) in judges {
+            for order in ["", "&orderBy=uid%20desc"] {
+                let wanted = (0..COUNT).filter(|n| n % 1000 != 1 && is_wanted(*n)).map(|n| format!("n{n:05}"));
+                let mut wanted: Vec<String> = wanted.collect();
+                if !order.is_empty() {
+                    wanted.reverse();
+                }
+                let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
+                loop {
+                    let query = format!("{filter}{order}&pageSize=190&pageToken={token}");
+                    let page =
+                        done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                    let total = if wanted.len() > 2000 { Value::Null } else { json!(wanted.len().to_string()) };
+                    assert_eq!(page["totalCount"], total, "{query}");
+                    seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
+                    token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+                    if token.is_empty() {
+                        break;
+                    }
+                }
+                assert_eq!(seen, wanted, "{filter}{order}");
+                for skip in [7, 300] {
+                    let skipped = names(&operator, &format!("{filter}{order}&skip={skip}&pageSize=2")).await;
+                    assert_eq!(skipped, wanted[skip..skip + 2], "{filter}{order}, {skip}");
+                }
+            }
+        }
     })
     .await;
 }

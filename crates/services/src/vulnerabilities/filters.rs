@@ -117,10 +117,11 @@ impl Filters {
     }
 
     /// What is asked of each advisory, in a form that no index answers: how an advisory that was found, or comes next,
-    /// is judged.
-    pub(super) fn tests(&self) -> Vec<Clause<'_>> {
+    /// is judged. What the index of one of these sources has decided is left out.
+    pub(super) fn tests(&self, decided: &[&Source<'_>]) -> Vec<Clause<'_>> {
+        let is_open = |name: &str| !decided.iter().any(|source| source.decides == name);
         let mut tests: Vec<Clause<'_>> = Vec::new();
-        for (column, values) in self.columns() {
+        for (column, values) in self.columns().into_iter().filter(|(column, _)| is_open(column)) {
             tests.push(Clause { text: format!("@.{column} || '' IN ({})", list(values.len())), values: texts(values) });
         }
         if !self.origin.is_empty() {
@@ -128,14 +129,15 @@ impl Filters {
                 (SELECT o.package FROM package_origins o WHERE o.org = @.org AND o.origin = ?))";
             tests.push(Clause { text: text.into(), values: vec![Value::from(&self.origin); 2] });
         }
-        if !self.aliases.is_empty() {
+        if !self.aliases.is_empty() && is_open("aliases") {
             let places = list(self.aliases.len());
             let text =
                 format!("EXISTS (SELECT 1 FROM advisory_aliases a WHERE a.advisory = @.uid AND a.alias IN ({places}))");
             tests.push(Clause { text, values: texts(&self.aliases) });
         }
         let of_event = self.of_event();
-        if !of_event.is_empty() {
+        // Several conditions are about one and the same event, of which an index knows one.
+        if !of_event.is_empty() && (of_event.len() > 1 || is_open(of_event[0].0)) {
             let mut text = "EXISTS (SELECT 1 FROM advisory_events e WHERE e.advisory = @.uid".to_owned();
             let mut values = Vec::new();
             for (column, wanted) in of_event {
@@ -152,7 +154,7 @@ impl Filters {
             );
             tests.push(Clause { text, values: texts(&self.exclude_event_authors) });
         }
-        if let Some((column, number)) = self.latest {
+        if let Some((column, number)) = self.latest.filter(|(column, _)| is_open(column)) {
             tests.push(Clause { text: format!("@.{column} + 0 = ?"), values: vec![Value::from(number)] });
         }
         if !self.query.is_empty() {
@@ -166,30 +168,32 @@ impl Filters {
     /// Where the advisories that one of the filters leaves are found by an index.
     pub(super) fn sources(&self, engine: Engine) -> Vec<Source<'_>> {
         let mut sources = Vec::new();
-        let mut add = |text: String, values, found| sources.push(Source { clause: Clause { text, values }, found });
+        let mut add = |decides, head: String, values, some, found| {
+            sources.push(Source::by_index(decides, &head, values, some, found));
+        };
         for (column, values) in self.columns() {
             // The index leaves out those that have none.
             let some = if column == "legacy_id" { " AND legacy_id <> ''" } else { "" };
-            let text = format!("SELECT uid FROM advisories WHERE {column} IN ({}){some}", list(values.len()));
-            add(text, texts(values), "uid");
+            add(column, format!("SELECT uid FROM advisories WHERE {column}"), texts(values), some, "uid");
         }
         if !self.packages.is_empty() {
-            let text = format!("SELECT uid FROM advisories WHERE artifact_name IN ({})", list(self.packages.len()));
-            add(text, texts(&self.packages), "uid");
+            let head = "SELECT uid FROM advisories WHERE artifact_name";
+            // More than are meant.
+            add("", head.into(), texts(&self.packages), "", "uid");
         }
         if !self.aliases.is_empty() {
-            let places = list(self.aliases.len());
-            let text = format!("SELECT a.advisory AS uid FROM advisory_aliases a WHERE a.alias IN ({places})");
-            add(text, texts(&self.aliases), "a.advisory");
+            let head = "SELECT a.advisory AS uid FROM advisory_aliases a WHERE a.alias";
+            add("aliases", head.into(), texts(&self.aliases), "", "a.advisory");
         }
         for (column, values) in self.of_event() {
             let some = if column == "reviewer" { " AND e.reviewer <> ''" } else { "" };
-            let places = list(values.len());
-            let text = format!("SELECT e.advisory AS uid FROM advisory_events e WHERE e.{column} IN ({places}){some}");
-            add(text, values, "e.advisory");
+            // Several events of an advisory may be alike.
+            let head = format!("SELECT DISTINCT e.advisory AS uid FROM advisory_events e WHERE e.{column}");
+            add(column, head, values, some, "e.advisory");
         }
         if let Some((column, number)) = self.latest {
-            add(format!("SELECT uid FROM advisories WHERE {column} = ?"), vec![Value::from(number)], "uid");
+            let head = format!("SELECT uid FROM advisories WHERE {column}");
+            add(column, head, vec![Value::from(number)], "", "uid");
         }
         // Fewer characters have no trigram.
         if self.query.chars().count() >= 3 {
@@ -197,7 +201,9 @@ impl Filters {
                 Engine::Sqlite => (FOUND_BY_SQLITE, &self.phrase),
                 Engine::Postgres => (FOUND_BY_POSTGRES, &self.pattern),
             };
-            add(text.into(), vec![Value::from(value)], "w.advisory");
+            let clause = Clause { text: text.into(), values: vec![Value::from(value)] };
+            // Each engine folds letters in its own way: the words are compared once more.
+            sources.push(Source { decides: "", clause, each: Vec::new(), found: "w.advisory" });
         }
         sources
     }
@@ -219,9 +225,28 @@ const FOUND_BY_POSTGRES: &str = r"SELECT w.advisory AS uid FROM advisory_words w
 
 /// Where advisories are found by an index: a SELECT of `uid` that ends with a condition.
 pub(super) struct Source<'a> {
+    /// The test that needs not be made of what is found; empty if all are.
+    pub(super) decides: &'static str,
     pub(super) clause: Clause<'a>,
+    /// The same for each value by itself, where the index has the advisories of one value by UIDP.
+    pub(super) each: Vec<Clause<'a>>,
     /// What the UIDP is called in its conditions.
     pub(super) found: &'static str,
+}
+
+impl<'a> Source<'a> {
+    fn by_index(
+        decides: &'static str,
+        head: &str,
+        values: Vec<Value<'a>>,
+        some: &str,
+        found: &'static str,
+    ) -> Source<'a> {
+        let one = |value: &Value<'a>| Clause { text: format!("{head} = ?{some}"), values: vec![*value] };
+        let each = values.iter().map(one).collect();
+        let text = format!("{head} IN ({}){some}", list(values.len()));
+        Source { decides, clause: Clause { text, values }, each, found }
+    }
 }
 
 /// A number that a filter names; 0 names none.

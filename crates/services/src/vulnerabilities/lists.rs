@@ -1,19 +1,24 @@
 //! Pages of advisories, whatever is filtered, in bounded time.
 //!
 //! The filter that leaves the fewest advisories finds them by its index, and the others judge what it found. Where every
-//! filter leaves many, the list is walked in its order instead, because a page is full soon; what matches is not counted
-//! then.
+//! filter leaves many, pages by UIDP are read along the index of the one that leaves fewest, and in other orders the list
+//! is walked, because a page is full soon; what matches is not counted then.
 
 use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::filters::{Filters, Source};
-use super::rows::{self, ALL, AdvisoryRow, DELETED, SHOWN};
+use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
+use super::walk;
 use crate::list::{self, Clause, Listed, Query, Selection, Table};
 
 /// Most advisories that are judged and sorted at once: reading them costs about what finding a page costs where more match.
 const FEW: i64 = 5000;
+/// The same where an index has the page's order.
+const FEW_BY_UID: i64 = 2000;
+/// How far it is counted which of several filters that leave many leaves fewest.
+const MANY: i64 = 50_000;
 /// Most bytes that the events of a page have: a page is shorter rather than larger.
 const PAGE_BYTES: i64 = 32 << 20;
 /// Most packages of an origin that an index is asked for.
@@ -50,20 +55,32 @@ pub(super) async fn page<R>(tx: &mut ReadTx, call: &Authorized<R>, mut wanted: W
         _ if wanted.by_uid || wanted.filters.names_advisories() => &ALL,
         _ => &SHOWN,
     };
-    let tests = wanted.filters.tests();
+    let tests = wanted.filters.tests(&[]);
     let organization = organization(&wanted.selection.ranges).filter(|_| page.order != 0);
     let (mut rows, total_count) = if tests.is_empty() {
         let total = list::total(tx, table, &wanted.selection).await?;
         wanted.selection.clauses = organization.as_deref().map(in_organization).into_iter().collect();
         (list::rows_of(tx, table, &wanted.selection, &page).await?, Some(total))
-    } else if let Some(source) = fewest(tx, wanted.filters, &wanted.selection.ranges).await? {
-        let matching = matching(tx, table, column, &source, &wanted).await?;
-        let total = matching.len() as i64;
-        (cut(tx, matching, &page).await?, Some(total))
     } else {
-        wanted.selection.clauses = tests;
-        wanted.selection.clauses.extend(organization.as_deref().map(in_organization));
-        (list::rows_of(tx, table, &wanted.selection, &page).await?, None)
+        let by_uid = page.order == 0 && page.skip <= walk::MOST_SKIPPED;
+        match fewest(tx, wanted.filters, &wanted.selection.ranges, by_uid).await? {
+            Fewest::Few(source) => {
+                let matching = matching(tx, table, column, &source, &wanted).await?;
+                let total = matching.len() as i64;
+                (cut(tx, matching, &page).await?, Some(total))
+            }
+            Fewest::Found(uids) => {
+                let matching = among(tx, table, column, &uids, &wanted).await?;
+                let total = matching.len() as i64;
+                (cut(tx, matching, &page).await?, Some(total))
+            }
+            Fewest::Many(sources) => (walk::page(tx, table, &sources, &wanted, &page).await?, None),
+            Fewest::Unknown => {
+                wanted.selection.clauses = tests;
+                wanted.selection.clauses.extend(organization.as_deref().map(in_organization));
+                (list::rows_of(tx, table, &wanted.selection, &page).await?, None)
+            }
+        }
     };
     let next_page_token = shorten(&mut rows, &page).then(|| rows.last()).flatten().map(|last| {
         let key = (page.order != 0).then(|| last.sort_key(column));
@@ -114,22 +131,75 @@ pub(super) async fn resolve_origin(tx: &mut ReadTx, filters: &mut Filters) -> Re
     Ok(())
 }
 
-/// The source with the fewest advisories, if one has few.
-async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange]) -> Result<Option<Source<'f>>> {
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else {
-        return Ok(filters.sources(tx.engine()).into_iter().next());
-    };
-    let hull = UidRange { lower: first.lower.clone(), upper: last.upper.clone() };
-    let (mut best, mut least) = (None, FEW + 1);
-    for source in filters.sources(tx.engine()) {
+/// The filter that leaves the fewest advisories.
+enum Fewest<'f> {
+    /// It leaves so few that they are read and sorted.
+    Few(Source<'f>),
+    /// They were found by their words, which is not done twice.
+    Found(Vec<String>),
+    /// It leaves many, and its index has them by UIDP; it is the first of those of which that is so.
+    Many(Vec<Source<'f>>),
+    /// All leave many.
+    Unknown,
+}
+
+/// The range from the first to the last of sorted ones; absent if there are none.
+pub(super) fn hull(ranges: &[UidRange]) -> Option<UidRange> {
+    Some(UidRange { lower: ranges.first()?.lower.clone(), upper: ranges.last()?.upper.clone() })
+}
+
+/// Counts what each source has, as far as it matters. `by_uid`: the index of a source may be walked.
+async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], by_uid: bool) -> Result<Fewest<'f>> {
+    let mut sources = filters.sources(tx.engine());
+    let Some(hull) = hull(ranges) else { return Ok(sources.pop().map_or(Fewest::Unknown, Fewest::Few)) };
+    let by_words = sources.iter().position(|source| source.each.is_empty()).map(|at| sources.swap_remove(at));
+    let few = if by_uid && by_words.is_none() { FEW_BY_UID } else { FEW };
+    if let Some((best, _)) = least(tx, &sources, &hull, few + 1).await? {
+        return Ok(Fewest::Few(sources.swap_remove(best)));
+    }
+    if let Some(source) = by_words {
+        let uids = found(tx, &source, &hull).await?;
+        if uids.len() as i64 <= FEW {
+            return Ok(Fewest::Found(uids));
+        }
+    }
+    if !by_uid || sources.is_empty() {
+        return Ok(Fewest::Unknown);
+    }
+    if sources.len() > 1
+        && let Some((best, _)) = least(tx, &sources, &hull, MANY).await?
+    {
+        sources.swap(0, best);
+    }
+    Ok(Fewest::Many(sources))
+}
+
+/// What the source has, and one more than few if it has more.
+async fn found(tx: &mut ReadTx, source: &Source<'_>, hull: &UidRange) -> Result<Vec<String>> {
+    let mut query = Query { text: String::new(), params: Vec::new() };
+    within(&mut query, source, hull);
+    let limit = query.param(Value::Int(FEW + 1));
+    query.text += &format!(" LIMIT {limit}");
+    tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await
+}
+
+/// The source with the fewest advisories, and their number; absent if all have so many.
+async fn least(
+    tx: &mut ReadTx,
+    sources: &[Source<'_>],
+    hull: &UidRange,
+    mut many: i64,
+) -> Result<Option<(usize, i64)>> {
+    let mut best = None;
+    for (index, source) in sources.iter().enumerate() {
         let mut query = Query { text: "SELECT count(*) FROM (".into(), params: Vec::new() };
-        within(&mut query, &source, &hull);
-        let limit = query.param(Value::Int(least));
+        within(&mut query, source, hull);
+        let limit = query.param(Value::Int(many));
         query.text += &format!(" LIMIT {limit}) f");
         let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
         let count = count.unwrap_or(0);
-        if count < least {
-            (best, least) = (Some(source), count);
+        if count < many {
+            (best, many) = (Some((index, count)), count);
         }
     }
     Ok(best)
@@ -157,8 +227,7 @@ async fn matching(
     wanted: &Wanted<'_>,
 ) -> Result<Vec<Match>> {
     let ranges = &wanted.selection.ranges;
-    let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(Vec::new()) };
-    let hull = UidRange { lower: first.lower.clone(), upper: last.upper.clone() };
+    let Some(hull) = hull(ranges) else { return Ok(Vec::new()) };
     let name = table.name;
     // The cross join keeps SQLite from beginning with the advisories; another planner finds the same by itself.
     let mut query = Query {
@@ -167,17 +236,48 @@ async fn matching(
     };
     within(&mut query, source, &hull);
     query.text += &format!(") f) g CROSS JOIN {name} WHERE {name}.uid = g.uid");
-    let tests = wanted.filters.tests();
-    for test in &tests {
+    let tests = wanted.filters.tests(&[source]);
+    judge(&mut query, name, &tests, wanted);
+    let found = tx.query(&query.text, &query.params, |row| read_match(row, column)).await?;
+    Ok(found.into_iter().filter(|found| ranges.iter().any(|range| range.contains(&found.uid))).collect())
+}
+
+/// Those of these advisories that pass every test.
+async fn among(
+    tx: &mut ReadTx,
+    table: &Table,
+    column: &'static str,
+    uids: &[String],
+    wanted: &Wanted<'_>,
+) -> Result<Vec<Match>> {
+    let tests = wanted.filters.tests(&[]);
+    let mut all = Vec::new();
+    for uids in uids.chunks(LOADED_AT_ONCE) {
+        let mut query = Query { text: format!("SELECT uid, {column} FROM {} WHERE ", table.name), params: Vec::new() };
+        one_of(&mut query, "uid", uids);
+        judge(&mut query, table.name, &tests, wanted);
+        all.extend(tx.query(&query.text, &query.params, |row| read_match(row, column)).await?);
+    }
+    all.retain(|found: &Match| wanted.selection.ranges.iter().any(|range| range.contains(&found.uid)));
+    Ok(all)
+}
+
+/// Adds that a column has one of some values.
+pub(super) fn one_of<'a>(query: &mut Query<'a>, column: &str, values: &'a [String]) {
+    let places: Vec<String> = values.iter().map(|value| query.param(Value::from(value))).collect();
+    query.text += &format!("{column} IN ({})", places.join(", "));
+}
+
+/// Adds the tests, and the group that was asked for.
+pub(super) fn judge<'a>(query: &mut Query<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a Wanted<'_>) {
+    for test in tests {
         query.text += " AND ";
-        query.clause(name, test);
+        query.clause(table, test);
     }
     if let Some(parent) = &wanted.selection.parent {
         let parent = query.param(Value::Text(parent));
-        query.text += &format!(" AND {name}.parent || '' = {parent}");
+        query.text += &format!(" AND {table}.parent || '' = {parent}");
     }
-    let found = tx.query(&query.text, &query.params, |row| read_match(row, column)).await?;
-    Ok(found.into_iter().filter(|found| ranges.iter().any(|range| range.contains(&found.uid))).collect())
 }
 
 fn read_match(row: &Row<'_>, column: &str) -> Result<Match> {

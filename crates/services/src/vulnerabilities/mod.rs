@@ -18,6 +18,7 @@ mod settings;
 pub(crate) mod severities;
 mod shapes;
 mod transfers;
+mod walk;
 
 use bowline_pipeline::Handlers;
 

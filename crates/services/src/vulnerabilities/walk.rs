@@ -1,0 +1,123 @@
+//! Pages by UIDP of what filters leave that all leave many, read along the index of one of them: however many match, and
+//! wherever they lie, a page costs about what it shows. The indexes of the others judge before anything is read.
+
+use std::collections::BTreeSet;
+
+use bowline_core::{Error, Result, UidRange};
+use bowline_pipeline::{Direction, Page};
+use bowline_store::{ReadTx, Value};
+
+use super::filters::Source;
+use super::lists::{Wanted, hull, judge, one_of};
+use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
+use crate::list::{Listed as _, Query, Table};
+
+/// Most advisories that a page leaves out at its beginning: they are read all the same.
+pub(super) const MOST_SKIPPED: i64 = 1000;
+
+/// The rows of the page, and one more if there are more.
+pub(super) async fn page(
+    tx: &mut ReadTx,
+    table: &Table,
+    sources: &[Source<'_>],
+    wanted: &Wanted<'_>,
+    page: &Page,
+) -> Result<Vec<AdvisoryRow>> {
+    let Some((first, others)) = sources.split_first() else { return Ok(Vec::new()) };
+    let Some(hull) = hull(&wanted.selection.ranges) else { return Ok(Vec::new()) };
+    let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
+    let needed = skip.saturating_add(page.size + 1);
+    let mut rows: Vec<AdvisoryRow> = Vec::new();
+    let mut last = page.cursor.as_ref().map(|cursor| cursor.uid.clone());
+    // Without further filters, the first look is enough.
+    let mut at_once = needed.min(LOADED_AT_ONCE);
+    while rows.len() < needed {
+        let mut uids = next(tx, first, &hull, (last.as_deref(), page.direction), at_once).await?;
+        let is_all = uids.len() < at_once;
+        last = uids.last().cloned();
+        for other in others {
+            uids = narrowed(tx, other, uids).await?;
+        }
+        rows.extend(judged(tx, table, &uids, sources, wanted, page.direction).await?);
+        if is_all {
+            break;
+        }
+        at_once = LOADED_AT_ONCE;
+    }
+    rows.drain(..skip.min(rows.len()));
+    rows.truncate(page.size + 1);
+    Ok(rows)
+}
+
+/// The next advisories that the source has, in their order.
+async fn next(
+    tx: &mut ReadTx,
+    source: &Source<'_>,
+    hull: &UidRange,
+    (last, direction): (Option<&str>, Direction),
+    count: usize,
+) -> Result<Vec<String>> {
+    let (after, order) = match direction {
+        Direction::Ascending => (">", "ASC"),
+        Direction::Descending => ("<", "DESC"),
+    };
+    let found = source.found;
+    let mut all: BTreeSet<String> = BTreeSet::new();
+    // The index has the advisories of each value in order, not those of all.
+    for clause in &source.each {
+        let mut query = Query { text: String::new(), params: Vec::new() };
+        query.clause("advisories", clause);
+        let (lower, upper) = (query.param(Value::Text(&hull.lower)), query.param(Value::Text(&hull.upper)));
+        query.text += &format!(" AND {found} >= {lower} AND {found} < {upper}");
+        if let Some(last) = last {
+            let last = query.param(Value::Text(last));
+            query.text += &format!(" AND {found} {after} {last}");
+        }
+        let limit = query.param(Value::Int(count as i64));
+        query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}");
+        all.extend(tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await?);
+    }
+    let mut uids: Vec<String> = all.into_iter().collect();
+    if direction == Direction::Descending {
+        uids.reverse();
+    }
+    uids.truncate(count);
+    Ok(uids)
+}
+
+/// Those that the source has too.
+async fn narrowed(tx: &mut ReadTx, source: &Source<'_>, uids: Vec<String>) -> Result<Vec<String>> {
+    if uids.is_empty() {
+        return Ok(uids);
+    }
+    let mut query = Query { text: String::new(), params: Vec::new() };
+    query.clause("advisories", &source.clause);
+    query.text += " AND ";
+    one_of(&mut query, source.found, &uids);
+    tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await
+}
+
+/// Those that pass the tests which no index has decided, in their order.
+async fn judged(
+    tx: &mut ReadTx,
+    table: &Table,
+    uids: &[String],
+    decided: &[Source<'_>],
+    wanted: &Wanted<'_>,
+    direction: Direction,
+) -> Result<Vec<AdvisoryRow>> {
+    if uids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = Query { text: format!("SELECT {} FROM {} WHERE ", table.columns, table.name), params: Vec::new() };
+    one_of(&mut query, "uid", uids);
+    let tests = wanted.filters.tests(&decided.iter().collect::<Vec<_>>());
+    judge(&mut query, table.name, &tests, wanted);
+    let mut rows: Vec<AdvisoryRow> = tx.query(&query.text, &query.params, AdvisoryRow::read).await?;
+    rows.retain(|row| wanted.selection.ranges.iter().any(|range| range.contains(row.uid())));
+    rows.sort_by(|one, other| one.uid().cmp(other.uid()));
+    if direction == Direction::Descending {
+        rows.reverse();
+    }
+    Ok(rows)
+}
