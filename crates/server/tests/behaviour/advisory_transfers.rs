@@ -149,7 +149,8 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
                 json!({ "advisories": advisories, "status": "APPROVED", "source": "somebody", "licence": licence });
             import(&approver, &org, body).await;
         }
-        // A judgement of one's own about the same goes out, what was imported beside it does not.
+        // A later judgement of one's own about the same goes out, what was imported before does not.
+        server.clock().advance(std::time::Duration::from_secs(1));
         let own = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("2-r0")])], "status": "APPROVED" });
         import(&approver, &org, own).await;
         let versions = |exported: &[Value]| -> Vec<String> {
@@ -165,6 +166,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
         assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
 
         // Where the newest judgement may not be handed on, an older one would tell what no longer holds.
+        server.clock().advance(std::time::Duration::from_secs(1));
         let newer = json!({
             "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
             "status": "APPROVED", "source": "somebody", "licence": "CC BY-NC-ND 4.0",
