@@ -6,7 +6,7 @@ use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, judge};
-use crate::support::{call, done, each, on_each_engine};
+use crate::support::{call, done, each, machine, on_each_engine, role};
 
 /// The names of the artifacts on a page of the second version, in their order.
 async fn names(actor: &Actor, query: &str) -> Vec<String> {
@@ -289,6 +289,50 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
                     assert_eq!(skipped, wanted[skip..skip + 2], "{filter}{order}, {skip}");
                 }
             }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pages_of_what_very_many_match_leave_out_what_lies_between() {
+    const COUNT: i64 = 1300;
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let mut groups = Vec::new();
+        for name in ["one", "two", "three"] {
+            groups.push(server.group(&org, name).await);
+        }
+        groups.sort();
+        for group in &groups {
+            many(server, group, COUNT).await;
+        }
+        let machine = machine(server, &org, "around").await;
+        let role = role(server, &org, "reader", &["CAP_ADVISORIES_LIST"]).await;
+        for group in [&groups[0], &groups[2]] {
+            server.bind(&machine.uid, &role, group).await;
+        }
+        let reader = server.sign_in("around", "around", &machine.uid).await;
+        for order in ["uid", "uid%20desc"] {
+            let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
+            loop {
+                let query = format!("orderBy={order}&artifactArchitectures=x86_64&pageSize=190&pageToken={token}");
+                let page = done(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                assert_eq!(page["totalCount"], Value::Null, "{query}");
+                seen.extend(each(&page["advisories"], "uid").into_iter().map(String::from));
+                token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+                if token.is_empty() {
+                    break;
+                }
+            }
+            let shown = (0..COUNT).filter(|n| n % 1000 != 1);
+            let shown: Vec<String> = shown.map(|n| format!("{n:016x}")).collect();
+            let mut wanted: Vec<String> =
+                [0, 2].iter().flat_map(|at| shown.iter().map(|n| format!("{}/{n}", groups[*at]))).collect();
+            if order != "uid" {
+                wanted.reverse();
+            }
+            assert_eq!(seen, wanted, "{order}");
         }
     })
     .await;

@@ -144,7 +144,7 @@ enum Fewest<'f> {
 }
 
 /// The range from the first to the last of sorted ones; absent if there are none.
-pub(super) fn hull(ranges: &[UidRange]) -> Option<UidRange> {
+fn hull(ranges: &[UidRange]) -> Option<UidRange> {
     Some(UidRange { lower: ranges.first()?.lower.clone(), upper: ranges.last()?.upper.clone() })
 }
 

@@ -8,7 +8,7 @@ use bowline_pipeline::{Direction, Page};
 use bowline_store::{ReadTx, Value};
 
 use super::filters::Source;
-use super::lists::{Wanted, hull, judge, one_of};
+use super::lists::{Wanted, judge, one_of};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 use crate::list::{Listed as _, Query, Table};
 
@@ -23,37 +23,69 @@ pub(super) async fn page(
     wanted: &Wanted<'_>,
     page: &Page,
 ) -> Result<Vec<AdvisoryRow>> {
-    let Some((first, others)) = sources.split_first() else { return Ok(Vec::new()) };
-    let Some(hull) = hull(&wanted.selection.ranges) else { return Ok(Vec::new()) };
     let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
     let needed = skip.saturating_add(page.size + 1);
+    let mut ranges: Vec<&UidRange> = wanted.selection.ranges.iter().collect();
+    if page.direction == Direction::Descending {
+        ranges.reverse();
+    }
     let mut rows: Vec<AdvisoryRow> = Vec::new();
-    let mut last = page.cursor.as_ref().map(|cursor| cursor.uid.clone());
-    // Without further filters, the first look is enough.
-    let mut at_once = needed.min(LOADED_AT_ONCE);
-    while rows.len() < needed {
-        let mut uids = next(tx, first, &hull, (last.as_deref(), page.direction), at_once).await?;
-        let is_all = uids.len() < at_once;
-        last = uids.last().cloned();
-        for other in others {
-            uids = narrowed(tx, other, uids).await?;
+    // One after the other: what lies between them is not the caller's, and may be very much.
+    for range in ranges {
+        if rows.len() < needed {
+            let part = Part { table, sources, range, after: page.cursor.as_ref().map(|cursor| cursor.uid.clone()) };
+            rows.extend(part.rows(tx, wanted, page.direction, needed - rows.len()).await?);
         }
-        rows.extend(judged(tx, table, &uids, sources, wanted, page.direction).await?);
-        if is_all {
-            break;
-        }
-        at_once = LOADED_AT_ONCE;
     }
     rows.drain(..skip.min(rows.len()));
     rows.truncate(page.size + 1);
     Ok(rows)
 }
 
+/// What a page is looked for in: one range of the hierarchy.
+struct Part<'a> {
+    table: &'a Table,
+    sources: &'a [Source<'a>],
+    range: &'a UidRange,
+    /// The last advisory of the page before.
+    after: Option<String>,
+}
+
+impl Part<'_> {
+    /// Rows in the page's order, until there are as many as needed or no more.
+    async fn rows(
+        self,
+        tx: &mut ReadTx,
+        wanted: &Wanted<'_>,
+        direction: Direction,
+        needed: usize,
+    ) -> Result<Vec<AdvisoryRow>> {
+        let Some((first, others)) = self.sources.split_first() else { return Ok(Vec::new()) };
+        let (mut rows, mut last) = (Vec::new(), self.after);
+        // Without further filters, the first look is enough.
+        let mut at_once = needed.min(LOADED_AT_ONCE);
+        while rows.len() < needed {
+            let mut uids = next(tx, first, self.range, (last.as_deref(), direction), at_once).await?;
+            let is_all = uids.len() < at_once;
+            last = uids.last().cloned();
+            for other in others {
+                uids = narrowed(tx, other, uids).await?;
+            }
+            rows.extend(judged(tx, self.table, &uids, self.sources, wanted, direction).await?);
+            if is_all {
+                break;
+            }
+            at_once = LOADED_AT_ONCE;
+        }
+        Ok(rows)
+    }
+}
+
 /// The next advisories that the source has, in their order.
 async fn next(
     tx: &mut ReadTx,
     source: &Source<'_>,
-    hull: &UidRange,
+    range: &UidRange,
     (last, direction): (Option<&str>, Direction),
     count: usize,
 ) -> Result<Vec<String>> {
@@ -67,7 +99,7 @@ async fn next(
     for clause in &source.each {
         let mut query = Query { text: String::new(), params: Vec::new() };
         query.clause("advisories", clause);
-        let (lower, upper) = (query.param(Value::Text(&hull.lower)), query.param(Value::Text(&hull.upper)));
+        let (lower, upper) = (query.param(Value::Text(&range.lower)), query.param(Value::Text(&range.upper)));
         query.text += &format!(" AND {found} >= {lower} AND {found} < {upper}");
         if let Some(last) = last {
             let last = query.param(Value::Text(last));
@@ -114,7 +146,6 @@ async fn judged(
     let tests = wanted.filters.tests(&decided.iter().collect::<Vec<_>>());
     judge(&mut query, table.name, &tests, wanted);
     let mut rows: Vec<AdvisoryRow> = tx.query(&query.text, &query.params, AdvisoryRow::read).await?;
-    rows.retain(|row| wanted.selection.ranges.iter().any(|range| range.contains(row.uid())));
     rows.sort_by(|one, other| one.uid().cmp(other.uid()));
     if direction == Direction::Descending {
         rows.reverse();
