@@ -262,9 +262,12 @@ async fn among(
     Ok(all)
 }
 
-/// Adds that a column has one of some values.
+/// Adds that a column has one of some values, the last one as often as makes a power of two: few texts of statements are
+/// prepared then.
 pub(super) fn one_of<'a>(query: &mut Query<'a>, column: &str, values: &'a [String]) {
-    let places: Vec<String> = values.iter().map(|value| query.param(Value::from(value))).collect();
+    let last = values.last().into_iter().cycle();
+    let padded = values.iter().chain(last).take(values.len().next_power_of_two());
+    let places: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
     query.text += &format!("{column} IN ({})", places.join(", "));
 }
 
