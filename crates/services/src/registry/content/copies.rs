@@ -133,16 +133,32 @@ async fn lacking(
     {
         return Ok(None);
     }
-    let Some(there) = manifests::find(tx, &synced.source, reference).await? else { return Ok(None) };
-    let is_lacking = match (manifests::find(tx, &synced.repo, reference).await?, reference) {
+    let Some(there) = digest_of(tx, &synced.source, reference).await? else { return Ok(None) };
+    let is_lacking = match (digest_of(tx, &synced.repo, reference).await?, reference) {
         (None, _) => true,
         // What could not be kept is not tried at every pull.
-        (Some(here), Reference::Tag(tag)) if here.digest != there.digest => {
-            is_due(tx, &synced.repo, tag, visitor.now()).await?
-        }
+        (Some(here), Reference::Tag(tag)) if here != there => is_due(tx, &synced.repo, tag, visitor.now()).await?,
         (Some(_), _) => false,
     };
-    Ok(is_lacking.then_some((synced, there)))
+    if !is_lacking {
+        return Ok(None);
+    }
+    let manifest = manifests::find(tx, &synced.source, &Reference::Digest(there)).await?;
+    Ok(manifest.map(|manifest| (synced, manifest)))
+}
+
+/// The digest that a reference has in a repository which holds the manifest: most pulls need no more.
+async fn digest_of(tx: &mut ReadTx, repo: &Uidp, reference: &Reference) -> Result<Option<String>, RegistryError> {
+    let (sql, key) = match reference {
+        Reference::Digest(digest) => ("SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2", digest),
+        Reference::Tag(tag) => (
+            "SELECT r.digest FROM tags t JOIN repo_manifests r ON r.repo = t.parent AND r.digest = t.digest
+             WHERE t.parent = $1 AND t.name = $2",
+            tag,
+        ),
+    };
+    let params = [Value::from(repo.as_str()), Value::from(key)];
+    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?)
 }
 
 /// The repository, if it lacks a blob that a manifest of it names and that the source has.
