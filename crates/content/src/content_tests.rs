@@ -318,3 +318,68 @@ async fn content_has_one_owner() {
         assert_eq!(kept.open().owner("cc").await.unwrap(), "aa");
     }
 }
+
+async fn finished(content: &Content, id: &str, bytes: &[u8]) -> (Digest, Stored) {
+    let digest = Digest::of(Algorithm::Sha256, bytes);
+    content.begin(id).unwrap();
+    content.append(id, None, body(&[bytes]), Algorithm::Sha256, u64::MAX).await.unwrap();
+    let stored = content.finish(id, &digest).await.unwrap();
+    (digest, stored)
+}
+
+#[tokio::test]
+async fn small_blobs_of_a_directory_come_with_their_bytes() {
+    let [directory, objects] = Kept::places();
+    let large = vec![7; (64 << 10) + 1];
+    let (directory, objects) = (directory.open(), objects.open());
+    assert_eq!(finished(&directory, "ba01", &large).await.1.unsettled, None);
+    let small = finished(&directory, "ba02", &large[1..]).await.1;
+    assert_eq!(small.unsettled.as_deref(), cfg!(target_os = "linux").then_some(&large[1..]));
+    assert_eq!(
+        finished(&directory, "ba03", b"").await.1.unsettled.map(|bytes| bytes.len()),
+        small.unsettled.map(|_| 0)
+    );
+    assert_eq!(finished(&objects, "ba04", b"hello").await.1.unsettled, None);
+    directory.settle().await.unwrap();
+    objects.settle().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_lost_is_restored_and_what_is_there_stays() {
+    let (kept, content) = Kept::directory();
+    let (digest, Stored { upload, .. }) = finished(&content, "ba05", b"hello").await;
+    let hello = || Bytes::from_static(b"hello");
+    let Kept::Directory(directory) = &kept else { unreachable!("it is one") };
+    let place = directory.path().join("sha256").join(&digest.hex()[..2]).join(format!("{}-{upload}", digest.hex()));
+    assert!(!content.restore(&digest, &upload, hello(), true).await.unwrap());
+    assert!(content.restore(&digest, &upload, hello(), false).await.unwrap(), "it is not trusted");
+    for lost in [&(|| std::fs::remove_file(&place).unwrap()) as &dyn Fn(), &|| std::fs::write(&place, b"hell").unwrap()]
+    {
+        lost();
+        assert!(content.restore(&digest, &upload, hello(), true).await.unwrap());
+        assert_eq!(whole(&content, &digest, &upload).await, b"hello");
+    }
+    std::fs::remove_dir_all(directory.path().join("sha256")).unwrap();
+    assert!(kept.open().restore(&digest, &upload, hello(), true).await.unwrap());
+    let refused = content.restore(&digest, &upload, Bytes::from_static(b"other"), true).await.unwrap_err();
+    assert!(matches!(refused, ContentError::Mismatch { .. }));
+    assert_eq!(whole(&content, &digest, &upload).await, b"hello");
+    assert_eq!(content.uploads().await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn only_so_much_waits_to_be_settled() {
+    let (_kept, content) = Kept::directory();
+    let wait = async |id: &str| finished(&content, id, b"hello").await.1.unsettled.is_some();
+    let Place::Local(local) = &content.place else { unreachable!("it is one") };
+    assert!(wait("ca01").await);
+    assert!(local.may_wait((64 << 20) - 4096));
+    assert!(!wait("ca02").await);
+    content.settle().await.unwrap();
+    assert!(wait("ca03").await);
+    assert!(local.may_wait((64 << 20) - 4096));
+    assert!(!wait("ca04").await);
+    content.none_wait();
+    assert!(wait("ca05").await);
+}

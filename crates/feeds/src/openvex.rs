@@ -43,17 +43,14 @@ fn written(statement: &Statement, publisher: &Publisher, problems: &mut Problems
         Status::Fixed(versions) => versions.clone(),
         _ => vec![String::new()],
     };
-    let part = statement.subject.component_purl().ok()?;
+    let parts = parts(statement, publisher).ok()?;
     let mut products = Vec::new();
     for version in versions {
         let purl = statement.subject.artifact_purl(&version, &publisher.distribution).ok()?.to_string();
         products.push(Node::map([
             ("@id", Some(Node::text(&purl))),
             ("identifiers", Some(Node::map([("purl", Some(Node::text(&purl)))]))),
-            (
-                "subcomponents",
-                part.as_ref().map(|part| Node::List(vec![Node::map([("@id", Some(Node::text(part.to_string())))])])),
-            ),
+            ("subcomponents", (!parts.is_empty()).then(|| Node::List(parts.clone()))),
         ]));
     }
     let note = filled(&statement.note);
@@ -84,6 +81,18 @@ fn written(statement: &Statement, publisher: &Publisher, problems: &mut Problems
         ("action_statement", action),
         ("status_notes", notes),
     ]))
+}
+
+/// The component that is meant, if it is not the whole product. Its id says where it lies; its package URL does not.
+fn parts(statement: &Statement, publisher: &Publisher) -> Result<Vec<Node>, String> {
+    let (subject, distribution) = (&statement.subject, &publisher.distribution);
+    let purls = (subject.component_purl(distribution)?, subject.located_purl(distribution)?);
+    let (Some(purl), Some(located)) = purls else { return Ok(Vec::new()) };
+    let identifiers = Node::map([("purl", Some(Node::text(purl.to_string())))]);
+    Ok(vec![Node::map([
+        ("@id", Some(Node::text(located.to_string()))),
+        ("identifiers", (located != purl).then_some(identifiers)),
+    ])])
 }
 
 /// Reads a document.
@@ -187,7 +196,10 @@ fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subje
     }
     let mut subjects = Vec::new();
     for part in parts {
-        let purl = purl_of(&part)?;
+        let mut purl = purl_of(&part)?;
+        if let Some(id) = part.get("@id")? {
+            purl = purl.located_by(id.word()?);
+        }
         if !purl.version.is_empty() {
             problems.reduce(part.position(), "the version of a part is not kept");
         }

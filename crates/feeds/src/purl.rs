@@ -13,6 +13,9 @@ pub(crate) struct Purl {
     pub(crate) qualifiers: BTreeMap<String, String>,
 }
 
+/// The qualifier that says where a component lies. It is ours alone.
+pub(crate) const LOCATION: &str = "location";
+
 /// Whether a text may stand as the type of a package URL.
 pub(crate) fn is_kind(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -54,6 +57,14 @@ impl Purl {
             return Err(wrong("it has a control character"));
         }
         Ok(Purl { kind, namespace, name, version, qualifiers })
+    }
+
+    /// With the place that an id adds to it, if it is an id of ours.
+    pub(crate) fn located_by(self, id: &str) -> Purl {
+        let Ok(located) = Purl::parse(id) else { return self };
+        let mut plain = located.clone();
+        plain.qualifiers.remove(LOCATION);
+        if plain == self { located } else { self }
     }
 
     /// The same without a version.

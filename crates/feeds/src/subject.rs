@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Artifact, Component};
-use crate::purl::{Purl, is_kind};
+use crate::purl::{LOCATION, Purl, is_kind};
 
 /// What a judgement is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,20 @@ const ECOSYSTEMS: [(&str, &str); 12] = [
     ("swift", "swift"),
     ("conan", "conan"),
 ];
+
+/// Types of packages of operating systems: their package URLs begin with the distribution, their names do not.
+const SYSTEM: [&str; 3] = ["apk", "deb", "rpm"];
+
+/// Whether packages of this type belong to an operating system.
+pub(crate) fn is_system(kind: &str) -> bool {
+    SYSTEM.contains(&kind)
+}
+
+/// A package of a distribution.
+fn system(kind: &str, name: &str, distribution: &str) -> Purl {
+    let namespace = if distribution.is_empty() { Vec::new() } else { vec![distribution.to_owned()] };
+    Purl { kind: kind.into(), namespace, name: name.into(), ..Purl::default() }
+}
 
 fn purl_kind(component_kind: &str) -> Option<&str> {
     ECOSYSTEMS.iter().find(|(kind, _)| *kind == component_kind).map(|(_, purl)| *purl)
@@ -74,22 +88,26 @@ impl Subject {
             return Err("the artifact has no name".into());
         }
         let mut purl = match kind.as_str() {
-            "apk" if distribution.is_empty() => Purl { kind: "apk".into(), name: name.clone(), ..Purl::default() },
-            "apk" => {
-                Purl { kind: "apk".into(), namespace: vec![distribution.into()], name: name.clone(), ..Purl::default() }
-            }
+            kind if is_system(kind) => system(kind, name, distribution),
             "image" => image(name),
             "library" => named(purl_kind(&self.component.kind).unwrap_or(GENERIC), name),
             kind if is_kind(kind) && !reads_as_another(kind) => named(kind, name),
             kind => with(named(GENERIC, name), "artifact_type", kind),
         };
-        purl.version = version.into();
+        // The version of an image is its digest, and nothing else.
+        if kind == "image" && !version.contains(':') {
+            purl = with(purl, "tag", version);
+        } else {
+            purl.version = version.into();
+        }
         Ok(with(purl, "arch", architecture))
     }
 
-    /// The component, unless all of the artifact is meant.
-    pub(crate) fn component_purl(&self) -> Result<Option<Purl>, String> {
-        let Component { kind, name, location } = &self.component;
+    /// The component as scanners name it, unless all of the artifact is meant; packages of the operating system get that
+    /// distribution. Where it lies is not in it: no scanner says that in a package URL, and one that says more than theirs
+    /// is none of theirs.
+    pub(crate) fn component_purl(&self, distribution: &str) -> Result<Option<Purl>, String> {
+        let Component { kind, name, .. } = &self.component;
         if self.is_library_itself() {
             return Ok(None);
         }
@@ -99,10 +117,17 @@ impl Subject {
         }
         let purl = match purl_kind(kind) {
             Some(kind) => named(kind, name),
+            None if is_system(kind) => system(kind, name, distribution),
             None if is_kind(kind) && component_kind(kind).is_none() && kind != GENERIC => named(kind, name),
             None => with(named(GENERIC, name), "component_type", kind),
         };
-        Ok(Some(with(purl, "location", location)))
+        Ok(Some(purl))
+    }
+
+    /// The component and where it lies, which tells components of one name apart.
+    pub(crate) fn located_purl(&self, distribution: &str) -> Result<Option<Purl>, String> {
+        let purl = self.component_purl(distribution)?;
+        Ok(purl.map(|purl| with(purl, LOCATION, &self.component.location)))
     }
 
     /// A library's own code is no component of it.
@@ -117,9 +142,13 @@ impl Subject {
     /// What a product and a part of it name, and the version of the product.
     pub(crate) fn read(product: &Purl, part: Option<&Purl>) -> (Subject, String) {
         let qualifier = |name: &str| product.qualifiers.get(name).cloned().unwrap_or_default();
+        let mut version = product.version.clone();
         let (kind, name) = match product.kind.as_str() {
-            "apk" => ("apk".to_owned(), product.name.clone()),
+            kind if is_system(kind) => (kind.to_owned(), product.name.clone()),
             "oci" | "docker" => {
+                if version.is_empty() {
+                    version = qualifier("tag");
+                }
                 let whole = Some(qualifier("repository_url")).filter(|url| !url.is_empty());
                 ("image".to_owned(), whole.unwrap_or_else(|| name_of(product)))
             }
@@ -136,7 +165,7 @@ impl Subject {
             (None, None) => Component::default(),
         };
         let artifact = Artifact { kind, name, architecture: qualifier("arch") };
-        (Subject { artifact, component }, product.version.clone())
+        (Subject { artifact, component }, version)
     }
 }
 
@@ -152,7 +181,8 @@ fn component(part: &Purl) -> Component {
         None if part.kind == GENERIC => qualifier("component_type"),
         None => part.kind.clone(),
     };
-    Component { kind, name: name_of(part), location: qualifier("location") }
+    let name = if is_system(&kind) { part.name.clone() } else { name_of(part) };
+    Component { kind, name, location: qualifier(LOCATION) }
 }
 
 /// An image's package URL is named by its last segment, and its whole name is where it is pulled from.
@@ -188,29 +218,38 @@ mod tests {
             (
                 subject(["apk", "kubectl", ""], ["go-module", "golang.org/x/net", "usr/bin/kubectl"]),
                 "pkg:apk/wolfi/kubectl@1",
-                Some("pkg:golang/golang.org/x/net?location=usr%2Fbin%2Fkubectl"),
+                Some("pkg:golang/golang.org/x/net"),
             ),
             (subject(["library", "urllib3", ""], ["python", "urllib3", ""]), "pkg:pypi/urllib3@1", None),
             (subject(["library", "org.a:b", ""], ["java-archive", "org.a:b", ""]), "pkg:maven/org.a/b@1", None),
             (
                 subject(["image", "example.com/acme/nginx", ""], ["apk", "openssl", ""]),
-                "pkg:oci/nginx@1?repository_url=example.com%2Facme%2Fnginx",
-                Some("pkg:apk/openssl"),
+                "pkg:oci/nginx?repository_url=example.com%2Facme%2Fnginx&tag=1",
+                Some("pkg:apk/wolfi/openssl"),
             ),
-            (subject(["deb", "bash", ""], ["", "", ""]), "pkg:deb/bash@1", None),
+            (subject(["deb", "bash", ""], ["", "", ""]), "pkg:deb/wolfi/bash@1", None),
             (subject(["My Kind", "x", ""], ["", "", ""]), "pkg:generic/x@1?artifact_type=My%20Kind", None),
         ] {
             let written = subject.artifact_purl("1", "wolfi").expect("a product");
-            let part_purl = subject.component_purl().expect("a part");
+            let part_purl = subject.component_purl("wolfi").expect("a part");
             assert_eq!(written.to_string(), product);
             assert_eq!(part_purl.as_ref().map(ToString::to_string).as_deref(), part);
-            assert_eq!(Subject::read(&written, part_purl.as_ref()), (subject, "1".to_owned()));
+            let located = subject.located_purl("wolfi").expect("a part");
+            assert_eq!(Subject::read(&written, located.as_ref()), (subject, "1".to_owned()));
         }
     }
 
     #[test]
+    fn a_digest_is_the_version_of_an_image_and_a_tag_is_not() {
+        let image = subject(["image", "app", ""], ["", "", ""]);
+        let purl = image.artifact_purl("sha256:aa", "").expect("a product");
+        assert_eq!(purl.to_string(), "pkg:oci/app@sha256%3Aaa");
+        assert_eq!(Subject::read(&purl, None).1, "sha256:aa");
+    }
+
+    #[test]
     fn a_component_without_a_name_does_not_widen_to_the_artifact() {
-        assert!(subject(["apk", "curl", ""], ["python", "", "usr/lib"]).component_purl().is_err());
+        assert!(subject(["apk", "curl", ""], ["python", "", "usr/lib"]).component_purl("").is_err());
         assert!(subject(["apk", "", ""], ["", "", ""]).artifact_purl("", "").is_err());
     }
 }

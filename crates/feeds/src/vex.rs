@@ -13,7 +13,7 @@ pub struct Publisher {
     pub name: String,
     /// Address that ids of documents begin with, without a slash at its end.
     pub namespace: String,
-    /// Distribution that packages of the kind `apk` belong to, such as `wolfi`; empty for none.
+    /// Distribution that packages of operating systems belong to, such as `wolfi` or `debian`; empty for none.
     pub distribution: String,
 }
 
@@ -96,7 +96,7 @@ impl Statement {
             return None;
         }
         let subject = advisory.subject();
-        match (subject.artifact_purl("", ""), subject.component_purl()) {
+        match (subject.artifact_purl("", ""), subject.located_purl("")) {
             (Ok(product), Ok(part)) => {
                 // What a package URL says of it, and no more: so documents are the same when they come back.
                 let (subject, _) = Subject::read(&product, part.as_ref());
@@ -117,7 +117,7 @@ impl Statement {
     /// Product and part as they are named, without a version.
     pub(crate) fn purls(&self) -> (String, String) {
         let product = self.subject.artifact_purl("", "").map(|purl| purl.to_string());
-        let part = self.subject.component_purl().ok().flatten().map(|purl| purl.to_string());
+        let part = self.subject.located_purl("").ok().flatten().map(|purl| purl.to_string());
         (product.unwrap_or_default(), part.unwrap_or_default())
     }
 

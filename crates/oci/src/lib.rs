@@ -59,7 +59,8 @@ impl Door {
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
-        let (exchanged, upstream) = (credentials::Exchanged::default(), upstream::Upstream::new(client));
+        let exchanged = credentials::Exchanged::default();
+        let upstream = upstream::Upstream::new(client, pipeline.clock.clone());
         Door { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 

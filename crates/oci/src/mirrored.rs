@@ -1,18 +1,21 @@
 //! What is not here, or may be out of date, and comes from another registry.
 
+use std::fmt;
+
 use axum::http::{Method, StatusCode, header};
 use bowline_authn::guarded::{FetchError, Opened};
 use bowline_authn::wrap::random_bytes;
 use bowline_content::Digest;
 use bowline_core::hex;
 use bowline_services::content::{
-    MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
-    RegistryError, StoredBlob,
+    BroughtBlob, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
+    RefusalCode, RegistryError, StoredBlob,
 };
 
 use crate::answer::{CONTENT_DIGEST, Refused};
 use crate::manifests::{CONFIG_BYTES, digest_of};
 use crate::uploads::BLOB_BYTES;
+use crate::upstream::{Problem, Unanswered};
 use crate::{Asked, Door};
 
 impl Door {
@@ -68,11 +71,10 @@ impl Door {
         let _only = lock.lock().await;
         // Another request may have asked meanwhile, and moved the tag.
         let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(true) };
-        let looked = self.upstream.ask(Method::HEAD, &mirror.url, &format!("manifests/{tag}"), &accepted()).await;
+        let looked = self.upstream.ask(Method::HEAD, &mirror, &format!("manifests/{tag}"), &accepted()).await;
         let now = match looked {
-            Ok(opened) if opened.status().is_success() => digest_said(&opened),
-            Ok(opened) => return self.left(asked, name, tag, Some(&status_of(&opened).to_string())).await,
-            Err(error) => return self.left(asked, name, tag, Some(&error.to_string())).await,
+            Ok(opened) => digest_said(&opened),
+            Err(unanswered) => return self.left(asked, name, tag, Some(&unanswered.problem.to_string())).await,
         };
         if now.as_deref() == Some(digest) {
             return self.left(asked, name, tag, None).await;
@@ -102,13 +104,11 @@ impl Door {
     ) -> Result<bool, Refused> {
         let (Reference::Tag(text) | Reference::Digest(text)) = reference;
         let path = format!("manifests/{text}");
-        let opened = self.upstream.ask(Method::GET, &mirror.url, &path, &accepted()).await.map_err(away)?;
-        if matches!(opened.status(), StatusCode::NOT_FOUND | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Ok(false);
-        }
-        if !opened.status().is_success() {
-            return Err(away(status_of(&opened)));
-        }
+        let opened = match self.upstream.ask(Method::GET, mirror, &path, &accepted()).await {
+            Ok(opened) => opened,
+            Err(Unanswered { problem: Problem::Absent, .. }) => return Ok(false),
+            Err(unanswered) => return Err(self.without(asked, name, &unanswered).await?),
+        };
         let (said, content_type) = (digest_said(&opened), text_of(&opened, header::CONTENT_TYPE));
         let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
         let named = match (reference, said) {
@@ -125,13 +125,20 @@ impl Door {
         Ok(true)
     }
 
+    /// The refusal of what the upstream would have had to give, after its problem was noted if it is a new one.
+    async fn without(&self, asked: &Asked, name: &Name, unanswered: &Unanswered) -> Result<Refused, Refused> {
+        if unanswered.is_new {
+            let problem = unanswered.problem.to_string();
+            tracing::warn!(%name, problem, "the upstream was of no use");
+            self.registry.note_upstream(&asked.visitor, name, None, Some(&problem)).await?;
+        }
+        Ok(away(unanswered.problem))
+    }
+
     /// The config that an image names, to be looked into; an image without one is an image none the less.
     async fn config_there(&self, mirror: &Mirror, manifest: &Manifest) -> Option<Vec<u8>> {
         let digest = Digest::parse(manifest.config()?).ok()?;
-        let opened = self.upstream.ask(Method::GET, &mirror.url, &format!("blobs/{digest}"), "*/*").await.ok()?;
-        if !opened.status().is_success() {
-            return None;
-        }
+        let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await.ok()?;
         let bytes = opened.whole(CONFIG_BYTES as usize).await.ok()?;
         (Digest::of(digest.algorithm(), &bytes) == digest).then(|| bytes.to_vec())
     }
@@ -167,11 +174,13 @@ impl Door {
         mirror: &Mirror,
         size: u64,
     ) -> Result<(), Refused> {
-        let opened = self.upstream.ask(Method::GET, &mirror.url, &format!("blobs/{digest}"), "*/*").await;
-        let opened = opened.map_err(away)?;
-        if !opened.status().is_success() {
-            return Err(away(status_of(&opened)));
-        }
+        let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await;
+        let opened = opened.map_err(|unanswered| {
+            if unanswered.is_new {
+                tracing::warn!(%name, %digest, problem = %unanswered.problem, "the upstream was of no use");
+            }
+            away(unanswered.problem)
+        })?;
         let id = hex(&random_bytes::<16>());
         self.registry.begin_fetch(&asked.visitor, name, &id).await?;
         let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
@@ -198,7 +207,7 @@ impl Door {
         });
         self.content.append(id, None, parts, digest.algorithm(), size.min(BLOB_BYTES)).await?;
         let stored = self.content.finish(id, digest).await?;
-        let blob = StoredBlob { size: stored.size, upload: stored.upload };
+        let blob = BroughtBlob { size: stored.size, upload: stored.upload, unsettled: stored.unsettled };
         let visitor = asked.visitor.renewed()?;
         match self.registry.keep_fetched(&visitor, name, digest.as_str(), id, blob.clone()).await {
             Ok(before) => self.drop_copy(digest, before).await,
@@ -231,11 +240,7 @@ fn digest_said(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }
 
-fn status_of(opened: &Opened) -> FetchError {
-    FetchError::Status(opened.status().as_u16())
-}
-
-fn away(error: FetchError) -> Refused {
-    let message = format!("it is not here, and the upstream was of no use: {error}");
+fn away(problem: impl fmt::Display) -> Refused {
+    let message = format!("it is not here, and the upstream was of no use: {problem}");
     Refused::new(RefusalCode::ManifestUnknown, message).with_status(StatusCode::BAD_GATEWAY)
 }

@@ -1,14 +1,30 @@
-//! A client of other registries: it pulls as everybody may, over the guarded client.
+//! A client of other registries, over the guarded client: with the account of the policy, or as everybody may.
+//!
+//! The account's password goes to two places: to the upstream's own origin, where that asks for Basic authentication,
+//! and to the token service that the upstream's own origin names. Whoever has the one may as well have the other. What a
+//! redirect leads to elsewhere gets neither the password nor a token of it.
+
+mod challenge;
+mod known;
+mod problem;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bowline_authn::guarded::{FetchError, GuardedClient, Limits, Opened, Request};
+use bowline_core::{Clock, Micros};
+use bowline_services::content::{Credentials, Mirror};
 use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
+
+use challenge::{Challenge, challenges};
+use known::{Known, Thing};
+pub(crate) use problem::Problem;
 
 /// Redirects that are followed; each address is judged anew.
 const HOPS: usize = 5;
@@ -17,16 +33,37 @@ const HEAD: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(30);
 /// Keys of what is under way that are looked through for finished ones.
 const KEYS: usize = 1000;
+/// Seconds that a token lasts where its service does not say, which the protocol fixes, and at most.
+const TOKEN: u64 = 60;
+const LONGEST_TOKEN: u64 = 3600;
+/// Seconds before its end in which a token is not used any more: a request takes time.
+const MARGIN: u64 = 10;
 
-/// Other registries, and what is being fetched from them.
+/// Other registries, what is being fetched from them, and what they said not long ago.
 pub(crate) struct Upstream {
     client: GuardedClient,
+    clock: Arc<dyn Clock>,
+    known: Known,
     under_way: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
+/// What an upstream was not good for.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) problem: Problem,
+    /// Whether the upstream was asked now, and not some time before.
+    pub(crate) is_new: bool,
+}
+
+/// What lets a request in: the value of its `authorization` header, and for how many seconds.
+struct Grant {
+    header: String,
+    seconds: u64,
+}
+
 impl Upstream {
-    pub(crate) fn new(client: GuardedClient) -> Upstream {
-        Upstream { client, under_way: Mutex::default() }
+    pub(crate) fn new(client: GuardedClient, clock: Arc<dyn Clock>) -> Upstream {
+        Upstream { client, clock, known: Known::new(), under_way: Mutex::default() }
     }
 
     /// A lock for what has this key, so that it is fetched once.
@@ -43,50 +80,146 @@ impl Upstream {
         lock
     }
 
-    /// Asks for something of a repository, whose address is `https://host/name`.
+    /// Asks for something of a repository, such as `manifests/latest`; the answer is a success. What the upstream had
+    /// not, or was away for, a moment ago, it is not asked for again.
     pub(crate) async fn ask(
         &self,
         method: Method,
-        repository: &str,
+        mirror: &Mirror,
         rest: &str,
         accept: &str,
-    ) -> Result<Opened, FetchError> {
-        let mut url = address(repository, rest)?;
-        let mut token: Option<String> = None;
+    ) -> Result<Opened, Unanswered> {
+        let thing = Thing { mirror, rest };
+        let invalid = |error: FetchError| Unanswered { problem: error.into(), is_new: true };
+        let url = address(&mirror.url, rest).map_err(invalid)?;
+        if let Some(problem) = self.known.problem(thing, &url, self.clock.now()) {
+            return Err(Unanswered { problem, is_new: false });
+        }
+        let answered = self.followed(method, mirror, url.clone(), accept).await;
+        answered.map_err(|problem| {
+            self.known.put_problem(thing, &url, problem, self.clock.now());
+            Unanswered { problem, is_new: true }
+        })
+    }
+
+    /// Sends a request, answers what it is asked for before, and goes where it is sent.
+    async fn followed(&self, method: Method, mirror: &Mirror, first: Url, accept: &str) -> Result<Opened, Problem> {
+        let mut url = first;
+        // Whether no redirect has led to another origin yet, and whether the proof is of this very request.
+        let (mut is_home, mut is_fresh) = (true, false);
+        let mut proof = self.known.grant(mirror, self.clock.now());
         for _ in 0..=HOPS {
-            let request = request(method.clone(), &url, accept, token.as_deref())?;
-            let opened = self.client.open(request, HEAD, SILENCE).await?;
+            let request = request(method.clone(), &url, accept, proof.as_deref())?;
+            let sent = self.client.open(request, HEAD, SILENCE).await;
+            let opened = sent.map_err(|error| if is_home { away(error) } else { error.into() })?;
             let status = opened.status();
-            if status == StatusCode::UNAUTHORIZED && token.is_none() {
-                token = Some(self.token(opened.headers()).await?);
+            let account = mirror.credentials.as_ref().filter(|_| is_home);
+            if status == StatusCode::UNAUTHORIZED && !is_fresh {
+                let granted = self.granted(&challenges(opened.headers()), account, &url).await;
+                let grant = granted.map_err(|problem| if is_home { problem } else { problem.elsewhere() })?;
+                let header: Arc<str> = grant.header.into();
+                if is_home {
+                    let lifetime = (grant.seconds.saturating_sub(MARGIN) * 1_000_000) as Micros;
+                    self.known.put_grant(mirror, &header, lifetime, self.clock.now());
+                }
+                (proof, is_fresh) = (Some(header), true);
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
                 let next = location(opened.headers(), &url)?;
                 if next.origin() != url.origin() {
                     // What is good for one host is not told to another.
-                    token = None;
+                    (proof, is_fresh, is_home) = (None, false, false);
                 }
                 url = next;
-            } else {
+            } else if status.is_success() {
                 return Ok(opened);
+            } else {
+                return Err(refusal(&opened, mirror, is_home, proof.as_deref()));
             }
         }
-        Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()))
+        Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()).into())
     }
 
-    /// A token that everybody gets, from where the challenge says.
-    async fn token(&self, headers: &HeaderMap) -> Result<String, FetchError> {
-        let refused = FetchError::Status(StatusCode::UNAUTHORIZED.as_u16());
-        let challenge = headers.get(header::WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        let parameters = challenge.and_then(bearer).ok_or(refused)?;
-        let realm = parameters.iter().find(|(name, _)| name == "realm").ok_or(refused)?;
-        let mut url = Url::parse(&realm.1).map_err(|_| FetchError::InvalidUrl)?;
-        for (name, value) in parameters.iter().filter(|(name, _)| name == "service" || name == "scope") {
-            url.query_pairs_mut().append_pair(name, value);
+    /// What lets a request in that was asked for a proof by `from`.
+    async fn granted(
+        &self,
+        offered: &[Challenge],
+        account: Option<&Credentials>,
+        from: &Url,
+    ) -> Result<Grant, Problem> {
+        if let Some(bearer) = offered.iter().find(|challenge| challenge.is("bearer")) {
+            return self.token(bearer, account, from).await;
         }
-        let answer = self.client.get_json_within(url.as_str(), Limits::default()).await?;
-        let token = ["token", "access_token"].into_iter().find_map(|name| answer.get(name).and_then(Value::as_str));
-        token.map(String::from).ok_or(refused)
+        let Some(account) = account else { return Err(Problem::Unidentified) };
+        if !offered.iter().any(|challenge| challenge.is("basic")) {
+            return Err(Problem::Unknown(StatusCode::UNAUTHORIZED.as_u16()));
+        }
+        Ok(Grant { header: basic(account), seconds: TOKEN })
     }
+
+    /// A token from where the challenge says: for the account, or the one that everybody gets.
+    async fn token(&self, challenge: &Challenge, account: Option<&Credentials>, from: &Url) -> Result<Grant, Problem> {
+        let realm = challenge.parameter("realm").ok_or(FetchError::Status(StatusCode::UNAUTHORIZED.as_u16()))?;
+        let mut url = Url::parse(realm).map_err(|_| FetchError::InvalidUrl)?;
+        for name in ["service", "scope"] {
+            if let Some(value) = challenge.parameter(name) {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        if let Some(account) = account {
+            // The guarded client speaks plain http to loopback alone, and only where the operator allows it; a
+            // password that is meant for https does not go there either.
+            if url.scheme() != "https" && from.scheme() == "https" {
+                return Err(FetchError::NotHttps.into());
+            }
+            url.query_pairs_mut().append_pair("account", &account.username);
+        }
+        let proof = account.map(basic);
+        let request = request(Method::GET, &url, "application/json", proof.as_deref())?;
+        let answer = self.client.fetch(request, Limits::default()).await?;
+        match answer.status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if account.is_some() => {
+                return Err(Problem::Unknown(answer.status.as_u16()));
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Problem::Unidentified),
+            StatusCode::NOT_FOUND => return Err(FetchError::Status(answer.status.as_u16()).into()),
+            status if !status.is_success() => return Err(Problem::of(status, &answer.headers)),
+            _ => {}
+        }
+        token_of(&answer.body)
+    }
+}
+
+/// The token in the answer of a token service.
+fn token_of(body: &[u8]) -> Result<Grant, Problem> {
+    let answer: Value = serde_json::from_slice(body).map_err(|_| FetchError::NotJson)?;
+    let token = ["token", "access_token"].into_iter().find_map(|name| answer.get(name).and_then(Value::as_str));
+    let token = token.ok_or(FetchError::Status(StatusCode::UNAUTHORIZED.as_u16()))?;
+    let seconds = answer.get("expires_in").and_then(Value::as_u64).unwrap_or(TOKEN).min(LONGEST_TOKEN);
+    Ok(Grant { header: format!("Bearer {token}"), seconds })
+}
+
+/// Why an answer is none. Without an account, not being allowed to see something is the same as its not being there:
+/// registries say the one for the other.
+fn refusal(opened: &Opened, mirror: &Mirror, is_home: bool, proof: Option<&str>) -> Problem {
+    let status = opened.status();
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if mirror.credentials.is_none() => Problem::Absent,
+        StatusCode::UNAUTHORIZED if is_home && proof.is_some_and(|proof| proof.starts_with("Basic ")) => {
+            Problem::Unknown(status.as_u16())
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if is_home => Problem::Forbidden(status.as_u16()),
+        status if is_home => Problem::of(status, opened.headers()),
+        status => Problem::of(status, opened.headers()).elsewhere(),
+    }
+}
+
+/// A failure of the upstream's own host: where it did not answer at all, nobody need wait for it again so soon.
+fn away(error: FetchError) -> Problem {
+    if matches!(error, FetchError::Connect | FetchError::Timeout) { Problem::Away(error) } else { error.into() }
+}
+
+fn basic(account: &Credentials) -> String {
+    format!("Basic {}", STANDARD.encode(format!("{}:{}", account.username, account.password)))
 }
 
 /// `https://host/name` and `manifests/1` make `https://host/v2/name/manifests/1`.
@@ -97,12 +230,15 @@ fn address(repository: &str, rest: &str) -> Result<Url, FetchError> {
     Ok(url)
 }
 
-fn request(method: Method, url: &Url, accept: &str, token: Option<&str>) -> Result<Request, FetchError> {
+/// A request, with this `authorization` header if there is one.
+fn request(method: Method, url: &Url, accept: &str, proof: Option<&str>) -> Result<Request, FetchError> {
     let mut headers = HeaderMap::new();
     let value = |text: &str| HeaderValue::from_str(text).map_err(|_| FetchError::InvalidUrl);
     headers.insert(header::ACCEPT, value(accept)?);
-    if let Some(token) = token {
-        headers.insert(header::AUTHORIZATION, value(&format!("Bearer {token}"))?);
+    if let Some(proof) = proof {
+        let mut proof = value(proof)?;
+        proof.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, proof);
     }
     Ok(Request { method, url: url.as_str().to_owned(), headers, body: Bytes::new() })
 }
@@ -112,24 +248,17 @@ fn location(headers: &HeaderMap, from: &Url) -> Result<Url, FetchError> {
     from.join(text).map_err(|_| FetchError::InvalidUrl)
 }
 
-/// The parameters of a challenge for a bearer token; absent if it is another.
-fn bearer(challenge: &str) -> Option<Vec<(String, String)>> {
-    let (scheme, mut rest) = challenge.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
-    let mut parameters = Vec::new();
-    while let Some((name, quoted)) = rest.split_once("=\"") {
-        let (value, after) = quoted.split_once('"')?;
-        parameters.push((name.trim_matches([' ', ',']).to_ascii_lowercase(), value.to_owned()));
-        rest = after;
-    }
-    Some(parameters)
-}
-
 #[cfg(test)]
 mod tests {
+    use bowline_authn::addresses::AddressPolicy;
+    use bowline_core::SystemClock;
+
     use super::*;
+
+    fn upstream() -> Upstream {
+        let client = GuardedClient::new(AddressPolicy::default()).unwrap();
+        Upstream::new(client, Arc::new(SystemClock))
+    }
 
     #[test]
     fn addresses() {
@@ -140,19 +269,35 @@ mod tests {
         is("https://a.example:5000/x/", "https://a.example:5000/v2/x/manifests/1");
     }
 
+    #[tokio::test]
+    async fn a_password_that_is_meant_for_https_goes_nowhere_else() {
+        let policy = AddressPolicy { allow_loopback_and_http: true, ..AddressPolicy::default() };
+        let upstream = Upstream::new(GuardedClient::new(policy).unwrap(), Arc::new(SystemClock));
+        let account = Credentials { username: "me".into(), password: "hush".into() };
+        // Nobody listens at the discard port: whoever connects is told another thing.
+        let challenge = "Bearer realm=\"http://127.0.0.1:9/token\"".parse().unwrap();
+        let offered = challenges(&[(header::WWW_AUTHENTICATE, challenge)].into_iter().collect());
+        let problem = async |from: &str| {
+            let granted = upstream.granted(&offered, Some(&account), &Url::parse(from).unwrap()).await;
+            granted.err().unwrap().to_string()
+        };
+        assert_eq!(problem("https://a.example/v2/x").await, FetchError::NotHttps.to_string());
+        assert_eq!(problem("http://127.0.0.1:1/v2/x").await, FetchError::Connect.to_string());
+    }
+
     #[test]
-    fn challenges() {
-        let wanted = [("realm", "https://a/token"), ("service", "a, b"), ("scope", "repository:x:pull")];
-        let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let text = r#"Bearer realm="https://a/token",service="a, b", scope="repository:x:pull""#;
-        assert_eq!(bearer(text).unwrap(), wanted);
-        assert_eq!(bearer("Basic realm=\"x\""), None);
-        assert_eq!(bearer("Bearer realm=\"x"), None);
+    fn tokens_last_as_long_as_their_service_says() {
+        let read = |text: &str| token_of(text.as_bytes()).map(|grant| (grant.header, grant.seconds)).ok();
+        assert_eq!(read(r#"{"token":"a","expires_in":300}"#), Some(("Bearer a".into(), 300)));
+        assert_eq!(read(r#"{"access_token":"b"}"#), Some(("Bearer b".into(), 60)));
+        assert_eq!(read(r#"{"token":"a","expires_in":99999999}"#), Some(("Bearer a".into(), 3600)));
+        assert_eq!(read(r#"{"expires_in":300}"#), None);
+        assert_eq!(read("<html>"), None);
     }
 
     #[tokio::test]
     async fn one_lock_for_one_key_while_it_is_held() {
-        let upstream = Upstream::new(GuardedClient::new(bowline_authn::addresses::AddressPolicy::default()).unwrap());
+        let upstream = upstream();
         let held = upstream.once("a");
         let guard = held.lock().await;
         assert!(upstream.once("a").try_lock().is_err());

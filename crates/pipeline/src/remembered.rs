@@ -30,7 +30,7 @@ pub struct Entry<V> {
     pub value: V,
 }
 
-impl<K: Eq + Hash, V: Copy> Remembered<K, V> {
+impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
     /// Nothing yet; never more than `most` keys.
     pub fn new(most: usize) -> Remembered<K, V> {
         Remembered { most, table: Mutex::new(Table { entries: HashMap::new(), swept_at: Micros::MIN }) }
@@ -40,7 +40,7 @@ impl<K: Eq + Hash, V: Copy> Remembered<K, V> {
     /// none everything stays as it was.
     pub fn change<R>(&self, key: K, now: Micros, change: impl FnOnce(Option<Entry<V>>) -> (Option<Entry<V>>, R)) -> R {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = table.entries.get(&key).copied().filter(|entry| now < entry.until);
+        let known = table.entries.get(&key).filter(|entry| now < entry.until).cloned();
         let (next, answer) = change(known);
         if let Some(next) = next {
             if table.entries.len() >= self.most && !table.entries.contains_key(&key) {
@@ -58,7 +58,7 @@ impl<K: Eq + Hash, V: Copy> Remembered<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V: Copy> Table<K, V> {
+impl<K: Eq + Hash, V: Clone> Table<K, V> {
     /// Drops what is over, and of what is not the half that ends first, so that the next look at everything is far.
     fn make_room(&mut self, most: usize, now: Micros) {
         if now >= self.swept_at.saturating_add(SWEEP) {

@@ -1,5 +1,6 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
-//! noting who was last seen, holding public documents ready, deleting what has ended, retention of images, collecting garbage, sending mail, delivering events.
+//! noting who was last seen, holding public documents ready, deleting what has ended, retention of images, collecting
+//! garbage, flushing small blobs, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::keys;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
+use crate::settle;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -61,6 +63,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(refresh_documents(parts.published.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
+    tasks.spawn(settle::run(parts.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
     }
@@ -110,8 +113,9 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     loop {
         let (holder, now) = (holder.clone(), clock.now());
+        // Deltas that a failing machine has not folded after all still count.
         let folded = db
-            .write(move |tx| {
+            .write_scratch(move |tx| {
                 let holder = holder.clone();
                 Box::pin(async move { fold_once(tx, &holder, now).await })
             })
@@ -202,7 +206,8 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
         return Ok(0);
     }
     let holder = holder.to_owned();
-    db.write_leased(move |tx| {
+    // On the embedded engine numbers follow the ids of rows that are durable: the same rows always get the same ones.
+    db.write_derived(move |tx| {
         let holder = holder.clone();
         Box::pin(
             async move { if lease(tx, NUMBERING, &holder, LEASE, now).await? { number_rows(tx).await } else { Ok(0) } },

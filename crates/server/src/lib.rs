@@ -18,6 +18,7 @@ mod options;
 mod providers;
 mod record_sweep;
 mod server;
+mod settle;
 mod storage;
 mod storage_options;
 mod terms;

@@ -101,6 +101,8 @@ mod people_support;
 mod provider_ends;
 #[path = "behaviour/registry_policies.rs"]
 mod registry_policies;
+#[path = "behaviour/registry_upstreams.rs"]
+mod registry_upstreams;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

@@ -14,6 +14,8 @@ mod credentials;
 mod deleting;
 #[path = "registry/documents.rs"]
 mod documents;
+#[path = "registry/fake_upstream.rs"]
+mod fake_upstream;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]
@@ -40,6 +42,8 @@ mod random;
 mod resolved;
 #[path = "registry/retention.rs"]
 mod retention;
+#[path = "registry/scanned.rs"]
+mod scanned;
 #[path = "registry/slow.rs"]
 mod slow;
 #[path = "registry/sources.rs"]
@@ -48,5 +52,9 @@ mod sources;
 mod stored_bytes;
 #[path = "registry/support.rs"]
 mod support;
+#[path = "registry/upstream_accounts.rs"]
+mod upstream_accounts;
+#[path = "registry/upstream_rest.rs"]
+mod upstream_rest;
 #[path = "registry/upstream_tags.rs"]
 mod upstream_tags;

@@ -97,6 +97,18 @@ impl Db {
         }
     }
 
+    /// Like [`Db::write_leased`], for rows that follow from durable ones and come out the same if they have to be written
+    /// anew, on the embedded engine at least: there it answers before the disk has them, like [`Db::write_scratch`].
+    pub async fn write_derived<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.write(Flush::Later, f).await,
+            Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
+        }
+    }
+
     /// Finishes the queued writes, checkpoints and disconnects. Later calls on
     /// any clone fail as unavailable.
     pub async fn close(&self) {

@@ -64,15 +64,24 @@ impl Row<'_> {
         self.opt_bytes(i)?.ok_or_else(|| null(i))
     }
 
+    /// Lends the bytes in column `i` without copying them.
+    pub fn with_bytes<T>(&self, i: usize, f: impl FnOnce(&[u8]) -> T) -> Result<T, StoreError> {
+        self.bytes_ref(i)?.map(f).ok_or_else(|| null(i))
+    }
+
     /// The bytes in column `i`, or `None` for NULL.
     pub fn opt_bytes(&self, i: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.bytes_ref(i)?.map(<[u8]>::to_vec))
+    }
+
+    fn bytes_ref(&self, i: usize) -> Result<Option<&[u8]>, StoreError> {
         match self.0 {
             Engines::Sqlite(row) => match sqlite_column(row, i)? {
-                ValueRef::Blob(bytes) => Ok(Some(bytes.to_vec())),
+                ValueRef::Blob(bytes) => Ok(Some(bytes)),
                 ValueRef::Null => Ok(None),
                 other => Err(mismatch(i, "bytes", &other.data_type())),
             },
-            Engines::Postgres(row) => Ok(postgres_column::<&[u8]>(row, i)?.map(<[u8]>::to_vec)),
+            Engines::Postgres(row) => postgres_column(row, i),
         }
     }
 

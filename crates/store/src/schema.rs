@@ -126,4 +126,22 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0022_attempts_at_imports.sql"),
         postgres: include_str!("../migrations/postgres/0022_attempts_at_imports.sql"),
     },
+    Migration {
+        version: 23,
+        name: "passwords_of_upstreams",
+        sqlite: include_str!("../migrations/sqlite/0023_passwords_of_upstreams.sql"),
+        postgres: include_str!("../migrations/postgres/0023_passwords_of_upstreams.sql"),
+    },
+    Migration {
+        version: 24,
+        name: "affects_alone",
+        sqlite: include_str!("../migrations/sqlite/0024_affects_alone.sql"),
+        postgres: include_str!("../migrations/postgres/0024_affects_alone.sql"),
+    },
+    Migration {
+        version: 25,
+        name: "unsettled_blobs",
+        sqlite: include_str!("../migrations/sqlite/0025_unsettled_blobs.sql"),
+        postgres: include_str!("../migrations/postgres/0025_unsettled_blobs.sql"),
+    },
 ];

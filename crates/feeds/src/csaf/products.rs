@@ -8,7 +8,7 @@ use crate::tree::Node;
 /// Products of a document that is being written, by id.
 pub(super) struct Products<'a> {
     distribution: &'a str,
-    /// Whole products, and parts: id and package URL are one.
+    /// Whole products, and parts, by id: the package URL. The id of a part says where it lies, too.
     plain: BTreeMap<String, String>,
     /// Parts of products: id, the part and the product.
     parts: BTreeMap<String, (String, String)>,
@@ -25,10 +25,11 @@ impl Products<'_> {
         let product = subject.artifact_purl(version, self.distribution).map(|purl| purl.to_string());
         let product = product.unwrap_or_default();
         self.plain.insert(product.clone(), product.clone());
-        let Some(part) = subject.component_purl().ok().flatten().map(|purl| purl.to_string()) else {
+        let purls = [subject.located_purl(self.distribution), subject.component_purl(self.distribution)];
+        let [Some(part), Some(purl)] = purls.map(|purl| purl.ok().flatten().map(|purl| purl.to_string())) else {
             return product;
         };
-        self.plain.insert(part.clone(), part.clone());
+        self.plain.insert(part.clone(), purl);
         let id = format!("{part} in {product}");
         self.parts.insert(id.clone(), (part, product));
         id

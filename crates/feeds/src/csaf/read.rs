@@ -82,7 +82,7 @@ impl Products {
             return Ok(());
         };
         match Purl::parse(purl.word()?) {
-            Ok(read) => drop(self.plain.insert(id.into(), read)),
+            Ok(read) => drop(self.plain.insert(id.into(), read.located_by(id))),
             Err(reason) => problems.reduce(purl.position(), reason),
         }
         Ok(())

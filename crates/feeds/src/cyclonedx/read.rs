@@ -51,7 +51,10 @@ impl Components {
         let purl = component.short("purl")?;
         let reference = component.short("bom-ref")?;
         if !reference.is_empty() && !purl.is_empty() {
-            self.0.insert(reference, (purl.clone(), product.map(str::to_owned)));
+            // Our own references say where a component lies.
+            let id = reference.split(" in ").next().unwrap_or_default();
+            let located = Purl::parse(&purl).map_or_else(|_| purl.clone(), |read| read.located_by(id).to_string());
+            self.0.insert(reference, (located, product.map(str::to_owned)));
         }
         // Only the outermost is a product; what lies deeper is a part of it.
         let product = product.map(str::to_owned).or(Some(purl).filter(|purl| !purl.is_empty()));

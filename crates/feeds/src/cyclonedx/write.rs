@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::justification;
 use crate::model::{Advisory, FalsePositive};
 use crate::problem::Problems;
+use crate::purl::Purl;
 use crate::time;
 use crate::tree::{Node, filled};
 use crate::vex::{Outlook, Publisher, Statement, Status, Written, digest, known_name, statements};
@@ -50,15 +51,16 @@ fn uuid(digest: &str) -> String {
 struct Product {
     kind: String,
     name: String,
-    parts: BTreeMap<String, String>,
+    /// By package URL and place: package URL and name.
+    parts: BTreeMap<String, (String, String)>,
 }
 
 impl Product {
     fn written(self, purl: &str) -> Node {
-        let parts = self.parts.iter().map(|(part, name)| {
+        let parts = self.parts.iter().map(|(located, (part, name))| {
             Node::map([
                 ("type", Some(Node::text("library"))),
-                ("bom-ref", Some(Node::text(reference(purl, Some(part))))),
+                ("bom-ref", Some(Node::text(reference(purl, Some(located))))),
                 ("name", Some(Node::text(name))),
                 ("purl", Some(Node::text(part))),
             ])
@@ -84,15 +86,17 @@ fn vulnerability(statement: &Statement, publisher: &Publisher, components: &mut 
     // Statements are only about what can be named; see `Statement::of`.
     let subject = &statement.subject;
     let purl = subject.artifact_purl("", &publisher.distribution).map(|purl| purl.to_string()).unwrap_or_default();
-    let part = subject.component_purl().ok().flatten().map(|part| part.to_string());
+    let text = |purl: Result<Option<Purl>, String>| purl.ok().flatten().map(|part| part.to_string());
+    let located = text(subject.located_purl(&publisher.distribution));
+    let part = text(subject.component_purl(&publisher.distribution));
     let product = components.entry(purl.clone()).or_default();
     product.kind.clone_from(&subject.artifact.kind);
     product.name.clone_from(&subject.artifact.name);
-    if let Some(part) = &part {
-        product.parts.insert(part.clone(), subject.component.name.clone());
+    if let (Some(located), Some(part)) = (&located, part) {
+        product.parts.insert(located.clone(), (part, subject.component.name.clone()));
     }
     let affected = Node::map([
-        ("ref", Some(Node::text(reference(&purl, part.as_deref())))),
+        ("ref", Some(Node::text(reference(&purl, located.as_deref())))),
         ("versions", versions(&statement.status)),
     ]);
     let (id, others) = known_name(&statement.names);

@@ -13,7 +13,7 @@ use crate::cursor::SHORT;
 use crate::model::{Advisory, Artifact, Component, Detection, Event, Judgement, Provenance, Scan};
 use crate::problem::{Problems, Unreadable};
 use crate::purl::Purl;
-use crate::subject::Subject;
+use crate::subject::{Subject, is_system};
 use crate::time;
 use crate::tree::{Limits, too_long};
 
@@ -168,9 +168,7 @@ fn component(finding: &Finding) -> Component {
             Component { kind: finding.package_type.clone(), name: finding.package.clone(), location: String::new() }
         }
     };
-    let is_system = matches!(component.kind.as_str(), "apk" | "deb" | "rpm");
-    // Such package URLs begin with the distribution.
-    if is_system {
+    if is_system(&component.kind) {
         component.name.clone_from(&finding.package);
     } else {
         component.location.clone_from(&finding.location);

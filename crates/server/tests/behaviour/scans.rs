@@ -20,7 +20,8 @@ fn grype(found: &[(&str, &str)]) -> Value {
     for (id, severity) in found {
         for package in ["a", "b"] {
             matches.push(json!({
-                "vulnerability": { "id": id, "severity": severity, "fix": { "versions": ["2"], "state": "fixed" } },
+                "vulnerability": { "id": id, "severity": severity, "fix": { "versions": ["2"], "state": "fixed" },
+                    "cvss": [{ "version": "3.1", "metrics": { "baseScore": 7.2 } }] },
                 "relatedVulnerabilities": [{ "id": format!("GHSA-{id}") }],
                 "artifact": { "name": package, "version": "1", "type": "apk", "purl": format!("pkg:apk/{package}@1") }
             }));
@@ -63,6 +64,7 @@ async fn reports_are_taken_in_and_read_by_those_who_see_the_repository() {
         assert_eq!(each(found, "id"), ["CVE-2", "CVE-1"]);
         assert_eq!(found[0]["purls"], json!(["pkg:apk/a@1", "pkg:apk/b@1"]));
         assert_eq!(found[0]["aliases"], json!(["GHSA-CVE-2"]));
+        assert_eq!(found[0]["cvss"], json!([{ "score": "7.2", "version": "3.1" }]));
         assert_eq!((&found[0]["severity"], &found[0]["fix"]["versions"]), (&json!("CRITICAL"), &json!(["2"])));
         let count = |list: &Value| list["items"].as_array().map_or(0, Vec::len);
         for (query, expected) in [

@@ -139,8 +139,30 @@ async fn policies_of_repositories_and_groups() {
     let of_group = terminal.json(&["registry", "policy", "get", "--group", "acme"]).await;
     assert_eq!((&of_group["uid"], &of_group["retention"]["keepDays"]), (&json!(organization), &json!(90)));
 
+    let url = ["--upstream", "https://registry.example.com/team", "--upstream-tags", "1,2"];
+    let account = ["--upstream-username", "me", "--upstream-password-file", "-"];
+    let set = [&["registry", "policy", "set", "acme/nginx"][..], &url, &account].concat();
+    let shown = ended(&terminal.run_with(&set, b"hush\n").await, 0);
+    for line in ["upstream\thttps://registry.example.com/team", "upstream tags\t1,2", "upstream username\tme"] {
+        assert!(shown.contains(&format!("{line}\n")), "{shown}");
+    }
+    assert!(shown.contains("upstream password\tset\n") && !shown.contains("hush"), "{shown}");
+    let kept = ["registry", "policy", "set", "acme/nginx", "--upstream-tags", "3"];
+    let shown = ended(&terminal.run(&kept).await, 0);
+    assert!(shown.contains("upstream tags\t3\n") && shown.contains("upstream password\tset\n"), "{shown}");
+    let elsewhere = ["registry", "policy", "set", "acme/nginx", "--upstream", "https://evil.example.com"];
+    let refused = terminal.run(&elsewhere).await;
+    ended(&refused, 1);
+    assert!(text(&refused.stderr).contains("upstream.password must be given again"), "{}", text(&refused.stderr));
+    let everybody = ["registry", "policy", "set", "acme/nginx", "--upstream-username", ""];
+    assert!(ended(&terminal.run(&everybody).await, 0).contains("upstream password\tnot set\n"));
+    let shown = ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--upstream", ""]).await, 0);
+    assert!(shown.contains("upstream\t\n") && shown.contains("upstream password\t\n"), "{shown}");
+
     for wrong in [
         &["registry", "policy", "set", "acme/nginx"][..],
+        &["registry", "policy", "set", "acme/nginx", "--upstream-username", "me"],
+        &["registry", "policy", "set", "acme/nginx", "--upstream", "", "--upstream-tags", "1"],
         &["registry", "policy", "get"],
         &["registry", "policy", "get", "acme/nginx", "--group", "acme"],
         &["registry", "policy", "set", "acme/nginx", "--quota", "many"],

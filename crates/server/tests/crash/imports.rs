@@ -149,7 +149,8 @@ async fn visible(storage: &Storage) -> Vec<(String, i64)> {
             let sql = "SELECT r.id, r.modified FROM records r
                        JOIN record_sources s ON s.number = r.source AND r.since <= s.generation AND r.until > s.generation
                        JOIN record_bodies b ON b.record = r.n JOIN record_aliases l ON l.record = r.n
-                       JOIN record_affects a ON a.record = r.n ORDER BY r.id";
+                       JOIN record_affects a ON a.record = r.n AND a.id = r.id AND a.modified = r.modified
+                         AND a.source = r.source AND a.since = r.since AND a.until = r.until ORDER BY r.id";
             tx.query(sql, &[], |row: &Row<'_>| Ok::<_, StoreError>((row.text(0)?, row.int(1)?))).await
         })
     });

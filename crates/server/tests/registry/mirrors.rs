@@ -13,7 +13,8 @@ use crate::support::*;
 
 /// A place here that mirrors an address; the API takes https addresses alone.
 pub(crate) async fn mirror(server: &TestServer, place: &str, url: String, tags: &[&str]) {
-    let upstream = Upstream { url, tag_patterns: tags.iter().map(|tag| (*tag).to_owned()).collect() };
+    let tag_patterns = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    let upstream = Upstream { url, tag_patterns, ..Upstream::default() };
     let policy = RegistryPolicy { upstream: Some(upstream), ..RegistryPolicy::default() }.encode_to_vec();
     let (place, org) = (place.to_owned(), place.split('/').next().unwrap().to_owned());
     let db = &server.server().parts().storage.db;

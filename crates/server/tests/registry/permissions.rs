@@ -17,13 +17,19 @@ async fn what_one_may_not_list_looks_like_nothing() {
             &format!("blobs/{}", digest(b"a layer")),
             &format!("referrers/{}", digest(b"x")),
         ] {
-            let there = format!("/v2/{org}/app/{rest}");
-            for absent in
-                [format!("/v2/{org}/abc/{rest}"), format!("/v2/{org}/a/b/{rest}"), format!("/v2/nowhere/x/{rest}")]
-            {
+            let unknown = "0".repeat(40);
+            for (there, absent) in [
+                (format!("/v2/{org}/app/{rest}"), format!("/v2/{org}/abc/{rest}")),
+                (format!("/v2/{org}/app/{rest}"), format!("/v2/{org}/a/b/{rest}")),
+                (format!("/v2/{org}/app/{rest}"), format!("/v2/{unknown}/app/{rest}")),
+                (format!("/v2/ours/app/{rest}"), format!("/v2/nowhere/x/{rest}")),
+            ] {
                 for (who, status) in [(&stranger, 403), (&nobody, 401)] {
                     let (one, other) = (who.get(&there).await, who.get(&absent).await);
                     code(&one, status);
+                    // Names are said to work for verified organizations, whether there is one of that name or not.
+                    let is_hinted = one.text().contains("once it is verified");
+                    assert_eq!(is_hinted, status == 403 && there.starts_with("/v2/ours"), "{}", one.text());
                     let name = |path: &str| path.strip_prefix("/v2/").unwrap().replace(&format!("/{rest}"), "");
                     assert_eq!(one.text().replace(&name(&there), "N"), other.text().replace(&name(&absent), "N"));
                 }

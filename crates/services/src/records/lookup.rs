@@ -7,8 +7,8 @@ use bowline_core::{Error, Micros, Result};
 use bowline_osv::{Asked, PackageKey};
 use bowline_store::{Db, ReadTx, Row, Value};
 
-use super::VISIBLE;
 use super::statements::among;
+use super::visible::{Generations, VISIBLE};
 
 /// Most records in the answer to one query; the rest is on further pages.
 const MOST_OF_A_QUERY: usize = 1000;
@@ -147,7 +147,7 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>>
     let asked: Vec<Asked<'_>> =
         queries.iter().map(|query| Asked::new(&query.ecosystem, query.version.as_deref())).collect();
     let mut results = vec![Results { found: Vec::new(), next: None }; queries.len()];
-    let generations = generations(tx).await?;
+    let generations = Generations::read(tx).await?;
     let mut budget = MOST_OF_A_BATCH;
     let packages: Vec<(PackageKey, Vec<usize>)> = packages.into_iter().collect();
     for part in packages.chunks(PACKAGES_AT_ONCE) {
@@ -169,40 +169,38 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>>
     Ok(results)
 }
 
-/// How far each source is, by its number: what [`VISIBLE`] compares, without looking it up for every row.
-async fn generations(tx: &mut ReadTx) -> Result<HashMap<i64, i64>> {
-    let sql = "SELECT number, generation FROM record_sources";
-    let rows = tx.query(sql, &[], |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?;
-    Ok(rows.into_iter().collect())
-}
-
 /// Adds what affects some packages to the results of the queries for them. Not much more than the budget is held.
 async fn candidates(
     tx: &mut ReadTx,
     packages: &[(PackageKey, Vec<usize>)],
     queries: &[Query],
     asked: &[Asked<'_>],
-    generations: &HashMap<i64, i64>,
+    generations: &Generations,
     results: &mut [Results<Found>],
     budget: usize,
 ) -> Result<()> {
-    let indexes: BTreeMap<&str, &Vec<usize>> =
-        packages.iter().map(|(package, indexes)| (package.as_str(), indexes)).collect();
+    let indexes: BTreeMap<&str, &[usize]> =
+        packages.iter().map(|(package, indexes)| (package.as_str(), indexes.as_slice())).collect();
+    // The package of the row before: rows mostly come package by package.
+    let mut current: Option<(&str, &[usize])> = None;
     let order: Vec<usize> = packages.iter().flat_map(|(_, indexes)| indexes).copied().collect();
     let mut is_closed = vec![false; queries.len()];
     let mut held = 0;
     let (places, values) = among(1, packages.iter().map(|(package, _)| Value::from(package.as_str())));
     let sql = format!(
-        "SELECT a.package, a.ranges, r.id, r.modified, r.n, r.source, r.since, r.until
-         FROM record_affects a JOIN records r ON r.n = a.record WHERE a.package IN {places}"
+        "SELECT package, ranges, id, modified, record, source, since, until FROM record_affects
+         WHERE package IN {places}"
     );
     let mut hold = |row: &Row<'_>| -> Result<()> {
-        let (source, since, until) = (row.int(5)?, row.int(6)?, row.int(7)?);
-        if generations.get(&source).is_none_or(|generation| since > *generation || until <= *generation) {
+        if !generations.show(row, 5)? {
             return Ok(());
         }
-        let of_package = row.with_text(0, |package| indexes.get(package).copied())?;
-        for index in of_package.into_iter().flatten().copied() {
+        row.with_text(0, |package| {
+            if current.is_none_or(|(current, _)| current != package) {
+                current = indexes.get_key_value(package).map(|(package, indexes)| (*package, *indexes));
+            }
+        })?;
+        for index in current.into_iter().flat_map(|(_, indexes)| indexes).copied() {
             if is_closed[index] {
                 continue;
             }

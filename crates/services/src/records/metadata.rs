@@ -11,8 +11,8 @@ use bowline_pipeline::{Direction, Handlers, Open, Page, PageRequest, Paged, Sort
 use bowline_store::{ReadTx, Row, Value};
 use prost::Message as _;
 
-use super::VISIBLE;
 use super::statements::{IN_A_LIST, among};
+use super::visible::{Generations, VISIBLE};
 use crate::list::Listing;
 
 pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
@@ -40,6 +40,7 @@ pub(super) struct Asked {
 }
 
 /// What is known of one vulnerability, under the id that was asked for.
+#[derive(Clone)]
 pub(super) struct Described {
     pub(super) id: String,
     pub(super) summary: String,
@@ -203,10 +204,14 @@ async fn ids_of_page(tx: &mut ReadTx, page: &Page) -> Result<Vec<String>> {
 
 /// The newest record of each id, by id; of an id that no record has, the newest that names it as an alias.
 async fn of_ids(tx: &mut ReadTx, ids: &BTreeSet<&str>) -> Result<Vec<(String, i64)>> {
-    let mut found = newest(tx, "SELECT r.id, r.n, r.modified, r.source FROM records r", "r.id", ids).await?;
+    let columns = "r.n, r.modified, r.source, r.since, r.until";
+    let by_id = format!("SELECT r.id, {columns} FROM records r");
+    let mut found = newest(tx, &by_id, "r.id", ids).await?;
     let missing: BTreeSet<&str> = ids.iter().copied().filter(|id| !found.contains_key(*id)).collect();
-    let by_alias = "SELECT a.alias, r.n, r.modified, r.source FROM record_aliases a JOIN records r ON r.n = a.record";
-    found.extend(newest(tx, by_alias, "a.alias", &missing).await?);
+    if !missing.is_empty() {
+        let by_alias = format!("SELECT a.alias, {columns} FROM record_aliases a JOIN records r ON r.n = a.record");
+        found.extend(newest(tx, &by_alias, "a.alias", &missing).await?);
+    }
     Ok(found.into_iter().map(|(id, (_, n))| (id, n)).collect())
 }
 
@@ -216,13 +221,17 @@ async fn newest(
     column: &str,
     ids: &BTreeSet<&str>,
 ) -> Result<BTreeMap<String, ((i64, i64), i64)>> {
+    let generations = Generations::read(tx).await?;
     let ids: Vec<&str> = ids.iter().copied().collect();
     let mut newest: BTreeMap<String, ((i64, i64), i64)> = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
         let (places, values) = among(1, part.iter().copied().map(Value::Text));
-        let sql = format!("{select} {VISIBLE} WHERE {column} IN {places}");
-        let row = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)?, (row.int(2)?, -row.int(3)?)));
-        for (id, n, age) in tx.query(&sql, &values, row).await? {
+        let sql = format!("{select} WHERE {column} IN {places}");
+        let row = |row: &Row<'_>| {
+            let age = (row.int(2)?, -row.int(3)?);
+            Ok::<_, Error>(if generations.show(row, 3)? { Some((row.text(0)?, row.int(1)?, age)) } else { None })
+        };
+        for (id, n, age) in tx.query(&sql, &values, row).await?.into_iter().flatten() {
             if newest.get(&id).is_none_or(|(known, _)| age > *known) {
                 newest.insert(id, (age, n));
             }
@@ -240,22 +249,27 @@ async fn describe(tx: &mut ReadTx, records: Vec<(String, i64)>) -> Result<Vec<De
         }
         let (places, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
         let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
-        let rows = tx.query(&sql, &values, |row| Ok::<_, Error>((row.int(0)?, row.bytes(1)?))).await?;
-        let bodies: BTreeMap<i64, Vec<u8>> = rows.into_iter().collect();
-        for (id, n) in part {
-            let body = bodies.get(n).ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
-            bytes += body.len();
-            described.push(described_by(id, body)?);
+        let read = |row: &Row<'_>| -> Result<_> {
+            bytes += row.with_bytes(1, <[u8]>::len)?;
+            Ok((row.int(0)?, row.with_bytes(1, described_by)??))
+        };
+        let mut bodies: BTreeMap<i64, Described> = tx.query(&sql, &values, read).await?.into_iter().collect();
+        for (place, (id, n)) in part.iter().enumerate() {
+            // Several of the ids may be names of one record.
+            let is_needed_again = part[place + 1..].iter().any(|(_, later)| later == n);
+            let body = if is_needed_again { bodies.get(n).cloned() } else { bodies.remove(n) };
+            let body = body.ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
+            described.push(Described { id: id.clone(), ..body });
         }
     }
     Ok(described)
 }
 
-fn described_by(id: &str, body: &[u8]) -> Result<Described> {
+fn described_by(body: &[u8]) -> Result<Described> {
     let facts = Facts::read(body).map_err(Error::internal)?;
     let severities = facts.severities().into_iter();
     Ok(Described {
-        id: id.into(),
+        id: String::new(),
         severities: severities.map(|rated| (rated.kind.to_string(), rated.score.to_string())).collect(),
         references: facts.references.iter().map(|link| (link.kind.to_string(), link.url.to_string())).collect(),
         summary: facts.summary.into_owned(),

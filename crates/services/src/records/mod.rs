@@ -20,6 +20,7 @@ mod staged;
 mod staging;
 mod statements;
 mod sweep;
+mod visible;
 
 use std::sync::Arc;
 
@@ -43,7 +44,3 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 /// The end of a row that has none: more generations than any source comes to.
 const NEVER: i64 = 2_147_483_647;
-
-/// Joins a record `r` with its source `s`, and leaves what is not visible out.
-const VISIBLE: &str =
-    "JOIN record_sources s ON s.number = r.source AND r.since <= s.generation AND r.until > s.generation";

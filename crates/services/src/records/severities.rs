@@ -6,8 +6,8 @@ use bowline_core::{Error, Result};
 use bowline_osv::{Record, Severity, SeverityKind};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::VISIBLE;
 use super::statements::{IN_A_LIST, among};
+use super::visible::VISIBLE;
 
 /// The severities of vulnerabilities by id. One that has no record of its own, or whose record says nothing, has those
 /// of the records that name it as an alias. Ids of which nothing is known are left out.

@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::import_row::{self, Counts, ImportRow};
 use super::plan::{Brought, Known, Plan, Stored};
-use super::statements::{IN_A_LIST, among, delete_records, for_numbers, insert};
+use super::statements::{IN_A_LIST, among, delete_records, insert, set_until};
 use super::{NEVER, severities};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -160,9 +160,8 @@ async fn known(tx: &mut ReadTx, import: &ImportRow, ids: &[&str]) -> Result<BTre
 }
 
 async fn carry_out(tx: &mut WriteTx, import: &ImportRow, plan: &Plan) -> Result<()> {
-    let set = "UPDATE records SET until = $1 WHERE n IN";
-    for_numbers(tx, set, &[Value::Int(import.generation)], &plan.end).await?;
-    for_numbers(tx, set, &[Value::Int(NEVER)], &plan.revive).await?;
+    set_until(tx, import.generation, &plan.end).await?;
+    set_until(tx, NEVER, &plan.revive).await?;
     delete_records(tx, &plan.drop).await
 }
 
@@ -176,9 +175,9 @@ async fn write(tx: &mut WriteTx, import: &ImportRow, records: &[&Parsed]) -> Res
     let first = last.unwrap_or_default() + 1;
     let severities: Vec<String> = records.iter().map(|parsed| severities::stored(&parsed.record)).collect();
     let (mut rows, mut bodies, mut aliases) = (Vec::new(), Vec::new(), Vec::new());
-    let affects: Vec<(i64, Affects)> = (first..)
+    let affects: Vec<(i64, &Parsed, Affects)> = (first..)
         .zip(records)
-        .flat_map(|(n, parsed)| Affects::of(&parsed.record).into_iter().map(move |a| (n, a)))
+        .flat_map(|(n, parsed)| Affects::of(&parsed.record).into_iter().map(move |affects| (n, *parsed, affects)))
         .collect();
     for ((n, parsed), severities) in (first..).zip(records).zip(&severities) {
         rows.extend([
@@ -197,14 +196,24 @@ async fn write(tx: &mut WriteTx, import: &ImportRow, records: &[&Parsed]) -> Res
             parsed.record.aliases.iter().filter(|alias| **alias != parsed.record.id).collect();
         aliases.extend(unique.into_iter().flat_map(|alias| [Value::from(alias), Value::Int(n)]));
     }
-    let packages: Vec<Value<'_>> = affects
-        .iter()
-        .flat_map(|(n, affects)| [Value::from(affects.package.as_str()), Value::Int(*n), Value::from(&affects.ranges)])
-        .collect();
+    let packages = affects.iter().flat_map(|(n, parsed, affects)| {
+        [
+            Value::from(affects.package.as_str()),
+            Value::Int(*n),
+            Value::Int(import.source_number),
+            Value::Int(import.generation),
+            Value::Int(NEVER),
+            Value::Int(parsed.record.modified),
+            Value::from(&parsed.record.id),
+            Value::from(&affects.ranges),
+        ]
+    });
+    let packages: Vec<Value<'_>> = packages.collect();
     let columns = "(n, id, source, since, until, modified, digest, licence, severities)";
     insert(tx, &format!("INSERT INTO records {columns}"), 9, &rows).await?;
     insert(tx, "INSERT INTO record_bodies (record, body)", 2, &bodies).await?;
-    insert(tx, "INSERT INTO record_affects (package, record, ranges)", 3, &packages).await?;
+    let columns = "(package, record, source, since, until, modified, id, ranges)";
+    insert(tx, &format!("INSERT INTO record_affects {columns}"), 8, &packages).await?;
     insert(tx, "INSERT INTO record_aliases (alias, record)", 2, &aliases).await
 }
 

@@ -49,6 +49,14 @@ pub(super) async fn for_numbers(tx: &mut WriteTx, head: &str, before: &[Value<'_
     Ok(())
 }
 
+/// Sets the generation at which records are no longer seen.
+pub(super) async fn set_until(tx: &mut WriteTx, until: i64, numbers: &[i64]) -> Result<()> {
+    for head in ["UPDATE records SET until = $1 WHERE n IN", "UPDATE record_affects SET until = $1 WHERE record IN"] {
+        for_numbers(tx, head, &[Value::Int(until)], numbers).await?;
+    }
+    Ok(())
+}
+
 /// Deletes records with all that belongs to them.
 pub(super) async fn delete_records(tx: &mut WriteTx, numbers: &[i64]) -> Result<()> {
     for head in [

@@ -6,7 +6,7 @@ use bowline_core::{Error, Micros, Result};
 use bowline_store::{Row, Value, WriteTx};
 
 use super::import_row::{self, ImportRow};
-use super::statements::delete_records;
+use super::statements::{delete_records, set_until};
 use super::{NEVER, imports, malware};
 
 /// Records that one step deletes.
@@ -36,16 +36,14 @@ pub async fn sweep(tx: &mut WriteTx, now: Micros) -> Result<bool> {
 /// One step of clearing away an import that was given up. It is over when its state says so.
 pub(super) async fn clear(tx: &mut WriteTx, import: &ImportRow, now: Micros) -> Result<()> {
     // Rows that the import was to end go on; rows that it brought go.
-    let revive = "UPDATE records SET until = $1 WHERE n IN
-                    (SELECT n FROM records WHERE source = $2 AND until = $3 AND until < 2147483647 LIMIT $4)";
-    let params =
-        [Value::Int(NEVER), Value::Int(import.source_number), Value::Int(import.generation), Value::Int(AT_ONCE * 4)];
-    let revived = tx.execute(revive, &params).await?;
-    let sql = "SELECT n FROM records WHERE source = $1 AND since = $2 LIMIT $3";
+    let sql = "SELECT n FROM records WHERE source = $1 AND until = $2 AND until < 2147483647 LIMIT $3";
     let params = [Value::Int(import.source_number), Value::Int(import.generation), Value::Int(AT_ONCE)];
+    let ended = tx.query(sql, &params, number).await?;
+    set_until(tx, NEVER, &ended).await?;
+    let sql = "SELECT n FROM records WHERE source = $1 AND since = $2 LIMIT $3";
     let brought = tx.query(sql, &params, number).await?;
     delete_records(tx, &brought).await?;
-    if revived < (AT_ONCE * 4) as u64 && brought.len() < AT_ONCE as usize {
+    if ended.len() < AT_ONCE as usize && brought.len() < AT_ONCE as usize {
         imports::end(tx, import, ImportState::Aborted, Some(now)).await?;
     }
     Ok(())

@@ -5,12 +5,13 @@ use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::content::{ListReferrers, ListTags, PullBlob, PullManifest};
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
 use bowline_contract::{Auth, Method};
-use bowline_core::{CapabilitySet, Error, FieldViolation, Result, Uidp};
+use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 use url::Url;
 
+use super::upstream_credentials::{self, Password};
 use super::{repos, retention};
 use crate::kinds::REGISTRY_POLICY;
 use crate::list::timestamp;
@@ -68,7 +69,8 @@ async fn update<T>(
     let place = call.place()?;
     let before = of(tx, place).await?;
     let mut after = changed(&before, given, &call.mask());
-    if after == before {
+    let password = upstream_credentials::settle(before.upstream.as_ref(), after.upstream.as_mut())?;
+    if after == before && !matches!(password, Password::Given(_)) {
         return Ok(Changed::nothing(after));
     }
     if after.public && !before.public {
@@ -78,20 +80,31 @@ async fn update<T>(
         require_capabilities_of(call, place, &[methods::ApplyRetention::FULL_NAME])?;
     }
     after.update_time = timestamp(call.now());
-    let sql = "INSERT INTO registry_policies (place, org, is_public, policy, updated_at) VALUES ($1, $2, $3, $4, $5)
+    let sealed = upstream_credentials::sealed(tx, place.as_str()).await?;
+    let sealed = upstream_credentials::seal(call.vault(), place, &password, sealed);
+    save(tx, place, &after, &sealed, call.now()).await?;
+    let event = after.clone();
+    Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+}
+
+/// Writes a policy, and the sealed password of its upstream.
+async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sealed: &[u8], now: Micros) -> Result<()> {
+    let sql = "INSERT INTO registry_policies (place, org, is_public, policy, upstream_password, updated_at)
+               VALUES ($1, $2, $3, $4, $5, $6)
                ON CONFLICT (place) DO UPDATE SET is_public = excluded.is_public, policy = excluded.policy,
+                                                 upstream_password = excluded.upstream_password,
                                                  updated_at = excluded.updated_at";
-    let policy = ours::RegistryPolicy { uid: String::new(), ..after.clone() }.encode_to_vec();
+    let encoded = ours::RegistryPolicy { uid: String::new(), ..policy.clone() }.encode_to_vec();
     let params = [
         Value::from(place.as_str()),
         Value::from(place.root_str()),
-        Value::Bool(after.public),
-        Value::from(&policy),
-        Value::Int(call.now()),
+        Value::Bool(policy.public),
+        Value::from(&encoded),
+        Value::Bytes(sealed),
+        Value::Int(now),
     ];
     tx.execute(sql, &params).await?;
-    let event = after.clone();
-    Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+    Ok(())
 }
 
 /// What everybody may do where images are public.

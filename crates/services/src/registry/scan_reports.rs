@@ -11,7 +11,7 @@ use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers};
-use bowline_store::{Value, WriteTx};
+use bowline_store::{ReadTx, Value, WriteTx};
 
 use self::parse::Report;
 use super::images;
@@ -30,6 +30,8 @@ const KEPT: i64 = 50;
 /// A report, ready to be stored.
 struct Prepared {
     digest: String,
+    /// Digests of the image that was scanned, if the report says them.
+    scanned: Vec<String>,
     scanner: i32,
     scanner_version: String,
     /// When the scanner's database was built.
@@ -63,6 +65,7 @@ fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
         summary: serde_json::to_string(&summary).map_err(Error::internal)?,
         raw: String::from_utf8(request.report).map_err(|_| refuse("is not UTF-8".into()))?,
         digest: request.digest,
+        scanned: report.scanned,
         scanner: request.scanner,
         scanner_version: report.scanner_version,
     })
@@ -71,6 +74,7 @@ fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
 async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Result<Changed<ours::ScanReport>> {
     let repo = call.place()?;
     let manifest = images::require(tx, repo, &prepared.digest).await?;
+    require_scanned(tx, &manifest.digest, &prepared.scanned).await?;
     let at = moment(tx, repo, &manifest.digest, call.now()).await?;
     insert(tx, repo, at, prepared).await?;
     forget_old(tx, repo, &manifest.digest).await?;
@@ -84,6 +88,24 @@ async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Re
         vulnerabilities: i32::try_from(prepared.vulnerabilities).unwrap_or(i32::MAX),
     };
     Ok(Changed::one(SCAN_REPORT, repo, None, Some(&stored), stored.clone()).with_event(repo, &stored))
+}
+
+/// A tag may have moved since the scan, and a report of another image would make this one look clean. One that names no
+/// digest, as of a directory or a list of packages, is taken as it is.
+async fn require_scanned(tx: &mut ReadTx, manifest: &str, scanned: &[String]) -> Result<()> {
+    let Some(first) = scanned.first() else { return Ok(()) };
+    // The config of an image, and of an index its images and their configs.
+    let sql = "SELECT f.digest FROM manifest_references f WHERE f.manifest = $1 AND f.kind IN (1, 3)
+               UNION ALL
+               SELECT g.digest FROM manifest_references f JOIN manifest_references g ON g.manifest = f.digest
+               WHERE f.manifest = $1 AND f.kind = 3 AND g.kind = 1";
+    let parts: Vec<String> = tx.query(sql, &[Value::from(manifest)], |row| row.text(0).map_err(Error::from)).await?;
+    if scanned.iter().any(|digest| digest == manifest || parts.contains(digest)) {
+        return Ok(());
+    }
+    let description =
+        format!("is of {first}, not of {manifest}: give the digest of what was scanned, or scan this one");
+    Err(Error::invalid_field("report", description))
 }
 
 fn database_built(report: &Report) -> Result<Option<Micros>> {

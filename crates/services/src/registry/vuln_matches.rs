@@ -3,7 +3,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::GetVulnReport;
 use bowline_contract::v1::registry::vulnerability::fix::State;
-use bowline_contract::v1::tenant::vulnerability_record::{RelatedVulnerability, Severity};
+use bowline_contract::v1::tenant::vulnerability_record::{Cvss, RelatedVulnerability, Severity};
 use bowline_contract::v1::tenant::{
     Fix, Package2, Scanner, VulnReport, VulnerabilityMatch, VulnerabilityRecord, fix::State as FixState,
 };
@@ -58,6 +58,11 @@ fn found(finding: Finding) -> VulnerabilityMatch {
             description: finding.description,
             severity: severity(finding.severity) as i32,
             related_urls: finding.references,
+            cvss: finding
+                .ratings
+                .into_iter()
+                .map(|rating| Cvss { score: rating.score, version: rating.version })
+                .collect(),
             related_vulnerabilities: related.collect(),
             ..VulnerabilityRecord::default()
         }),

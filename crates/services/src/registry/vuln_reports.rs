@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::vulnerabilities::{GetRawVulnReport, ListVulnReports};
-use bowline_contract::v1::registry::vulnerability::Fix;
 use bowline_contract::v1::registry::vulnerability::fix::State;
+use bowline_contract::v1::registry::vulnerability::{Cvss, Fix};
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp, intersect};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::scan_reports::parse::{Finding, rank};
+use super::scan_reports::parse::{Finding, Rating, rank};
 use super::tags;
 use crate::kinds::SCAN_REPORT;
 use crate::list::{self, timestamp};
@@ -184,6 +184,10 @@ impl Collected {
         }
         if hope(finding.fix_state) > hope(self.fix_state) {
             self.fix_state = finding.fix_state;
+        }
+        if self.one.cvss.is_empty() {
+            let rating = |rating: Rating| Cvss { score: rating.score, version: rating.version };
+            self.one.cvss = finding.ratings.into_iter().map(rating).collect();
         }
         self.aliases.add(finding.aliases);
         self.purls.add([finding.purl]);

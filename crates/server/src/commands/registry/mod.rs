@@ -8,6 +8,7 @@ mod retention;
 mod scan_report;
 mod stored;
 mod tags;
+mod upstream;
 
 use clap::Subcommand;
 

@@ -1,9 +1,12 @@
+use std::path::PathBuf;
+
 use bowline_client::ClientError;
 use bowline_contract::bowline::registry::v1 as ours;
 use clap::{Args, Subcommand};
 
 use crate::cli::print;
 use crate::commands::registry::place::Place;
+use crate::commands::registry::upstream::UpstreamChange;
 use crate::commands::session::Access;
 use crate::commands::shown::{Output, Table, time};
 use crate::error::StartError;
@@ -51,6 +54,29 @@ struct Change {
     /// Most bytes that may be stored, such as 500MiB or 20GiB; 0 for no limit
     #[arg(long, value_name = "BYTES")]
     quota: Option<String>,
+    /// Repository or registry that missing images come from: an https address; "" for none
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// Only tags that one of these patterns matches as a whole, comma-separated; "" for all
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
+    upstream_tags: Option<Vec<String>>,
+    /// Account at the upstream; "" to ask it as everybody may
+    #[arg(long, value_name = "NAME")]
+    upstream_username: Option<String>,
+    /// File with the account's password or token, - for standard input; without it the stored one stays
+    #[arg(long, value_name = "FILE")]
+    upstream_password_file: Option<PathBuf>,
+}
+
+impl Change {
+    fn of_upstream(&mut self) -> UpstreamChange {
+        UpstreamChange {
+            url: self.upstream.take(),
+            tags: self.upstream_tags.take(),
+            username: self.upstream_username.take(),
+            password_file: self.upstream_password_file.take(),
+        }
+    }
 }
 
 pub(crate) async fn run(command: PolicyCommand) -> Result<(), StartError> {
@@ -64,7 +90,8 @@ pub(crate) async fn run(command: PolicyCommand) -> Result<(), StartError> {
     }
 }
 
-async fn set(command: SetCommand) -> Result<(), StartError> {
+async fn set(mut command: SetCommand) -> Result<(), StartError> {
+    let upstream = command.change.of_upstream();
     let mut policy = ours::RegistryPolicy::default();
     let mut fields = Vec::new();
     if let Some(public) = command.change.public {
@@ -81,6 +108,12 @@ async fn set(command: SetCommand) -> Result<(), StartError> {
     }
     let session = command.access.session()?;
     let api = session.api().await?;
+    if upstream.is_given() {
+        // The server takes an upstream as a whole.
+        let before = command.place.policy(&session, &api).await?.upstream;
+        policy.upstream = upstream.applied(before)?;
+        fields.push("upstream");
+    }
     shown(&command.place.change(&session, &api, policy, &fields).await?, command.output)
 }
 
@@ -103,13 +136,22 @@ fn bytes(text: &str) -> Result<i64, ClientError> {
 fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), StartError> {
     let mut table = Table::new(&["field", "value"]);
     let quota = if policy.byte_quota == 0 { String::new() } else { policy.byte_quota.to_string() };
+    let upstream = policy.upstream.clone().unwrap_or_default();
+    let password = match &policy.upstream {
+        Some(upstream) if upstream.has_password => "set",
+        Some(_) => "not set",
+        None => "",
+    };
     for (field, value) in [
         ("uidp", policy.uid.clone()),
         ("public", policy.public.to_string()),
         ("immutable tags", policy.immutable_tag_patterns.join(",")),
         ("byte quota", quota),
         ("retention", if policy.retention.is_some() { "set" } else { "" }.to_owned()),
-        ("upstream", policy.upstream.as_ref().map(|upstream| upstream.url.clone()).unwrap_or_default()),
+        ("upstream", upstream.url),
+        ("upstream tags", upstream.tag_patterns.join(",")),
+        ("upstream username", upstream.username),
+        ("upstream password", password.to_owned()),
         ("updated", time(policy.update_time)),
     ] {
         table.push([field.to_owned(), value]);

@@ -1,8 +1,8 @@
 //! Repositories whose images come from another registry when they are not there.
 //!
-//! The repository's own source says where from, else the policy nearest to it. Only somebody who may pull by right has anything fetched: what
-//! is fetched already, everybody gets who may pull. A tag that was written here is never taken from the upstream, or
-//! whoever may write there could replace what was pushed here.
+//! The repository's own source says where from, else the policy nearest to it. Only somebody who may pull by right has
+//! anything fetched: what is fetched already, everybody gets who may pull. A tag that was written here is never taken
+//! from the upstream, or whoever may write there could replace what was pushed here.
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
@@ -10,12 +10,13 @@ use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManife
 use bowline_contract::v1::registry::sync_status::Status;
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_core::{Error, Micros, Reason, Uidp};
-use bowline_pipeline::Changed;
+use bowline_pipeline::{Changed, Vault};
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::uploads::{UPLOAD_LIFETIME, forget};
-use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use super::{BroughtBlob, Name, PushedManifest, Reference, Registry, RegistryError, Visitor, blobs, manifests};
 use crate::registry::sources::{self, Source};
+use crate::registry::upstream_credentials::{self, Credentials};
 use crate::registry::{limits, paths, tags, upstream_tags};
 
 /// How long a tag counts as what the upstream has, once that was asked.
@@ -26,21 +27,34 @@ const FRESH: Micros = 60 * 1_000_000;
 pub struct Mirror {
     /// Address of the repository at the upstream, without a slash at its end.
     pub url: String,
+    /// Whom the upstream knows the server as; absent to ask as everybody may.
+    pub credentials: Option<Credentials>,
     tag_patterns: Vec<String>,
 }
 
 impl Mirror {
     /// Where a repository takes what it lacks from: its own source, if it has one, and nothing else then.
-    async fn of(tx: &mut ReadTx, at: &Uidp, below: &[String], now: Micros) -> Result<Option<Mirror>, RegistryError> {
+    async fn of(
+        tx: &mut ReadTx,
+        vault: &Vault,
+        at: &Uidp,
+        below: &[String],
+        now: Micros,
+    ) -> Result<Option<Mirror>, RegistryError> {
         match sources::of(tx, at, now).await? {
-            None => Mirror::nearest(tx, at, below).await,
-            Some(Source::There(url)) => Ok(Some(Mirror { url, tag_patterns: Vec::new() })),
+            None => Mirror::nearest(tx, vault, at, below).await,
+            Some(Source::There(url)) => Ok(Some(Mirror { url, credentials: None, tag_patterns: Vec::new() })),
             Some(Source::Here(_)) => Ok(None),
         }
     }
 
     /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
-    async fn nearest(tx: &mut ReadTx, at: &Uidp, below: &[String]) -> Result<Option<Mirror>, RegistryError> {
+    async fn nearest(
+        tx: &mut ReadTx,
+        vault: &Vault,
+        at: &Uidp,
+        below: &[String],
+    ) -> Result<Option<Mirror>, RegistryError> {
         let policies = limits::policies(tx, at).await?;
         let Some((place, upstream)) = policies.into_iter().rev().find_map(|p| Some((p.uid, p.upstream?))) else {
             return Ok(None);
@@ -48,7 +62,8 @@ impl Mirror {
         let mut parts = vec![upstream.url.trim_end_matches('/').to_owned()];
         parts.extend(names_below(tx, at, &place).await?);
         parts.extend_from_slice(below);
-        Ok(Some(Mirror { url: parts.join("/"), tag_patterns: upstream.tag_patterns }))
+        let credentials = upstream_credentials::of(tx, vault, &place, &upstream).await?;
+        Ok(Some(Mirror { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
     }
 
     /// Whether the upstream is asked for this.
@@ -126,7 +141,7 @@ impl Registry {
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
-                let mirror = Mirror::of(tx, &at, &below, visitor.now()).await?;
+                let mirror = Mirror::of(tx, &registry.pipeline.vault, &at, &below, visitor.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
                 // Said before anything is fetched that could not be kept.
                 if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
@@ -279,7 +294,8 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if one had.
+    /// Keeps a blob that was fetched under this id, whose bytes are durable, or are made so with it: the upload that had
+    /// brought it before, if one had.
     ///
     /// # Errors
     /// The visitor may not pull, the repository is gone, or a quota has no room.
@@ -289,7 +305,7 @@ impl Registry {
         name: &Name,
         digest: &str,
         id: &str,
-        blob: StoredBlob,
+        blob: BroughtBlob,
     ) -> Result<Option<String>, RegistryError> {
         let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
         let id = id.to_owned();
@@ -329,7 +345,6 @@ pub(super) async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>
     Ok(paths::resolve(tx, name).await?.and_then(|place| place.repo))
 }
 
-/// Whether it is time to ask again what a tag names that came from elsewhere.
 /// Whether it is time to ask again what a tag names that came from elsewhere.
 pub(super) async fn is_due(tx: &mut ReadTx, repo: &Uidp, tag: &str, now: Micros) -> Result<bool, RegistryError> {
     let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";

@@ -1,6 +1,6 @@
 //! Refusals in the words of the distribution protocol.
 
-use bowline_core::{Error, Reason};
+use bowline_core::{Error, Reason, Uidp};
 use bowline_store::StoreError;
 use serde_json::{Value, json};
 
@@ -78,7 +78,11 @@ impl From<StoreError> for RegistryError {
 
 /// Nobody, or somebody who may not: the same whether or not what they name exists.
 pub(super) fn denied(is_anonymous: bool, name: &str, needed: &[&str]) -> RegistryError {
-    let detail = json!({ "name": name, "capabilities": needed });
+    let mut detail = json!({ "name": name, "capabilities": needed });
+    // Said of every name, so that it tells nothing of this one.
+    if !is_anonymous && !name.split('/').next().is_some_and(Uidp::is_valid) {
+        detail["hint"] = "an organization is called by its UIDP here, and by its name once it is verified".into();
+    }
     if is_anonymous {
         return RegistryError::about(RefusalCode::Unauthorized, "Authentication required", detail);
     }

@@ -1,15 +1,71 @@
 //! The JSON output of Grype.
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, Visitor};
 
 use super::bounds::Few;
-use super::parse::{Finding, Findings, Long, MOST_ELEMENTS, Part, Parts, Report, Short, Shorts, few, severity, state};
+use super::parse::{
+    Finding, Findings, Long, MOST_ELEMENTS, Part, Parts, Report, Short, Shorts, digests, few, ratings, severity, state,
+};
 
 #[derive(Deserialize)]
 struct Document {
     matches: Parts<Match>,
+    source: Option<Source>,
     #[serde(default)]
     descriptor: Descriptor,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Source {
+    target: Target,
+}
+
+/// What was scanned: an image, or a path, of which nothing is read.
+#[derive(Default)]
+struct Target(ScannedImage);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScannedImage {
+    #[serde(rename = "manifestDigest")]
+    manifest: Short,
+    #[serde(rename = "imageID")]
+    config: Short,
+    #[serde(rename = "repoDigests")]
+    named: Shorts,
+}
+
+impl<'de> Deserialize<'de> for Target {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Target, D::Error> {
+        deserializer.deserialize_any(TargetVisitor)
+    }
+}
+
+struct TargetVisitor;
+
+impl<'de> Visitor<'de> for TargetVisitor {
+    type Value = Target;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an image or a path")
+    }
+
+    fn visit_str<E>(self, _path: &str) -> Result<Target, E> {
+        Ok(Target::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<Target, E> {
+        Ok(Target::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, image: A) -> Result<Target, A::Error> {
+        ScannedImage::deserialize(MapAccessDeserializer::new(image)).map(Target)
+    }
 }
 
 #[derive(Deserialize)]
@@ -30,6 +86,21 @@ struct Vulnerability {
     source: Short,
     urls: Shorts,
     fix: Fix,
+    cvss: Few<Cvss, MOST_ELEMENTS>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cvss {
+    version: Short,
+    metrics: Option<Metrics>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metrics {
+    #[serde(rename = "baseScore")]
+    score: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -44,6 +115,7 @@ struct Fix {
 struct Related {
     id: Short,
     description: Long,
+    cvss: Few<Cvss, MOST_ELEMENTS>,
 }
 
 #[derive(Default, Deserialize)]
@@ -84,11 +156,24 @@ struct Status {
     built: Option<Short>,
 }
 
+impl Cvss {
+    fn score(&self) -> Option<f64> {
+        self.metrics.as_ref().and_then(|metrics| metrics.score)
+    }
+}
+
 impl Part for Match {
     fn add_to(self, findings: &mut Findings) -> Result<(), String> {
         let Match { vulnerability, related, artifact } = self;
         let (id, mut description) = (vulnerability.id, vulnerability.description);
         let mut aliases = Vec::new();
+        // Distributions rate nothing themselves: then those count who do.
+        let rated = if vulnerability.cvss.0.is_empty() {
+            related.0.iter().find(|other| !other.cvss.0.is_empty()).map_or([].as_slice(), |other| &other.cvss.0)
+        } else {
+            &vulnerability.cvss.0
+        };
+        let ratings = ratings(rated.iter().map(|cvss| (cvss.score(), cvss.version.0.as_str())));
         for other in related.0 {
             if aliases.is_empty() && description.0.is_empty() {
                 description = other.description;
@@ -109,6 +194,7 @@ impl Part for Match {
             fixed_versions: few(vulnerability.fix.versions.0),
             description: description.0,
             references: few([vulnerability.source].into_iter().chain(vulnerability.urls.0)),
+            ratings,
         })
     }
 }
@@ -119,9 +205,11 @@ pub(super) fn report(report: &[u8]) -> Result<Report, String> {
         .map_err(|error| format!("cannot be taken as the JSON output of Grype: {error}"))?;
     let Descriptor { version, db } = document.descriptor;
     let built = db.built.or(db.status.and_then(|status| status.built));
+    let Target(ScannedImage { manifest, config, named }) = document.source.unwrap_or_default().target;
     Ok(Report {
         scanner_version: version.0,
         database_built: built.unwrap_or_default().0,
+        scanned: digests([manifest, config].into_iter().chain(named.0)),
         findings: document.matches.findings,
     })
 }

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{Few, Text};
+use crate::registry::content::is_digest;
 
 /// Most findings of one report.
 pub(super) const MOST_FINDINGS: usize = 50_000;
@@ -42,6 +43,31 @@ pub(in crate::registry) struct Finding {
     pub(in crate::registry) fix_state: i32,
     pub(in crate::registry) description: String,
     pub(in crate::registry) references: Vec<String>,
+    /// One for each version of the scale. Reports that were stored before they were read have none.
+    #[serde(default)]
+    pub(in crate::registry) ratings: Vec<Rating>,
+}
+
+/// A rating on the scale of CVSS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::registry) struct Rating {
+    /// From 0.0 to 10.0.
+    pub(in crate::registry) score: String,
+    /// Version of the scale.
+    pub(in crate::registry) version: String,
+}
+
+/// The first rating on each version of the scale; what is no score, or of no version, is left out.
+pub(super) fn ratings<'a>(given: impl IntoIterator<Item = (Option<f64>, &'a str)>) -> Vec<Rating> {
+    let mut ratings: Vec<Rating> = Vec::new();
+    for (score, version) in given {
+        let is_version = version.len() < 8 && version.starts_with(|c: char| c.is_ascii_digit());
+        let is_known = ratings.iter().any(|known| known.version == version);
+        if let Some(score) = score.filter(|score| (0.0..=10.0).contains(score) && is_version && !is_known) {
+            ratings.push(Rating { score: format!("{score:.1}"), version: version.to_owned() });
+        }
+    }
+    ratings
 }
 
 /// A report, understood.
@@ -50,7 +76,15 @@ pub(super) struct Report {
     pub(super) scanner_version: String,
     /// As RFC 3339, empty where the report does not say.
     pub(super) database_built: String,
+    /// Digests of the image that was scanned, as manifest, index or config; none where the report names none.
+    pub(super) scanned: Vec<String>,
     pub(super) findings: Vec<Finding>,
+}
+
+/// The digests among what reports call an image: `sha256:...`, or a name with `@sha256:...`.
+pub(super) fn digests(named: impl IntoIterator<Item = Short>) -> Vec<String> {
+    let digest = |named: Short| named.0.rsplit('@').next().map(str::to_owned);
+    named.into_iter().filter_map(digest).filter(|digest| is_digest(digest)).collect()
 }
 
 impl Report {

@@ -90,3 +90,60 @@ fn what_would_grow_beyond_bounds_is_refused() {
     assert!(trivy(outcomes(&halves).as_bytes()).is_err());
     assert!(trivy(outcomes(&vec!["{}".to_owned(); 200_000]).as_bytes()).is_ok_and(|report| report.findings.is_empty()));
 }
+
+#[test]
+fn what_was_scanned_is_known_by_digests_alone() {
+    let [one, two, three] = ["1", "2", "3"].map(|digit| format!("sha256:{}", digit.repeat(64)));
+    let of =
+        |target: &str| grype(format!("{{\"matches\":[],\"source\":{target}}}").as_bytes()).expect("a report").scanned;
+    let image = format!(
+        r#"{{"type":"image","target":{{"userInput":"a:1","imageID":"{two}","manifestDigest":"{one}",
+             "repoDigests":["h/a@{three}"],"layers":[{{"digest":"x"}}]}}}}"#
+    );
+    assert_eq!(of(&image), [one.clone(), two.clone(), three.clone()]);
+    for nothing in [
+        "null",
+        "{}",
+        r#"{"type":"directory","target":"/a"}"#,
+        r#"{"target":null}"#,
+        r#"{"target":{"repoDigests":null,"imageID":"x"}}"#,
+    ] {
+        assert_eq!(of(nothing), [""; 0], "{nothing}");
+    }
+    let metadata = format!(r#"{{"SchemaVersion":2,"Metadata":{{"ImageID":"{two}","RepoDigests":["h/a@{three}"]}}}}"#);
+    assert_eq!(trivy(metadata.as_bytes()).expect("a report").scanned, [two, three]);
+    assert_eq!(trivy(br#"{"SchemaVersion":2,"Metadata":null}"#).expect("a report").scanned, [""; 0]);
+}
+
+fn rated(report: Result<Report, String>) -> Vec<(String, String)> {
+    let finding = report.expect("a report").findings.remove(0);
+    finding.ratings.into_iter().map(|rating| (rating.version, rating.score)).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(version, score)| ((*version).to_owned(), (*score).to_owned())).collect()
+}
+
+#[test]
+fn ratings_are_read_once_for_each_version_of_the_scale() {
+    let of = |own: &str, related: &str| {
+        let text = format!(
+            r#"{{"matches":[{{"vulnerability":{{"id":"A","cvss":{own}}},"artifact":{{}},
+                 "relatedVulnerabilities":[{{"id":"B"}},{{"id":"C","cvss":{related}}}]}}]}}"#
+        );
+        rated(grype(text.as_bytes()))
+    };
+    let some = r#"[{"version":"3.1","metrics":{"baseScore":7.2}},{"version":"3.1","metrics":{"baseScore":9}},
+                   {"version":"2.0","metrics":{"baseScore":4}},{"version":"x","metrics":{"baseScore":4}},
+                   {"version":"4.0","metrics":{"baseScore":11}},{"version":"3.0","metrics":null},{}]"#;
+    assert_eq!(of(some, "[]"), pairs(&[("3.1", "7.2"), ("2.0", "4.0")]));
+    assert_eq!(of("[]", some), of(some, "null"));
+    assert_eq!(of("null", "null"), []);
+    let of = |cvss: &str| {
+        let found = format!(r#"{{"VulnerabilityID":"A","CVSS":{cvss}}}"#);
+        rated(trivy(format!(r#"{{"SchemaVersion":2,"Results":[{{"Vulnerabilities":[{found}]}}]}}"#).as_bytes()))
+    };
+    let some = r#"{"ghsa":{"V3Vector":"CVSS:3.1/AV:N","V3Score":9.8,"V40Score":8.7},"nvd":{"V3Vector":"CVSS:3.1/AV:N","V3Score":7.5,"V2Score":5},"x":1}"#;
+    assert_eq!(of(some), pairs(&[("3.1", "7.5"), ("2.0", "5.0"), ("4.0", "8.7")]));
+    assert_eq!(of("null"), []);
+}

@@ -3,16 +3,29 @@
 use serde::Deserialize;
 
 use super::bounds::{Few, Text};
-use super::parse::{Finding, Findings, Long, MOST_FINDINGS, Part, Parts, Report, Short, Shorts, few, severity, state};
+use super::parse::{
+    Finding, Findings, Long, MOST_FINDINGS, Part, Parts, Rating, Report, Short, Shorts, digests, few, ratings,
+    severity, state,
+};
 
 #[derive(Deserialize)]
 struct Document {
     #[serde(rename = "SchemaVersion")]
     _schema: u32,
+    #[serde(rename = "Metadata")]
+    metadata: Option<Metadata>,
     #[serde(default, rename = "Results")]
     results: Parts<Outcome>,
     #[serde(default, rename = "Trivy")]
     program: Program,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Metadata {
+    #[serde(rename = "ImageID")]
+    config: Short,
+    repo_digests: Shorts,
 }
 
 #[derive(Default, Deserialize)]
@@ -49,6 +62,43 @@ struct Vulnerability {
     #[serde(rename = "PrimaryURL")]
     primary_url: Short,
     references: Shorts,
+    #[serde(rename = "CVSS")]
+    cvss: Option<Cvss>,
+}
+
+/// Who rates, the one before the other.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Cvss {
+    nvd: Option<Scores>,
+    ghsa: Option<Scores>,
+    redhat: Option<Scores>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Scores {
+    #[serde(rename = "V40Score")]
+    fourth: Option<f64>,
+    #[serde(rename = "V3Score")]
+    third: Option<f64>,
+    /// Begins with `CVSS:3.0/` or `CVSS:3.1/`.
+    #[serde(rename = "V3Vector")]
+    third_vector: Short,
+    #[serde(rename = "V2Score")]
+    second: Option<f64>,
+}
+
+impl Scores {
+    fn given(&self) -> [(Option<f64>, &str); 3] {
+        let third = self.third_vector.0.strip_prefix("CVSS:").and_then(|vector| vector.split('/').next());
+        [(self.fourth, "4.0"), (self.third, third.unwrap_or("3.0")), (self.second, "2.0")]
+    }
+}
+
+fn rated(cvss: Option<&Cvss>) -> Vec<Rating> {
+    let sources = cvss.map_or([None; 3], |cvss| [cvss.nvd.as_ref(), cvss.ghsa.as_ref(), cvss.redhat.as_ref()]);
+    ratings(sources.into_iter().flatten().flat_map(Scores::given))
 }
 
 #[derive(Default, Deserialize)]
@@ -65,7 +115,9 @@ impl Part for Outcome {
             let fixed = found.fixed_version.0.split(',').map(|text| Text(text.trim().to_owned()));
             let location = if found.pkg_path.0.is_empty() { target.clone() } else { found.pkg_path };
             let description = if found.description.0.is_empty() { found.title } else { found.description };
+            let ratings = rated(found.cvss.as_ref());
             findings.add(Finding {
+                ratings,
                 id: found.id.0,
                 aliases: few(found.vendor_ids.0),
                 severity: severity(&found.severity.0),
@@ -88,7 +140,9 @@ impl Part for Outcome {
 pub(super) fn report(report: &[u8]) -> Result<Report, String> {
     let document: Document = serde_json::from_slice(report)
         .map_err(|error| format!("cannot be taken as the JSON output of Trivy: {error}"))?;
+    let Metadata { config, repo_digests } = document.metadata.unwrap_or_default();
     Ok(Report {
+        scanned: digests([config].into_iter().chain(repo_digests.0)),
         scanner_version: document.program.version.0,
         database_built: String::new(),
         findings: document.results.findings,

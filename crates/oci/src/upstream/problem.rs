@@ -1,0 +1,125 @@
+//! Why an upstream was of no use, and for how long it is not asked again.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use bowline_authn::guarded::FetchError;
+use bowline_core::Micros;
+
+const SECOND: Micros = 1_000_000;
+/// How long what is not there, or not given to the account, is not asked for again.
+const ABSENT: Micros = 60 * SECOND;
+/// How long an upstream that is away is left alone where it does not say for how long.
+const AWAY: Micros = 10 * SECOND;
+/// How long it is left alone at most, whatever it says.
+const LONGEST: Micros = 60 * SECOND;
+
+/// Why an upstream was of no use. What `Display` says is public: it names no address and nothing secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    /// It is not there, or not for everybody where nobody in particular asks.
+    #[error("the upstream does not have it either")]
+    Absent,
+    /// An account is needed, and there is none.
+    #[error(
+        "the upstream wants credentials, and there are none for it: give the upstream of the registry policy a user \
+         name and a password"
+    )]
+    Unidentified,
+    /// The account is not known, or has another password.
+    #[error(
+        "the upstream refused the credentials (status {0}): give the upstream of the registry policy the right user \
+         name and password"
+    )]
+    Unknown(u16),
+    /// The account may not have this.
+    #[error(
+        "the upstream refused this to the credentials (status {0}): their account may not pull it, or it is not there"
+    )]
+    Forbidden(u16),
+    /// It was asked too often.
+    #[error("the upstream was asked too often (status 429): try again in a minute")]
+    Busy { rest: Micros },
+    /// No answer of the upstream itself.
+    #[error("{0}")]
+    Away(FetchError),
+    /// Any other failure of this one request.
+    #[error("{error}")]
+    Failed { error: FetchError, rest: Micros },
+}
+
+/// What is not asked for again for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// This one thing.
+    Thing,
+    /// Everything of the repository, by the same account.
+    Repository,
+    /// Everything at the upstream's address, by anybody.
+    Origin,
+}
+
+impl Problem {
+    /// The problem that an answer is, by its status.
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Problem {
+        match status {
+            StatusCode::NOT_FOUND => Problem::Absent,
+            StatusCode::TOO_MANY_REQUESTS => Problem::Busy { rest: rest(headers) },
+            status => Problem::Failed { error: FetchError::Status(status.as_u16()), rest: rest(headers) },
+        }
+    }
+
+    /// The same as a failure of this one request: where a redirect led to has no say in what else is asked of the
+    /// upstream.
+    pub(super) fn elsewhere(self) -> Problem {
+        let failed = |status: StatusCode, rest| Problem::Failed { error: FetchError::Status(status.as_u16()), rest };
+        match self {
+            Problem::Unidentified | Problem::Unknown(_) => failed(StatusCode::UNAUTHORIZED, AWAY),
+            Problem::Busy { rest } => failed(StatusCode::TOO_MANY_REQUESTS, rest),
+            problem => problem,
+        }
+    }
+
+    /// How far the problem reaches, and for how many microseconds it is remembered. What somebody can bring about with a
+    /// request of their own reaches nothing that others ask for.
+    pub(super) fn reach(self) -> (Extent, Micros) {
+        match self {
+            Problem::Absent | Problem::Forbidden(_) => (Extent::Thing, ABSENT),
+            Problem::Unidentified | Problem::Unknown(_) => (Extent::Repository, ABSENT),
+            Problem::Busy { rest } => (Extent::Repository, rest),
+            Problem::Away(_) => (Extent::Origin, AWAY),
+            Problem::Failed { rest, .. } => (Extent::Thing, rest),
+        }
+    }
+}
+
+impl From<FetchError> for Problem {
+    fn from(error: FetchError) -> Problem {
+        Problem::Failed { error, rest: AWAY }
+    }
+}
+
+/// How long the upstream wants to be left alone. A date in the header counts like none.
+fn rest(headers: &HeaderMap) -> Micros {
+    let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse::<u32>().ok());
+    seconds.map_or(AWAY, |seconds| (Micros::from(seconds) * SECOND).clamp(SECOND, LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upstreams_say_how_long_within_bounds() {
+        let rest = |text: &str| {
+            let headers = [(header::RETRY_AFTER, text.parse().unwrap())].into_iter().collect();
+            Problem::of(StatusCode::TOO_MANY_REQUESTS, &headers).reach()
+        };
+        for (text, seconds) in
+            [("30", 30), ("0", 1), ("4000000000", 60), ("-1", 10), ("Wed, 21 Oct 2026 07:28:00 GMT", 10)]
+        {
+            assert_eq!(rest(text), (Extent::Repository, seconds * SECOND), "{text}");
+        }
+        let failed = Problem::of(StatusCode::BAD_GATEWAY, &HeaderMap::new());
+        assert_eq!(failed.reach(), (Extent::Thing, AWAY));
+        assert_eq!(failed.to_string(), "the host answered with status 502");
+    }
+}
