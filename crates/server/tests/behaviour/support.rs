@@ -238,6 +238,24 @@ pub(crate) async fn number(server: &TestServer, sql: &'static str) -> i64 {
     read.await.expect("the database answers").expect("a row")
 }
 
+/// Neither the audit log nor the outbox has the text, nor has any row of bytes that these statements read.
+pub(crate) async fn assert_nowhere(server: &TestServer, text: &'static str, own: &[&'static str]) {
+    let everywhere = [
+        "SELECT before_image FROM audit WHERE before_image IS NOT NULL",
+        "SELECT after_image FROM audit WHERE after_image IS NOT NULL",
+        "SELECT body FROM outbox",
+    ];
+    let db = &server.server().parts().storage.db;
+    for sql in everywhere.iter().chain(own).copied() {
+        let read = db
+            .read(move |tx| Box::pin(async move { tx.query(sql, &[], |row| row.bytes(0).map_err(Error::from)).await }));
+        let rows = read.await.expect("the database answers");
+        assert!(!rows.is_empty(), "{sql}");
+        let has = |bytes: &Vec<u8>| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!rows.iter().any(has), "{sql} has {text}");
+    }
+}
+
 /// Changes the database behind the server's back.
 pub(crate) async fn execute(server: &TestServer, sql: &'static str, params: &[&str]) {
     let params: Vec<String> = params.iter().map(ToString::to_string).collect();

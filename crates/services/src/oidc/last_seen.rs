@@ -18,6 +18,8 @@ UPDATE identities SET last_seen_at = $2 WHERE uid = $1 AND (last_seen_at IS NULL
 #[derive(Default)]
 pub(super) struct LastSeen {
     waiting: Mutex<HashMap<String, Micros>>,
+    /// Held while what was taken out of `waiting` is on its way to the database.
+    writing: tokio::sync::Mutex<()>,
 }
 
 impl LastSeen {
@@ -29,8 +31,10 @@ impl LastSeen {
         }
     }
 
-    /// Writes what was noted; what cannot be written waits for the next time.
+    /// Writes what was noted, and waits for another flush that is under way: what was noted before the call is in the
+    /// database after it. What cannot be written waits for the next time.
     pub(super) async fn flush(&self, db: &Db) -> Result<()> {
+        let _writing = self.writing.lock().await;
         let waiting = std::mem::take(&mut *self.lock());
         let seen: Vec<(String, Micros)> = waiting.into_iter().collect();
         for (part, batch) in seen.chunks(AT_ONCE).enumerate() {

@@ -253,13 +253,11 @@ async fn describe(tx: &mut ReadTx, records: Vec<(String, i64)>) -> Result<Vec<De
             bytes += row.with_bytes(1, <[u8]>::len)?;
             Ok((row.int(0)?, row.with_bytes(1, described_by)??))
         };
-        let mut bodies: BTreeMap<i64, Described> = tx.query(&sql, &values, read).await?.into_iter().collect();
-        for (place, (id, n)) in part.iter().enumerate() {
+        let bodies: BTreeMap<i64, Described> = tx.query(&sql, &values, read).await?.into_iter().collect();
+        for (id, n) in part {
             // Several of the ids may be names of one record.
-            let is_needed_again = part[place + 1..].iter().any(|(_, later)| later == n);
-            let body = if is_needed_again { bodies.get(n).cloned() } else { bodies.remove(n) };
-            let body = body.ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
-            described.push(Described { id: id.clone(), ..body });
+            let body = bodies.get(n).ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
+            described.push(Described { id: id.clone(), ..body.clone() });
         }
     }
     Ok(described)

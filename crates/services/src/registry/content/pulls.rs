@@ -30,6 +30,8 @@ pub(super) struct Pull {
 #[derive(Default)]
 pub(super) struct Pulls {
     waiting: Mutex<Waiting>,
+    /// Held while pulls that were taken out of `waiting` are on their way to the database.
+    writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -49,8 +51,10 @@ impl Pulls {
         }
     }
 
-    /// Writes what was noted; what cannot be written waits for the next time.
+    /// Writes what was noted, and waits for another flush that is under way: what was noted before the call is in the
+    /// database after it. What cannot be written waits for the next time.
     pub(super) async fn flush(&self, db: &Db) {
+        let _writing = self.writing.lock().await;
         let Waiting { pulls, dropped } = std::mem::take(&mut *self.lock());
         if dropped > 0 {
             tracing::warn!(dropped, "more pulls came than could be written down: their events are lost");
