@@ -1,5 +1,3 @@
-mod copies;
-
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +6,6 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use object_store::ObjectStore;
 use tokio::sync::mpsc;
-
-pub use copies::{Copy, Shard};
 
 use crate::digest::{Algorithm, Digest};
 use crate::error::ContentError;
@@ -43,9 +39,24 @@ pub struct Stored {
     pub size: u64,
     /// What brought them: with the digest, where they lie.
     pub upload: String,
-    /// The bytes themselves, where a failing machine could lose them yet: whoever says that the blob is there keeps them
-    /// until [`Content::settle`] has made all of them durable, and gives them to [`Content::restore`] after a failure.
-    pub unsettled: Option<Bytes>,
+}
+
+/// Bytes that lie somewhere, be they a blob's or nobody's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Copy {
+    /// The digest, where the place tells it.
+    pub digest: Option<Digest>,
+    /// What a blob with these bytes says brought them.
+    pub upload: String,
+    /// The upload under way that they may still belong to.
+    pub begun: String,
+}
+
+/// A part of what [`Content::shards`] divides all copies into.
+#[derive(Clone, Copy, Debug)]
+pub struct Shard {
+    algorithm: Algorithm,
+    first: u8,
 }
 
 /// What is said of a body that an upload grows by.
@@ -165,7 +176,7 @@ impl Content {
     }
 
     /// Compares an upload with its digest, makes it durable and gives it its place beside other copies of the blob. A
-    /// small one is durable only with what [`Stored::unsettled`] says. A failed comparison ends the upload.
+    /// failed comparison ends the upload.
     ///
     /// # Errors
     /// Another digest, no such upload, or the storage refuses.
@@ -174,56 +185,13 @@ impl Content {
         match &self.place {
             Place::Local(local) => {
                 let hold = Hold::take(local, id)?;
-                let (size, unsettled) = joined(tokio::spawn(writing::finish(hold, digest))).await?;
-                Ok(Stored { size, upload: id.to_owned(), unsettled })
+                let size = joined(tokio::spawn(writing::finish(hold, digest))).await?;
+                Ok(Stored { size, upload: id.to_owned() })
             }
             Place::Objects(objects) => {
                 let (objects, busy) = (objects.clone(), objects.under_way.take(id)?);
                 joined(tokio::spawn(async move { objects.finish(&busy, &digest).await })).await
             }
-        }
-    }
-
-    /// Makes everything durable that has its place by now.
-    ///
-    /// # Errors
-    /// The disk refuses: what it has of unsettled blobs is not known, and they are to be restored.
-    pub async fn settle(&self) -> Result<(), ContentError> {
-        match &self.place {
-            Place::Local(local) => {
-                let local = local.clone();
-                blocking(move || local.settle()).await
-            }
-            Place::Objects(_) => Ok(()),
-        }
-    }
-
-    /// Says that nobody keeps unsettled bytes any more. Only so much of them may wait at a time; what is more is durable
-    /// before it has its place, however small it is.
-    pub fn none_wait(&self) {
-        if let Place::Local(local) = &self.place {
-            local.none_wait();
-        }
-    }
-
-    /// Gives unsettled bytes their place again; true if they were not there, or are not trusted to be. They are durable
-    /// after [`Content::settle`].
-    ///
-    /// # Errors
-    /// These bytes have another digest, or the storage refuses.
-    pub async fn restore(
-        &self,
-        digest: &Digest,
-        upload: &str,
-        bytes: Bytes,
-        trust: bool,
-    ) -> Result<bool, ContentError> {
-        match &self.place {
-            Place::Local(local) => {
-                let (local, digest, upload) = (local.clone(), digest.clone(), upload.to_owned());
-                blocking(move || local.restore(&digest, &upload, &bytes, trust)).await
-            }
-            Place::Objects(_) => Ok(false),
         }
     }
 
@@ -311,6 +279,58 @@ impl Content {
                 blocking(move || local.rehash(&digest, &upload)).await
             }
             Place::Objects(objects) => objects.rehash(upload, digest.algorithm()).await,
+        }
+    }
+
+    /// The parts that copies are listed in, one after the other.
+    pub fn shards(&self) -> Vec<Shard> {
+        let algorithms: &[Algorithm] = match &self.place {
+            Place::Local(_) => &[Algorithm::Sha256, Algorithm::Sha512],
+            // Keys there tell no digest: any algorithm stands for all.
+            Place::Objects(_) => &[Algorithm::Sha256],
+        };
+        let of = |algorithm: &Algorithm| {
+            let algorithm = *algorithm;
+            (0..=255).map(move |first| Shard { algorithm, first })
+        };
+        algorithms.iter().flat_map(of).collect()
+    }
+
+    /// The copies of one part.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn copies(&self, shard: Shard) -> Result<Vec<Copy>, ContentError> {
+        match &self.place {
+            Place::Local(local) => {
+                let local = local.clone();
+                blocking(move || local.copies(shard.algorithm, shard.first)).await
+            }
+            Place::Objects(objects) => objects.copies(shard.first).await,
+        }
+    }
+
+    /// Bytes of what a listing named; absent if it is gone.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn size_of_copy(&self, copy: &Copy) -> Result<Option<u64>, ContentError> {
+        match (&self.place, &copy.digest) {
+            (Place::Local(local), Some(digest)) => local.size(digest, &copy.upload),
+            (Place::Local(_), None) => Ok(None),
+            (Place::Objects(objects), _) => objects.size(&copy.upload).await,
+        }
+    }
+
+    /// Removes what a listing named.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn delete_copy(&self, copy: &Copy) -> Result<(), ContentError> {
+        match (&self.place, &copy.digest) {
+            (Place::Local(_), Some(digest)) => self.delete(digest, &copy.upload).await,
+            (Place::Local(_), None) => Ok(()),
+            (Place::Objects(objects), _) => objects.delete(&copy.upload).await,
         }
     }
 }

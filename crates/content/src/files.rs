@@ -64,9 +64,9 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
 }
 
 /// Writes a small file anew, durably but for its name.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), ContentError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
     let mut file = File::create(path)?;
-    file.write_all(bytes)?;
+    file.write_all(text.as_bytes())?;
     Ok(file.sync_all()?)
 }
 

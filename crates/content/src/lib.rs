@@ -1,10 +1,9 @@
 //! Bytes of blobs, by digest: in a local directory, or in an object store.
 //!
-//! An upload grows by [`Content::append`], in any number of calls and across restarts. [`Content::finish`]
-//! compares its digest, gives the bytes their place and makes them durable; nothing is ever visible in
-//! part. A few bytes it may hand back instead, in [`Stored`]: whoever called keeps them durable elsewhere
-//! until [`Content::settle`] has, and gives back by [`Content::restore`] what a failing machine lost.
-//! What a blob is *for* is not known here: links live in the database.
+//! An upload grows by [`Content::append`], in any number of calls and across
+//! restarts. [`Content::finish`] compares its digest, gives the bytes their place, and makes both
+//! durable before it returns; nothing is ever visible in part. What a blob is *for* is not known here:
+//! links live in the database.
 
 mod content;
 mod digest;

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::content::{Copy, is_id};
@@ -24,37 +23,20 @@ pub(crate) struct Local {
     pub(crate) under_way: Arc<UnderWay>,
     /// Directories for blobs that are durable.
     made: Mutex<HashSet<PathBuf>>,
-    /// The directory, open from the beginning: a failure of the disk is told to whom it finds waiting.
-    root: File,
-    /// Bytes, about, that wait for [`Local::settle`].
-    unsettled: AtomicU64,
 }
-
-/// Bytes that wait to be settled at most, about: where the disk is that slow, pushes wait for it.
-const MOST_UNSETTLED: u64 = 64 << 20;
-/// What a blob counts at least.
-const LEAST_COUNTED: u64 = 4096;
 
 impl Local {
     pub(crate) fn open(directory: &Path) -> Result<Local, ContentError> {
         let (blobs, uploads) = (directory.to_owned(), directory.join("uploads"));
         std::fs::create_dir_all(&uploads)?;
         sync_directory(&blobs)?;
-        let root = File::open(&blobs)?;
-        Ok(Local {
-            blobs,
-            uploads,
-            under_way: Arc::default(),
-            made: Mutex::default(),
-            root,
-            unsettled: AtomicU64::new(0),
-        })
+        Ok(Local { blobs, uploads, under_way: Arc::default(), made: Mutex::default() })
     }
 
     pub(crate) fn owner(&self, candidate: &str) -> Result<String, ContentError> {
         let (place, draft) = (self.blobs.join("owner"), self.blobs.join(format!("owner-{candidate}")));
         if files::size(&place)?.is_none() {
-            files::write(&draft, candidate.as_bytes())?;
+            files::write(&draft, candidate)?;
             match std::fs::hard_link(&draft, &place) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 linked => linked?,
@@ -93,63 +75,6 @@ impl Local {
     pub(crate) fn begin(&self, id: &str) -> Result<(), ContentError> {
         OpenOptions::new().write(true).create_new(true).open(self.upload(id))?;
         Ok(())
-    }
-
-    /// Whether so many more bytes may wait to be settled. They are counted then.
-    pub(crate) fn may_wait(&self, bytes: u64) -> bool {
-        let counted = bytes.max(LEAST_COUNTED);
-        let may = self.unsettled.fetch_add(counted, Ordering::Relaxed) + counted <= MOST_UNSETTLED;
-        if !may {
-            self.unsettled.fetch_sub(counted, Ordering::Relaxed);
-        }
-        may
-    }
-
-    /// Another process may have settled them.
-    pub(crate) fn none_wait(&self) {
-        self.unsettled.store(0, Ordering::Relaxed);
-    }
-
-    /// Flushes the file system: many files cost it little more than one.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn settle(&self) -> Result<(), ContentError> {
-        let settled = self.unsettled.load(Ordering::Relaxed);
-        rustix::fs::syncfs(&self.root).map_err(std::io::Error::from)?;
-        // What was counted meanwhile still waits; somebody else may have said that nothing does.
-        let less = |now: u64| Some(now.saturating_sub(settled));
-        let _ = self.unsettled.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        Ok(())
-    }
-
-    /// Every copy is durable before it is named.
-    #[cfg(not(target_os = "linux"))]
-    pub(crate) fn settle(&self) -> Result<(), ContentError> {
-        Ok(self.root.sync_all()?)
-    }
-
-    pub(crate) fn restore(
-        &self,
-        digest: &Digest,
-        upload: &str,
-        bytes: &[u8],
-        trust: bool,
-    ) -> Result<bool, ContentError> {
-        let found = Digest::of(digest.algorithm(), bytes);
-        if found != *digest {
-            return Err(ContentError::Mismatch { found });
-        }
-        let place = self.blob(digest, upload);
-        match std::fs::read(&place) {
-            Ok(there) if trust && there == bytes => return Ok(false),
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            Ok(_) | Err(_) => {}
-        }
-        self.make_directory(&place)?;
-        // The upload has ended: what a failure leaves here is collected.
-        let draft = self.upload(upload);
-        files::write(&draft, bytes)?;
-        std::fs::rename(&draft, &place)?;
-        Ok(true)
     }
 
     pub(crate) fn uploaded(&self, id: &str) -> Result<u64, ContentError> {

@@ -179,7 +179,7 @@ impl Objects {
             self.store.delete(&self.upload(busy.id()).join(name)).await?;
             return Err(ContentError::Mismatch { found });
         }
-        Ok(Stored { size, upload: format!("{}/{name}", busy.id()), unsettled: None })
+        Ok(Stored { size, upload: format!("{}/{name}", busy.id()) })
     }
 
     /// Puts bodies together; the name of what they became, and its digest.

@@ -5,11 +5,10 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -23,9 +22,6 @@ use crate::under_way::Busy;
 
 /// Bytes after which the disk is set to work while a body still arrives.
 const FLUSHED_AT_ONCE: u64 = 16 << 20;
-/// Bytes of a blob that the database may as well hold until the disk has them: one flush in place of two. Only where all
-/// files are flushed at once, see [`Local::settle`].
-const SMALL: u64 = if cfg!(target_os = "linux") { 64 << 10 } else { 0 };
 
 /// Holds an upload for one request of this process.
 pub(crate) struct Hold {
@@ -163,34 +159,21 @@ impl Growing {
     }
 }
 
-/// Makes an upload a copy of the blob that it was compared with; its size, and the bytes of a small one, of which the disk
-/// may not have anything yet.
+/// Makes an upload a copy of the blob that it was compared with; its size.
 ///
-/// Bytes and name of others are made durable at once, which costs a file system with a journal little more than either:
-/// until the database names them, nobody reads what has its name before its bytes.
-pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<(u64, Option<Bytes>), ContentError> {
-    let Placed { hold, file, size, directory, small } = blocking(move || place(hold, &digest)).await?;
-    if small.is_none() {
-        let bytes = blocking(move || Ok(file.sync_data()?));
-        let name = blocking(move || sync_directory(&directory));
-        let (bytes, name) = tokio::join!(bytes, name);
-        bytes.and(name)?;
-    }
+/// Bytes and name are made durable at once, which costs a file system with a journal little more than either: until the
+/// database names them, nobody reads what has its name before its bytes.
+pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
+    let (hold, file, size, directory) = blocking(move || place(hold, &digest)).await?;
+    let bytes = blocking(move || Ok(file.sync_data()?));
+    let name = blocking(move || sync_directory(&directory));
+    let (bytes, name) = tokio::join!(bytes, name);
     drop(hold);
-    Ok((size, small))
+    bytes.and(name).map(|()| size)
 }
 
-/// An upload that has its place.
-struct Placed {
-    hold: Hold,
-    file: File,
-    size: u64,
-    directory: PathBuf,
-    small: Option<Bytes>,
-}
-
-/// Compares an upload with its digest and gives it its place, which is durable only later.
-fn place(hold: Hold, digest: &Digest) -> Result<Placed, ContentError> {
+/// Compares an upload with its digest and gives it its place, which is durable only later; its file, size and directory.
+fn place(hold: Hold, digest: &Digest) -> Result<(Hold, File, u64, PathBuf), ContentError> {
     let local = &hold.local;
     let file = hold.open()?;
     let size = file.metadata()?.len();
@@ -207,12 +190,5 @@ fn place(hold: Hold, digest: &Digest) -> Result<Placed, ContentError> {
     local.make_directory(&place)?;
     std::fs::rename(local.upload(hold.busy.id()), &place)?;
     let directory = place.parent().unwrap_or(&place).to_owned();
-    let small = if size <= SMALL && local.may_wait(size) { Some(bytes_of(&file, size)?) } else { None };
-    Ok(Placed { hold, file, size, directory, small })
-}
-
-fn bytes_of(file: &File, size: u64) -> Result<Bytes, ContentError> {
-    let mut bytes = vec![0; size as usize];
-    file.read_exact_at(&mut bytes, 0)?;
-    Ok(bytes.into())
+    Ok((hold, file, size, directory))
 }

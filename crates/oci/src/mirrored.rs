@@ -8,8 +8,8 @@ use bowline_authn::wrap::random_bytes;
 use bowline_content::Digest;
 use bowline_core::hex;
 use bowline_services::content::{
-    BroughtBlob, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
-    RefusalCode, RegistryError, StoredBlob,
+    MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
+    RegistryError, StoredBlob,
 };
 
 use crate::answer::{CONTENT_DIGEST, Refused};
@@ -207,7 +207,7 @@ impl Door {
         });
         self.content.append(id, None, parts, digest.algorithm(), size.min(BLOB_BYTES)).await?;
         let stored = self.content.finish(id, digest).await?;
-        let blob = BroughtBlob { size: stored.size, upload: stored.upload, unsettled: stored.unsettled };
+        let blob = StoredBlob { size: stored.size, upload: stored.upload };
         let visitor = asked.visitor.renewed()?;
         match self.registry.keep_fetched(&visitor, name, digest.as_str(), id, blob.clone()).await {
             Ok(before) => self.drop_copy(digest, before).await,

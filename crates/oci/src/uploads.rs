@@ -6,7 +6,7 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{BroughtBlob, Name, RefusalCode, RegistryError, Visitor};
+use bowline_services::content::{Name, RefusalCode, RegistryError, StoredBlob, Visitor};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::{Asked, Door, body, range};
@@ -124,7 +124,7 @@ impl Door {
                 return Err(error.into());
             }
         };
-        let blob = BroughtBlob { size: stored.size, upload: stored.upload, unsettled: stored.unsettled };
+        let blob = StoredBlob { size: stored.size, upload: stored.upload };
         match self.registry.finish_upload(&visitor, name, id, digest.as_str(), blob.clone()).await {
             Ok(before) => self.drop_copy(digest, before).await,
             Err(RegistryError::Refused(refusal)) => {

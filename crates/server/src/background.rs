@@ -1,6 +1,6 @@
 //! Work that no call waits for: folding counters, numbering and pruning the audit log, seeing key rotations,
 //! noting who was last seen, holding public documents ready, deleting what has ended, retention of images, collecting
-//! garbage, flushing small blobs, sending mail, delivering events.
+//! garbage, sending mail, delivering events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,6 @@ use crate::keys;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
-use crate::settle;
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -63,7 +62,6 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(look_for_keys(parts.clone()));
     tasks.spawn(refresh_documents(parts.published.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
-    tasks.spawn(settle::run(parts.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
     }

@@ -18,7 +18,6 @@ mod options;
 mod providers;
 mod record_sweep;
 mod server;
-mod settle;
 mod storage;
 mod storage_options;
 mod terms;

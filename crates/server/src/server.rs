@@ -29,7 +29,7 @@ use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, doors, facts, keys, providers, settle, terms, tls};
+use crate::{admin, background, doors, facts, keys, providers, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -253,13 +253,6 @@ async fn assemble(
         providers: operator_providers,
     }));
     let content = content(options, &db).await?;
-    let restored = settle::restore(&db, &content, true).await?;
-    if restored > 0 {
-        tracing::warn!(
-            restored,
-            "small blobs that this machine had lost when it failed were restored from the database"
-        );
-    }
     let published = Arc::new(Published::new(db.clone()));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(

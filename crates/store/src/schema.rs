@@ -138,10 +138,4 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0024_affects_alone.sql"),
         postgres: include_str!("../migrations/postgres/0024_affects_alone.sql"),
     },
-    Migration {
-        version: 25,
-        name: "unsettled_blobs",
-        sqlite: include_str!("../migrations/sqlite/0025_unsettled_blobs.sql"),
-        postgres: include_str!("../migrations/postgres/0025_unsettled_blobs.sql"),
-    },
 ];

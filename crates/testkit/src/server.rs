@@ -11,7 +11,7 @@ use bowline_contract::v2::iam::rpc::identities_service::CreateIdentity;
 use bowline_contract::v2::iam::rpc::role_bindings_service::CreateRoleBinding;
 use bowline_contract::v2::registry;
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
-use bowline_server::{Options, Server, Storage, mint_operator_token};
+use bowline_server::{Options, Server, mint_operator_token};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
@@ -63,17 +63,9 @@ impl TestServer {
 
     /// The same data in another server, at another address, after the first one was stopped in good order.
     pub async fn restarted(self) -> TestServer {
-        self.restarted_after(async |_| {}).await
-    }
-
-    /// Like [`TestServer::restarted`]; in between, something is done to the data, which is nobody's then.
-    pub async fn restarted_after(self, work: impl AsyncFnOnce(&Storage)) -> TestServer {
         let TestServer { server, options, clock, idp, wire, named, database, directory, .. } = self;
         drop(wire);
         server.stop().await;
-        let storage = Storage::open(&options).await.expect("the storage opens");
-        work(&storage).await;
-        storage.db.close().await;
         let (server, base, wire) = start(&options, &clock).await;
         TestServer { server, options, base, clock, idp, wire, named, database, directory }
     }

@@ -7,8 +7,8 @@ use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
 use crate::support::{
-    absent, assert_nowhere, call, done, each, holder, inventory, newest_event, on_each_engine, provider, provider_of, refused, role,
-    uid_of,
+    absent, assert_nowhere, call, done, each, holder, inventory, newest_event, on_each_engine, provider, provider_of,
+    refused, role, uid_of,
 };
 
 const ISSUER: &str = "https://login.example.com";

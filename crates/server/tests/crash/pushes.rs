@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bowline_content::{Algorithm, Digest};
-use bowline_store::StoreError;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -82,7 +80,6 @@ async fn course(postgres: Option<&str>, rounds: u64, seed: u64) -> u64 {
         server.kill();
         pushers = pushing.join_all().await;
         verify(&storage);
-        lose_unsettled(&storage, &mut random).await;
         server = start(&storage, addresses).await;
         for pusher in &pushers {
             pusher.everything_is_there().await;
@@ -119,29 +116,6 @@ async fn collect_beside(storage: &Storage, random: &mut Random, moment: Duration
         tokio::time::sleep(Duration::from_millis(random.below(300))).await;
         let _ = process.kill();
         let _ = process.wait();
-    }
-}
-
-/// What a machine that failed could have lost at most: the files of small blobs that were not flushed.
-async fn lose_unsettled(storage: &Storage, random: &mut Random) {
-    let db = storage.open().await;
-    let read = db.read(|tx| {
-        Box::pin(async move {
-            let sql = "SELECT digest, upload FROM unsettled_blobs ORDER BY upload";
-            tx.query(sql, &[], |row| Ok::<_, StoreError>((row.text(0)?, row.text(1)?))).await
-        })
-    });
-    let unsettled = read.await.expect("the rows are read");
-    db.close().await;
-    let blobs = Path::new(storage.options().last().expect("the data directory")).join("blobs");
-    for (digest, upload) in unsettled {
-        let (algorithm, hex) = digest.split_once(':').expect("a digest");
-        let file = blobs.join(algorithm).join(&hex[..2]).join(format!("{hex}-{upload}"));
-        match random.below(3) {
-            0 => drop(std::fs::remove_file(file)),
-            1 => drop(std::fs::File::options().write(true).truncate(true).open(file)),
-            _ => {}
-        }
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use bowline_services::content::unsettled;
-use bowline_store::{Db, StoreError, Value};
 use bowline_testkit::TestServer;
 
 use crate::support::*;
@@ -82,90 +80,6 @@ async fn files_of_uploads_end_with_their_rows() {
         server.clock().advance(std::time::Duration::from_secs(24 * 3600));
         door.expire_uploads().await;
         assert_eq!(files(&uploads), Vec::<PathBuf>::new());
-    })
-    .await;
-}
-
-/// What brought the small blobs that the database keeps the bytes of.
-async fn unsettled(db: &Db) -> Vec<String> {
-    unsettled::waiting(db).await.unwrap()
-}
-
-/// As if a blob had just been pushed.
-async fn unsettle(db: &Db, file: &Path, bytes: &'static [u8]) {
-    let name = file.file_name().unwrap().to_string_lossy().into_owned();
-    let written = db.write(move |tx| {
-        let name = name.clone();
-        Box::pin(async move {
-            let (hex, upload) = name.split_once('-').unwrap();
-            let digest = format!("sha256:{hex}");
-            let sql = "INSERT INTO unsettled_blobs (upload, digest, bytes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-            tx.execute(sql, &[Value::from(upload), Value::from(&digest), Value::Bytes(bytes)]).await?;
-            Ok::<_, StoreError>(())
-        })
-    });
-    written.await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn small_blobs_that_a_failing_machine_lost_come_back() {
-    for engine in bowline_testkit::engines() {
-        let server = TestServer::start(engine).await;
-        let (org, client) = pusher(&server, "acme").await;
-        let name = format!("{org}/app");
-        let layers: [&'static [u8]; 4] = [b"is lost", b"is cut", b"stays", b"is replaced"];
-        for layer in layers {
-            client.blob(&name, layer).await;
-        }
-        let files = layers.map(|layer| blob_file(&server, &digest(layer)));
-        let server = server.restarted_after(async |storage| {
-            for (file, layer) in files.iter().zip(layers) {
-                unsettle(&storage.db, file, layer).await;
-            }
-            std::fs::remove_file(&files[0]).unwrap();
-            std::fs::write(&files[1], b"is").unwrap();
-            // Another push brought these bytes later: nobody reads this copy.
-            let sql = "UPDATE blobs SET upload = 'ab' WHERE digest = $1";
-            let of = digest(layers[3]);
-            let replaced = storage.db.write(move |tx| {
-                let of = of.clone();
-                Box::pin(async move { tx.execute(sql, &[Value::from(&of)]).await })
-            });
-            assert_eq!(replaced.await.unwrap(), 1);
-            std::fs::remove_file(&files[3]).unwrap();
-        });
-        let server = server.await;
-        let client = crate::support::client(&server, "registry.push", &org).await;
-        for layer in &layers[..3] {
-            assert_eq!(client.get(&format!("/v2/{name}/blobs/{}", digest(layer))).await.body, *layer);
-        }
-        assert!(!files[3].exists());
-        assert_eq!(unsettled(&server.server().parts().storage.db).await, [""; 0]);
-        server.stop().await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn small_blobs_are_flushed_soon_after_their_push() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        let db = &server.server().parts().storage.db;
-        let mut were_seen = false;
-        // A minute at most: the disk may be busy with what others write.
-        for n in 0..3000 {
-            if n < 50 {
-                client.blob(&name, format!("layer {n}").as_bytes()).await;
-            }
-            let waiting = unsettled(db).await.len();
-            were_seen |= waiting > 0;
-            if n >= 50 && waiting == 0 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-        assert!(were_seen || cfg!(not(target_os = "linux")), "no blob was kept in the database");
-        assert_eq!(unsettled(db).await, [""; 0], "blobs stay unsettled");
     })
     .await;
 }

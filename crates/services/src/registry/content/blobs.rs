@@ -5,10 +5,9 @@ use bowline_contract::bowline::registry::v1::{self as ours, Interaction};
 use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Change, Changed, Image};
 use bowline_store::{ReadTx, Value, WriteTx};
-use bytes::Bytes;
 use serde_json::json;
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor, unsettled};
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::BLOB;
 use crate::registry::{limits, paths, stored_bytes};
 
@@ -22,17 +21,6 @@ pub struct StoredBlob {
     pub size: u64,
     /// The upload that brought them: with the digest, where they lie.
     pub upload: String,
-}
-
-/// A blob that an upload has just brought.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BroughtBlob {
-    /// Bytes.
-    pub size: u64,
-    /// The upload that brought them: with the digest, where they lie.
-    pub upload: String,
-    /// The bytes themselves, unless they are durable: see [`super::unsettled`].
-    pub unsettled: Option<Bytes>,
 }
 
 impl Registry {
@@ -193,7 +181,7 @@ pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Resul
 pub(super) async fn put(
     tx: &mut WriteTx,
     digest: &str,
-    blob: &BroughtBlob,
+    blob: &StoredBlob,
     now: Micros,
 ) -> Result<Option<String>, RegistryError> {
     let params = [Value::from(digest)];
@@ -203,7 +191,6 @@ pub(super) async fn put(
                ON CONFLICT (digest) DO UPDATE SET size = excluded.size, upload = excluded.upload";
     let params = [Value::from(digest), Value::Int(blob.size as i64), Value::Int(now), Value::from(&blob.upload)];
     tx.execute(sql, &params).await?;
-    unsettled::keep(tx, digest, blob).await?;
     Ok(before)
 }
 

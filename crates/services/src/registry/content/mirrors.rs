@@ -14,7 +14,7 @@ use bowline_pipeline::{Changed, Vault};
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::uploads::{UPLOAD_LIFETIME, forget};
-use super::{BroughtBlob, Name, PushedManifest, Reference, Registry, RegistryError, Visitor, blobs, manifests};
+use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
 use crate::registry::sources::{self, Source};
 use crate::registry::upstream_credentials::{self, Credentials};
 use crate::registry::{limits, paths, tags, upstream_tags};
@@ -305,7 +305,7 @@ impl Registry {
         name: &Name,
         digest: &str,
         id: &str,
-        blob: BroughtBlob,
+        blob: StoredBlob,
     ) -> Result<Option<String>, RegistryError> {
         let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
         let id = id.to_owned();

@@ -18,7 +18,6 @@ mod referrers;
 mod refusal;
 mod retaining;
 mod tag_lists;
-pub mod unsettled;
 mod uploads;
 
 use std::net::IpAddr;
@@ -30,7 +29,7 @@ use bowline_pipeline::{Pipeline, Principal, Visit};
 
 pub use super::paths::Name;
 pub use super::upstream_credentials::Credentials;
-pub use blobs::{BroughtBlob, StoredBlob};
+pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub(in crate::registry) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};

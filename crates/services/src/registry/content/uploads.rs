@@ -4,7 +4,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
 use bowline_core::{Error, Micros, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::{BroughtBlob, Name, RefusalCode, Registry, RegistryError, Visitor, blobs, garbage};
+use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs, garbage};
 use crate::registry::limits;
 
 /// How long an upload may take.
@@ -65,7 +65,7 @@ impl Registry {
             .await
     }
 
-    /// Shows the blob that an upload became, whose bytes are durable, or are made so with it. The bytes that the blob had before, if any, are
+    /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
     /// nobody's any more: the upload that brought them is told, so that they can go.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl Registry {
         name: &Name,
         id: &str,
         digest: &str,
-        blob: BroughtBlob,
+        blob: StoredBlob,
     ) -> Result<Option<String>, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let (id, digest) = (id.to_owned(), digest.to_owned());
