@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use bowline_core::CapabilitySet;
 use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
@@ -15,6 +16,8 @@ pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cont
 
 /// The same without comments: what the method table is made of and reflection serves.
 pub const SERVED_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/served.binpb"));
+
+static EMBEDDED: LazyLock<Arc<Contract>> = LazyLock::new(|| Arc::new(Contract::read()));
 
 /// The method table and everything else that is derived from the descriptor set. Built once, immutable.
 pub struct Contract {
@@ -33,11 +36,15 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Reads the embedded descriptor set.
+    /// What the embedded descriptor set says. The first call of a process reads it.
     ///
     /// # Panics
     /// The descriptor set contradicts itself: a defect of the build that no input causes; a test covers it.
-    pub fn load() -> Contract {
+    pub fn load() -> Arc<Contract> {
+        EMBEDDED.clone()
+    }
+
+    fn read() -> Contract {
         let pool = DescriptorPool::decode(SERVED_DESCRIPTOR_SET).expect("the embedded descriptor set decodes");
         let capabilities = Capabilities::load(&pool);
         let method_options = MethodOptions::load(&pool);

@@ -311,16 +311,12 @@ fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<S
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
     use crate::Contract;
     use crate::v2::iam::{CreateRoleBindingRequest, Group, UpdateGroupRequest};
     use prost::Message;
 
-    static CONTRACT: LazyLock<Contract> = LazyLock::new(Contract::load);
-
     fn judge(message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<String> {
-        let violations = CONTRACT.field_rules().judge(message, wire, resource, mask);
+        let violations = Contract::load().field_rules().judge(message, wire, resource, mask);
         violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
     }
 

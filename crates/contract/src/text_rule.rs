@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prost_reflect::{DescriptorPool, DynamicMessage, Value};
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::options;
 
@@ -79,8 +79,7 @@ fn text_rule(rule: &DynamicMessage) -> TextRule {
     let pattern = options::text(rule, "pattern");
     let shown = options::text(rule, "shown_pattern");
     TextRule {
-        pattern: (!pattern.is_empty())
-            .then(|| Regex::new(&pattern).unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))),
+        pattern: (!pattern.is_empty()).then(|| compiled(&pattern)),
         shown_pattern: if shown.is_empty() { pattern } else { shown },
         min_characters: options::number(rule, "min_characters") as usize,
         max_characters: options::number(rule, "max_characters") as usize,
@@ -89,4 +88,12 @@ fn text_rule(rule: &DynamicMessage) -> TextRule {
         uidp: options::flag(rule, "uidp"),
         max_elements: options::number(rule, "max_elements") as usize,
     }
+}
+
+/// Bytes that a compiled pattern may take: every start compiles them all.
+const SIZE_LIMIT: usize = 128 << 10;
+
+fn compiled(pattern: &str) -> Regex {
+    let built = RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).build();
+    built.unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))
 }

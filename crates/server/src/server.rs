@@ -211,7 +211,7 @@ async fn assemble(
     clock: Arc<dyn Clock>,
     address: SocketAddr,
 ) -> Result<Parts, StartError> {
-    let contract = Arc::new(Contract::load());
+    let contract = Contract::load();
     let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
     seed(&db, &contract, clock.now()).await?;

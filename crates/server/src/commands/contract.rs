@@ -1,6 +1,5 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use bowline_contract::{Contract, print_capabilities, print_packages};
 use clap::Subcommand;
@@ -42,7 +41,7 @@ fn write(out: &std::path::Path) -> Result<(), StartError> {
 }
 
 fn status() -> String {
-    let contract = Arc::new(Contract::load());
+    let contract = Contract::load();
     let implemented = bowline_services::implemented(&contract);
     let mut text = String::new();
     for method in contract.methods() {

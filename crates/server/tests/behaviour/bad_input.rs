@@ -34,7 +34,7 @@ async fn bad_fields_are_named() {
             (&create, r#"{"name":" x"}"#, "name", "begin or end with a space"),
             (&create, r#"{"name":"0123456789abcdef"}"#, "name", "UIDP"),
             (&create, r#"{"name":"a\u0000b"}"#, "name", "U+0000"),
-            (&create, &long, "description", "description must match"),
+            (&create, &long, "description", "description must have at most 512 characters"),
             (&create, r#"{"name":"x","sync_config":{}}"#, "sync_config.source", "required"),
             (&create, r#"{"name":"x","aliases":["no tag"]}"#, "aliases[0]", "must match"),
             (&unknown_mask, "{}", "updateMask", "\"nothing\" is not a field"),
