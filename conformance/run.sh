@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
 suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats terraform browser}
 
-say() { printf '== %s\n' "$*"; }
+say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
 digest() { sha256sum "$@" | sha256sum | cut -c1-16; }
 
