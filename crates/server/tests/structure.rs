@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "packages",
         ],
     ),
-    ("testkit", &["core", "contract", "server"]),
+    ("testkit", &["core", "contract", "server", "store"]),
     ("bench", &["core", "contract", "store", "transcode", "pipeline", "versions"]),
 ];
 

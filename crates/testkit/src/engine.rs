@@ -1,6 +1,9 @@
 use std::fmt::Write as _;
 
-use tokio_postgres::NoTls;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
+
+use crate::template;
 
 /// Names the database server that tests make their databases on.
 const ADMIN_URL: &str = "BOWLINE_TEST_POSTGRES";
@@ -50,14 +53,15 @@ impl Database {
             let _ = write!(name, "{byte:02x}");
             name
         });
-        run(&admin, &format!("CREATE DATABASE {name}")).await;
+        let (client, connection) = connect(&admin).await;
+        template::copy(&client, |name| url_of(&admin, name), &name).await;
+        drop(client);
+        let _ = connection.await;
         Database { admin, name, gone: false }
     }
 
     pub(crate) fn url(&self) -> String {
-        let mut url = url::Url::parse(&self.admin).unwrap_or_else(|error| panic!("{ADMIN_URL}: {error}"));
-        url.set_path(&self.name);
-        url.into()
+        url_of(&self.admin, &self.name)
     }
 
     pub(crate) async fn remove(mut self) {
@@ -87,11 +91,21 @@ impl Drop for Database {
     }
 }
 
+fn url_of(admin: &str, database: &str) -> String {
+    let mut url = url::Url::parse(admin).unwrap_or_else(|error| panic!("{ADMIN_URL}: {error}"));
+    url.set_path(database);
+    url.into()
+}
+
 async fn run(admin: &str, statement: &str) {
-    let (client, connection) =
-        tokio_postgres::connect(admin, NoTls).await.unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
-    let connection = tokio::spawn(connection);
+    let (client, connection) = connect(admin).await;
     client.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
     drop(client);
     let _ = connection.await;
+}
+
+async fn connect(admin: &str) -> (Client, JoinHandle<Result<(), tokio_postgres::Error>>) {
+    let (client, connection) =
+        tokio_postgres::connect(admin, NoTls).await.unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
+    (client, tokio::spawn(connection))
 }

@@ -12,6 +12,7 @@ mod idp;
 mod mail;
 mod server;
 mod streamed;
+mod template;
 mod wire;
 
 pub use actor::{Actor, GrpcError, RestReply};

@@ -1,0 +1,52 @@
+//! A migrated and empty PostgreSQL database that those of tests are copies of: a copy takes half as long as migrating.
+//!
+//! It is made once for a schema and stays on the server, so that the next run finds it.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use bowline_store::{Db, MIGRATIONS, PostgresOptions};
+use tokio_postgres::Client;
+
+/// Key of the lock that whoever makes a template holds.
+const MAKING: i64 = 0x626f_776c_696e_6500;
+
+/// Makes a database of this name that has the newest schema and no rows.
+pub(crate) async fn copy(admin: &Client, url: impl Fn(&str) -> String, name: &str) {
+    let template = template(admin, url).await;
+    execute(admin, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+}
+
+/// The template's name, after it was made if this schema has none yet.
+async fn template(admin: &Client, url: impl Fn(&str) -> String) -> String {
+    let mut hasher = DefaultHasher::new();
+    MIGRATIONS.iter().for_each(|migration| migration.postgres.hash(&mut hasher));
+    let name = format!("bowline_template_{:016x}", hasher.finish());
+    if !is_there(admin, &name).await {
+        execute(admin, &format!("SELECT pg_advisory_lock({MAKING})")).await;
+        if !is_there(admin, &name).await {
+            make(admin, url, &name).await;
+        }
+        execute(admin, &format!("SELECT pg_advisory_unlock({MAKING})")).await;
+    }
+    name
+}
+
+/// It gets its name when it is whole: what a killed test leaves is begun anew.
+async fn make(admin: &Client, url: impl Fn(&str) -> String, name: &str) {
+    let draft = "bowline_template_draft";
+    execute(admin, &format!("DROP DATABASE IF EXISTS {draft} WITH (FORCE)")).await;
+    execute(admin, &format!("CREATE DATABASE {draft}")).await;
+    let db = Db::open_postgres(&url(draft), PostgresOptions::default()).await.expect("the template opens");
+    db.migrate(MIGRATIONS).await.expect("the template is migrated");
+    db.close().await;
+    execute(admin, &format!("ALTER DATABASE {draft} RENAME TO {name}")).await;
+}
+
+async fn is_there(admin: &Client, name: &str) -> bool {
+    let sql = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)";
+    admin.query_one(sql, &[&name]).await.expect("the databases are listed").get(0)
+}
+
+async fn execute(admin: &Client, statement: &str) {
+    admin.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+}
