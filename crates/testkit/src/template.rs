@@ -19,7 +19,9 @@ pub(crate) async fn copy(admin: &Client, url: impl Fn(&str) -> String, name: &st
 /// The template's name, after it was made if this schema has none yet.
 async fn template(admin: &Client, url: impl Fn(&str) -> String) -> String {
     let mut hasher = DefaultHasher::new();
-    MIGRATIONS.iter().for_each(|migration| migration.postgres.hash(&mut hasher));
+    for migration in MIGRATIONS {
+        migration.postgres.hash(&mut hasher);
+    }
     let name = format!("bowline_template_{:016x}", hasher.finish());
     if !is_there(admin, &name).await {
         execute(admin, &format!("SELECT pg_advisory_lock({MAKING})")).await;
