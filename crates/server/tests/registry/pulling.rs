@@ -64,6 +64,27 @@ async fn a_pull_is_told_and_a_look_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_flush_waits_for_the_one_that_took_its_pulls() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        client.image(&name, "1", b"a layer").await;
+        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+        for pulls in 1..=20 {
+            client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
+            let registry = &server.server().parts().registry;
+            let second = async {
+                registry.flush_pulls().await;
+                number(server, told).await
+            };
+            let ((), there) = tokio::join!(registry.flush_pulls(), second);
+            assert_eq!(there, pulls);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_loses_no_pull() {
     for engine in engines() {
         let server = TestServer::start(engine).await;
