@@ -294,8 +294,8 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a blob that was fetched under this id, whose bytes are durable, or are made so with it: the upload that had
-    /// brought it before, if one had.
+    /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if
+    /// one had.
     ///
     /// # Errors
     /// The visitor may not pull, the repository is gone, or a quota has no room.
