@@ -310,8 +310,17 @@ async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out() {
         let first = operator_sees().await;
         assert_eq!(first["lastSeenTime"], first["createTime"], "until a token is issued: when it was created");
         server.clock().advance(Duration::from_secs(300));
+        let newest = async || number(server, "SELECT COALESCE(max(last_seen_at), 0) FROM identities").await;
+        let before = newest().await;
         robot.again(server).await;
-        server.server().parts().exchange.flush_last_seen().await;
+        // A flush waits for the one that took what it would have written.
+        let sign_ins = &server.server().parts().exchange;
+        let second = async {
+            sign_ins.flush_last_seen().await;
+            newest().await
+        };
+        let ((), after) = tokio::join!(sign_ins.flush_last_seen(), second);
+        assert!(after > before, "{after} after {before}");
         let seen = operator_sees().await["lastSeenTime"].as_str().unwrap_or_default().to_owned();
         let created = first["lastSeenTime"].as_str().unwrap_or_default();
         assert!(seen.as_str() > created, "{seen} after {created}");
