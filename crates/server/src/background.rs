@@ -150,7 +150,8 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
 }
 
-/// Takes or keeps the lease of that name, unless another replica has it.
+/// Takes or keeps the lease of that name, unless another replica has it. On the embedded engine there is none: the lock of
+/// the data directory stands for every lease, a restart waits for none, and an idle server writes nothing.
 pub(crate) async fn lease(
     tx: &mut WriteTx,
     name: &str,
@@ -158,6 +159,10 @@ pub(crate) async fn lease(
     lasts: Micros,
     now: Micros,
 ) -> Result<bool, Error> {
+    if tx.engine() == Engine::Sqlite { Ok(true) } else { take(tx, name, holder, lasts, now).await }
+}
+
+async fn take(tx: &mut WriteTx, name: &str, holder: &str, lasts: Micros, now: Micros) -> Result<bool, Error> {
     let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
                ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
                WHERE leases.holder = excluded.holder OR leases.until < $4";
@@ -167,6 +172,9 @@ pub(crate) async fn lease(
 
 /// Whether another replica has the lease of that name: asked before anything is written.
 async fn is_taken(tx: &mut ReadTx, name: &str, holder: &str, now: Micros) -> Result<bool, Error> {
+    if tx.engine() == Engine::Sqlite {
+        return Ok(false);
+    }
     let sql = "SELECT holder FROM leases WHERE name = $1 AND holder <> $2 AND until >= $3";
     let params = [Value::from(name), Value::from(holder), Value::Int(now)];
     Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
@@ -194,8 +202,6 @@ async fn number(parts: Arc<Parts>) {
 
 /// One batch, if rows wait and no other replica numbers them; gives how many rows got numbers.
 pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u64, Error> {
-    // One writer at a time needs no lease, and a restart then waits for none.
-    let holder = if db.engine() == Engine::Sqlite { "the one writer" } else { holder };
     let own = holder.to_owned();
     let idle = db.read(move |tx| {
         Box::pin(async move { Ok::<_, Error>(!rows_wait(tx).await? || is_taken(tx, NUMBERING, &own, now).await?) })
@@ -260,9 +266,8 @@ async fn retain(parts: Arc<Parts>, every: Duration) {
 /// One round, if no other replica does them; gives how many manifests went.
 async fn retain_once(parts: &Parts, every: Duration) -> Result<u64, Error> {
     let db = &parts.storage.db;
-    let holder = if db.engine() == Engine::Sqlite { "the one writer" } else { &*parts.replica };
     // The next round comes before the lease ends.
-    let (holder, lasts) = (holder.to_owned(), 2 * every.as_micros() as Micros);
+    let (holder, lasts) = (parts.replica.clone(), 2 * every.as_micros() as Micros);
     let now = parts.clock.now();
     let is_ours = db.write_leased(move |tx| {
         let holder = holder.clone();
@@ -356,11 +361,11 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
     loop {
         tokio::time::sleep(look).await;
         let now = parts.clock.now();
-        // A name of its own each time: the lease keeps everybody from the next turn, this replica too.
+        // A name of its own each time: the row keeps everybody from the next turn, this replica too, over a restart.
         let holder: String = bowline_core::hex(&random_bytes::<8>());
         let turn = parts.storage.db.write(move |tx| {
             let holder = holder.clone();
-            Box::pin(async move { lease(tx, COLLECTING, &holder, lasts, now).await })
+            Box::pin(async move { take(tx, COLLECTING, &holder, lasts, now).await })
         });
         match turn.await {
             Ok(true) => collect_once(&parts, now).await,

@@ -153,7 +153,7 @@ impl Server {
         background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
         self.parts.registry.flush_pulls().await;
-        self.parts.storage.db.close().await;
+        self.parts.storage.close().await;
     }
 }
 

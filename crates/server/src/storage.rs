@@ -1,5 +1,6 @@
 //! The database and what opens its secrets.
 
+use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -23,20 +24,25 @@ pub struct Storage {
     pub wrapping_key: KeyEncryptionKey,
     /// How many migrations this start applied.
     pub migrated: u32,
+    /// Held as long as the server works with its embedded database.
+    lock: Option<File>,
 }
 
 impl Storage {
-    /// Opens the database, making it if need be, and brings its schema up to date.
+    /// Opens the database, making it if need be, and brings its schema up to date. An embedded one belongs to one server
+    /// at a time, until [`Storage::close`] or the end of the process.
     ///
     /// # Errors
-    /// The database or the key file cannot be opened, or is of a newer version.
+    /// Another server has the embedded database; it or the key file cannot be opened, or is of a newer version.
     pub async fn open(options: &Options) -> Result<Storage, StartError> {
         // Before anything is made.
         if let Some(url) = &options.blob_url {
             blobs::bucket_of(url)?;
         }
+        let mut lock = None;
         if options.database_url.is_none() {
             create_private_directory(&options.data_dir())?;
+            lock = Some(lock_directory(&options.data_dir())?);
             let path = options.key_file()?;
             // A database without its key is half a backup: another key opens nothing in it.
             if options.key_file.is_none() && !path.exists() && !database_file(options).exists() {
@@ -46,7 +52,7 @@ impl Storage {
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
         let migrated = db.migrate(MIGRATIONS).await?;
-        Ok(Storage { db, wrapping_key, migrated })
+        Ok(Storage { db, wrapping_key, migrated, lock })
     }
 
     /// Opens the database of a server, which must be there already, and makes nothing.
@@ -70,12 +76,36 @@ impl Storage {
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
         match db.schema_state(MIGRATIONS).await? {
-            SchemaState::Current => Ok(Storage { db, wrapping_key, migrated: 0 }),
+            SchemaState::Current => Ok(Storage { db, wrapping_key, migrated: 0, lock: None }),
             SchemaState::Absent => Err(absent()),
             SchemaState::Older => Err(StartError::Option(format!(
                 "the database {place} is older than this program: start its server with this version, or run: bowline migrate"
             ))),
         }
+    }
+
+    /// Finishes what is queued and disconnects; then another server may have the database.
+    pub async fn close(&self) {
+        self.db.close().await;
+        if let Some(Err(error)) = self.lock.as_ref().map(File::unlock) {
+            tracing::warn!(%error, "the data directory stays locked until this process ends");
+        }
+    }
+}
+
+/// Commands work beside a server; a second server would not know what the first has in memory.
+fn lock_directory(directory: &Path) -> Result<File, StartError> {
+    let path = directory.join("server.lock");
+    let failed = |source| StartError::File { path: path.clone(), source };
+    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StartError::Option(format!(
+            "another server works with {}: stop it, or give this one another --data-dir; several servers on the same \
+             data need --database-url and --blob-url",
+            directory.display()
+        ))),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn run(options: Options) -> Result<(), StartError> {
 /// `bowline migrate`.
 pub(crate) async fn migrate(options: Options) -> Result<(), StartError> {
     let storage = Storage::open(&options).await?;
-    storage.db.close().await;
+    storage.close().await;
     print(&format!("{} migrations applied\n", storage.migrated))
 }
 

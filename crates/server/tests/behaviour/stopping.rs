@@ -1,4 +1,4 @@
-//! A stop that somebody holds up.
+//! A stop that somebody holds up, and a server that nobody asks anything.
 
 use std::time::Duration;
 
@@ -13,4 +13,27 @@ async fn a_call_of_the_admin_listener_that_does_not_end_is_cut_off() {
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: admin\r\n").await.expect("half a request is sent");
     tokio::time::sleep(Duration::from_millis(200)).await;
     tokio::time::timeout(Duration::from_secs(15), server.stop()).await.expect("the server stops");
+}
+
+/// Disks wear out, and laptops sleep: who has nothing to do leaves them alone.
+#[tokio::test]
+async fn an_idle_server_on_the_embedded_engine_writes_nothing() {
+    let server = TestServer::start(engines()[0]).await;
+    let log = server.data_dir().join("bowline.db-wal");
+    let written = || {
+        let metadata = std::fs::metadata(&log).expect("the log of the database");
+        (metadata.len(), metadata.modified().expect("a time"))
+    };
+    // What a start has to write.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = written();
+    // Longer than anything waits that looks for work every few seconds.
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.clock().advance(Duration::from_millis(100));
+    }
+    assert_eq!(written(), before);
+    server.organization("acme").await;
+    assert_ne!(written(), before, "the log is where writes are seen");
+    server.stop().await;
 }

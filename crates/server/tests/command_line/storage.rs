@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use bowline_testkit::{Engine, TestServer};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
@@ -52,6 +53,23 @@ async fn a_database_that_is_not_there_is_not_made_by_whoever_looks_for_it() {
         ended(&output, 1);
         assert!(text(&output.stderr).contains("key") && !key.exists(), "{}", text(&output.stderr));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_embedded_database_has_one_server_at_a_time() {
+    let home = tempfile::tempdir().expect("a scratch directory is made");
+    let server = TestServer::start(Engine::Sqlite).await;
+    let there = server.data_dir().to_string_lossy().into_owned();
+    for arguments in [&["migrate"][..], &["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]] {
+        let output = run(home.path(), &[arguments, &["--data-dir", &there]].concat()).await;
+        assert_eq!(ended(&output, 2), "", "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(&there) && said.contains("another server") && said.contains("--data-dir"), "{said}");
+    }
+    // Commands work beside it.
+    ended(&run(home.path(), &["audit", "verify", "--data-dir", &there]).await, 0);
+    // One that has stopped leaves it to the next.
+    server.restarted().await.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
