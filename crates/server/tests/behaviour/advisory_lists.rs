@@ -208,7 +208,7 @@ async fn pages_in_every_order_bring_every_advisory_once() {
     .await;
 }
 
-/// Advisories of a group with these numbers in their names. Every hundredth is about an image, every thousandth is marked
+/// Advisories of a group with these numbers in their names and words. Every hundredth is about an image, every thousandth is marked
 /// as deleted, and the last seventh is about a component of Go, not of Python.
 async fn many(server: &TestServer, group: &str, count: i64) {
     let (group, org) = (group.to_owned(), group.split('/').next().expect("an organization").to_owned());
@@ -236,6 +236,9 @@ async fn many(server: &TestServer, group: &str, count: i64) {
                     Sql::OptInt(deleted),
                 ];
                 tx.execute(sql, &params).await.map_err(Error::from)?;
+                let words = format!("everything {name}");
+                let sql = "INSERT INTO advisory_words (advisory, words) VALUES ($1, $2)";
+                tx.execute(sql, &[Sql::from(&uid), Sql::from(&words)]).await.map_err(Error::from)?;
             }
             Ok::<_, Error>(())
         })
@@ -289,6 +292,34 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
                     assert_eq!(skipped, wanted[skip..skip + 2], "{filter}{order}, {skip}");
                 }
             }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn free_text_is_found_however_many_have_its_parts() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let group = server.group(&org, "one").await;
+        many(server, &group, 620).await;
+        let operator = server.operator().await;
+        let numbers = |numbers: &[i64]| numbers.iter().map(|n| format!("n{n:05}")).collect::<Vec<_>>();
+        // Parts that all have, parts that some have, and parts that are nowhere one behind the other.
+        for (query, count, first) in [
+            ("everything", 619, [0, 2]),
+            ("rything%20n00", 619, [0, 2]),
+            ("n0012", 10, [120, 121]),
+            ("everything%20n006", 20, [600, 601]),
+            ("g%20n0061", 10, [610, 611]),
+        ] {
+            let list = format!("GET /vulnerabilities/v2/advisories?query={query}&pageSize=2");
+            let page = done(&operator, &list, Value::Null).await;
+            assert_eq!(page["totalCount"], json!(count.to_string()), "{query}");
+            assert_eq!(each(&page["advisories"], "artifactName"), numbers(&first), "{query}");
+        }
+        for query in ["thingevery", "n00every", "n0012%20everything", "everythingeverything"] {
+            assert_eq!(names(&operator, &format!("query={query}")).await, [""; 0], "{query}");
         }
     })
     .await;

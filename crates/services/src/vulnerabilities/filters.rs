@@ -2,7 +2,7 @@
 
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v2::vulnerabilities as v2;
-use bowline_store::{Engine, Value};
+use bowline_store::Value;
 
 use super::rows::folded;
 use crate::list::Clause;
@@ -31,10 +31,9 @@ pub(super) struct Filters {
     pub(super) exclude_event_authors: Vec<String>,
     /// Column and number of the latest approved event.
     pub(super) latest: Option<(&'static str, i32)>,
-    /// The text to look for in lower case, as a phrase of SQLite's search, and as a pattern.
-    query: String,
-    phrase: String,
-    pattern: String,
+    /// The text to look for in lower case, and as a pattern.
+    pub(super) query: String,
+    pub(super) pattern: String,
 }
 
 impl Filters {
@@ -117,9 +116,9 @@ impl Filters {
     }
 
     /// What is asked of each advisory, in a form that no index answers: how an advisory that was found, or comes next,
-    /// is judged. What the index of one of these sources has decided is left out.
-    pub(super) fn tests(&self, decided: &[&Source<'_>]) -> Vec<Clause<'_>> {
-        let is_open = |name: &str| !decided.iter().any(|source| source.decides == name);
+    /// is judged. What indexes have decided is left out.
+    pub(super) fn tests(&self, decided: &[&str]) -> Vec<Clause<'_>> {
+        let is_open = |name: &str| !decided.contains(&name);
         let mut tests: Vec<Clause<'_>> = Vec::new();
         for (column, values) in self.columns().into_iter().filter(|(column, _)| is_open(column)) {
             tests.push(Clause { text: format!("@.{column} || '' IN ({})", list(values.len())), values: texts(values) });
@@ -157,7 +156,7 @@ impl Filters {
         if let Some((column, number)) = self.latest.filter(|(column, _)| is_open(column)) {
             tests.push(Clause { text: format!("@.{column} + 0 = ?"), values: vec![Value::from(number)] });
         }
-        if !self.query.is_empty() {
+        if !self.query.is_empty() && is_open(WORDS) {
             let text =
                 r"EXISTS (SELECT 1 FROM advisory_words w WHERE w.advisory = @.uid AND w.words LIKE ? ESCAPE '\')";
             tests.push(Clause { text: text.into(), values: vec![Value::from(&self.pattern)] });
@@ -165,45 +164,23 @@ impl Filters {
         tests
     }
 
-    /// Where the advisories that one of the filters leaves are found by an index.
-    pub(super) fn sources(&self, engine: Engine) -> Vec<Source<'_>> {
-        let mut sources = Vec::new();
-        let mut add = |decides, head: String, values, some, found| {
-            sources.push(Source::by_index(decides, &head, values, some, found));
-        };
-        for (column, values) in self.columns() {
-            // The index leaves out those that have none.
-            let some = if column == "legacy_id" { " AND legacy_id <> ''" } else { "" };
-            add(column, format!("SELECT uid FROM advisories WHERE {column}"), texts(values), some, "uid");
-        }
+    /// Where the advisories that one of the filters leaves are found by an index. Free text has a search of its own.
+    pub(super) fn sources(&self) -> Vec<Source<'_>> {
+        let source = |decides, table, column, values| Source { decides, table, column, values };
+        let columns = self.columns().into_iter();
+        let mut sources: Vec<Source<'_>> =
+            columns.map(|(column, values)| source(column, ADVISORIES, column, texts(values))).collect();
         if !self.packages.is_empty() {
-            let head = "SELECT uid FROM advisories WHERE artifact_name";
             // More than are meant.
-            add("", head.into(), texts(&self.packages), "", "uid");
+            sources.push(source("", ADVISORIES, "artifact_name", texts(&self.packages)));
         }
         if !self.aliases.is_empty() {
-            let head = "SELECT a.advisory AS uid FROM advisory_aliases a WHERE a.alias";
-            add("aliases", head.into(), texts(&self.aliases), "", "a.advisory");
+            sources.push(source("aliases", "advisory_aliases", "alias", texts(&self.aliases)));
         }
-        for (column, values) in self.of_event() {
-            let some = if column == "reviewer" { " AND e.reviewer <> ''" } else { "" };
-            // Several events of an advisory may be alike.
-            let head = format!("SELECT DISTINCT e.advisory AS uid FROM advisory_events e WHERE e.{column}");
-            add(column, head, values, some, "e.advisory");
-        }
+        let of_event = self.of_event().into_iter();
+        sources.extend(of_event.map(|(column, values)| source(column, EVENTS, column, values)));
         if let Some((column, number)) = self.latest {
-            let head = format!("SELECT uid FROM advisories WHERE {column}");
-            add(column, head, vec![Value::from(number)], "", "uid");
-        }
-        // Fewer characters have no trigram.
-        if self.query.chars().count() >= 3 {
-            let (text, value) = match engine {
-                Engine::Sqlite => (FOUND_BY_SQLITE, &self.phrase),
-                Engine::Postgres => (FOUND_BY_POSTGRES, &self.pattern),
-            };
-            let clause = Clause { text: text.into(), values: vec![Value::from(value)] };
-            // Each engine folds letters in its own way: the words are compared once more.
-            sources.push(Source { decides: "", clause, each: Vec::new(), found: "w.advisory" });
+            sources.push(source(column, ADVISORIES, column, vec![Value::from(number)]));
         }
         sources
     }
@@ -211,41 +188,67 @@ impl Filters {
     /// Sets the text to look for.
     fn look_for(mut self, query: &str) -> Filters {
         self.query = query.to_lowercase();
-        self.phrase = format!("\"{}\"", self.query.replace('"', "\"\""));
         let escaped = self.query.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         self.pattern = format!("%{escaped}%");
         self
     }
 }
 
-/// Free text is found by trigrams, in each engine's own words.
-const FOUND_BY_SQLITE: &str = "SELECT w.advisory AS uid FROM advisory_search s CROSS JOIN advisory_words w
-    WHERE w.n = s.rowid AND s.words MATCH ?";
-const FOUND_BY_POSTGRES: &str = r"SELECT w.advisory AS uid FROM advisory_words w WHERE w.words LIKE ? ESCAPE '\'";
+const ADVISORIES: &str = "advisories";
+const EVENTS: &str = "advisory_events";
+/// What the search for free text decides.
+pub(super) const WORDS: &str = "words";
 
-/// Where advisories are found by an index: a SELECT of `uid` that ends with a condition.
+/// Where advisories are found by an index of one column, whose entries of one value are in the order of UIDPs.
 pub(super) struct Source<'a> {
     /// The test that needs not be made of what is found; empty if all are.
     pub(super) decides: &'static str,
-    pub(super) clause: Clause<'a>,
-    /// The same for each value by itself, where the index has the advisories of one value by UIDP.
-    pub(super) each: Vec<Clause<'a>>,
-    /// What the UIDP is called in its conditions.
-    pub(super) found: &'static str,
+    table: &'static str,
+    column: &'static str,
+    values: Vec<Value<'a>>,
 }
 
 impl<'a> Source<'a> {
-    fn by_index(
-        decides: &'static str,
-        head: &str,
-        values: Vec<Value<'a>>,
-        some: &str,
-        found: &'static str,
-    ) -> Source<'a> {
-        let one = |value: &Value<'a>| Clause { text: format!("{head} = ?{some}"), values: vec![*value] };
-        let each = values.iter().map(one).collect();
-        let text = format!("{head} IN ({}){some}", list(values.len()));
-        Source { decides, clause: Clause { text, values }, each, found }
+    /// What the selects below call the UIDP in their conditions.
+    pub(super) fn found(&self) -> String {
+        format!("i.{}", self.uid())
+    }
+
+    /// A SELECT of `uid` that ends with a condition.
+    pub(super) fn select(&self) -> Clause<'a> {
+        let text = self.head() + &self.holds("i", &format!("IN ({})", list(self.values.len())));
+        Clause { text, values: self.values.clone() }
+    }
+
+    /// The same for each value by itself.
+    pub(super) fn each(&self) -> impl Iterator<Item = Clause<'a>> {
+        self.values.iter().map(|value| Clause { text: self.head() + &self.holds("i", "= ?"), values: vec![*value] })
+    }
+
+    /// The condition that it has an advisory too.
+    pub(super) fn has(&self, uid: &str) -> Clause<'a> {
+        let holds = self.holds("o", &format!("IN ({})", list(self.values.len())));
+        let text = format!("EXISTS (SELECT 1 FROM {} o WHERE {holds} AND o.{} = {uid})", self.table, self.uid());
+        Clause { text, values: self.values.clone() }
+    }
+
+    fn uid(&self) -> &'static str {
+        if self.table == ADVISORIES { "uid" } else { "advisory" }
+    }
+
+    fn head(&self) -> String {
+        // Several events of an advisory may be alike.
+        let distinct = if self.table == EVENTS { "DISTINCT " } else { "" };
+        format!("SELECT {distinct}i.{} AS uid FROM {} i WHERE ", self.uid(), self.table)
+    }
+
+    fn holds(&self, alias: &str, test: &str) -> String {
+        let column = self.column;
+        match column {
+            // Their indexes leave those out that have none.
+            "legacy_id" | "reviewer" => format!("{alias}.{column} {test} AND {alias}.{column} <> ''"),
+            _ => format!("{alias}.{column} {test}"),
+        }
     }
 }
 

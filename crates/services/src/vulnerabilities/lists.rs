@@ -8,17 +8,17 @@ use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::filters::{Filters, Source};
+use super::filters::{Filters, Source, WORDS};
 use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
-use super::walk;
+use super::{walk, words};
 use crate::list::{self, Clause, Listed, Query, Selection, Table};
 
 /// Most advisories that are judged and sorted at once: reading them costs about what finding a page costs where more match.
 const FEW: i64 = 5000;
 /// The same where an index has the page's order.
 const FEW_BY_UID: i64 = 2000;
-/// How far it is counted which of several filters that leave many leaves fewest.
-const MANY: i64 = 50_000;
+/// How far it is counted which of several filters that leave many leaves fewest, one step after the other.
+const MANY: [i64; 2] = [10_000, 50_000];
 /// Most bytes that the events of a page have: a page is shorter rather than larger.
 const PAGE_BYTES: i64 = 32 << 20;
 /// Most packages of an origin that an index is asked for.
@@ -150,15 +150,15 @@ fn hull(ranges: &[UidRange]) -> Option<UidRange> {
 
 /// Counts what each source has, as far as it matters. `by_uid`: the index of a source may be walked.
 async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], by_uid: bool) -> Result<Fewest<'f>> {
-    let mut sources = filters.sources(tx.engine());
-    let Some(hull) = hull(ranges) else { return Ok(sources.pop().map_or(Fewest::Unknown, Fewest::Few)) };
-    let by_words = sources.iter().position(|source| source.each.is_empty()).map(|at| sources.swap_remove(at));
-    let few = if by_uid && by_words.is_none() { FEW_BY_UID } else { FEW };
-    if let Some((best, _)) = least(tx, &sources, &hull, few + 1).await? {
+    let Some(hull) = hull(ranges) else { return Ok(Fewest::Found(Vec::new())) };
+    let mut sources = filters.sources();
+    let is_by_words = words::are_indexed(filters);
+    let few = if by_uid && !is_by_words { FEW_BY_UID } else { FEW };
+    if let Some(best) = least(tx, &sources, &hull, few + 1).await? {
         return Ok(Fewest::Few(sources.swap_remove(best)));
     }
-    if let Some(source) = by_words {
-        let uids = found(tx, &source, &hull).await?;
+    if is_by_words {
+        let uids = words::found(tx, filters, &hull, FEW + 1).await?;
         if uids.len() as i64 <= FEW {
             return Ok(Fewest::Found(uids));
         }
@@ -166,30 +166,19 @@ async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], 
     if !by_uid || sources.is_empty() {
         return Ok(Fewest::Unknown);
     }
-    if sources.len() > 1
-        && let Some((best, _)) = least(tx, &sources, &hull, MANY).await?
-    {
-        sources.swap(0, best);
+    for many in MANY {
+        if sources.len() > 1
+            && let Some(best) = least(tx, &sources, &hull, many).await?
+        {
+            sources.swap(0, best);
+            break;
+        }
     }
     Ok(Fewest::Many(sources))
 }
 
-/// What the source has, and one more than few if it has more.
-async fn found(tx: &mut ReadTx, source: &Source<'_>, hull: &UidRange) -> Result<Vec<String>> {
-    let mut query = Query { text: String::new(), params: Vec::new() };
-    within(&mut query, source, hull);
-    let limit = query.param(Value::Int(FEW + 1));
-    query.text += &format!(" LIMIT {limit}");
-    tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await
-}
-
-/// The source with the fewest advisories, and their number; absent if all have so many.
-async fn least(
-    tx: &mut ReadTx,
-    sources: &[Source<'_>],
-    hull: &UidRange,
-    mut many: i64,
-) -> Result<Option<(usize, i64)>> {
+/// The source with the fewest advisories; absent if all have so many.
+async fn least(tx: &mut ReadTx, sources: &[Source<'_>], hull: &UidRange, mut many: i64) -> Result<Option<usize>> {
     let mut best = None;
     for (index, source) in sources.iter().enumerate() {
         let mut query = Query { text: "SELECT count(*) FROM (".into(), params: Vec::new() };
@@ -199,7 +188,7 @@ async fn least(
         let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
         let count = count.unwrap_or(0);
         if count < many {
-            (best, many) = (Some((index, count)), count);
+            (best, many) = (Some(index), count);
         }
     }
     Ok(best)
@@ -207,9 +196,14 @@ async fn least(
 
 /// Adds the source's SELECT, limited to a range.
 fn within<'a>(query: &mut Query<'a>, source: &Source<'a>, range: &'a UidRange) {
-    query.clause(ALL.name, &source.clause);
+    query.clause(ALL.name, &source.select());
+    in_range(query, &source.found(), range);
+}
+
+/// Adds that a UIDP lies in a range.
+pub(super) fn in_range<'a>(query: &mut Query<'a>, uid: &str, range: &'a UidRange) {
     let (lower, upper) = (query.param(Value::Text(&range.lower)), query.param(Value::Text(&range.upper)));
-    query.text += &format!(" AND {0} >= {lower} AND {0} < {upper}", source.found);
+    query.text += &format!(" AND {uid} >= {lower} AND {uid} < {upper}");
 }
 
 /// An advisory that matches, and what it is sorted by.
@@ -236,13 +230,13 @@ async fn matching(
     };
     within(&mut query, source, &hull);
     query.text += &format!(") f) g CROSS JOIN {name} WHERE {name}.uid = g.uid");
-    let tests = wanted.filters.tests(&[source]);
+    let tests = wanted.filters.tests(&[source.decides]);
     judge(&mut query, name, &tests, wanted);
     let found = tx.query(&query.text, &query.params, |row| read_match(row, column)).await?;
     Ok(found.into_iter().filter(|found| ranges.iter().any(|range| range.contains(&found.uid))).collect())
 }
 
-/// Those of these advisories that pass every test.
+/// Those of these advisories, which were found by their words, that pass every other test.
 async fn among(
     tx: &mut ReadTx,
     table: &Table,
@@ -250,7 +244,7 @@ async fn among(
     uids: &[String],
     wanted: &Wanted<'_>,
 ) -> Result<Vec<Match>> {
-    let tests = wanted.filters.tests(&[]);
+    let tests = wanted.filters.tests(&[WORDS]);
     let mut all = Vec::new();
     for uids in uids.chunks(LOADED_AT_ONCE) {
         let mut query = Query { text: format!("SELECT uid, {column} FROM {} WHERE ", table.name), params: Vec::new() };

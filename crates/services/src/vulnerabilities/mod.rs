@@ -19,6 +19,7 @@ pub(crate) mod severities;
 mod shapes;
 mod transfers;
 mod walk;
+mod words;
 
 use bowline_pipeline::Handlers;
 

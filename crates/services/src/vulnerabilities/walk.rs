@@ -1,5 +1,5 @@
 //! Pages by UIDP of what filters leave that all leave many, read along the index of one of them: however many match, and
-//! wherever they lie, a page costs about what it shows. The indexes of the others judge before anything is read.
+//! wherever they lie, a page costs about what it shows. The indexes of the others judge before any advisory is read.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use bowline_pipeline::{Direction, Page};
 use bowline_store::{ReadTx, Value};
 
 use super::filters::Source;
-use super::lists::{Wanted, judge, one_of};
+use super::lists::{Wanted, in_range, judge, one_of};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 use crate::list::{Listed as _, Query, Table};
 
@@ -60,17 +60,13 @@ impl Part<'_> {
         direction: Direction,
         needed: usize,
     ) -> Result<Vec<AdvisoryRow>> {
-        let Some((first, others)) = self.sources.split_first() else { return Ok(Vec::new()) };
         let (mut rows, mut last) = (Vec::new(), self.after);
         // Without further filters, the first look is enough.
         let mut at_once = needed.min(LOADED_AT_ONCE);
         while rows.len() < needed {
-            let mut uids = next(tx, first, self.range, (last.as_deref(), direction), at_once).await?;
+            let uids = next(tx, self.sources, self.range, (last.as_deref(), direction), at_once).await?;
             let is_all = uids.len() < at_once;
             last = uids.last().cloned();
-            for other in others {
-                uids = narrowed(tx, other, uids).await?;
-            }
             rows.extend(judged(tx, self.table, &uids, self.sources, wanted, direction).await?);
             if is_all {
                 break;
@@ -81,29 +77,33 @@ impl Part<'_> {
     }
 }
 
-/// The next advisories that the source has, in their order.
+/// The next advisories that all sources have, in their order.
 async fn next(
     tx: &mut ReadTx,
-    source: &Source<'_>,
+    sources: &[Source<'_>],
     range: &UidRange,
     (last, direction): (Option<&str>, Direction),
     count: usize,
 ) -> Result<Vec<String>> {
+    let Some((source, others)) = sources.split_first() else { return Ok(Vec::new()) };
     let (after, order) = match direction {
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
-    let found = source.found;
+    let found = source.found();
     let mut all: BTreeSet<String> = BTreeSet::new();
     // The index has the advisories of each value in order, not those of all.
-    for clause in &source.each {
+    for clause in source.each() {
         let mut query = Query { text: String::new(), params: Vec::new() };
-        query.clause("advisories", clause);
-        let (lower, upper) = (query.param(Value::Text(&range.lower)), query.param(Value::Text(&range.upper)));
-        query.text += &format!(" AND {found} >= {lower} AND {found} < {upper}");
+        query.clause("advisories", &clause);
+        in_range(&mut query, &found, range);
         if let Some(last) = last {
             let last = query.param(Value::Text(last));
             query.text += &format!(" AND {found} {after} {last}");
+        }
+        for other in others {
+            query.text += " AND ";
+            query.clause("advisories", &other.has(&found));
         }
         let limit = query.param(Value::Int(count as i64));
         query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}");
@@ -115,18 +115,6 @@ async fn next(
     }
     uids.truncate(count);
     Ok(uids)
-}
-
-/// Those that the source has too.
-async fn narrowed(tx: &mut ReadTx, source: &Source<'_>, uids: Vec<String>) -> Result<Vec<String>> {
-    if uids.is_empty() {
-        return Ok(uids);
-    }
-    let mut query = Query { text: String::new(), params: Vec::new() };
-    query.clause("advisories", &source.clause);
-    query.text += " AND ";
-    one_of(&mut query, source.found, &uids);
-    tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await
 }
 
 /// Those that pass the tests which no index has decided, in their order.
@@ -143,7 +131,7 @@ async fn judged(
     }
     let mut query = Query { text: format!("SELECT {} FROM {} WHERE ", table.columns, table.name), params: Vec::new() };
     one_of(&mut query, "uid", uids);
-    let tests = wanted.filters.tests(&decided.iter().collect::<Vec<_>>());
+    let tests = wanted.filters.tests(&decided.iter().map(|source| source.decides).collect::<Vec<_>>());
     judge(&mut query, table.name, &tests, wanted);
     let mut rows: Vec<AdvisoryRow> = tx.query(&query.text, &query.params, AdvisoryRow::read).await?;
     rows.sort_by(|one, other| one.uid().cmp(other.uid()));
