@@ -138,4 +138,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0024_affects_alone.sql"),
         postgres: include_str!("../migrations/postgres/0024_affects_alone.sql"),
     },
+    Migration {
+        version: 25,
+        name: "records_seen_by_id",
+        sqlite: include_str!("../migrations/sqlite/0025_records_seen_by_id.sql"),
+        postgres: include_str!("../migrations/postgres/0025_records_seen_by_id.sql"),
+    },
 ];

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_contract::v2::advisory as v2;
 use bowline_contract::v2::advisory::rpc::security_advisory_service::ListVulnerabilityMetadata;
 use bowline_core::{Error, Result};
-use bowline_osv::Facts;
+use bowline_osv::{Facts, Link, Rated};
 use bowline_pipeline::{Direction, Handlers, Open, Page, PageRequest, Paged, SortKey};
 use bowline_store::{ReadTx, Row, Value};
 use prost::Message as _;
@@ -39,17 +39,8 @@ pub(super) struct Asked {
     pub(super) page: PageRequest,
 }
 
-/// What is known of one vulnerability, under the id that was asked for.
-#[derive(Clone)]
-pub(super) struct Described {
-    pub(super) id: String,
-    pub(super) summary: String,
-    pub(super) details: String,
-    /// The schema's word for each, and where it is.
-    pub(super) references: Vec<(String, String)>,
-    /// The schema's name of the scale, and the vector.
-    pub(super) severities: Vec<(String, String)>,
-}
+/// A message of what is known of one vulnerability, under the id that was asked for.
+pub(super) type Describe<T> = fn(&str, Facts<'_>) -> T;
 
 async fn list(
     tx: &mut ReadTx,
@@ -69,9 +60,9 @@ async fn list(
         }
         .encode_to_vec(),
     };
-    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals).await?;
+    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals, to_v2).await?;
     Ok(v2::ListVulnerabilityMetadataResponse {
-        vulnerability_metadata: listing.items.into_iter().map(to_v2).collect(),
+        vulnerability_metadata: listing.items,
         next_page_token: listing.next_page_token,
         total_count: Some(listing.total_count),
         skipped: listing.skipped,
@@ -79,31 +70,32 @@ async fn list(
 }
 
 /// The second version does not know the words of Ubuntu.
-fn to_v2(described: Described) -> v2::VulnerabilityMetadata {
-    let severity = |(kind, score): (String, String)| {
-        let kind = v2::severity::Type::from_str_name(&format!("TYPE_{kind}"))?;
-        Some(v2::Severity { r#type: kind.into(), score })
+fn to_v2(id: &str, facts: Facts<'_>) -> v2::VulnerabilityMetadata {
+    let severity = |rated: &Rated<'_>| {
+        let kind = v2::severity::Type::from_str_name(&format!("TYPE_{}", rated.kind))?;
+        Some(v2::Severity { r#type: kind.into(), score: rated.score.to_string() })
     };
-    let reference = |(kind, url): (String, String)| {
-        let kind = v2::reference::Type::from_str_name(&format!("TYPE_{kind}")).unwrap_or_default();
-        v2::Reference { r#type: kind.into(), url }
+    let reference = |link: Link<'_>| {
+        let kind = v2::reference::Type::from_str_name(&format!("TYPE_{}", link.kind)).unwrap_or_default();
+        v2::Reference { r#type: kind.into(), url: link.url.into_owned() }
     };
     v2::VulnerabilityMetadata {
-        id: described.id,
-        summary: described.summary,
-        details: described.details,
-        references: described.references.into_iter().map(reference).collect(),
-        severities: described.severities.into_iter().filter_map(severity).collect(),
+        id: id.to_owned(),
+        severities: facts.severities().into_iter().filter_map(severity).collect(),
+        references: facts.references.into_iter().map(reference).collect(),
+        summary: facts.summary.into_owned(),
+        details: facts.details.into_owned(),
     }
 }
 
 /// One page, by id.
-pub(super) async fn page_of(
+pub(super) async fn page_of<T: Send>(
     tx: &mut ReadTx,
     call: &impl Paged,
     asked: Asked,
     totals: &Totals,
-) -> Result<Listing<Described>> {
+    describe: Describe<T>,
+) -> Result<Listing<T>> {
     let page = Page::judge(call, &asked.page, &[&["id"]], (0, Direction::Ascending))?;
     let mut ids: BTreeSet<&str> = asked.ids.iter().map(String::as_str).collect();
     if !asked.id.is_empty() {
@@ -140,10 +132,10 @@ pub(super) async fn page_of(
     }
     let wanted = records.len();
     records.truncate(page.size);
-    let items = describe(tx, records).await?;
-    let last = items.last().filter(|_| items.len() < wanted);
+    let items = described(tx, &records, describe).await?;
+    let last = items.len().checked_sub(1).filter(|last| last + 1 < wanted);
     let next_page_token =
-        last.map(|last| page.next_token(call, Some(SortKey::Int(total)), last.id.clone())).unwrap_or_default();
+        last.map(|last| page.next_token(call, Some(SortKey::Int(total)), records[last].0.clone())).unwrap_or_default();
     let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
     Ok(Listing { items, next_page_token, total_count: total, skipped })
 }
@@ -241,38 +233,32 @@ async fn newest(
 }
 
 /// Describes records in their order: all of them, unless they are very large.
-async fn describe(tx: &mut ReadTx, records: Vec<(String, i64)>) -> Result<Vec<Described>> {
-    let (mut described, mut bytes) = (Vec::new(), 0);
+async fn described<T: Send>(tx: &mut ReadTx, records: &[(String, i64)], describe: Describe<T>) -> Result<Vec<T>> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
     for part in records.chunks(BODIES_AT_ONCE) {
         if bytes > MOST_BYTES {
             break;
         }
+        let mut described: Vec<Option<T>> = part.iter().map(|_| None).collect();
         let (places, values) = among(1, part.iter().map(|(_, n)| Value::Int(*n)));
         let sql = format!("SELECT record, body FROM record_bodies WHERE record IN {places}");
-        let read = |row: &Row<'_>| -> Result<_> {
-            bytes += row.with_bytes(1, <[u8]>::len)?;
-            Ok((row.int(0)?, row.with_bytes(1, described_by)??))
-        };
-        let bodies: BTreeMap<i64, Described> = tx.query(&sql, &values, read).await?.into_iter().collect();
-        for (id, n) in part {
+        let read = |row: &Row<'_>| -> Result<()> {
+            let record = row.int(0)?;
             // Several of the ids may be names of one record.
-            let body = bodies.get(n).ok_or_else(|| Error::internal(format!("record {n} has no body")))?;
-            described.push(Described { id: id.clone(), ..body.clone() });
+            for (index, (id, _)) in part.iter().enumerate().filter(|(_, (_, n))| *n == record) {
+                described[index] = Some(row.with_bytes(1, |body| -> Result<T> {
+                    bytes += body.len();
+                    Ok(describe(id, Facts::read(body).map_err(Error::internal)?))
+                })??);
+            }
+            Ok(())
+        };
+        tx.query(&sql, &values, read).await?;
+        for (described, (_, n)) in described.into_iter().zip(part) {
+            all.push(described.ok_or_else(|| Error::internal(format!("record {n} has no body")))?);
         }
     }
-    Ok(described)
-}
-
-fn described_by(body: &[u8]) -> Result<Described> {
-    let facts = Facts::read(body).map_err(Error::internal)?;
-    let severities = facts.severities().into_iter();
-    Ok(Described {
-        id: String::new(),
-        severities: severities.map(|rated| (rated.kind.to_string(), rated.score.to_string())).collect(),
-        references: facts.references.iter().map(|link| (link.kind.to_string(), link.url.to_string())).collect(),
-        summary: facts.summary.into_owned(),
-        details: facts.details.into_owned(),
-    })
+    Ok(all)
 }
 
 /// How many different ids are visible, remembered with the sum of all generations, which every import that changes

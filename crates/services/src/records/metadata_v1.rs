@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bowline_contract::v1::advisory as v1;
 use bowline_contract::v1::advisory::rpc::security_advisory::ListVulnerabilityMetadata;
 use bowline_core::Result;
+use bowline_osv::{Facts, Link, Rated};
 use bowline_pipeline::{Handlers, Open, PageRequest};
 use bowline_store::ReadTx;
 use prost::Message as _;
 
-use super::metadata::{Asked, Described, Totals, page_of};
+use super::metadata::{Asked, Totals, page_of};
 
 pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
     let totals = totals.clone();
@@ -34,30 +35,30 @@ async fn list(
         skip: request.skip,
         filter: filter.encode_to_vec(),
     };
-    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals).await?;
+    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals, to_v1).await?;
     Ok(v1::VulnerabilityMetadataList {
-        items: listing.items.into_iter().map(to_v1).collect(),
+        items: listing.items,
         next_page_token: listing.next_page_token,
         total_count: Some(listing.total_count),
         skipped: listing.skipped,
     })
 }
 
-fn to_v1(described: Described) -> v1::VulnerabilityMetadata {
-    let severity = |(kind, score): (String, String)| {
+fn to_v1(id: &str, facts: Facts<'_>) -> v1::VulnerabilityMetadata {
+    let severity = |rated: &Rated<'_>| {
         // The schema writes the distribution's name as people do.
-        let kind = v1::severity::Type::from_str_name(&kind.to_ascii_uppercase())?;
-        Some(v1::Severity { r#type: kind.into(), score })
+        let kind = v1::severity::Type::from_str_name(&rated.kind.to_ascii_uppercase())?;
+        Some(v1::Severity { r#type: kind.into(), score: rated.score.to_string() })
     };
-    let reference = |(kind, url): (String, String)| {
-        let kind = v1::reference::Type::from_str_name(&kind).unwrap_or_default();
-        v1::Reference { r#type: kind.into(), url }
+    let reference = |link: Link<'_>| {
+        let kind = v1::reference::Type::from_str_name(&link.kind).unwrap_or_default();
+        v1::Reference { r#type: kind.into(), url: link.url.into_owned() }
     };
     v1::VulnerabilityMetadata {
-        id: described.id,
-        summary: described.summary,
-        details: described.details,
-        references: described.references.into_iter().map(reference).collect(),
-        severity: described.severities.into_iter().filter_map(severity).collect(),
+        id: id.to_owned(),
+        severity: facts.severities().into_iter().filter_map(severity).collect(),
+        references: facts.references.into_iter().map(reference).collect(),
+        summary: facts.summary.into_owned(),
+        details: facts.details.into_owned(),
     }
 }
