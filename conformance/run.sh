@@ -203,7 +203,7 @@ for suite in $suites; do
       export UPSTREAM_TOKEN
       BOWLINE=$binary timeout 300 "$oci" || failed+=" $suite"
       ;;
-    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 node "$here/objects/main.mjs" || failed+=" $suite" ;;
+    objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" || failed+=" $suite" ;;
     clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
     feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;

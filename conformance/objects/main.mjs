@@ -1,9 +1,9 @@
-// The registry over an object store: versitygw, unmodified, speaks S3 in front of a directory. The registry suite runs
-// against it, and then what only an object store can do: go away in the middle, be full of what is nobody's, and serve
-// two servers at once.
+// The registry over an object store and PostgreSQL: versitygw, unmodified, speaks S3 in front of a directory. The registry
+// suite runs against it, and then what only an object store can do: go away in the middle, be full of what is nobody's,
+// and serve two servers at once.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { check, checks } from '../lib.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const { BOWLINE, VERSITYGW, OCI } = process.env;
+const { BOWLINE, VERSITYGW, OCI, BOWLINE_TEST_POSTGRES } = process.env;
 const work = mkdtempSync(join(tmpdir(), 'objects.'));
 const bucket = join(work, 's3', 'blobs');
 mkdirSync(bucket, { recursive: true });
@@ -23,7 +23,15 @@ const aws = {
   AWS_ENDPOINT_URL: `http://127.0.0.1:${s3}`, AWS_ALLOW_HTTP: 'true', AWS_REGION: 'us-east-1',
   AWS_ACCESS_KEY_ID: 'conformance', AWS_SECRET_ACCESS_KEY: randomBytes(16).toString('hex'),
 };
-const storage = ['--data-dir', join(work, 'data'), '--blob-url', 's3://blobs/some/where'];
+// A database of its own, which two servers may share.
+const database = `objects_${process.pid}`;
+const url = new URL(BOWLINE_TEST_POSTGRES);
+const psql = (statement) => execFileSync('psql', ['-q', '-d', BOWLINE_TEST_POSTGRES, '-c', statement], { stdio: 'pipe' });
+psql(`CREATE DATABASE ${database}`);
+url.pathname = `/${database}`;
+writeFileSync(join(work, 'key'), randomBytes(32), { mode: 0o600 });
+const rows = ['--database-url', url.href, '--key-file', join(work, 'key')];
+const storage = [...rows, '--blob-url', 's3://blobs/some/where'];
 const running = new Set();
 
 async function free(n) {
@@ -47,7 +55,7 @@ async function until(what, condition) {
 
 function start(name, program, args, env = {}) {
   const log = openSync(join(work, `${name}.log`), 'a');
-  const child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
+  const child = spawn(program, args, { cwd: work, env: { ...process.env, ...env }, stdio: ['ignore', log, log] });
   running.add(child);
   child.once('exit', () => running.delete(child));
   return child;
@@ -120,14 +128,14 @@ async function suite() {
   await until('the identity provider', async () => statSync(provider).size > 0);
 
   // The registry suite, as over a directory.
-  const OPERATOR_TOKEN = bowline('operator', 'token', ...storage.slice(0, 2));
+  const OPERATOR_TOKEN = bowline('operator', 'token', ...rows);
   const env = { ...process.env, BASE_URL: base, OPERATOR_TOKEN, PROVIDER: provider, BOWLINE };
   const UPSTREAM_TOKEN = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-oci'], { encoding: 'utf8', env }).trim();
   const told = execFileSync(OCI, { encoding: 'utf8', env: { ...env, UPSTREAM_TOKEN } });
   check('the registry suite passes over an object store', told.includes('ok') && !told.includes('FAIL'), told);
-  check('its blobs lie in the bucket', objects().length > 0 && !readdirSync(join(work, 'data')).includes('blobs'));
+  check('its blobs lie in the bucket', objects().length > 0 && !existsSync(join(work, 'bowline-data')));
 
-  token = bowline('operator', 'token', ...storage.slice(0, 2), '--audience', `127.0.0.1:${port}`);
+  token = bowline('operator', 'token', ...rows, '--audience', `127.0.0.1:${port}`);
   const answer = await fetch(`${base}/iam/v2/groups`, {
     method: 'POST', body: JSON.stringify({ name: 'objects' }),
     headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
@@ -236,7 +244,8 @@ try {
   if (process.env.KEEP) console.error(`kept ${work}`);
   process.exitCode = 1;
 } finally {
-  for (const child of running) child.kill('SIGKILL');
+  await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
+  psql(`DROP DATABASE ${database}`);
   if (!process.env.KEEP) rmSync(work, { recursive: true, force: true });
 }
 process.exit();
