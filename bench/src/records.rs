@@ -98,7 +98,7 @@ fn query(record: u64) -> Value {
 async fn metadata(server: &Server, records: u64) -> Outcome<f64> {
     let mut lane = Lane::grpc(server.api).await?;
     let mut times = Vec::new();
-    for round in 0..50 {
+    for round in 0..200 {
         let ids = (0..1000).map(|i| id(mixed(round * 1000 + i) % records)).collect();
         let mut request = v2::ListVulnerabilityMetadataRequest { ids, page_size: 200, ..Default::default() };
         let started = Instant::now();

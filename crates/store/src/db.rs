@@ -109,6 +109,16 @@ impl Db {
         }
     }
 
+    /// Moves what the embedded engine has in its log to the database, if nothing was written since the last call: called
+    /// every second or so, it keeps the readers of a server at rest from looking into a long log for every page.
+    /// PostgreSQL does so by itself.
+    pub async fn settle(&self) {
+        match &self.0 {
+            Backend::Sqlite(sqlite) => sqlite.settle().await,
+            Backend::Postgres(_) => {}
+        }
+    }
+
     /// Finishes the queued writes, checkpoints and disconnects. Later calls on
     /// any clone fail as unavailable.
     pub async fn close(&self) {

@@ -210,3 +210,28 @@ async fn a_disk_that_is_really_full() {
     write(&db, "b", 400_000).await.unwrap();
     assert_eq!(ids(&db).await, ["a", "b"]);
 }
+
+#[tokio::test]
+async fn the_log_of_a_server_at_rest_is_moved_to_the_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path()).await;
+    let is_there = |id: &str| {
+        let bytes = std::fs::read(dir.path().join("test.db")).unwrap();
+        bytes.windows(id.len()).any(|window| window == id.as_bytes())
+    };
+    write(&db, "first", 0).await.unwrap();
+    // Something was written since the last look: more may come.
+    db.settle().await;
+    assert!(!is_there("first"));
+    write(&db, "second", 0).await.unwrap();
+    db.settle().await;
+    assert!(!is_there("first") && !is_there("second"));
+    pragma(&db, "SELECT 1").await;
+    db.settle().await;
+    assert!(is_there("first") && is_there("second"), "a transaction without a change is none");
+    assert_eq!(ids(&db).await, ["f", "s"]);
+    write(&db, "third", 0).await.unwrap();
+    db.close().await;
+    db.settle().await;
+    assert!(is_there("third"));
+}

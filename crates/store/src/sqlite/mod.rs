@@ -74,6 +74,10 @@ impl Sqlite {
         self.writer.write(flush, f).await
     }
 
+    pub(crate) async fn settle(&self) {
+        self.writer.settle().await;
+    }
+
     pub(crate) async fn close(&self) {
         self.writer.close().await;
     }

@@ -22,6 +22,7 @@ const MAX_GROUP: usize = 256;
 
 enum Message {
     Job(Box<dyn Job>),
+    Settle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
 
@@ -46,7 +47,14 @@ impl Writer {
                 let start = result.is_ok();
                 let _ = opened.send(result);
                 if start {
-                    Thread { file, readers, tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))) }.run(messages);
+                    Thread {
+                        file,
+                        readers,
+                        tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
+                        changes: 0,
+                        is_settled: false,
+                    }
+                    .run(messages);
                 }
             })
             .map_err(|error| {
@@ -66,6 +74,14 @@ impl Writer {
         let closed = || StoreError::unavailable("the database is closed");
         self.queue.send(Message::Job(Box::new(job))).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
+    }
+
+    pub(super) async fn settle(&self) {
+        let (done, wait) = oneshot::channel();
+        // A writer that is gone has settled everything.
+        if self.queue.send(Message::Settle(done)).await.is_ok() {
+            let _ = wait.await;
+        }
     }
 
     pub(super) async fn close(&self) {
@@ -154,17 +170,22 @@ struct Thread {
     readers: Arc<Readers>,
     /// `None` after an error that a fresh connection may cure.
     tx: Option<WriteTx>,
+    /// Rows that the connection had changed when it was last looked whether the log can be settled.
+    changes: u64,
+    /// Whether the log has nothing from before that look which the database lacks.
+    is_settled: bool,
 }
 
 impl Thread {
     fn run(mut self, mut messages: mpsc::Receiver<Message>) {
-        let mut closing = Vec::new();
+        let (mut closing, mut settling) = (Vec::new(), Vec::new());
         while let Some(first) = messages.blocking_recv() {
             let mut group = Vec::new();
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
                     Message::Job(job) => group.push(job),
+                    Message::Settle(done) => settling.push(done),
                     Message::Close(done) => {
                         // No more comes in; what is queued is still done.
                         messages.close();
@@ -177,6 +198,12 @@ impl Thread {
             for job in &mut group {
                 job.answer();
             }
+            if !settling.is_empty() {
+                self.settle();
+                for done in settling.drain(..) {
+                    let _ = done.send(());
+                }
+            }
         }
         self.readers.close();
         if let Some(conn) = self.tx.as_ref().and_then(connection) {
@@ -186,6 +213,18 @@ impl Thread {
         self.tx = None;
         for done in closing {
             let _ = done.send(());
+        }
+    }
+
+    /// Copies the log's pages to the database once nothing has changed for a whole turn: a checkpoint holds the writer up.
+    fn settle(&mut self) {
+        let Some(conn) = self.tx.as_ref().and_then(connection) else { return };
+        // Background work that finds nothing to do commits all the time.
+        let changes = conn.conn.total_changes();
+        if changes != self.changes {
+            (self.changes, self.is_settled) = (changes, false);
+        } else if !self.is_settled {
+            self.is_settled = is_checkpointed(&conn.conn);
         }
     }
 
@@ -299,6 +338,18 @@ impl Thread {
     fn keep(&mut self, tx: WriteTx) {
         if control(&tx, "PRAGMA synchronous = FULL").is_ok() {
             self.tx = Some(tx);
+        }
+    }
+}
+
+/// Checkpoints as far as readers let it; true if nothing is left. What it cannot do now is tried again.
+fn is_checkpointed(conn: &rusqlite::Connection) -> bool {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {
+        Ok((logged, copied)) => copied >= logged,
+        Err(error) => {
+            tracing::warn!(%error, "the log of the database was not checkpointed; tried again");
+            false
         }
     }
 }
