@@ -34,10 +34,17 @@ const rows = ['--database-url', url.href, '--key-file', join(work, 'key')];
 const storage = [...rows, '--blob-url', 's3://blobs/some/where'];
 const running = new Set();
 
+/** Ports below those that the system gives to outgoing connections: one of them would take one while its server is down. */
 async function free(n) {
-  const open = await Promise.all(Array.from({ length: n }, () => new Promise((done) => {
-    const server = createServer().listen(0, '127.0.0.1', () => done(server));
-  })));
+  const open = [];
+  while (open.length < n) {
+    const server = createServer();
+    const listens = await new Promise((done) => {
+      server.once('error', () => done(false));
+      server.listen(10000 + Math.floor(Math.random() * 10000), '127.0.0.1', () => done(true));
+    });
+    if (listens) open.push(server);
+  }
   const found = open.map((server) => server.address().port);
   open.forEach((server) => server.close());
   return found;

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,11 +22,19 @@ pub(crate) struct Addresses {
 
 impl Addresses {
     pub(crate) fn free() -> Addresses {
-        let reserve = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let sockets = [reserve(), reserve()];
         let [api, admin] = sockets.each_ref().map(|socket| socket.local_addr().expect("an address"));
         Addresses { api, admin }
     }
+}
+
+/// A port below those that the system gives to outgoing connections: one of them would take it while its server is down.
+fn reserve() -> TcpListener {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(16);
+    let ports = (0..10_000).map(|_| 10_000 + first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
+    let mut ports = ports.map(|port| u16::try_from(port).expect("a port"));
+    ports.find_map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()).expect("a free port")
 }
 
 /// A running server; dropping it kills it.
