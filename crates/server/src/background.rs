@@ -160,7 +160,7 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
 }
 
 /// Takes or keeps the lease of that name, unless another replica has it. On the embedded engine there is none: the lock of
-/// the data directory stands for every lease, a restart waits for none, and an idle server writes nothing.
+/// the data directory stands for it, a restart waits for none, and an idle server writes nothing.
 pub(crate) async fn lease(
     tx: &mut WriteTx,
     name: &str,

@@ -24,7 +24,7 @@ pub struct Storage {
     pub wrapping_key: KeyEncryptionKey,
     /// How many migrations this start applied.
     pub migrated: u32,
-    /// Held as long as the server works with its embedded database.
+    /// The data directory, locked as long as a server works with its embedded database.
     lock: Option<File>,
 }
 
@@ -93,11 +93,11 @@ impl Storage {
     }
 }
 
-/// Commands work beside a server; a second server would not know what the first has in memory.
+/// Locks the directory itself: nobody can take the lock away as they can a file. Commands work beside a server; a second
+/// server would not know what the first has in memory.
 fn lock_directory(directory: &Path) -> Result<File, StartError> {
-    let path = directory.join("server.lock");
-    let failed = |source| StartError::File { path: path.clone(), source };
-    let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    let failed = |source| StartError::File { path: directory.into(), source };
+    let file = File::open(directory).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StartError::Option(format!(

@@ -255,11 +255,13 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
         many(server, &group, COUNT).await;
         let operator = server.operator().await;
         let is_go = |n: i64| n >= COUNT - COUNT / 7;
-        let judges: [(&str, &dyn Fn(i64) -> bool); 6] = [
+        let judges: [(&str, &dyn Fn(i64) -> bool); 7] = [
             ("componentTypes=python", &|n| !is_go(n)),
             ("componentTypes=go&componentTypes=python", &|_| true),
             ("componentTypes=go", &is_go),
             ("componentTypes=python&artifactTypes=apk", &|n| !is_go(n) && n % 100 != 0),
+            // One of the values has none, or few, of what the other filter leaves.
+            ("artifactTypes=apk&artifactTypes=image&componentTypes=python&componentTypes=none", &|n| !is_go(n)),
             ("latestEventType=EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION&componentTypes=go", &is_go),
             (
                 &format!("uidp.childrenOf={group}&latestEventType=EVENT_TYPE_FILTER_TRUE_POSITIVE_DETERMINATION"),

@@ -1,11 +1,11 @@
 //! Pages by UIDP of what filters leave that all leave many, read along the index of one of them: however many match, and
 //! wherever they lie, a page costs about what it shows. The indexes of the others judge before any advisory is read.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Direction, Page};
-use bowline_store::{ReadTx, Value};
+use bowline_store::{ReadTx, Row, Value};
 
 use super::filters::Source;
 use super::lists::{Wanted, in_range, judge, one_of};
@@ -14,6 +14,8 @@ use crate::list::{Listed as _, Query, Table};
 
 /// Most advisories that a page leaves out at its beginning: they are read all the same.
 pub(super) const MOST_SKIPPED: i64 = 1000;
+/// Most entries of an index that one look is at.
+const MOST_AT_ONCE: usize = 3200;
 
 /// The rows of the page, and one more if there are more.
 pub(super) async fn page(
@@ -64,57 +66,65 @@ impl Part<'_> {
         // Without further filters, the first look is enough.
         let mut at_once = needed.min(LOADED_AT_ONCE);
         while rows.len() < needed {
-            let uids = next(tx, self.sources, self.range, (last.as_deref(), direction), at_once).await?;
-            let is_all = uids.len() < at_once;
-            last = uids.last().cloned();
-            rows.extend(judged(tx, self.table, &uids, self.sources, wanted, direction).await?);
+            let entries = next(tx, self.sources, self.range, (last.as_deref(), direction), at_once).await?;
+            let is_all = entries.len() < at_once;
+            last = entries.last().map(|(uid, _)| uid.clone());
+            let uids: Vec<String> =
+                entries.into_iter().filter(|(_, is_in_all)| *is_in_all).map(|(uid, _)| uid).collect();
+            for uids in uids.chunks(LOADED_AT_ONCE) {
+                rows.extend(judged(tx, self.table, uids, self.sources, wanted, direction).await?);
+            }
             if is_all {
                 break;
             }
-            at_once = LOADED_AT_ONCE;
+            // The fewer pass, the longer the looks.
+            at_once = (at_once * 4).clamp(LOADED_AT_ONCE, MOST_AT_ONCE);
         }
         Ok(rows)
     }
 }
 
-/// The next advisories that all sources have, in their order.
+/// The next entries of the first source, in their order, and whether the others have them too. Each look is at so many of
+/// them and no more, however few the others have.
 async fn next(
     tx: &mut ReadTx,
     sources: &[Source<'_>],
     range: &UidRange,
     (last, direction): (Option<&str>, Direction),
     count: usize,
-) -> Result<Vec<String>> {
+) -> Result<Vec<(String, bool)>> {
     let Some((source, others)) = sources.split_first() else { return Ok(Vec::new()) };
     let (after, order) = match direction {
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
     let found = source.found();
-    let mut all: BTreeSet<String> = BTreeSet::new();
+    let mut all: BTreeMap<String, bool> = BTreeMap::new();
     // The index has the advisories of each value in order, not those of all.
     for clause in source.each() {
-        let mut query = Query { text: String::new(), params: Vec::new() };
+        let mut query = Query { text: "SELECT f.uid, CAST(CASE WHEN 1 = 1".into(), params: Vec::new() };
+        for other in others {
+            query.text += " AND ";
+            query.clause("advisories", &other.has("f.uid"));
+        }
+        query.text += " THEN 1 ELSE 0 END AS BIGINT) FROM (";
         query.clause("advisories", &clause);
         in_range(&mut query, &found, range);
         if let Some(last) = last {
             let last = query.param(Value::Text(last));
             query.text += &format!(" AND {found} {after} {last}");
         }
-        for other in others {
-            query.text += " AND ";
-            query.clause("advisories", &other.has(&found));
-        }
         let limit = query.param(Value::Int(count as i64));
-        query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}");
-        all.extend(tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await?);
+        query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}) f");
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)? == 1));
+        all.extend(tx.query(&query.text, &query.params, read).await?);
     }
-    let mut uids: Vec<String> = all.into_iter().collect();
+    let mut entries: Vec<(String, bool)> = all.into_iter().collect();
     if direction == Direction::Descending {
-        uids.reverse();
+        entries.reverse();
     }
-    uids.truncate(count);
-    Ok(uids)
+    entries.truncate(count);
+    Ok(entries)
 }
 
 /// Those that pass the tests which no index has decided, in their order.

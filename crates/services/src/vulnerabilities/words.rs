@@ -60,9 +60,10 @@ async fn phrase(tx: &mut ReadTx, text: &str) -> Result<String> {
     })
 }
 
-/// How far the first advisories with a trigram reach among all: the further, the rarer it is.
+/// Among how many the first advisories with a trigram lie: the more, the rarer it is.
 async fn reach(tx: &mut ReadTx, trigram: &str) -> Result<i64> {
-    let sql = "SELECT count(*), max(n) FROM (SELECT rowid AS n FROM advisory_search WHERE words MATCH $1 LIMIT $2)";
+    let sql =
+        "SELECT count(*), max(n) - min(n) FROM (SELECT rowid AS n FROM advisory_search WHERE words MATCH $1 LIMIT $2)";
     let params = [Value::Text(&quoted(trigram)), Value::Int(LOOKED_AT)];
     let read = |row: &bowline_store::Row<'_>| -> Result<_> {
         Ok(if row.int(0)? < LOOKED_AT { i64::MAX } else { row.int(1)? })
