@@ -84,8 +84,10 @@ impl Part<'_> {
     }
 }
 
-/// The next entries of the first source, in their order, and whether the others have them too. Each look is at so many of
-/// them and no more, however few the others have.
+/// The next entries of the first source, in their order, and whether the others have them too.
+///
+/// With one value, the index is asked for so many that the others have: every entry is judged once, however many looks a page
+/// takes. With several, a look is at so many entries of each and no more: what one value has beyond the page is not read.
 async fn next(
     tx: &mut ReadTx,
     sources: &[Source<'_>],
@@ -102,8 +104,9 @@ async fn next(
     let mut all: BTreeMap<String, bool> = BTreeMap::new();
     // The index has the advisories of each value in order, not those of all.
     for clause in source.each() {
+        let (within, beside) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
         let mut query = Query { text: "SELECT f.uid, CAST(CASE WHEN 1 = 1".into(), params: Vec::new() };
-        for other in others {
+        for other in beside {
             query.text += " AND ";
             query.clause("advisories", &other.has("f.uid"));
         }
@@ -113,6 +116,10 @@ async fn next(
         if let Some(last) = last {
             let last = query.param(Value::Text(last));
             query.text += &format!(" AND {found} {after} {last}");
+        }
+        for other in within {
+            query.text += " AND ";
+            query.clause("advisories", &other.has(&found));
         }
         let limit = query.param(Value::Int(count as i64));
         query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}) f");
