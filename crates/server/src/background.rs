@@ -28,7 +28,7 @@ const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
-const SETTLE_EVERY: Duration = Duration::from_secs(1);
+const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
@@ -57,7 +57,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     let mut tasks = JoinSet::new();
     tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
     tasks.spawn(number(parts.clone()));
-    tasks.spawn(settle(parts.storage.db.clone()));
+    tasks.spawn(checkpoint_when_idle(parts.storage.db.clone()));
     if let Some(days) = parts.audit_retention {
         tasks.spawn(prune(parts.clone(), days));
     }
@@ -131,10 +131,10 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
     }
 }
 
-async fn settle(db: Db) {
+async fn checkpoint_when_idle(db: Db) {
     loop {
-        tokio::time::sleep(SETTLE_EVERY).await;
-        db.settle().await;
+        tokio::time::sleep(CHECKPOINT_AFTER).await;
+        db.checkpoint_if_idle().await;
     }
 }
 

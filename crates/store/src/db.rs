@@ -109,12 +109,11 @@ impl Db {
         }
     }
 
-    /// Moves what the embedded engine has in its log to the database, if nothing was written since the last call: called
-    /// every second or so, it keeps the readers of a server at rest from looking into a long log for every page.
-    /// PostgreSQL does so by itself.
-    pub async fn settle(&self) {
+    /// Checkpoints the embedded engine's log if nothing has changed since the last call: called every second or so, it
+    /// keeps the readers of an idle server from looking into a long log for every page. PostgreSQL does so by itself.
+    pub async fn checkpoint_if_idle(&self) {
         match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.settle().await,
+            Backend::Sqlite(sqlite) => sqlite.checkpoint_if_idle().await,
             Backend::Postgres(_) => {}
         }
     }

@@ -212,7 +212,7 @@ async fn a_disk_that_is_really_full() {
 }
 
 #[tokio::test]
-async fn the_log_of_a_server_at_rest_is_moved_to_the_database() {
+async fn the_log_of_an_idle_server_is_checkpointed() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path()).await;
     let is_there = |id: &str| {
@@ -221,17 +221,17 @@ async fn the_log_of_a_server_at_rest_is_moved_to_the_database() {
     };
     write(&db, "first", 0).await.unwrap();
     // Something was written since the last look: more may come.
-    db.settle().await;
+    db.checkpoint_if_idle().await;
     assert!(!is_there("first"));
     write(&db, "second", 0).await.unwrap();
-    db.settle().await;
+    db.checkpoint_if_idle().await;
     assert!(!is_there("first") && !is_there("second"));
     pragma(&db, "SELECT 1").await;
-    db.settle().await;
+    db.checkpoint_if_idle().await;
     assert!(is_there("first") && is_there("second"), "a transaction without a change is none");
     assert_eq!(ids(&db).await, ["f", "s"]);
     write(&db, "third", 0).await.unwrap();
     db.close().await;
-    db.settle().await;
+    db.checkpoint_if_idle().await;
     assert!(is_there("third"));
 }

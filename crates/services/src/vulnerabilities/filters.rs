@@ -220,13 +220,14 @@ impl<'a> Source<'a> {
         Clause { text, values: self.values.clone() }
     }
 
-    pub(super) fn has_one_value(&self) -> bool {
-        self.values.len() == 1
-    }
-
     /// The same for each value by itself.
     pub(super) fn each(&self) -> impl Iterator<Item = Clause<'a>> {
         self.values.iter().map(|value| Clause { text: self.head() + &self.holds("i", "= ?"), values: vec![*value] })
+    }
+
+    /// Whether one value is wanted, so that the index has all of its advisories in order.
+    pub(super) fn has_one_value(&self) -> bool {
+        self.values.len() == 1
     }
 
     /// The condition that it has an advisory too.

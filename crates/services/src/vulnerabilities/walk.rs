@@ -10,12 +10,12 @@ use bowline_store::{ReadTx, Row, Value};
 use super::filters::Source;
 use super::lists::{Wanted, in_range, judge, one_of};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
-use crate::list::{Listed as _, Query, Table};
+use crate::list::{Clause, Listed as _, Query, Table};
 
 /// Most advisories that a page leaves out at its beginning: they are read all the same.
 pub(super) const MOST_SKIPPED: i64 = 1000;
-/// Most entries of an index that one look is at.
-const MOST_AT_ONCE: usize = 3200;
+/// Most entries of an index in one batch.
+const LARGEST_BATCH: usize = 3200;
 
 /// The rows of the page, and one more if there are more.
 pub(super) async fn page(
@@ -63,7 +63,7 @@ impl Part<'_> {
         needed: usize,
     ) -> Result<Vec<AdvisoryRow>> {
         let (mut rows, mut last) = (Vec::new(), self.after);
-        // Without further filters, the first look is enough.
+        // Without further filters, the first batch is enough.
         let mut at_once = needed.min(LOADED_AT_ONCE);
         while rows.len() < needed {
             let entries = next(tx, self.sources, self.range, (last.as_deref(), direction), at_once).await?;
@@ -77,17 +77,14 @@ impl Part<'_> {
             if is_all {
                 break;
             }
-            // The fewer pass, the longer the looks.
-            at_once = (at_once * 4).clamp(LOADED_AT_ONCE, MOST_AT_ONCE);
+            // The fewer pass, the larger the batches.
+            at_once = (at_once * 4).clamp(LOADED_AT_ONCE, LARGEST_BATCH);
         }
         Ok(rows)
     }
 }
 
 /// The next entries of the first source, in their order, and whether the others have them too.
-///
-/// With one value, the index is asked for so many that the others have: every entry is judged once, however many looks a page
-/// takes. With several, a look is at so many entries of each and no more: what one value has beyond the page is not read.
 async fn next(
     tx: &mut ReadTx,
     sources: &[Source<'_>],
@@ -96,33 +93,10 @@ async fn next(
     count: usize,
 ) -> Result<Vec<(String, bool)>> {
     let Some((source, others)) = sources.split_first() else { return Ok(Vec::new()) };
-    let (after, order) = match direction {
-        Direction::Ascending => (">", "ASC"),
-        Direction::Descending => ("<", "DESC"),
-    };
-    let found = source.found();
     let mut all: BTreeMap<String, bool> = BTreeMap::new();
     // The index has the advisories of each value in order, not those of all.
     for clause in source.each() {
-        let (within, beside) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
-        let mut query = Query { text: "SELECT f.uid, CAST(CASE WHEN 1 = 1".into(), params: Vec::new() };
-        for other in beside {
-            query.text += " AND ";
-            query.clause("advisories", &other.has("f.uid"));
-        }
-        query.text += " THEN 1 ELSE 0 END AS BIGINT) FROM (";
-        query.clause("advisories", &clause);
-        in_range(&mut query, &found, range);
-        if let Some(last) = last {
-            let last = query.param(Value::Text(last));
-            query.text += &format!(" AND {found} {after} {last}");
-        }
-        for other in within {
-            query.text += " AND ";
-            query.clause("advisories", &other.has(&found));
-        }
-        let limit = query.param(Value::Int(count as i64));
-        query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}) f");
+        let query = batch((source, &clause), others, range, (last, direction), count);
         let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.int(1)? == 1));
         all.extend(tx.query(&query.text, &query.params, read).await?);
     }
@@ -132,6 +106,45 @@ async fn next(
     }
     entries.truncate(count);
     Ok(entries)
+}
+
+/// Asks for the next entries of one value.
+///
+/// Of a source with one value, only entries count that the others have: each is judged once, however many batches a page
+/// takes. Of several values a batch ends after so many entries, whatever the others have: the rest of a value may be very
+/// much, and lie beyond the page.
+fn batch<'a>(
+    (source, clause): (&Source<'a>, &Clause<'a>),
+    others: &'a [Source<'a>],
+    range: &'a UidRange,
+    (last, direction): (Option<&'a str>, Direction),
+    count: usize,
+) -> Query<'a> {
+    let found = source.found();
+    let (after, order) = match direction {
+        Direction::Ascending => (">", "ASC"),
+        Direction::Descending => ("<", "DESC"),
+    };
+    let (counted, told) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
+    let mut query = Query { text: "SELECT f.uid, CAST(CASE WHEN 1 = 1".into(), params: Vec::new() };
+    for other in told {
+        query.text += " AND ";
+        query.clause("advisories", &other.has("f.uid"));
+    }
+    query.text += " THEN 1 ELSE 0 END AS BIGINT) FROM (";
+    query.clause("advisories", clause);
+    in_range(&mut query, &found, range);
+    if let Some(last) = last {
+        let last = query.param(Value::Text(last));
+        query.text += &format!(" AND {found} {after} {last}");
+    }
+    for other in counted {
+        query.text += " AND ";
+        query.clause("advisories", &other.has(&found));
+    }
+    let limit = query.param(Value::Int(count as i64));
+    query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}) f");
+    query
 }
 
 /// Those that pass the tests which no index has decided, in their order.

@@ -17,7 +17,7 @@ const LOOKED_AT: i64 = 500;
 /// A trigram that more than one of so many advisories have finds too many: then the whole phrase is looked for.
 const FREQUENT: i64 = 10;
 
-/// Whether an index finds the text: fewer characters have no trigram.
+/// Whether an index finds the words that are asked for: fewer than three characters have no trigram.
 pub(super) fn are_indexed(filters: &Filters) -> bool {
     filters.query.chars().count() >= 3
 }
@@ -49,19 +49,19 @@ pub(super) async fn found(tx: &mut ReadTx, filters: &Filters, range: &UidRange, 
 async fn phrase(tx: &mut ReadTx, text: &str) -> Result<String> {
     let mut weighed = Vec::new();
     for trigram in trigrams(text) {
-        weighed.push((reach(tx, &trigram).await?, trigram));
+        weighed.push((rarity(tx, &trigram).await?, trigram));
     }
     weighed.sort_unstable_by(|one, other| other.cmp(one));
     Ok(match weighed.as_slice() {
-        [(reach, rarest), (_, next), ..] if *reach > LOOKED_AT * FREQUENT => {
+        [(rarity, rarest), (_, next), ..] if *rarity > LOOKED_AT * FREQUENT => {
             format!("{} AND {}", quoted(rarest), quoted(next))
         }
         _ => quoted(text),
     })
 }
 
-/// Among how many the first advisories with a trigram lie: the more, the rarer it is.
-async fn reach(tx: &mut ReadTx, trigram: &str) -> Result<i64> {
+/// Among how many advisories the first [`LOOKED_AT`] with a trigram lie: the more, the rarer it is.
+async fn rarity(tx: &mut ReadTx, trigram: &str) -> Result<i64> {
     let sql =
         "SELECT count(*), max(n) - min(n) FROM (SELECT rowid AS n FROM advisory_search WHERE words MATCH $1 LIMIT $2)";
     let params = [Value::Text(&quoted(trigram)), Value::Int(LOOKED_AT)];

@@ -74,8 +74,8 @@ impl Sqlite {
         self.writer.write(flush, f).await
     }
 
-    pub(crate) async fn settle(&self) {
-        self.writer.settle().await;
+    pub(crate) async fn checkpoint_if_idle(&self) {
+        self.writer.checkpoint_if_idle().await;
     }
 
     pub(crate) async fn close(&self) {

@@ -22,7 +22,7 @@ const MAX_GROUP: usize = 256;
 
 enum Message {
     Job(Box<dyn Job>),
-    Settle(oneshot::Sender<()>),
+    CheckpointIfIdle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
 
@@ -52,7 +52,7 @@ impl Writer {
                         readers,
                         tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
                         changes: 0,
-                        is_settled: false,
+                        is_checkpointed: false,
                     }
                     .run(messages);
                 }
@@ -76,10 +76,10 @@ impl Writer {
         answer.await.map_err(|_| closed())?
     }
 
-    pub(super) async fn settle(&self) {
+    pub(super) async fn checkpoint_if_idle(&self) {
         let (done, wait) = oneshot::channel();
-        // A writer that is gone has settled everything.
-        if self.queue.send(Message::Settle(done)).await.is_ok() {
+        // A writer that is gone made a checkpoint at its end.
+        if self.queue.send(Message::CheckpointIfIdle(done)).await.is_ok() {
             let _ = wait.await;
         }
     }
@@ -170,22 +170,22 @@ struct Thread {
     readers: Arc<Readers>,
     /// `None` after an error that a fresh connection may cure.
     tx: Option<WriteTx>,
-    /// Rows that the connection had changed when it was last looked whether the log can be settled.
+    /// Rows that the connection had changed when it was last asked for a checkpoint.
     changes: u64,
-    /// Whether the log has nothing from before that look which the database lacks.
-    is_settled: bool,
+    /// Whether all of them are in the database itself.
+    is_checkpointed: bool,
 }
 
 impl Thread {
     fn run(mut self, mut messages: mpsc::Receiver<Message>) {
-        let (mut closing, mut settling) = (Vec::new(), Vec::new());
+        let (mut closing, mut asking) = (Vec::new(), Vec::new());
         while let Some(first) = messages.blocking_recv() {
             let mut group = Vec::new();
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
                     Message::Job(job) => group.push(job),
-                    Message::Settle(done) => settling.push(done),
+                    Message::CheckpointIfIdle(done) => asking.push(done),
                     Message::Close(done) => {
                         // No more comes in; what is queued is still done.
                         messages.close();
@@ -198,9 +198,9 @@ impl Thread {
             for job in &mut group {
                 job.answer();
             }
-            if !settling.is_empty() {
-                self.settle();
-                for done in settling.drain(..) {
+            if !asking.is_empty() {
+                self.checkpoint_if_idle();
+                for done in asking.drain(..) {
                     let _ = done.send(());
                 }
             }
@@ -216,15 +216,15 @@ impl Thread {
         }
     }
 
-    /// Copies the log's pages to the database once nothing has changed for a whole turn: a checkpoint holds the writer up.
-    fn settle(&mut self) {
+    /// A checkpoint holds the writer up, so it comes when nothing has changed between two requests for it.
+    fn checkpoint_if_idle(&mut self) {
         let Some(conn) = self.tx.as_ref().and_then(connection) else { return };
         // Background work that finds nothing to do commits all the time.
         let changes = conn.conn.total_changes();
         if changes != self.changes {
-            (self.changes, self.is_settled) = (changes, false);
-        } else if !self.is_settled {
-            self.is_settled = is_checkpointed(&conn.conn);
+            (self.changes, self.is_checkpointed) = (changes, false);
+        } else if !self.is_checkpointed {
+            self.is_checkpointed = checkpoint(&conn.conn);
         }
     }
 
@@ -343,7 +343,7 @@ impl Thread {
 }
 
 /// Checkpoints as far as readers let it; true if nothing is left. What it cannot do now is tried again.
-fn is_checkpointed(conn: &rusqlite::Connection) -> bool {
+fn checkpoint(conn: &rusqlite::Connection) -> bool {
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {
         Ok((logged, copied)) => copied >= logged,
