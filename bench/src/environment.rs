@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use crate::Outcome;
 
+#[derive(Clone)]
 pub(crate) struct Environment {
     /// The server's binary.
     pub(crate) server: PathBuf,
+    /// Another build of it, to compare with in the same run.
+    pub(crate) baseline: Option<PathBuf>,
     /// Where prepared data directories are kept.
     pub(crate) cache: PathBuf,
     /// Admin database of a PostgreSQL, if there is one to measure with.
@@ -37,6 +40,7 @@ impl Environment {
         };
         Ok(Environment {
             server,
+            baseline: variable("BOWLINE_BENCH_BASELINE").map(PathBuf::from),
             cache: cache.join("bench"),
             postgres: variable("BOWLINE_TEST_POSTGRES").and_then(|url| url.into_string().ok()),
             advisories: 500_000,

@@ -22,6 +22,8 @@ use crate::table::{Table, Target, Unit, note};
 
 /// Records; `BOWLINE_BENCH_RECORDS` sets another number.
 const RECORDS: u64 = 300_000;
+/// Rounds that two servers are asked by turns.
+const COMPARED: usize = 150;
 /// Ecosystems with their share of the records, about as they are in the wild, where malware makes npm the largest.
 const ECOSYSTEMS: [(&str, u64); 6] =
     [("npm", 50), ("PyPI", 15), ("Debian:12", 15), ("Maven", 8), ("Go", 7), ("Packagist", 5)];
@@ -50,6 +52,40 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     table.row("querybatch of 1,000 packages, p99", Unit::Milliseconds, Target::AtMost(20.0), p99);
     let p50 = metadata(&server, records).await?;
     table.row("metadata of 1,000 ids in 5 pages, median", Unit::Milliseconds, Target::AtMost(20.0), p50);
+    if let Some(baseline) = &environment.baseline {
+        let environment = Environment { server: baseline.clone(), ..environment.clone() };
+        let before = Server::start(&environment, &directory.path().join("baseline")).await?;
+        std::fs::write(&token, before.operator_token()?)?;
+        import(&environment, &before, &token, &path)?;
+        compare(&server, &before, records, table).await?;
+    }
+    Ok(())
+}
+
+/// Both servers, asked by turns: what else the machine does falls on both.
+async fn compare(server: &Server, baseline: &Server, records: u64, table: &mut Table) -> Outcome<()> {
+    let mut lanes = [
+        (Lane::grpc(server.api).await?, Lane::rest(server.api).await?),
+        (Lane::grpc(baseline.api).await?, Lane::rest(baseline.api).await?),
+    ];
+    let mut times = [[Vec::new(), Vec::new()], [Vec::new(), Vec::new()]];
+    for round in 0..COMPARED {
+        for turn in [round % 2, (round + 1) % 2] {
+            let ((grpc, rest), times) = (&mut lanes[turn], &mut times[turn]);
+            times[0].push(metadata_once(grpc, round as u64, records).await?);
+            let started = Instant::now();
+            rest.send(batch(round as u64, records)?).await?;
+            times[1].push(started.elapsed().as_nanos() as u64);
+        }
+    }
+    let [ours, theirs] = times.map(|times| times.map(Sample::new));
+    for (line, ours, theirs) in [("metadata", &ours[0], &theirs[0]), ("querybatch", &ours[1], &theirs[1])] {
+        let ratio = |share| ours.milliseconds(share) / theirs.milliseconds(share);
+        table.row(&format!("{line}: of the baseline's median"), Unit::Times, Target::None, ratio(0.5));
+        let shown =
+            |sample: &Sample| format!("{:.2} ms, p99 {:.2}", sample.milliseconds(0.5), sample.milliseconds(0.99));
+        note(&format!("median {}; the baseline's {}", shown(ours), shown(theirs)));
+    }
     Ok(())
 }
 
@@ -79,9 +115,7 @@ fn import(environment: &Environment, server: &Server, token: &Path, path: &Path)
 /// Batches of 1,000 different packages, one at a time: what a program that audits a large project sends.
 async fn batches(environment: &Environment, server: &Server, records: u64) -> Outcome<f64> {
     let asks: Asks = std::sync::Arc::new(move |n| {
-        let queries: Vec<Value> = (0..1000).map(|i| query(mixed(n * 1000 + i) % records)).collect();
-        let body = Bytes::from(json!({ "queries": queries }).to_string());
-        Ask::new(Method::POST, "/osv/v1/querybatch", "", body).unwrap_or_else(|error| panic!("{error}"))
+        batch(n, records).unwrap_or_else(|error| panic!("a batch is no request: {error}"))
     });
     let mut load = Load::open(server.api, Shape::Rest { connections: 1 }, asks).await?;
     load.one_by_one(20).await?;
@@ -89,31 +123,41 @@ async fn batches(environment: &Environment, server: &Server, records: u64) -> Ou
     Ok(load.one_by_one(times).await?.milliseconds(0.99))
 }
 
+fn batch(n: u64, records: u64) -> Outcome<Ask> {
+    let queries: Vec<Value> = (0..1000).map(|i| query(mixed(n * 1000 + i) % records)).collect();
+    let body = Bytes::from(json!({ "queries": queries }).to_string());
+    Ask::new(Method::POST, "/osv/v1/querybatch", "", body)
+}
+
 fn query(record: u64) -> Value {
     let (ecosystem, name) = package(record);
     json!({ "package": { "ecosystem": ecosystem, "name": name }, "version": format!("{}.{}.0", record % 4, record % 9) })
 }
 
-/// Metadata of 1,000 ids, page by page: the time of all five pages.
+/// Metadata of 1,000 ids: the middle of some hundred times.
 async fn metadata(server: &Server, records: u64) -> Outcome<f64> {
     let mut lane = Lane::grpc(server.api).await?;
     let mut times = Vec::new();
     for round in 0..200 {
-        let ids = (0..1000).map(|i| id(mixed(round * 1000 + i) % records)).collect();
-        let mut request = v2::ListVulnerabilityMetadataRequest { ids, page_size: 200, ..Default::default() };
-        let started = Instant::now();
-        loop {
-            let answer = lane.send(Ask::grpc::<ListVulnerabilityMetadata>(&request, "")?).await?;
-            // Behind the five bytes that every message of gRPC begins with.
-            let page = v2::ListVulnerabilityMetadataResponse::decode(answer.get(5..).unwrap_or_default())?;
-            if page.next_page_token.is_empty() {
-                break;
-            }
-            request.page_token = page.next_page_token;
-        }
-        times.push(started.elapsed().as_nanos() as u64);
+        times.push(metadata_once(&mut lane, round, records).await?);
     }
     Ok(Sample::new(times).milliseconds(0.5))
+}
+
+/// Page by page: the nanoseconds of all five pages.
+async fn metadata_once(lane: &mut Lane, round: u64, records: u64) -> Outcome<u64> {
+    let ids = (0..1000).map(|i| id(mixed(round * 1000 + i) % records)).collect();
+    let mut request = v2::ListVulnerabilityMetadataRequest { ids, page_size: 200, ..Default::default() };
+    let started = Instant::now();
+    loop {
+        let answer = lane.send(Ask::grpc::<ListVulnerabilityMetadata>(&request, "")?).await?;
+        // Behind the five bytes that every message of gRPC begins with.
+        let page = v2::ListVulnerabilityMetadataResponse::decode(answer.get(5..).unwrap_or_default())?;
+        if page.next_page_token.is_empty() {
+            return Ok(started.elapsed().as_nanos() as u64);
+        }
+        request.page_token = page.next_page_token;
+    }
 }
 
 /// The same number for the same input, all over the place.
