@@ -43,10 +43,16 @@ if [[ " $suites " =~ \ (go-sdk|browser)\  ]]; then
 fi
 
 if [[ " $suites " =~ \ (oci|objects)\  ]]; then
-  oci=$cache/oci/$(cd "$here/oci" && digest go.mod go.sum ./*.go)/oci
+  oci=$cache/oci/$(cd "$here/oci" && digest go.mod go.sum ./*.go ./*.yaml)/oci
   if [ ! -x "$oci" ]; then
     say "building the registry suite"
     (cd "$here/oci" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$oci" .)
+  fi
+  suite=v0.0.0-20260831232431-97274622c111
+  export OCI_SUITE=$cache/oci-suite/$suite/conformance
+  if [ ! -x "$OCI_SUITE" ]; then
+    say "building the distribution specification's suite"
+    GOBIN=$(dirname "$OCI_SUITE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath "github.com/opencontainers/distribution-spec/conformance@$suite"
   fi
 fi
 

@@ -1,5 +1,5 @@
 // Command oci drives a running registry with a public client library, unmodified: pushes, pulls, lists, referrers,
-// mounts and deletes.
+// mounts and deletes; and has the distribution specification's own suite judge it.
 package main
 
 import (
@@ -110,5 +110,6 @@ func main() {
 	must("a manifest is deleted", remote.Delete(repo.Digest(digest.String()), auth))
 	_, err = remote.Image(tag, auth)
 	refused("its tag went with it", err, http.StatusNotFound)
+	specification(host, org, identity, upstream)
 	keyless(repo, identity, upstream)
 }
