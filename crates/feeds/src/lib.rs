@@ -35,4 +35,5 @@ pub use problem::{Effect, Problem, Problems, Unreadable};
 pub use secdb::Secdb;
 pub use tree::Limits;
 pub use vex::Publisher;
+pub use yaml::objects_of_yaml;
 pub use zip::ZipWriter;

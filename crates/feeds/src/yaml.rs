@@ -1,6 +1,8 @@
 //! YAML, both ways. Read as texts and structure alone: no word of it becomes a number or a truth value, and nothing
 //! refers to anything else.
 
+use std::collections::BTreeMap;
+
 use granit_parser::{Event, Marker, Options, Parser, ScalarStyle};
 
 use crate::problem::Unreadable;
@@ -18,6 +20,25 @@ pub(crate) fn from_yaml(bytes: &[u8], limits: &Limits) -> Result<Node, Unreadabl
         builder.take(event).map_err(|reason| refuse(&span.start, &reason))?;
     }
     Ok(builder.done.unwrap_or(Node::Null))
+}
+
+/// The objects of a list, each with those of its members that are texts: for short lists inside of other documents.
+///
+/// # Errors
+/// It is no YAML, no list, has something else than objects, or is larger than the limits.
+pub fn objects_of_yaml(text: &str, limits: &Limits) -> Result<Vec<BTreeMap<String, String>>, Unreadable> {
+    let Node::List(elements) = from_yaml(text.as_bytes(), limits)? else {
+        return Err(Unreadable("no list".into()));
+    };
+    elements.into_iter().map(texts_of).collect()
+}
+
+fn texts_of(node: Node) -> Result<BTreeMap<String, String>, Unreadable> {
+    let Node::Map(members) = node else {
+        return Err(Unreadable("the list has something that is no object".into()));
+    };
+    let text = |(name, value)| if let Node::Text(text) = value { Some((name, text)) } else { None };
+    Ok(members.into_iter().filter_map(text).collect())
 }
 
 fn refuse(at: &Marker, reason: &str) -> Unreadable {
@@ -212,6 +233,19 @@ mod tests {
         ] {
             let error = from_yaml(text.as_bytes(), &limits).expect_err(text).to_string();
             assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn lists_of_objects_have_their_texts() {
+        let limits = Limits::default();
+        let text = "- name: a\n  image: r.example/a:1.10\n  platforms: [linux/amd64]\n- name: b\n";
+        let read = objects_of_yaml(text, &limits).expect("readable");
+        let expected = [vec![("image", "r.example/a:1.10"), ("name", "a")], vec![("name", "b")]];
+        let pairs = |object: &[(&str, &str)]| object.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        assert_eq!(read, expected.map(|object| pairs(&object)));
+        for text in ["a: b", "- a", "- [a]", "- a: [", "- {a: 1, a: 2}", ""] {
+            assert!(objects_of_yaml(text, &limits).is_err(), "{text}");
         }
     }
 

@@ -191,9 +191,10 @@ async fn a_chart_tells_of_itself() {
     on_each_engine(async |server| {
         let (org, client) = pusher(server, "acme").await;
         let name = format!("{org}/charts/redis");
+        let annotation = "- name: redis\n  image: r.example/redis:1.10\n- image: r.example/init\n";
         let metadata = json!({
             "name": "redis", "version": "1.2.3", "appVersion": "7", "description": "d", "apiVersion": "v2",
-            "annotations": { "a": "b" },
+            "annotations": { "artifacthub.io/images": annotation },
             "dependencies": [{ "name": "common", "version": "2.x", "repository": "oci://r.example/charts" }],
         });
         let metadata = metadata.to_string();
@@ -208,7 +209,14 @@ async fn a_chart_tells_of_itself() {
             ("name", json!("redis")),
             ("version", json!("1.2.3")),
             ("appVersion", json!("7")),
-            ("annotations", json!({ "a": "b" })),
+            ("annotations", json!({ "artifacthub.io/images": annotation })),
+            (
+                "images",
+                json!([
+                    { "name": "redis", "image": "r.example/redis:1.10", "requirement": "REQUIREMENT_UNSPECIFIED" },
+                    { "name": "", "image": "r.example/init", "requirement": "REQUIREMENT_UNSPECIFIED" },
+                ]),
+            ),
             ("raw", json!("name: redis\n")),
             ("values", json!("replicas: 1 # one\n")),
             ("changelog", json!("")),

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::GetChart;
 use bowline_core::{Error, Result, Uidp};
+use bowline_feeds::{Limits, objects_of_yaml};
 use bowline_pipeline::Handlers;
 use bowline_store::ReadTx;
 use serde::Deserialize;
@@ -100,10 +101,26 @@ fn shown(chart: &str, metadata: &[u8], archive: &[u8]) -> Result<v1::Chart> {
         app_version: metadata.app_version,
         description: metadata.description,
         dependencies: metadata.dependencies.into_iter().map(dependency).collect(),
+        images: images(&metadata.annotations),
         annotations: metadata.annotations,
-        images: Vec::new(),
         raw: file("Chart.yaml"),
         values: file("values.yaml"),
         changelog: file("CHANGELOG.md"),
     })
+}
+
+/// Where the makers of a chart list the images that it uses: a chart itself has them in templates alone.
+const IMAGES: &str = "artifacthub.io/images";
+
+/// The images of a chart's list; none where the list is not as its readers want it, which the annotation itself shows.
+fn images(annotations: &BTreeMap<String, String>) -> Vec<v1::ChartImage> {
+    let limits = Limits { bytes: METADATA_BYTES as usize, values: 10_000, depth: 8, ..Limits::default() };
+    let Some(Ok(listed)) = annotations.get(IMAGES).map(|list| objects_of_yaml(list, &limits)) else {
+        return Vec::new();
+    };
+    let image = |mut listed: BTreeMap<String, String>| {
+        let image = listed.remove("image")?;
+        Some(v1::ChartImage { name: listed.remove("name").unwrap_or_default(), image, ..v1::ChartImage::default() })
+    };
+    listed.into_iter().filter_map(image).collect()
 }

@@ -11,7 +11,7 @@ use prost::Message;
 use super::content::is_public;
 use super::paths::{self, Name};
 use super::policies::{judge_address, require_capabilities_of};
-use super::repos;
+use super::{repo_fields, repos};
 
 /// The source of a synchronized repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,8 @@ pub(super) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Opti
     if has_ended { Ok(None) } else { Source::stored(&from) }
 }
 
-/// Judges a source that was given or changed, and spells it as it is answered: a repository here by its UIDP.
+/// Judges a source that was given or changed, and spells it as it is answered: a repository here by its UIDP. What
+/// such a one gives to its copies is taken over, as it is now.
 ///
 /// Returns what to keep with [`put`]; absent if the source stays as it was.
 ///
@@ -73,6 +74,7 @@ pub(super) async fn settle<T>(
         }
         Some(uid) => {
             uid.as_str().clone_into(&mut sync.source);
+            repo_fields::inherit(before, after, repos::require(tx, &uid).await?)?;
             Source::Here(uid)
         }
         None => Source::There(address(&sync.source).ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?),
