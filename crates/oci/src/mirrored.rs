@@ -46,7 +46,10 @@ impl Door {
         if self.registry.copy_manifest(&asked.visitor, name, reference).await? {
             return Ok(true);
         }
-        let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else { return Ok(false) };
+        let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else {
+            // Another request may have copied it after this one had looked.
+            return Ok(self.registry.pull_manifest(&asked.visitor, name, reference).await.is_ok());
+        };
         let lock = self.upstream.once(&format!("{name} {reference:?}"));
         let _only = lock.lock().await;
         // Another request may have fetched it meanwhile.

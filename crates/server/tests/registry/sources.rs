@@ -41,6 +41,26 @@ fn later(server: &TestServer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_for_it_first_with_others_finds_what_comes_from_the_source() {
+    on_each_engine(async |server| {
+        let (org, there) = pusher(server, "catalog").await;
+        there.image(&format!("{org}/app"), "0", b"layer").await;
+        let owner = server.actor("owner", &org).await;
+        let made = synchronized(&owner, &org, "copy", &format!("{org}/app")).await;
+        assert_eq!(made.status, 200, "{}", made.text());
+        let reader = client(server, "registry.pull", &org).await;
+        for round in 1..=20 {
+            there.image(&format!("{org}/app"), &round.to_string(), format!("layer {round}").as_bytes()).await;
+            let path = format!("/v2/{org}/copy/manifests/{round}");
+            let asked = futures_util::future::join_all((0..8).map(|_| reader.get(&path))).await;
+            let told: Vec<u16> = asked.iter().map(|answer| answer.status).collect();
+            assert_eq!(told, [200; 8], "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_missing_comes_from_the_source_and_follows_it() {
     on_each_engine(async |server| {
         let (org, there) = pusher(server, "catalog").await;
