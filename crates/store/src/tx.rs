@@ -42,6 +42,15 @@ impl ReadTx {
         }
     }
 
+    /// Goes behind the name of a table: the index that the statement is written for. SQLite keeps no statistics here and
+    /// would take another; it refuses the statement if that index does not fit. PostgreSQL knows its tables.
+    pub fn through(&self, index: &'static str) -> String {
+        match self.engine() {
+            Engine::Sqlite => format!("INDEXED BY {index}"),
+            Engine::Postgres => String::new(),
+        }
+    }
+
     /// Runs a statement and maps every row. Bound it with `LIMIT`: on SQLite it
     /// runs inline, and on PostgreSQL all rows are fetched.
     pub async fn query<T: Send, E: From<StoreError>>(

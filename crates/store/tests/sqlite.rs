@@ -235,3 +235,29 @@ async fn the_log_of_an_idle_server_is_checkpointed() {
     db.checkpoint_if_idle().await;
     assert!(is_there("third"));
 }
+
+async fn tables_of_statistics(db: &Db) -> Vec<String> {
+    let sql = "SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%' ORDER BY name";
+    db.read(|tx| Box::pin(tx.query(sql, &[], |row| row.text(0))))
+        .await
+        .unwrap_or_else(|error: StoreError| panic!("{error}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_are_planned_without_what_was_counted_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path()).await;
+    write(&db, "a", 0).await.unwrap();
+    assert_eq!(ids(&db).await, ["a"]);
+    db.close().await;
+
+    let db = open(dir.path()).await;
+    assert_eq!(tables_of_statistics(&db).await, [String::new(); 0], "closing counts nothing");
+    pragma(&db, "ANALYZE").await;
+    assert!(!tables_of_statistics(&db).await.is_empty());
+    db.close().await;
+
+    let db = open(dir.path()).await;
+    assert_eq!(tables_of_statistics(&db).await, [String::new(); 0], "opening forgets what somebody counted");
+    assert_eq!(ids(&db).await, ["a"]);
+}

@@ -54,12 +54,15 @@ async fn staged(tx: &mut ReadTx, call: &Authorized<feeds::ListStagedRequest>) ->
     let sql = "SELECT id, digest FROM records WHERE source = $1 AND since = $2 AND id > $3 ORDER BY id LIMIT $4";
     let mut records = tx.query(sql, &params, read).await?;
     // A row that ends and has no successor is removed.
-    let sql = "SELECT r.id FROM records r
-               WHERE r.source = $1 AND r.until = $2 AND r.until < 2147483647 AND r.id > $3
-                 AND NOT EXISTS (SELECT 1 FROM records n WHERE n.id = r.id AND n.source = $1 AND n.since = $2)
-               ORDER BY r.id LIMIT $4";
+    let sql = format!(
+        "SELECT r.id FROM records r {}
+         WHERE r.source = $1 AND r.until = $2 AND r.until < 2147483647 AND r.id > $3
+           AND NOT EXISTS (SELECT 1 FROM records n WHERE n.id = r.id AND n.source = $1 AND n.since = $2)
+         ORDER BY r.id LIMIT $4",
+        tx.through("records_by_until")
+    );
     let removed = |row: &Row<'_>| -> Result<_> { Ok(feeds::RecordDigest { id: row.text(0)?, digest: Vec::new() }) };
-    records.extend(tx.query(sql, &params, removed).await?);
+    records.extend(tx.query(&sql, &params, removed).await?);
     records.sort_by(|one, other| one.id.cmp(&other.id));
     let more = records.len() > size;
     records.truncate(size);

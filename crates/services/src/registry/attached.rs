@@ -77,10 +77,15 @@ pub(super) struct Layer {
 /// Digests of the manifests of the repository that refer to this one, the newest first: by their subject, by a tag
 /// in the manner of `sha256-<digest>.att`, or beside it in an index.
 pub(super) async fn manifests(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>> {
-    let sql = "SELECT r.digest FROM repo_manifests r WHERE r.repo = $1 AND (
-                 (r.subject = $2 AND r.subject <> '') OR
-                 r.digest IN (SELECT t.digest FROM tags t WHERE t.parent = $1 AND t.name IN ($3, $4)))
-               ORDER BY r.pushed_at DESC, r.digest LIMIT $5";
+    let sql = format!(
+        "SELECT digest FROM (
+           SELECT r.digest, r.pushed_at FROM repo_manifests r {} WHERE r.repo = $1 AND r.subject = $2 AND r.subject <> ''
+           UNION
+           SELECT r.digest, r.pushed_at FROM tags t JOIN repo_manifests r ON r.repo = t.parent AND r.digest = t.digest
+           WHERE t.parent = $1 AND t.name IN ($3, $4)) found
+         ORDER BY pushed_at DESC, digest LIMIT $5",
+        tx.through("repo_manifests_by_subject")
+    );
     let name = image.replace(':', "-");
     let (sbom, attestation) = (format!("{name}.sbom"), format!("{name}.att"));
     let params = [
@@ -90,7 +95,7 @@ pub(super) async fn manifests(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Resu
         Value::from(&attestation),
         Value::Int(MOST),
     ];
-    let mut found: Vec<String> = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+    let mut found: Vec<String> = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     found.extend(beside(tx, repo, image).await?);
     Ok(found)
 }

@@ -92,7 +92,8 @@ async fn child(tx: &mut ReadTx, table: &'static str, parent: &Uidp, part: &str) 
     if part.len() == SEGMENT_LENGTH && Uidp::is_valid(&uid) {
         return one(tx, &format!("SELECT uid FROM {table} WHERE uid = $1"), &[Value::from(&uid)]).await;
     }
-    let sql = format!("SELECT uid FROM {table} WHERE parent = $1 AND name = $2");
+    // The index of groups by their names leaves out those that have no parent.
+    let sql = format!("SELECT uid FROM {table} WHERE parent = $1 AND name = $2 AND parent <> ''");
     one(tx, &sql, &[Value::from(parent.as_str()), Value::from(part)]).await
 }
 

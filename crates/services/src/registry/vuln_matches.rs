@@ -23,10 +23,13 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::VulnReportRequest>) -> Result<VulnReport> {
     let (repo, digest) = (call.place()?, &call.request().digest);
     let manifest = images::require(tx, repo, digest).await?;
-    let sql = "SELECT scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports
-               WHERE repo = $1 AND digest = $2 ORDER BY created_at DESC LIMIT 1";
+    let sql = format!(
+        "SELECT scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports {}
+         WHERE repo = $1 AND digest = $2 ORDER BY created_at DESC LIMIT 1",
+        tx.through("scan_reports_by_digest")
+    );
     let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
-    let found = tx.query_opt(sql, &params, |row| report(row, digest)).await?;
+    let found = tx.query_opt(&sql, &params, |row| report(row, digest)).await?;
     found.ok_or_else(|| Error::not_found(SCAN_REPORT, digest))
 }
 

@@ -120,6 +120,9 @@ impl File {
     /// database in its place would be the worst answer.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
         let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
+        // What was counted while tables were small makes SQLite read them to the end when they are large. Without
+        // statistics it goes by the indexes that statements are written for.
+        //
         // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
         // the log has grown to its size limit, not after every few groups.
         tx.conn.execute_batch(
@@ -129,7 +132,9 @@ impl File {
              PRAGMA temp_store = MEMORY;
              PRAGMA cache_size = -65536;
              PRAGMA journal_size_limit = 67108864;
-             PRAGMA wal_autocheckpoint = 16384;",
+             PRAGMA wal_autocheckpoint = 16384;
+             DROP TABLE IF EXISTS sqlite_stat1;
+             DROP TABLE IF EXISTS sqlite_stat4;",
         )?;
         let mode: String = tx.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode != "wal" {

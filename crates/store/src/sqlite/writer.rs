@@ -208,7 +208,7 @@ impl Thread {
         self.readers.close();
         if let Some(conn) = self.tx.as_ref().and_then(connection) {
             // Another process may read; then the log simply stays.
-            let _ = conn.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA optimize;");
+            let _ = conn.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE);");
         }
         self.tx = None;
         for done in closing {

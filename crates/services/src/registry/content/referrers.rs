@@ -93,6 +93,8 @@ fn is_annotated(bytes: i64) -> bool {
     bytes <= MOST_BYTES
 }
 
+const BY_SUBJECT: &str = "repo_manifests_by_subject";
+
 /// Which referrers are meant.
 struct Wanted<'a> {
     repo: &'a Uidp,
@@ -109,9 +111,10 @@ impl Wanted<'_> {
         let filter = if self.artifact_type.is_some() { "AND r.artifact_type = $5" } else { "" };
         let sql = format!(
             "SELECT m.digest, m.media_type, length(m.content), r.artifact_type, octet_length(m.annotations)
-             FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+             FROM repo_manifests r {} JOIN manifests m ON m.digest = r.digest
              WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.subject <> '' {filter}
-             ORDER BY r.digest LIMIT $4"
+             ORDER BY r.digest LIMIT $4",
+            tx.through(BY_SUBJECT)
         );
         tx.query(&sql, &params, read).await
     }
@@ -119,9 +122,12 @@ impl Wanted<'_> {
     /// Adds their annotations to the referrers after this digest.
     async fn annotate(&self, tx: &mut ReadTx, last: &str, referrers: &mut [Referrer]) -> Result<(), RegistryError> {
         let Some(end) = referrers.last().map(|referrer| referrer.digest.clone()) else { return Ok(()) };
-        let sql = "SELECT m.digest, m.annotations FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
-                   WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.digest <= $4 AND r.subject <> ''
-                     AND octet_length(m.annotations) <= $5";
+        let sql = format!(
+            "SELECT m.digest, m.annotations FROM repo_manifests r {} JOIN manifests m ON m.digest = r.digest
+             WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.digest <= $4 AND r.subject <> ''
+               AND octet_length(m.annotations) <= $5",
+            tx.through(BY_SUBJECT)
+        );
         let params = [
             Value::from(self.repo.as_str()),
             Value::from(self.subject),
@@ -130,7 +136,7 @@ impl Wanted<'_> {
             Value::Int(MOST_BYTES),
         ];
         let read = |row: &Row<'_>| Ok::<_, RegistryError>((row.text(0)?, row.text(1)?));
-        let found: HashMap<String, String> = tx.query(sql, &params, read).await?.into_iter().collect();
+        let found: HashMap<String, String> = tx.query(&sql, &params, read).await?.into_iter().collect();
         for referrer in referrers {
             if let Some(annotations) = found.get(&referrer.digest) {
                 referrer.annotations = serde_json::from_str(annotations).map_err(Error::internal)?;
