@@ -6,7 +6,6 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -68,20 +67,18 @@ impl Hold {
 
 /// Writes what arrives to the upload's end; its size afterwards. After a failure it is as it was before.
 ///
-/// A thread is taken for what has arrived, not for the time until more does: a sender that is slow holds none.
+/// A thread is taken for what has arrived, not for the time until more does: a sender that is slow holds none, and a
+/// small body costs one change of threads.
 pub(crate) async fn append(
     hold: Hold,
     addition: Addition,
     mut parts: mpsc::Receiver<Part>,
 ) -> Result<u64, ContentError> {
-    let mut growing = blocking(move || Growing::begin(hold, addition)).await?;
-    let mut flushed = growing.size;
+    let arrived = next(&mut parts).await;
+    let (mut growing, mut is_whole) = blocking(move || Growing::begin(hold, addition)?.write(&arrived)).await?;
+    let mut flushed = growing.before;
     let mut flushing: Option<JoinHandle<Result<(), ContentError>>> = None;
-    loop {
-        let mut arrived = Vec::with_capacity(WAITING);
-        parts.recv_many(&mut arrived, WAITING).await;
-        let (then, is_whole) = blocking(move || growing.write(&arrived)).await?;
-        growing = then;
+    while !is_whole {
         // The disk is kept at work while more arrives, so that little is left for the end.
         let is_idle = flushing.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && growing.size - flushed >= FLUSHED_AT_ONCE {
@@ -93,13 +90,24 @@ pub(crate) async fn append(
                 joined(before).await?;
             }
         }
-        if is_whole {
-            if let Some(last) = flushing {
-                joined(last).await?;
-            }
-            return Ok(growing.size);
-        }
+        let arrived = next(&mut parts).await;
+        (growing, is_whole) = match arrived.as_slice() {
+            // Nothing is left for the disk to do.
+            [Part::End] => growing.write(&arrived)?,
+            _ => blocking(move || growing.write(&arrived)).await?,
+        };
     }
+    if let Some(last) = flushing {
+        joined(last).await?;
+    }
+    Ok(growing.size)
+}
+
+/// What has arrived, at least something of it; nothing if the body broke off.
+async fn next(parts: &mut mpsc::Receiver<Part>) -> Vec<Part> {
+    let mut arrived = Vec::with_capacity(WAITING);
+    parts.recv_many(&mut arrived, WAITING).await;
+    arrived
 }
 
 /// An upload while a body is written to its end.
@@ -159,21 +167,14 @@ impl Growing {
     }
 }
 
-/// Makes an upload a copy of the blob that it was compared with; its size.
+/// Makes an upload a copy of the blob that it was compared with, durably; its size.
 ///
-/// Bytes and name are made durable at once, which costs a file system with a journal little more than either: until the
-/// database names them, nobody reads what has its name before its bytes.
+/// The bytes go to the disk first. On a file system with a journal the name goes along, so that its turn costs little.
 pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
-    let (hold, file, size, directory) = blocking(move || place(hold, &digest)).await?;
-    let bytes = blocking(move || Ok(file.sync_data()?));
-    let name = blocking(move || sync_directory(&directory));
-    let (bytes, name) = tokio::join!(bytes, name);
-    drop(hold);
-    bytes.and(name).map(|()| size)
+    blocking(move || place(&hold, &digest)).await
 }
 
-/// Compares an upload with its digest and gives it its place, which is durable only later; its file, size and directory.
-fn place(hold: Hold, digest: &Digest) -> Result<(Hold, File, u64, PathBuf), ContentError> {
+fn place(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
     let local = &hold.local;
     let file = hold.open()?;
     let size = file.metadata()?.len();
@@ -189,6 +190,7 @@ fn place(hold: Hold, digest: &Digest) -> Result<(Hold, File, u64, PathBuf), Cont
     let place = local.blob(digest, hold.busy.id());
     local.make_directory(&place)?;
     std::fs::rename(local.upload(hold.busy.id()), &place)?;
-    let directory = place.parent().unwrap_or(&place).to_owned();
-    Ok((hold, file, size, directory))
+    file.sync_data()?;
+    sync_directory(place.parent().unwrap_or(&place))?;
+    Ok(size)
 }
