@@ -252,12 +252,12 @@ async fn statements_are_planned_without_what_was_counted_before() {
     db.close().await;
 
     let db = open(dir.path()).await;
-    assert_eq!(tables_of_statistics(&db).await, [String::new(); 0], "closing counts nothing");
+    assert!(tables_of_statistics(&db).await.is_empty(), "closing counts nothing");
     pragma(&db, "ANALYZE").await;
     assert!(!tables_of_statistics(&db).await.is_empty());
     db.close().await;
 
     let db = open(dir.path()).await;
-    assert_eq!(tables_of_statistics(&db).await, [String::new(); 0], "opening forgets what somebody counted");
+    assert!(tables_of_statistics(&db).await.is_empty(), "opening forgets what somebody counted");
     assert_eq!(ids(&db).await, ["a"]);
 }
