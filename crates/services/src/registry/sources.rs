@@ -3,6 +3,7 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
 use bowline_contract::v2::registry as v2;
+use bowline_contract::v2::registry::rpc::repos_service::GetRepo;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::Authorized;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -74,7 +75,10 @@ pub(super) async fn settle<T>(
         }
         Some(uid) => {
             uid.as_str().clone_into(&mut sync.source);
-            repo_fields::inherit(before, after, repos::require(tx, &uid).await?)?;
+            // Who may pull need not be one who may read what else is said of the repository.
+            if is_allowed(call, &uid, &[GetRepo::FULL_NAME])? {
+                repo_fields::inherit(before, after, repos::require(tx, &uid).await?)?;
+            }
             Source::Here(uid)
         }
         None => Source::There(address(&sync.source).ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?),
@@ -111,10 +115,16 @@ async fn here<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Op
     if found.is_none() {
         return Ok(None);
     }
-    match require_capabilities_of(call, &uid, &[PullManifest::FULL_NAME, PullBlob::FULL_NAME]) {
-        Ok(()) => Ok(Some(uid)),
-        Err(error) if error.reason() != Reason::PermissionDenied => Err(error),
-        Err(_) => Ok(is_public(tx, &uid).await?.then_some(uid)),
+    let may_pull = is_allowed(call, &uid, &[PullManifest::FULL_NAME, PullBlob::FULL_NAME])?;
+    Ok((may_pull || is_public(tx, &uid).await?).then_some(uid))
+}
+
+/// Whether the caller holds at the place what these methods need.
+fn is_allowed<T>(call: &Authorized<T>, place: &Uidp, methods: &[&str]) -> Result<bool> {
+    match require_capabilities_of(call, place, methods) {
+        Ok(()) => Ok(true),
+        Err(error) if error.reason() == Reason::PermissionDenied => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
