@@ -144,4 +144,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0025_records_seen_by_id.sql"),
         postgres: include_str!("../migrations/postgres/0025_records_seen_by_id.sql"),
     },
+    Migration {
+        version: 26,
+        name: "indexes_of_what_goes",
+        sqlite: include_str!("../migrations/sqlite/0026_indexes_of_what_goes.sql"),
+        postgres: include_str!("../migrations/postgres/0026_indexes_of_what_goes.sql"),
+    },
 ];
