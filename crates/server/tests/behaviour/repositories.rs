@@ -127,45 +127,6 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
 }
 
 #[tokio::test]
-async fn a_source_here_gives_its_fields_to_its_copy() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
-        let create = format!("POST /registry/v2/repos/{org}");
-        let given = json!({ "catalogTier": "CATALOG_TIER_BASE", "bundles": ["fips"], "aliases": ["nginx:1"],
-                            "activeTags": ["1.27"], "description": "Serves pages" });
-        let mut body = given.clone();
-        body["name"] = json!("web");
-        let source = uid_of(&done(&owner, &create, body).await);
-        let shown = |repo: &Value| {
-            let fields = ["catalogTier", "bundles", "aliases", "activeTags", "description"];
-            Value::Object(fields.iter().map(|field| ((*field).to_owned(), repo[*field].clone())).collect())
-        };
-        let sync = json!({ "source": source });
-
-        let copy = done(&owner, &create, json!({ "name": "copy", "sync_config": sync })).await;
-        assert_eq!(shown(&copy), given);
-        let read = done(&owner, &format!("GET /registry/v2/repos/{}", uid_of(&copy)), Value::Null).await;
-        assert_eq!(shown(&read), given);
-
-        let body = json!({ "name": "named", "description": "Ours", "bundles": ["fips"], "sync_config": sync });
-        let named = done(&owner, &create, body).await;
-        assert_eq!((&named["description"], &named["aliases"]), (&json!("Ours"), &given["aliases"]));
-
-        let body = json!({ "name": "other", "bundles": ["ai"], "sync_config": sync });
-        let refusal = refused(&owner, &create, body, 400, "INVALID_ARGUMENT").await;
-        assert_eq!(refusal.fields(), ["bundles"]);
-
-        // One that becomes a copy has from then on what its source has.
-        let plain = json!({ "name": "plain", "bundles": ["ai"] });
-        let plain = uid_of(&done(&owner, &create, plain).await);
-        let path = format!("PATCH /registry/v2/repos/{plain}?updateMask=sync_config");
-        assert_eq!(shown(&done(&owner, &path, json!({ "sync_config": sync })).await), given);
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn read_mes_are_safe_and_written_by_who_may() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;

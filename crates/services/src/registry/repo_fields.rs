@@ -177,51 +177,13 @@ fn judge_inherited(before: &v2::Repo, after: &v2::Repo) -> Vec<FieldViolation> {
         return Vec::new();
     }
     let fields = [
-        (TIER, before.catalog_tier != after.catalog_tier),
-        (BUNDLES, before.bundles != after.bundles),
-        (ALIASES, before.aliases != after.aliases),
-        (ACTIVE_TAGS, before.active_tags != after.active_tags),
+        ("catalogTier", before.catalog_tier != after.catalog_tier),
+        ("bundles", before.bundles != after.bundles),
+        ("aliases", before.aliases != after.aliases),
+        ("activeTags", before.active_tags != after.active_tags),
     ];
-    fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| violation(field, FROM_SOURCE)).collect()
-}
-
-const TIER: &str = "catalogTier";
-const BUNDLES: &str = "bundles";
-const ALIASES: &str = "aliases";
-const ACTIVE_TAGS: &str = "activeTags";
-const FROM_SOURCE: &str = "comes from the source of a synchronized repository and cannot be changed here";
-
-/// Gives a repository what it has from a source here, which it did not have before.
-///
-/// # Errors
-/// INVALID_ARGUMENT naming the fields that the caller wants otherwise.
-pub(super) fn inherit(before: Option<&v2::Repo>, after: &mut v2::Repo, source: v2::Repo) -> Result<()> {
-    let new = v2::Repo::default();
-    let before = before.unwrap_or(&new);
-    let mut differing = Vec::new();
-    take(TIER, &before.catalog_tier, &mut after.catalog_tier, source.catalog_tier, &mut differing);
-    take(BUNDLES, &before.bundles, &mut after.bundles, source.bundles, &mut differing);
-    take(ALIASES, &before.aliases, &mut after.aliases, source.aliases, &mut differing);
-    take(ACTIVE_TAGS, &before.active_tags, &mut after.active_tags, source.active_tags, &mut differing);
-    if after.description.is_empty() {
-        after.description = source.description;
-    }
-    refuse(differing.into_iter().map(|field| violation(field, FROM_SOURCE)).collect())
-}
-
-/// Takes a field from the source, unless the caller has just given it another value.
-fn take<T: Default + PartialEq>(
-    name: &'static str,
-    before: &T,
-    after: &mut T,
-    source: T,
-    differing: &mut Vec<&'static str>,
-) {
-    let is_given = *after != *before && *after != T::default();
-    if is_given && *after != source {
-        differing.push(name);
-    }
-    *after = source;
+    let refused = "comes from the source of a synchronized repository and cannot be changed here";
+    fields.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| violation(field, refused)).collect()
 }
 
 #[cfg(test)]
@@ -311,29 +273,6 @@ mod tests {
         assert_eq!(changed(&synchronized(), &given, &Mask::whole(), false).unwrap(), synchronized());
         given.sync_config = None;
         assert!(changed(&synchronized(), &given, &Mask::whole(), false).unwrap().bundles.is_empty());
-    }
-
-    #[test]
-    fn a_source_gives_its_fields_unless_others_are_wanted() {
-        let source = v2::Repo {
-            catalog_tier: 3,
-            bundles: vec!["fips".into()],
-            active_tags: vec!["1".into()],
-            description: "source".into(),
-            ..v2::Repo::default()
-        };
-        let mut bare = v2::Repo { name: "n".into(), ..v2::Repo::default() };
-        inherit(None, &mut bare, source.clone()).unwrap();
-        assert_eq!(bare, v2::Repo { name: "n".into(), ..source.clone() });
-
-        // What it had before goes; its own description stays.
-        let mut same = plain();
-        inherit(Some(&plain()), &mut same, source.clone()).unwrap();
-        assert_eq!(same, v2::Repo { name: "n".into(), description: "d".into(), ..source.clone() });
-
-        let mut other = v2::Repo { aliases: vec!["x".into()], bundles: vec!["fips".into()], ..plain() };
-        let refused = inherit(Some(&plain()), &mut other, source).unwrap_err().message().to_owned();
-        assert!(refused.contains("aliases:") && !refused.contains("bundles:"), "{refused}");
     }
 
     #[test]

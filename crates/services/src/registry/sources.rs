@@ -3,7 +3,6 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
 use bowline_contract::v2::registry as v2;
-use bowline_contract::v2::registry::rpc::repos_service::GetRepo;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_pipeline::Authorized;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -12,7 +11,7 @@ use prost::Message;
 use super::content::is_public;
 use super::paths::{self, Name};
 use super::policies::{judge_address, require_capabilities_of};
-use super::{repo_fields, repos};
+use super::repos;
 
 /// The source of a synchronized repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +51,7 @@ pub(super) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Opti
     if has_ended { Ok(None) } else { Source::stored(&from) }
 }
 
-/// Judges a source that was given or changed, and spells it as it is answered: a repository here by its UIDP. What
-/// such a one gives to its copies is taken over, as it is now.
+/// Judges a source that was given or changed, and spells it as it is answered: a repository here by its UIDP.
 ///
 /// Returns what to keep with [`put`]; absent if the source stays as it was.
 ///
@@ -75,10 +73,6 @@ pub(super) async fn settle<T>(
         }
         Some(uid) => {
             uid.as_str().clone_into(&mut sync.source);
-            // Who may pull need not be one who may read what else is said of the repository.
-            if is_allowed(call, &uid, &[GetRepo::FULL_NAME])? {
-                repo_fields::inherit(before, after, repos::require(tx, &uid).await?)?;
-            }
             Source::Here(uid)
         }
         None => Source::There(address(&sync.source).ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?),
@@ -115,16 +109,10 @@ async fn here<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Op
     if found.is_none() {
         return Ok(None);
     }
-    let may_pull = is_allowed(call, &uid, &[PullManifest::FULL_NAME, PullBlob::FULL_NAME])?;
-    Ok((may_pull || is_public(tx, &uid).await?).then_some(uid))
-}
-
-/// Whether the caller holds at the place what these methods need.
-fn is_allowed<T>(call: &Authorized<T>, place: &Uidp, methods: &[&str]) -> Result<bool> {
-    match require_capabilities_of(call, place, methods) {
-        Ok(()) => Ok(true),
-        Err(error) if error.reason() == Reason::PermissionDenied => Ok(false),
-        Err(error) => Err(error),
+    match require_capabilities_of(call, &uid, &[PullManifest::FULL_NAME, PullBlob::FULL_NAME]) {
+        Ok(()) => Ok(Some(uid)),
+        Err(error) if error.reason() != Reason::PermissionDenied => Err(error),
+        Err(_) => Ok(is_public(tx, &uid).await?.then_some(uid)),
     }
 }
 
