@@ -42,9 +42,10 @@ impl ReadTx {
         }
     }
 
-    /// Goes behind the name of a table: the index that the statement is written for. SQLite keeps no statistics here and
-    /// would take another; it refuses the statement if that index does not fit. PostgreSQL knows its tables.
-    pub fn through(&self, index: &'static str) -> String {
+    /// The index that a statement is written for, to be put behind the name of its table: SQLite, which keeps no
+    /// statistics here, might take another, and refuses a statement that the index does not fit. Empty on PostgreSQL,
+    /// which knows its tables.
+    pub fn index_hint(&self, index: &'static str) -> String {
         match self.engine() {
             Engine::Sqlite => format!("INDEXED BY {index}"),
             Engine::Postgres => String::new(),

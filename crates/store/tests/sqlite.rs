@@ -34,7 +34,10 @@ async fn write(db: &Db, id: &'static str, size: usize) -> Result<(), StoreError>
 }
 
 async fn ids(db: &Db) -> Vec<String> {
-    let sql = "SELECT substr(id, 1, 1) FROM things ORDER BY id";
+    texts(db, "SELECT substr(id, 1, 1) FROM things ORDER BY id").await
+}
+
+async fn texts(db: &Db, sql: &'static str) -> Vec<String> {
     db.read(|tx| Box::pin(tx.query(sql, &[], |row| row.text(0))))
         .await
         .unwrap_or_else(|error: StoreError| panic!("{error}"))
@@ -237,10 +240,7 @@ async fn the_log_of_an_idle_server_is_checkpointed() {
 }
 
 async fn tables_of_statistics(db: &Db) -> Vec<String> {
-    let sql = "SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%' ORDER BY name";
-    db.read(|tx| Box::pin(tx.query(sql, &[], |row| row.text(0))))
-        .await
-        .unwrap_or_else(|error: StoreError| panic!("{error}"))
+    texts(db, "SELECT name FROM sqlite_master WHERE name LIKE 'sqlite_stat%' ORDER BY name").await
 }
 
 #[tokio::test(flavor = "multi_thread")]

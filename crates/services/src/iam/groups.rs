@@ -282,9 +282,10 @@ async fn require_name_free(tx: &mut WriteTx, group: &GroupRow) -> Result<()> {
     if group.uid.is_root() {
         return Ok(());
     }
-    let sql = "SELECT uid FROM groups WHERE parent = $1 AND name = $2 AND parent <> ''";
+    let by_name = tx.index_hint("groups_name");
+    let sql = format!("SELECT uid FROM groups {by_name} WHERE parent = $1 AND name = $2 AND parent <> ''");
     let params = [Value::from(group.uid.parent_str()), Value::from(&group.name)];
-    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+    match tx.query_opt(&sql, &params, |row| row.text(0).map_err(Error::from)).await? {
         Some(_) => Err(Error::already_exists(GROUP, &group.name)),
         None => Ok(()),
     }

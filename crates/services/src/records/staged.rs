@@ -59,7 +59,7 @@ async fn staged(tx: &mut ReadTx, call: &Authorized<feeds::ListStagedRequest>) ->
          WHERE r.source = $1 AND r.until = $2 AND r.until < 2147483647 AND r.id > $3
            AND NOT EXISTS (SELECT 1 FROM records n WHERE n.id = r.id AND n.source = $1 AND n.since = $2)
          ORDER BY r.id LIMIT $4",
-        tx.through("records_by_until")
+        tx.index_hint("records_by_until")
     );
     let removed = |row: &Row<'_>| -> Result<_> { Ok(feeds::RecordDigest { id: row.text(0)?, digest: Vec::new() }) };
     records.extend(tx.query(&sql, &params, removed).await?);

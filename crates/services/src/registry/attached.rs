@@ -84,7 +84,7 @@ pub(super) async fn manifests(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Resu
            SELECT r.digest, r.pushed_at FROM tags t JOIN repo_manifests r ON r.repo = t.parent AND r.digest = t.digest
            WHERE t.parent = $1 AND t.name IN ($3, $4)) found
          ORDER BY pushed_at DESC, digest LIMIT $5",
-        tx.through("repo_manifests_by_subject")
+        tx.index_hint("repo_manifests_by_subject")
     );
     let name = image.replace(':', "-");
     let (sbom, attestation) = (format!("{name}.sbom"), format!("{name}.att"));

@@ -68,13 +68,13 @@ pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<Place
     let Some(mut group) = organization(tx, first).await? else { return Ok(None) };
     let mut missing: Vec<String> = Vec::new();
     for part in parts {
-        let found = if missing.is_empty() { child(tx, "groups", &group, part).await? } else { None };
+        let found = if missing.is_empty() { child(tx, GROUPS, &group, part).await? } else { None };
         match found {
             Some(found) => group = found,
             None => missing.push(part.into()),
         }
     }
-    let repo = if missing.is_empty() { child(tx, "repos", &group, last).await? } else { None };
+    let repo = if missing.is_empty() { child(tx, REPOS, &group, last).await? } else { None };
     Ok(Some(Place { group, missing, last: last.into(), repo }))
 }
 
@@ -86,14 +86,20 @@ async fn organization(tx: &mut ReadTx, part: &str) -> Result<Option<Uidp>> {
     one(tx, "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified", &[Value::from(part)]).await
 }
 
+/// A table, and its index of names below a group.
+type Named = (&'static str, &'static str);
+const GROUPS: Named = ("groups", "groups_name");
+const REPOS: Named = ("repos", "repos_name");
+
 /// A group or repository below a group: a part that looks like the end of a UIDP is one, since no name may.
-async fn child(tx: &mut ReadTx, table: &'static str, parent: &Uidp, part: &str) -> Result<Option<Uidp>> {
+async fn child(tx: &mut ReadTx, (table, by_name): Named, parent: &Uidp, part: &str) -> Result<Option<Uidp>> {
     let uid = format!("{parent}/{part}");
     if part.len() == SEGMENT_LENGTH && Uidp::is_valid(&uid) {
         return one(tx, &format!("SELECT uid FROM {table} WHERE uid = $1"), &[Value::from(&uid)]).await;
     }
+    let by_name = tx.index_hint(by_name);
     // The index of groups by their names leaves out those that have no parent.
-    let sql = format!("SELECT uid FROM {table} WHERE parent = $1 AND name = $2 AND parent <> ''");
+    let sql = format!("SELECT uid FROM {table} {by_name} WHERE parent = $1 AND name = $2 AND parent <> ''");
     one(tx, &sql, &[Value::from(parent.as_str()), Value::from(part)]).await
 }
 

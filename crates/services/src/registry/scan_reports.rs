@@ -121,7 +121,7 @@ fn database_built(report: &Report) -> Result<Option<Micros>> {
 
 /// Now, or right after the newest report of the manifest: each has a time of its own.
 async fn moment(tx: &mut WriteTx, repo: &Uidp, digest: &str, now: Micros) -> Result<Micros> {
-    let by_digest = tx.through("scan_reports_by_digest");
+    let by_digest = tx.index_hint("scan_reports_by_digest");
     let sql = format!("SELECT max(created_at) FROM scan_reports {by_digest} WHERE repo = $1 AND digest = $2");
     let params = [Value::from(repo.as_str()), Value::from(digest)];
     let newest = tx.query_opt(&sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?.flatten();
@@ -150,7 +150,7 @@ async fn insert(tx: &mut WriteTx, repo: &Uidp, at: Micros, prepared: &Prepared) 
 
 /// Keeps the newest reports of a manifest.
 async fn forget_old(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<()> {
-    let by_digest = tx.through("scan_reports_by_digest");
+    let by_digest = tx.index_hint("scan_reports_by_digest");
     let sql = format!(
         "DELETE FROM scan_reports {by_digest} WHERE repo = $1 AND digest = $2 AND created_at <
            (SELECT min(created_at) FROM (SELECT created_at FROM scan_reports {by_digest}

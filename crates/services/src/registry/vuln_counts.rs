@@ -177,7 +177,7 @@ async fn reports_of(
     budget: &mut Budget,
 ) -> Result<Vec<(Micros, Arc<Ids>, i64)>> {
     let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(end)];
-    let by_digest = tx.through("scan_reports_by_digest");
+    let by_digest = tx.index_hint("scan_reports_by_digest");
     let sql = format!(
         "SELECT CAST(sum(octet_length(summary)) AS BIGINT) FROM scan_reports {by_digest}
          WHERE repo = $1 AND digest = $2 AND created_at < $3"

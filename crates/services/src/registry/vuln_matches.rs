@@ -26,7 +26,7 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v1::VulnReportRequest>) -> Resul
     let sql = format!(
         "SELECT scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports {}
          WHERE repo = $1 AND digest = $2 ORDER BY created_at DESC LIMIT 1",
-        tx.through("scan_reports_by_digest")
+        tx.index_hint("scan_reports_by_digest")
     );
     let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
     let found = tx.query_opt(&sql, &params, |row| report(row, digest)).await?;

@@ -197,7 +197,7 @@ pub(in crate::registry) async fn take_out_unnamed_blobs(
 }
 
 async fn tag_names(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<String>, Error> {
-    let by_digest = tx.through("tags_by_digest");
+    let by_digest = tx.index_hint("tags_by_digest");
     let sql = format!("SELECT name FROM tags {by_digest} WHERE parent = $1 AND digest = $2 ORDER BY name");
     let params = [Value::from(repo.as_str()), Value::from(digest)];
     tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await

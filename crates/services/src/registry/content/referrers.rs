@@ -114,7 +114,7 @@ impl Wanted<'_> {
              FROM repo_manifests r {} JOIN manifests m ON m.digest = r.digest
              WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.subject <> '' {filter}
              ORDER BY r.digest LIMIT $4",
-            tx.through(BY_SUBJECT)
+            tx.index_hint(BY_SUBJECT)
         );
         tx.query(&sql, &params, read).await
     }
@@ -126,7 +126,7 @@ impl Wanted<'_> {
             "SELECT m.digest, m.annotations FROM repo_manifests r {} JOIN manifests m ON m.digest = r.digest
              WHERE r.repo = $1 AND r.subject = $2 AND r.digest > $3 AND r.digest <= $4 AND r.subject <> ''
                AND octet_length(m.annotations) <= $5",
-            tx.through(BY_SUBJECT)
+            tx.index_hint(BY_SUBJECT)
         );
         let params = [
             Value::from(self.repo.as_str()),
