@@ -48,11 +48,11 @@ if [[ " $suites " =~ \ (oci|objects)\  ]]; then
     say "building the registry suite"
     (cd "$here/oci" && GOCACHE=$cache/go-build GOFLAGS='-mod=readonly -buildvcs=false' nice go build -trimpath -o "$oci" .)
   fi
-  suite=v0.0.0-20260831232431-97274622c111
-  export OCI_SUITE=$cache/oci-suite/$suite/conformance
+  oci_suite=v0.0.0-20260831232431-97274622c111
+  export OCI_SUITE=$cache/oci-suite/$oci_suite/conformance
   if [ ! -x "$OCI_SUITE" ]; then
     say "building the distribution specification's suite"
-    GOBIN=$(dirname "$OCI_SUITE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath "github.com/opencontainers/distribution-spec/conformance@$suite"
+    GOBIN=$(dirname "$OCI_SUITE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath "github.com/opencontainers/distribution-spec/conformance@$oci_suite"
   fi
 fi
 

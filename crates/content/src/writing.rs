@@ -174,6 +174,7 @@ pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentErr
     blocking(move || place(&hold, &digest)).await
 }
 
+/// The same on a thread that may wait for the disk.
 fn place(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
     let local = &hold.local;
     let file = hold.open()?;

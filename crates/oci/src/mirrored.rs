@@ -48,7 +48,10 @@ impl Door {
         }
         let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else {
             // Another request may have copied it after this one had looked.
-            return Ok(self.registry.pull_manifest(&asked.visitor, name, reference).await.is_ok());
+            return match self.registry.pull_manifest(&asked.visitor, name, reference).await {
+                Err(error) if !is_absent(&error) => Err(error.into()),
+                found => Ok(found.is_ok()),
+            };
         };
         let lock = self.upstream.once(&format!("{name} {reference:?}"));
         let _only = lock.lock().await;

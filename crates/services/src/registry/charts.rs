@@ -124,3 +124,23 @@ fn images(annotations: &BTreeMap<String, String>) -> Vec<v1::ChartImage> {
     };
     listed.into_iter().filter_map(image).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_nobody_can_read_names_no_images() {
+        let named = |list: &str| {
+            let annotations = BTreeMap::from([(IMAGES.to_owned(), list.to_owned())]);
+            images(&annotations).into_iter().map(|image| (image.name, image.image)).collect::<Vec<_>>()
+        };
+        let one = vec![("a".to_owned(), "r.example/a".to_owned())];
+        assert_eq!(named("- {name: a, image: r.example/a}\n- {name: without}\n- image: [1]\n"), one);
+        let deep = "[".repeat(100_000);
+        for list in ["", "r.example/a", "image: r.example/a", "- &a [*a]", "- {image: x", &deep] {
+            assert_eq!(named(list), [], "{list:.20}");
+        }
+        assert_eq!(images(&BTreeMap::new()), []);
+    }
+}
