@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use bowline_content::{Algorithm, Digest};
-use bowline_services::content::{MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor};
+use bowline_services::content::{
+    Config, MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor,
+};
 use futures_util::StreamExt as _;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
@@ -63,7 +65,7 @@ impl Door {
         let visitor = asked.visitor.renewed()?;
         let digest = digest_of(reference, &content)?;
         let manifest = Manifest::read(&content, content_type.as_deref())?;
-        let config = self.config(&visitor, name, &manifest).await?;
+        let config = self.config(&visitor, name, &manifest).await?.map(|bytes| Config::read(&manifest, &bytes));
         let subject = manifest.subject().to_owned();
         let mut response = empty(StatusCode::CREATED);
         for tag in &tags {

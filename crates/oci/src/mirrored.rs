@@ -8,8 +8,8 @@ use bowline_authn::wrap::random_bytes;
 use bowline_content::Digest;
 use bowline_core::hex;
 use bowline_services::content::{
-    MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
-    RegistryError, StoredBlob,
+    Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
+    RefusalCode, RegistryError, StoredBlob,
 };
 
 use crate::answer::{CONTENT_DIGEST, Refused};
@@ -123,7 +123,7 @@ impl Door {
         };
         let digest = digest_of(&named, &content)?;
         let manifest = Manifest::read(&content, content_type.as_deref())?;
-        let config = self.config_there(mirror, &manifest).await;
+        let config = self.config_there(mirror, &manifest).await.map(|bytes| Config::read(&manifest, &bytes));
         let (digest, reference) = (digest.as_str().into(), reference.clone());
         let fetched = PushedManifest { reference, tags: Vec::new(), digest, manifest, content, config };
         let visitor = asked.visitor.renewed()?;

@@ -1,4 +1,4 @@
-use bowline_core::TermsDocument;
+use bowline_core::{TermsDocument, Uidp};
 
 /// Who may create an organization (a root group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -35,6 +35,10 @@ pub struct Settings {
     pub sends_mail: bool,
     /// What the public identifiers of our advisories begin with.
     pub advisory_prefix: String,
+    /// The group whose repositories are the catalogue of community charts, if there is one.
+    pub community_charts: Option<Uidp>,
+    /// The same for the other catalogue of charts that the contract names.
+    pub iamguarded_charts: Option<Uidp>,
 }
 
 impl Settings {

@@ -165,6 +165,12 @@ pub struct Options {
     /// What public identifiers of advisories begin with: two to ten capital letters and digits [default: BWL]
     #[arg(long, env = "BOWLINE_ADVISORY_PREFIX", value_name = "PREFIX")]
     pub advisory_prefix: Option<String>,
+    /// UIDP of the group whose repositories are the catalogue of community charts
+    #[arg(long, env = "BOWLINE_COMMUNITY_CHARTS", value_name = "GROUP")]
+    pub community_charts: Option<String>,
+    /// UIDP of the group whose repositories are the catalogue of iamguarded charts
+    #[arg(long, env = "BOWLINE_IAMGUARDED_CHARTS", value_name = "GROUP")]
+    pub iamguarded_charts: Option<String>,
     /// What is logged: levels by target, such as info,access=warn [default: info]
     #[arg(long, env = "BOWLINE_LOG", value_name = "FILTER")]
     pub log: Option<String>,
@@ -261,6 +267,8 @@ impl Options {
             smtp_url: self.smtp_url.or(file.smtp_url),
             mail_from: self.mail_from.or(file.mail_from),
             advisory_prefix: self.advisory_prefix.or(file.advisory_prefix),
+            community_charts: self.community_charts.or(file.community_charts),
+            iamguarded_charts: self.iamguarded_charts.or(file.iamguarded_charts),
             log: self.log.or(file.log),
         }
     }

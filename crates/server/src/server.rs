@@ -11,7 +11,7 @@ use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_content::Content;
 use bowline_contract::Contract;
-use bowline_core::Clock;
+use bowline_core::{Clock, Uidp};
 use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Front, Hosts, Kept, Listener, ListenerOptions, Telemetry, TrustedProxies};
@@ -157,6 +157,12 @@ impl Server {
     }
 }
 
+/// The group that an option names.
+fn catalog(option: &str, given: Option<&str>) -> Result<Option<Uidp>, StartError> {
+    let parsed = given.map(Uidp::parse).transpose();
+    parsed.map_err(|problem| StartError::Option(format!("--{option} names no group: it {problem}")))
+}
+
 /// Waits until the server stops.
 pub(crate) async fn wait_for(mut stopped: watch::Receiver<bool>) {
     // An error means that the server is gone, which is as good a reason to stop.
@@ -189,6 +195,8 @@ fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Sett
         blocked_email_domains: options.blocked_email_domains(),
         sends_mail: options.smtp_url.is_some(),
         advisory_prefix: options.advisory_prefix()?,
+        community_charts: catalog("community-charts", options.community_charts.as_deref())?,
+        iamguarded_charts: catalog("iamguarded-charts", options.iamguarded_charts.as_deref())?,
         base_url,
         auth_url,
         registry_audience,

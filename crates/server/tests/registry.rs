@@ -4,6 +4,8 @@
 
 #[path = "registry/bytes.rs"]
 mod bytes;
+#[path = "registry/charts.rs"]
+mod charts;
 #[path = "registry/chunks.rs"]
 mod chunks;
 #[path = "registry/collecting.rs"]

@@ -40,7 +40,7 @@ pub(crate) const IMAGE_CONFIG: &str = "registry.chainguard.dev/ImageConfig";
 pub(crate) const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
 /// Settings of an organization's registry.
 pub(crate) const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
-/// A chart of a catalogue.
+/// A Helm chart.
 pub(crate) const CHART: &str = "registry.chainguard.dev/Chart";
 /// An SBOM that is attached to an image.
 pub(crate) const SBOM: &str = "registry.chainguard.dev/Sbom";

@@ -150,4 +150,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0026_indexes_of_what_goes.sql"),
         postgres: include_str!("../migrations/postgres/0026_indexes_of_what_goes.sql"),
     },
+    Migration {
+        version: 27,
+        name: "images_of_charts",
+        sqlite: include_str!("../migrations/sqlite/0027_images_of_charts.sql"),
+        postgres: include_str!("../migrations/postgres/0027_images_of_charts.sql"),
+    },
 ];

@@ -63,9 +63,15 @@ impl TestServer {
 
     /// The same data in another server, at another address, after the first one was stopped in good order.
     pub async fn restarted(self) -> TestServer {
-        let TestServer { server, options, clock, idp, wire, named, database, directory, .. } = self;
+        self.restarted_with(|_| {}).await
+    }
+
+    /// The same with other options.
+    pub async fn restarted_with(self, change: impl FnOnce(&mut Options)) -> TestServer {
+        let TestServer { server, mut options, clock, idp, wire, named, database, directory, .. } = self;
         drop(wire);
         server.stop().await;
+        change(&mut options);
         let (server, base, wire) = start(&options, &clock).await;
         TestServer { server, options, base, clock, idp, wire, named, database, directory }
     }

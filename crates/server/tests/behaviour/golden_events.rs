@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use bowline_server::{Options, TermsOption};
+use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
@@ -35,6 +36,9 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
     contents::store(server, &scanned, &manifest).await;
     names.insert("scanned", scanned);
+    let charted = server.repo(&org, "charted").await;
+    store_chart(server, &charted, "1.0.0", "registry.example.com/team/app").await;
+    names.insert("charted", charted);
     // Provisioning wants two owners.
     for name in ["first owner", "second owner"] {
         let owner = server.identity(&org, name).await;
@@ -53,6 +57,32 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
         ("org", org),
     ]);
     names
+}
+
+/// Stores a chart at a tag, which uses images of this repository.
+async fn store_chart(server: &TestServer, repo: &str, tag: &str, images: &str) {
+    let digest = contents::digest('c');
+    let stored = contents::Manifest { digest: &digest, shape: 1, size: 1, names: &[], config: None };
+    contents::store(server, repo, &stored).await;
+    let (images, operator) = (images.to_owned(), server.operator().await);
+    let db = &server.server().parts().storage.db;
+    let manifest = digest.clone();
+    let written = db.write(move |tx| {
+        let (manifest, images) = (manifest.clone(), images.clone());
+        Box::pin(async move {
+            let sql = "INSERT INTO manifest_references (manifest, place, kind, digest, media_type, size, os, architecture, variant)
+                       VALUES ($1, 0, 1, $1, 'application/vnd.cncf.helm.config.v1+json', 0, '', '', '')";
+            tx.execute(sql, &[Sql::from(&manifest)]).await?;
+            tx.execute("INSERT INTO charts (manifest, problem) VALUES ($1, '')", &[Sql::from(&manifest)]).await?;
+            let sql = "INSERT INTO chart_images (manifest, repository, name) VALUES ($1, $2, 'app')";
+            tx.execute(sql, &[Sql::from(&manifest), Sql::from(&images)]).await?;
+            Ok::<_, bowline_core::Error>(())
+        })
+    });
+    written.await.expect("the database takes a chart");
+    let body = json!({ "name": tag, "digest": digest });
+    let tagged = operator.rest("POST", &format!("/registry/v1/tags/{repo}"), Some(body)).await;
+    assert_eq!(tagged.status, 200, "{}", tagged.text());
 }
 
 /// The subject of whoever registers.

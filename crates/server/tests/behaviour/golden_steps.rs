@@ -107,12 +107,15 @@ fn repositories() -> Vec<Step> {
 fn registry() -> Vec<Step> {
     // A report of Grype that found nothing.
     let report = "eyJtYXRjaGVzIjogW10sICJkZXNjcmlwdG9yIjogeyJ2ZXJzaW9uIjogIjAuOSJ9fQ==";
+    let chart = json!({ "sourceRepoId": "{charted}", "tag": "1.0.0" });
     let scan = json!({ "digest": digest('a'), "scanner": "SCANNER_NAME_GRYPE", "report": report });
     vec![
         step("platform.registry.tag.created", "POST /registry/v1/tags/{scanned}", json!({ "name": "latest" }))
             .keeping("/id", "tag"),
         step("platform.registry.tag.updated", "PUT /registry/v1/tags/{tag}", json!({ "name": "stable" })),
         step("platform.registry.tag.deleted", "DELETE /registry/v1/tags/{tag}", Value::Null),
+        step("platform.registry.chart.added", "POST /registry/v1/repos/{org}:addChart", chart)
+            .keeping("/repos/0/id", "added"),
         step("dev.bowline.registry.scan_report.stored.v1", "POST /scans/v1/repos/{scanned}/reports", scan),
         step(
             "dev.bowline.registry.policy.updated.v1",

@@ -185,12 +185,9 @@ async fn what_is_sold_and_built_elsewhere_is_answered_neutrally() {
             (&json!("CATALOG"), &json!(-1), &json!(-1))
         );
         assert_eq!(all["activeTiers"].as_array().map(Vec::len), Some(6));
-        for path in ["/registry/v1/versions/python", "/registry/v1/charts:find?name=redis"] {
-            assert_eq!(call(&operator, &get(path.into()), Value::Null).await.status, 404, "{path}");
-        }
-        for what in [format!("POST /apko/v1/resolve/{repo}"), format!("POST /registry/v1/repos/{org}:addChart")] {
-            assert_eq!(call(&operator, &what, json!({})).await.status, 501, "{what}");
-        }
+        assert_eq!(call(&operator, "GET /registry/v1/versions/python", Value::Null).await.status, 404);
+        let what = format!("POST /apko/v1/resolve/{repo}");
+        assert_eq!(call(&operator, &what, json!({})).await.status, 501, "{what}");
     })
     .await;
 }

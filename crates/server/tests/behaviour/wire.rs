@@ -130,7 +130,7 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones() {
             operator.grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new()).await.expect_err("none");
         assert_eq!(error.code, 12);
         // What is not offered still asks who calls and whether they may.
-        let what = format!("POST /registry/v1/repos/{org}:addChart");
+        let what = format!("POST /apko/v1/resolve/{org}");
         for (actor, status) in [(&server.anonymous(), 401), (&operator, 501)] {
             let reply = call(actor, &what, json!({})).await;
             assert_eq!(reply.status, status, "{}", reply.text());

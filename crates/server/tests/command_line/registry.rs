@@ -1,11 +1,13 @@
 //! Repositories, tags, and what is set for them.
 
+use bowline_content::{Algorithm, Digest};
 use bowline_testkit::{Engine, TestServer};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::support::{Terminal, ended, text};
 
+const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// An organization with an owner at the terminal.
@@ -27,6 +29,62 @@ async fn push(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, w
     let reply = client.rest_with("PUT", &path, headers, manifest.to_string().into_bytes()).await;
     assert_eq!(reply.status, 201, "{}", reply.text());
     reply.header("docker-content-digest").expect("a digest").to_owned()
+}
+
+/// Pushes a chart that uses images of one repository.
+async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, image: &str) {
+    let registry = server.server().parts().settings.registry_audience.clone();
+    let client =
+        server.anonymous().with_token(&ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0));
+    let annotations = json!({ "artifacthub.io/images": format!("- image: {image}\n") });
+    let config = json!({ "name": "shop", "version": tag, "annotations": annotations }).to_string();
+    let digest = Digest::of(Algorithm::Sha256, config.as_bytes());
+    let upload = format!("/v2/{repo}/blobs/uploads/?digest={digest}");
+    let pushed = client.rest_with("POST", &upload, HeaderMap::new(), config.clone().into_bytes()).await;
+    assert_eq!(pushed.status, 201, "{}", pushed.text());
+    let config = json!({
+        "mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": digest.as_str(), "size": config.len(),
+    });
+    let manifest = json!({ "schemaVersion": 2, "mediaType": IMAGE, "config": config, "layers": [] });
+    let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, IMAGE.parse().expect("a header"))]);
+    let path = format!("/v2/{repo}/manifests/{tag}");
+    let pushed = client.rest_with("PUT", &path, headers, manifest.to_string().into_bytes()).await;
+    assert_eq!(pushed.status, 201, "{}", pushed.text());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn charts_are_added_with_their_images_and_found() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let team = server.group(&organization, "team").await;
+    push_chart(&server, &terminal, &format!("{organization}/shop"), "1", "r.example/app:1").await;
+    let add = ["registry", "charts", "add", "acme/shop", "--parent", "acme/team"];
+    let dry = ended(&terminal.run(&[&add[..], &["--dry-run", "--tag", "1"]].concat()).await, 0);
+    assert!(dry.contains("charts/shop\tto be created") && dry.contains("app\tto be created"), "{dry}");
+    let added = terminal.json(&add).await;
+    let names: Vec<&Value> = added.as_array().expect("a list").iter().map(|repo| &repo["name"]).collect();
+    assert_eq!(names, [&json!("charts/shop"), &json!("app")]);
+    assert!(added[1]["id"].as_str().is_some_and(|id| id.starts_with(&team)), "{added}");
+    let again = ended(&terminal.run(&add).await, 0);
+    assert!(again.contains("app\tthere already"), "{again}");
+    let source = terminal.json(&["registry", "repos", "get", "acme/team/app"]).await["sync_config"]["source"].clone();
+    assert_eq!(source, json!("r.example/app"));
+    let using = terminal.json(&["registry", "charts", "using", "acme/team/app"]).await;
+    assert_eq!((using.as_array().map(Vec::len), &using[0]["chartRepo"]), (Some(1), &json!("shop")));
+    ended(&terminal.run(&[&add[..], &["--tag", "2"]].concat()).await, 1);
+    let found = terminal.run(&["registry", "charts", "find", "shop"]).await;
+    ended(&found, 1);
+    assert!(text(&found.stderr).contains("--community-charts"), "{}", text(&found.stderr));
+
+    // A source by hand, and none any more.
+    let own = ["registry", "repos", "create", "acme/copy", "--source", "r.example/copy"];
+    ended(&terminal.run(&own).await, 0);
+    ended(&terminal.run(&["registry", "repos", "update", "acme/copy", "--source", "acme/shop"]).await, 1);
+    let by_name = format!("{organization}/shop");
+    ended(&terminal.run(&["registry", "repos", "update", "acme/copy", "--source", &by_name]).await, 0);
+    ended(&terminal.run(&["registry", "repos", "update", "acme/copy", "--source", ""]).await, 0);
+    let copy = terminal.json(&["registry", "repos", "get", "acme/copy"]).await;
+    assert_eq!(copy.get("sync_config").filter(|sync| !sync.is_null()), None, "{copy}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -13,7 +13,7 @@ use bowline_contract::v2::registry::rpc::{images_service as images2, tags_servic
 use super::{Aim, Judged, Row, anybody, at, default, delete, list, mask, row};
 use crate::contents;
 use crate::fixture::Kind;
-use crate::oracle::{NOT_FOUND, OK};
+use crate::oracle::{NOT_FOUND, OK, PRECONDITION};
 
 pub(super) fn everything() -> Vec<Row> {
     [tags(), images(), deployments(), attached(), scans(), policies(), neutral()].into_iter().flatten().collect()
@@ -119,6 +119,14 @@ fn attached() -> Vec<Row> {
         none::<methods1::GetChart>(|repo_id| r1::GetChartRequest { repo_id, digest: digest() }),
         none::<methods1::GetHelm>(|repo_id| r1::HelmRequest { repo_id, digest: digest(), ..default() }),
         at::<methods1::ListChartsByImageRepo>(|aim| r1::ListChartsByImageRepoRequest { repo_id: aim.uid(Kind::Repo) }),
+        Row {
+            let_through: NOT_FOUND,
+            ..at::<charts::AddChart>(|aim| r1::AddChartRequest {
+                parent_id: aim.group(),
+                source_repo_id: aim.uid(Kind::Repo),
+                ..default()
+            })
+        },
     ]
 }
 
@@ -184,6 +192,6 @@ fn neutral() -> Vec<Row> {
         anybody::<methods1::GetPackageVersionMetadata>(NOT_FOUND, |_| r1::PackageVersionMetadataRequest {
             package: "python".into(),
         }),
-        anybody::<charts::FindChart>(NOT_FOUND, |_| r1::FindChartRequest { name: "redis".into(), ..default() }),
+        anybody::<charts::FindChart>(PRECONDITION, |_| r1::FindChartRequest { name: "redis".into(), ..default() }),
     ]
 }

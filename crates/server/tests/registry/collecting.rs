@@ -8,6 +8,7 @@ use bowline_server::{Collected, Plan, collect};
 use bowline_testkit::{Engine, TestServer};
 
 use crate::bytes::kept;
+use crate::charts::push_chart;
 use crate::support::*;
 
 const GRACE: Duration = Duration::from_secs(70);
@@ -77,6 +78,13 @@ async fn manifests_go_with_the_last_repository_that_holds_them() {
         for table in ["manifests", "manifest_references", "image_configs", "blobs"] {
             assert_eq!(rows(server, table).await, 0, "{table}");
         }
+        let chart = push_chart(&client, &one, "chart", Some("- image: r.example/app")).await;
+        past_the_grace(server);
+        let client = crate::support::client(server, "registry.push", &org).await;
+        client.send(&format!("DELETE /v2/{one}/manifests/{}", digest_of(&chart)), &[], b"").await;
+        assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (1, 1));
+        collected(server, false).await;
+        assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (0, 0));
         client.image(&one, "1", b"a layer").await;
         assert_eq!(client.get(&format!("/v2/{one}/manifests/1")).await.status, 200);
     })

@@ -263,10 +263,8 @@ async fn the_newest_scan_is_told_match_by_match() {
         assert_eq!(told, [(&json!("CVE-2"), &json!("CRITICAL")), (&json!("CVE-3"), &json!("LOW"))]);
         assert_eq!(matches[0]["pkg"]["purl"], json!("pkg:apk/musl@1"));
         assert_eq!(matches[0]["fix"], json!({ "versions": ["2"], "state": "FIXED" }));
-        // Nothing ties images to charts here.
+        // Nothing ties an image to the values of a chart here.
         assert_eq!(ask(server, &format!("{repo}/digests/{of}/helm")).await.status, 404);
-        let charts = ask(server, &format!("{repo}/chart-image-bindings")).await;
-        assert_eq!(charts.json(), json!({ "chartImageBindings": [] }), "{}", charts.text());
     })
     .await;
 }

@@ -70,6 +70,9 @@ async fn what_is_missing_comes_from_the_source_and_follows_it() {
         // By its name; the answer has the UIDP.
         let made = synchronized(&owner, &org, "copy", &format!("{org}/app")).await;
         assert_eq!((made.status, &made.json()["sync_config"]["source"]), (200, &json!(source)), "{}", made.text());
+        let host = server.base().split_once("://").expect("a URL").1;
+        let by_host = synchronized(&owner, &org, "other", &format!("{host}/{org}/app")).await;
+        assert_eq!(by_host.json()["sync_config"]["source"], json!(source), "{}", by_host.text());
 
         let (name, reader) = (format!("{org}/copy"), client(server, "registry.pull", &org).await);
         let path = format!("/v2/{name}/manifests/1");
@@ -140,6 +143,12 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         assert!(hidden.text().contains("sync_config.source"), "{}", hidden.text());
         assert_eq!(synchronized(&owner, &org, "copy", &format!("{theirs}/secret")).await.status, 400);
         assert_eq!(synchronized(&owner, &org, "copy", "catalog/nginx").await.status, 400);
+        // Nor by the host that images are pulled from: the server asks nobody but itself for what is its own.
+        let host = server.base().split_once("://").expect("a URL").1;
+        for reference in [format!("{host}/{theirs}/secret"), format!("https://{host}/{org}/nothing")] {
+            let told = synchronized(&owner, &org, "copy", &reference).await;
+            assert_eq!(told.status, 400, "{}", told.text());
+        }
 
         // Nor by a change.
         let made = call(&owner, &format!("POST /registry/v2/repos/{org}"), &json!({ "name": "copy" })).await;

@@ -282,13 +282,18 @@ async fn require_name_free(tx: &mut WriteTx, group: &GroupRow) -> Result<()> {
     if group.uid.is_root() {
         return Ok(());
     }
-    let by_name = tx.index_hint("groups_name");
-    let sql = format!("SELECT uid FROM groups {by_name} WHERE parent = $1 AND name = $2 AND parent <> ''");
-    let params = [Value::from(group.uid.parent_str()), Value::from(&group.name)];
-    match tx.query_opt(&sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+    match find_child(tx, group.uid.parent_str(), &group.name).await? {
         Some(_) => Err(Error::already_exists(GROUP, &group.name)),
         None => Ok(()),
     }
+}
+
+/// UIDP of the group of this name in another group.
+pub(crate) async fn find_child(tx: &mut ReadTx, parent: &str, name: &str) -> Result<Option<String>> {
+    let by_name = tx.index_hint("groups_name");
+    // The index leaves out organizations, which have no parent.
+    let sql = format!("SELECT uid FROM groups {by_name} WHERE parent = $1 AND name = $2 AND parent <> ''");
+    tx.query_opt(&sql, &[Value::from(parent), Value::from(name)], |row| row.text(0).map_err(Error::from)).await
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupRequest>) -> Result<Changed<()>> {

@@ -1,23 +1,27 @@
-//! Helm charts that were pushed: what their metadata say, and their best known files.
+//! Helm charts that were pushed: what their metadata say, their best known files, and the images that they use.
 
+mod add;
 mod archive;
+mod bindings;
+mod catalogs;
+pub(super) mod images;
 
 use std::collections::BTreeMap;
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::GetChart;
 use bowline_core::{Error, Result, Uidp};
-use bowline_feeds::{Limits, objects_of_yaml};
 use bowline_pipeline::Handlers;
 use bowline_store::ReadTx;
 use serde::Deserialize;
 
 use super::attached::{self, Documents, Layer};
-use super::images;
+use super::images::require;
 use crate::kinds::CHART;
 
 pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let documents = documents.clone();
+    let handlers = catalogs::register(bindings::register(add::register(handlers)));
     handlers.read_then::<GetChart, _>(
         |tx, call| Box::pin(async move { find(tx, call.place()?, &call.request().digest).await }),
         move |files| {
@@ -27,7 +31,8 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     )
 }
 
-const METADATA: &str = "application/vnd.cncf.helm.config.v1+json";
+/// Media type of a chart's config, which makes a manifest one of a chart.
+pub(in crate::registry) const METADATA: &str = "application/vnd.cncf.helm.config.v1+json";
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 
 /// Most bytes of metadata that are looked into.
@@ -47,6 +52,14 @@ struct Metadata {
     annotations: BTreeMap<String, String>,
 }
 
+impl Metadata {
+    /// Reads an object: a list would pass for one whose members come in order.
+    fn read(bytes: &[u8]) -> Option<Metadata> {
+        let object = serde_json::from_slice::<serde_json::Map<_, _>>(bytes).ok()?;
+        serde_json::from_value(serde_json::Value::Object(object)).ok()
+    }
+}
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Dependency {
@@ -64,7 +77,7 @@ struct Files {
 }
 
 async fn find(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Files> {
-    images::require(tx, repo, digest).await?;
+    require(tx, repo, digest).await?;
     let metadata = attached::config(tx, repo, digest).await?.filter(|config| config.media_type == METADATA);
     let metadata = metadata.ok_or_else(|| Error::not_found(CHART, digest))?;
     let layers = attached::layers(tx, repo, digest).await?;
@@ -89,7 +102,7 @@ async fn read(documents: &Documents, files: Files) -> Result<v1::Chart> {
 }
 
 fn shown(chart: &str, metadata: &[u8], archive: &[u8]) -> Result<v1::Chart> {
-    let metadata: Metadata = serde_json::from_slice(metadata).map_err(|_| {
+    let metadata = Metadata::read(metadata).ok_or_else(|| {
         Error::precondition("CHART_UNREADABLE", chart, "the metadata of the chart are not JSON as Helm writes it")
     })?;
     let mut files = archive::files(archive, &["Chart.yaml", "values.yaml", "CHANGELOG.md"]);
@@ -101,46 +114,10 @@ fn shown(chart: &str, metadata: &[u8], archive: &[u8]) -> Result<v1::Chart> {
         app_version: metadata.app_version,
         description: metadata.description,
         dependencies: metadata.dependencies.into_iter().map(dependency).collect(),
-        images: images(&metadata.annotations),
+        images: images::shown(&metadata.annotations),
         annotations: metadata.annotations,
         raw: file("Chart.yaml"),
         values: file("values.yaml"),
         changelog: file("CHANGELOG.md"),
     })
-}
-
-/// Where the makers of a chart list the images that it uses: a chart itself has them in templates alone.
-const IMAGES: &str = "artifacthub.io/images";
-
-/// The images of a chart's list; none where the list is not as its readers want it, which the annotation itself shows.
-fn images(annotations: &BTreeMap<String, String>) -> Vec<v1::ChartImage> {
-    let limits = Limits { bytes: METADATA_BYTES as usize, values: 10_000, depth: 8, ..Limits::default() };
-    let Some(Ok(listed)) = annotations.get(IMAGES).map(|list| objects_of_yaml(list, &limits)) else {
-        return Vec::new();
-    };
-    let image = |mut listed: BTreeMap<String, String>| {
-        let image = listed.remove("image")?;
-        Some(v1::ChartImage { name: listed.remove("name").unwrap_or_default(), image, ..v1::ChartImage::default() })
-    };
-    listed.into_iter().filter_map(image).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_that_nobody_can_read_names_no_images() {
-        let named = |list: &str| {
-            let annotations = BTreeMap::from([(IMAGES.to_owned(), list.to_owned())]);
-            images(&annotations).into_iter().map(|image| (image.name, image.image)).collect::<Vec<_>>()
-        };
-        let one = vec![("a".to_owned(), "r.example/a".to_owned())];
-        assert_eq!(named("- {name: a, image: r.example/a}\n- {name: without}\n- image: [1]\n"), one);
-        let deep = "[".repeat(100_000);
-        for list in ["", "r.example/a", "image: r.example/a", "- &a [*a]", "- {image: x", &deep] {
-            assert_eq!(named(list), [], "{list:.20}");
-        }
-        assert_eq!(images(&BTreeMap::new()), []);
-    }
 }

@@ -140,27 +140,26 @@ pub(crate) async fn run_config(tx: &mut ReadTx, manifest: &str) -> Result<Json> 
     serde_json::from_str(&text).map_err(Error::internal)
 }
 
-/// Keeps what the config of an image says of its platform and of how it is run. Called at the push of an image
-/// manifest, with the bytes of the config blob; what is no config of an image is left alone.
-pub(crate) async fn put_image_config(tx: &mut WriteTx, manifest_digest: &str, config_json: &[u8]) -> Result<()> {
-    let Some(platform) = serde_json::from_slice::<Json>(config_json).ok().filter(Json::is_object) else {
-        return Ok(());
-    };
-    let text = |member: &str| platform[member].as_str().unwrap_or_default().to_owned();
-    let (os, architecture, variant) = (text("os"), text("architecture"), text("variant"));
-    let run = platform["config"].as_object().map_or_else(|| "{}".to_owned(), |run| Json::from(run.clone()).to_string());
-    // PostgreSQL holds no NUL in a text; in JSON it is escaped.
-    if [&os, &architecture, &variant].iter().any(|text| text.contains('\0')) {
-        return Ok(());
-    }
+/// What is kept of the config of an image.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageConfig {
+    pub(crate) os: String,
+    pub(crate) architecture: String,
+    pub(crate) variant: String,
+    /// JSON object: how the image is run.
+    pub(crate) run: String,
+}
+
+/// Keeps what the config of an image says, with the first push that has it.
+pub(crate) async fn put_image_config(tx: &mut WriteTx, manifest_digest: &str, config: &ImageConfig) -> Result<()> {
     let sql = "INSERT INTO image_configs (manifest, os, architecture, variant, config) VALUES ($1, $2, $3, $4, $5)
                ON CONFLICT DO NOTHING";
     let params = [
         Value::from(manifest_digest),
-        Value::from(&os),
-        Value::from(&architecture),
-        Value::from(&variant),
-        Value::from(&run),
+        Value::from(&config.os),
+        Value::from(&config.architecture),
+        Value::from(&config.variant),
+        Value::from(&config.run),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

@@ -1,13 +1,13 @@
 //! Methods about what this server has no business with, answered in the way that lets clients go on: nothing is
-//! sold here, so nothing is limited; no images are built here; no catalogue of packages or charts is kept.
+//! sold here, so nothing is limited; no images are built here; no catalogue of packages is kept.
 
 use bowline_contract::v1::registry as v1;
-use bowline_contract::v1::registry::rpc::{charts, entitlements, policies, registry};
+use bowline_contract::v1::registry::rpc::{entitlements, policies, registry};
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::ReadTx;
 
-use super::{images, repos, settings};
+use super::{images, settings};
 use crate::kinds::{CHART, PACKAGE};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -27,9 +27,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<registry::GetPackageVersionMetadata>(|_, call| {
             Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
-        .read::<charts::FindChart>(|_, call| Box::pin(async { Err(Error::not_found(CHART, &call.request().name)) }))
         .read::<registry::GetHelm>(|tx, call| Box::pin(helm(tx, call)))
-        .read::<registry::ListChartsByImageRepo>(|tx, call| Box::pin(charts_of(tx, call)))
         .read::<policies::CheckPolicies>(|tx, call| Box::pin(check_policies(tx, call)))
 }
 
@@ -73,13 +71,4 @@ async fn helm(tx: &mut ReadTx, call: &Authorized<v1::HelmRequest>) -> Result<v1:
     let digest = &call.request().digest;
     images::require(tx, call.place()?, digest).await?;
     Err(Error::not_found(CHART, digest))
-}
-
-/// Nor a repository to one.
-async fn charts_of(
-    tx: &mut ReadTx,
-    call: &Authorized<v1::ListChartsByImageRepoRequest>,
-) -> Result<v1::ListChartsByImageRepoResponse> {
-    repos::require(tx, call.place()?).await?;
-    Ok(v1::ListChartsByImageRepoResponse::default())
 }

@@ -127,7 +127,8 @@ pub(super) async fn require_repo_or_group(tx: &mut ReadTx, uid: &Uidp) -> Result
     if found.is_some() { Ok(()) } else { require_group(tx, uid).await }
 }
 
-async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> Result<Option<v2::Repo>> {
+/// The repository of this name in a group.
+pub(super) async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> Result<Option<v2::Repo>> {
     let sql = "SELECT uid, name, description, spec, created_at, updated_at FROM repos WHERE parent = $1 AND name = $2";
     let params = [Value::from(parent.as_str()), Value::from(name)];
     Ok(tx.query_opt(sql, &params, RepoRow::read).await?.map(RepoRow::into_v2))
@@ -174,7 +175,11 @@ pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: Rep
     Ok(changed.with_event(&uid, &event))
 }
 
-async fn create_new<T>(
+/// Creates a repository in a group where it is judged that the caller may.
+///
+/// # Errors
+/// The name is taken, there is no room, or the fields are not to be had.
+pub(super) async fn create_new<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
     parent: &Uidp,

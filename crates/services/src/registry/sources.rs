@@ -31,7 +31,8 @@ impl Source {
         }
     }
 
-    fn text(&self) -> &str {
+    /// How it is stored.
+    pub(super) fn text(&self) -> &str {
         match self {
             Source::Here(uid) => uid.as_str(),
             Source::There(url) => url,
@@ -67,17 +68,31 @@ pub(super) async fn settle<T>(
         return Ok(None);
     }
     let Some(sync) = after.sync_config.as_mut() else { return Ok(Some(Settled(None))) };
-    let source = match here(tx, call, &sync.source).await? {
-        Some(uid) if before.is_some_and(|before| before.uid == uid.as_str()) => {
+    let source = named(tx, call, &sync.source).await?.ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?;
+    if let Source::Here(uid) = &source {
+        if before.is_some_and(|before| before.uid == uid.as_str()) {
             return Err(Error::invalid_field(FIELD, "a repository cannot be its own source"));
         }
-        Some(uid) => {
-            uid.as_str().clone_into(&mut sync.source);
-            Source::Here(uid)
-        }
-        None => Source::There(address(&sync.source).ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?),
-    };
+        uid.as_str().clone_into(&mut sync.source);
+    }
     Ok(Some(Settled(Some(source))))
+}
+
+/// What a text names as a source; absent if it names nothing that the caller may pull from.
+pub(super) async fn named<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Option<Source>> {
+    if let Some(name) = on_own_host(call, text) {
+        return Ok(here(tx, call, name).await?.map(Source::Here));
+    }
+    match here(tx, call, text).await? {
+        Some(uid) => Ok(Some(Source::Here(uid))),
+        None => Ok(address(text).map(Source::There)),
+    }
+}
+
+/// The name of a repository here, if the text is an image reference of the registry host itself.
+pub(super) fn on_own_host<'a, T>(call: &Authorized<T>, text: &'a str) -> Option<&'a str> {
+    let reference = text.strip_prefix("https://").unwrap_or(text);
+    reference.strip_prefix(&call.settings().registry_audience)?.strip_prefix('/')
 }
 
 const FIELD: &str = "sync_config.source";
@@ -117,7 +132,7 @@ async fn here<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Op
 }
 
 /// The address of a repository that an image reference without a tag names at another registry.
-fn address(text: &str) -> Option<String> {
+pub(super) fn address(text: &str) -> Option<String> {
     let reference = text.strip_prefix("https://").unwrap_or(text);
     let (host, name) = reference.split_once('/')?;
     let is_host = host.contains(['.', ':']);

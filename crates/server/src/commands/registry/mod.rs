@@ -1,5 +1,6 @@
 //! `bowline registry`: repositories, their tags, and what is set for them.
 
+mod charts;
 mod history;
 mod place;
 mod policy;
@@ -23,6 +24,9 @@ pub(crate) enum RegistryCommand {
     /// Tags of a repository
     #[command(subcommand)]
     Tags(tags::TagsCommand),
+    /// Helm charts, and the images that they use
+    #[command(subcommand)]
+    Charts(charts::ChartsCommand),
     /// Show what a tag has named, newest first
     History(history::HistoryCommand),
     /// Which images stay
@@ -44,6 +48,7 @@ pub(crate) async fn run(command: RegistryCommand) -> Result<(), StartError> {
     match command {
         RegistryCommand::Repos(command) => repos::run(command).await,
         RegistryCommand::Tags(command) => tags::run(command).await,
+        RegistryCommand::Charts(command) => charts::run(command).await,
         RegistryCommand::History(command) => history::run(command).await,
         RegistryCommand::Retention(command) => retention::run(command).await,
         RegistryCommand::Policy(command) => policy::run(command).await,

@@ -70,6 +70,9 @@ struct Said {
     /// Tags that are maintained, comma-separated; "" for none
     #[arg(long, value_name = "TAG,...", value_delimiter = ',')]
     active_tags: Option<Vec<String>>,
+    /// Where it takes what it lacks from: a repository here, or one of another registry; "" for nowhere
+    #[arg(long, value_name = "REPO")]
+    source: Option<String>,
     /// Read-me file in Markdown, or - for standard input
     #[arg(long, value_name = "FILE")]
     readme: Option<std::path::PathBuf>,
@@ -253,6 +256,11 @@ impl Said {
         if let Some(description) = &self.description {
             repo.description.clone_from(description);
             paths.push("description");
+        }
+        if let Some(source) = &self.source {
+            let sync = v2::SyncConfig { source: source.clone(), ..v2::SyncConfig::default() };
+            repo.sync_config = (!source.is_empty()).then_some(sync);
+            paths.push("sync_config");
         }
         for (given, list, path) in [
             (&self.bundles, &mut repo.bundles, "bundles"),

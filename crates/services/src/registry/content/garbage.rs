@@ -12,7 +12,7 @@ use bowline_store::{Db, ReadTx, Value};
 
 use super::blobs::unlink;
 use super::uploads::under_way;
-use crate::registry::paths;
+use crate::registry::{charts, paths};
 
 /// Rows that one statement looks at.
 const PAGE: i64 = 500;
@@ -169,6 +169,7 @@ pub async fn drop_manifests(db: &Db, digests: &[String]) -> Result<u64> {
                     if tx.execute(sql, &params).await? > 0 {
                         tx.execute("DELETE FROM manifest_references WHERE manifest = $1", &params).await?;
                         tx.execute("DELETE FROM image_configs WHERE manifest = $1", &params).await?;
+                        charts::images::forget(tx, digest).await?;
                         dropped += 1;
                     }
                 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::{RefusalCode, RegistryError};
 
@@ -254,16 +253,6 @@ pub fn is_tag(text: &str) -> bool {
     text.len() <= 128
         && bytes.next().is_some_and(is_word)
         && bytes.all(|byte| is_word(byte) || matches!(byte, b'.' | b'-'))
-}
-
-/// The config of an image: what it says of the platform.
-pub(super) fn platform_of_config(bytes: &[u8]) -> (String, String, String) {
-    let config: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let text = |member: &str| {
-        let text = config[member].as_str().unwrap_or_default();
-        if text.len() <= 255 && !text.contains('\0') { text.to_owned() } else { String::new() }
-    };
-    (text("os"), text("architecture"), text("variant"))
 }
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use bowline_pipeline::{Authorized, Change, Changed, Image};
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
-use super::manifest::{Kind, Manifest, Named, platform_of_config};
+use super::config::Config;
+use super::manifest::{Kind, Manifest, Named};
 use super::pulls::{self, Pull};
 use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
 use crate::kinds::MANIFEST;
 use crate::list::timestamp;
 use crate::registry::tags::PutTag;
-use crate::registry::{images, limits, sources, tags};
+use crate::registry::{limits, sources, tags};
 
 /// Digests that one statement looks for.
 const AT_ONCE: usize = 200;
@@ -58,8 +59,8 @@ pub struct PushedManifest {
     pub manifest: Manifest,
     /// The bytes.
     pub content: Vec<u8>,
-    /// The bytes of the config that an image names, where they are there and not too large.
-    pub config: Option<Vec<u8>>,
+    /// The config that it names, where its bytes are there and not too large.
+    pub config: Option<Config>,
 }
 
 impl Registry {
@@ -256,8 +257,8 @@ async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64)
         store_manifest(tx, pushed, now).await?;
         store_references(tx, pushed).await?;
     }
-    if let Some(config) = pushed.config.as_deref().filter(|_| pushed.manifest.config().is_some()) {
-        store_config(tx, &pushed.digest, config).await?;
+    if let Some(config) = &pushed.config {
+        config.keep(tx, &pushed.digest).await?;
     }
     let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
     let is_new = !is_there(tx, known, &[Value::from(repo.as_str()), Value::from(&pushed.digest)]).await?;
@@ -297,26 +298,6 @@ async fn store_manifest(tx: &mut WriteTx, pushed: &PushedManifest, now: i64) -> 
         Value::from(&annotations),
         Value::from(&pushed.content),
         Value::Int(now),
-    ];
-    tx.execute(sql, &params).await?;
-    Ok(())
-}
-
-/// Keeps what the config says, with the first push that has it: an earlier one may have come without.
-async fn store_config(tx: &mut WriteTx, manifest: &str, config: &[u8]) -> Result<(), Error> {
-    images::put_image_config(tx, manifest, config).await?;
-    let (os, architecture, variant) = platform_of_config(config);
-    if os.is_empty() && architecture.is_empty() && variant.is_empty() {
-        return Ok(());
-    }
-    let sql = "UPDATE manifest_references SET os = $1, architecture = $2, variant = $3
-               WHERE manifest = $4 AND kind = $5 AND os = '' AND architecture = '' AND variant = ''";
-    let params = [
-        Value::from(&os),
-        Value::from(&architecture),
-        Value::from(&variant),
-        Value::from(manifest),
-        Value::Int(Kind::Config as i64),
     ];
     tx.execute(sql, &params).await?;
     Ok(())

@@ -6,6 +6,7 @@
 mod before;
 mod blobs;
 mod catalog;
+mod config;
 mod copies;
 mod deletes;
 pub mod garbage;
@@ -31,6 +32,7 @@ pub use super::paths::Name;
 pub use super::upstream_credentials::Credentials;
 pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
+pub use config::Config;
 pub(in crate::registry) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
 pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
