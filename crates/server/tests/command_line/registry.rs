@@ -64,6 +64,7 @@ async fn charts_are_added_with_their_images_and_found() {
     let added = terminal.json(&add).await;
     let names: Vec<&Value> = added.as_array().expect("a list").iter().map(|repo| &repo["name"]).collect();
     assert_eq!(names, [&json!("charts/shop"), &json!("app")]);
+    assert_eq!((&added[0]["created"], &added[1]["created"]), (&json!(true), &json!(true)), "the dry run made nothing");
     assert!(added[1]["id"].as_str().is_some_and(|id| id.starts_with(&team)), "{added}");
     let again = ended(&terminal.run(&add).await, 0);
     assert!(again.contains("app\tthere already"), "{again}");
