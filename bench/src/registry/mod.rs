@@ -3,6 +3,7 @@
 mod peer;
 mod wire;
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use bowline_contract::v1::oidc;
 use bytes::Bytes;
 use http::HeaderValue;
 use serde_json::json;
+use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use crate::Outcome;
@@ -22,12 +24,14 @@ use crate::server::Server;
 use crate::table::{Table, Target, Unit, note};
 use crate::world::{World, call};
 use peer::Peer;
-use wire::{Content, Side, Wire};
+use wire::{Content, Fresh, Side, Wire};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 const ROUNDS: usize = 3;
 const TAGS: u64 = 100_000;
+/// MiB of memory that are at hand when a turn begins.
+const WARM: usize = 1024;
 
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let directory = tempfile::tempdir_in(data_place(environment)?)?;
@@ -60,7 +64,7 @@ pub(crate) async fn layer(environment: &Environment, table: &mut Table) -> Outco
     let directory = tempfile::tempdir_in(data_place(environment)?)?;
     let server = Server::start(environment, &directory.path().join("data")).await?;
     let side = side(&server, &Issuer::start().await?).await?;
-    let content = Content { head: Bytes::from_static(b"layer"), chunk: Bytes::from(vec![6; MIB]), times: 10 << 10 };
+    let content = Content { chunk: Bytes::from(vec![6; MIB]), times: 10 << 10, end: Bytes::from_static(b"layer") };
     let digest = content.digest();
     let mut wire = Wire::open(&side).await?;
     let started = Instant::now();
@@ -95,6 +99,8 @@ where
     let mut figures = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
         for (side, figures) in sides.iter().zip(&mut figures) {
+            written().await?;
+            tokio::task::spawn_blocking(warm).await??;
             let figure = measure(side.clone()).await?;
             // The first warms up.
             if round > 0 {
@@ -105,6 +111,23 @@ where
     let [ours, theirs] = figures.map(median);
     table.row(&format!("{line}: of the peer's"), Unit::Times, Target::AtLeast(least), ours / theirs);
     note(&format!("{ours:.1} and {theirs:.1}"));
+    Ok(())
+}
+
+/// Has everything written that waits for it: whoever waits for the disk would wait for what the other left in memory.
+async fn written() -> Outcome<()> {
+    let status = Command::new("sync").status().await?;
+    if status.success() { Ok(()) } else { Err(format!("sync: {status}").into()) }
+}
+
+/// Has memory at hand for what one turn writes. A host may have taken back what lay free; then every page that is used
+/// for the first time costs a fault there, and a turn would show how fast the host is.
+fn warm() -> Outcome<()> {
+    let mut file = tempfile::tempfile_in("/dev/shm")?;
+    let chunk = vec![1; MIB];
+    for _ in 0..WARM {
+        file.write_all(&chunk)?;
+    }
     Ok(())
 }
 
@@ -134,22 +157,16 @@ where
     Ok(done as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Content that nobody has pushed before.
-fn fresh(numbers: &AtomicU64, length: usize) -> Content {
-    let number = numbers.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-    let rest = length - number.len();
-    let chunk = Bytes::from(vec![0x5a; rest.min(MIB)]);
-    let times = (rest / chunk.len()) as u64;
-    let mut head = number.to_vec();
-    head.resize(number.len() + rest % chunk.len(), 0);
-    Content { head: head.into(), chunk, times }
+fn next(numbers: &AtomicU64) -> u64 {
+    numbers.fetch_add(1, Ordering::Relaxed)
 }
 
 async fn small_blobs(side: Side, time: Duration, numbers: Arc<AtomicU64>) -> Outcome<f64> {
+    let fresh = Fresh::new(MIB);
     let work = move |mut wire: Wire| {
-        let content = fresh(&numbers, MIB);
+        let (content, digest) = fresh.numbered(next(&numbers));
         async move {
-            wire.push_blob(&content.digest(), content).await?;
+            wire.push_blob(&digest, content).await?;
             Ok(wire)
         }
     };
@@ -157,8 +174,7 @@ async fn small_blobs(side: Side, time: Duration, numbers: Arc<AtomicU64>) -> Out
 }
 
 async fn large_blob(side: Side, numbers: Arc<AtomicU64>) -> Outcome<f64> {
-    let content = fresh(&numbers, 100 * MIB);
-    let digest = content.digest();
+    let (content, digest) = Fresh::new(100 * MIB).numbered(next(&numbers));
     let mut wire = Wire::open(&side).await?;
     let started = Instant::now();
     wire.push_blob(&digest, content).await?;
@@ -166,11 +182,12 @@ async fn large_blob(side: Side, numbers: Arc<AtomicU64>) -> Outcome<f64> {
 }
 
 async fn images(side: Side, time: Duration, numbers: Arc<AtomicU64>) -> Outcome<f64> {
+    let (config, layer) = (Fresh::new(KIB), Fresh::new(4 * KIB));
     let work = move |mut wire: Wire| {
-        let (config, layer) = (fresh(&numbers, KIB), fresh(&numbers, 4 * KIB));
-        let tag = format!("t{}", numbers.fetch_add(1, Ordering::Relaxed));
+        let blobs = [config.numbered(next(&numbers)), layer.numbered(next(&numbers))];
+        let tag = format!("t{}", next(&numbers));
         async move {
-            image(&mut wire, &tag, config, layer).await?;
+            image(&mut wire, &tag, blobs).await?;
             Ok(wire)
         }
     };
@@ -178,15 +195,22 @@ async fn images(side: Side, time: Duration, numbers: Arc<AtomicU64>) -> Outcome<
 }
 
 /// Seven requests: are they there, the two blobs with two each, and the manifest.
-async fn image(wire: &mut Wire, tag: &str, config: Content, layer: Content) -> Outcome<()> {
-    let (named, filled) = (config.digest(), layer.digest());
-    let manifest = manifest(&named, KIB, &[(&filled, 4 * KIB)]);
-    for (digest, content) in [(named, config), (filled, layer)] {
+async fn image(wire: &mut Wire, tag: &str, blobs: [(Content, String); 2]) -> Outcome<()> {
+    let [(_, config), (_, layer)] = &blobs;
+    let manifest = manifest(config, KIB, &[(layer, 4 * KIB)]);
+    for (content, digest) in blobs {
         if !wire.has_blob(&digest).await? {
             wire.push_blob(&digest, content).await?;
         }
     }
     wire.push_manifest(tag, manifest).await
+}
+
+/// The same content each time, and its digest.
+fn known(byte: u8, length: usize) -> (Content, String) {
+    let content = Content::whole(Bytes::from(vec![byte; length]));
+    let digest = content.digest();
+    (content, digest)
 }
 
 fn manifest(config: &str, size: usize, layers: &[(&str, usize)]) -> Bytes {
@@ -202,7 +226,7 @@ fn manifest(config: &str, size: usize, layers: &[(&str, usize)]) -> Bytes {
 }
 
 async fn pull_large(side: Side) -> Outcome<f64> {
-    let content = Content { head: Bytes::from_static(b"to pull"), chunk: Bytes::from(vec![1; MIB]), times: 100 };
+    let content = Content { chunk: Bytes::from(vec![1; MIB]), times: 100, end: Bytes::from_static(b"to pull") };
     let digest = content.digest();
     let mut wire = Wire::open(&side).await?;
     if !wire.has_blob(&digest).await? {
@@ -224,9 +248,8 @@ async fn pull_small(side: Side, time: Duration) -> Outcome<f64> {
 }
 
 async fn pull_manifest(side: Side, time: Duration) -> Outcome<f64> {
-    let (config, layer) = (Bytes::from(vec![3; KIB]), Bytes::from(vec![4; 4 * KIB]));
     let mut wire = Wire::open(&side).await?;
-    image(&mut wire, "pulled", Content::whole(config), Content::whole(layer)).await?;
+    image(&mut wire, "pulled", [known(3, KIB), known(4, 4 * KIB)]).await?;
     pulls(&side, time, "manifests/pulled".into()).await
 }
 
@@ -247,9 +270,9 @@ pub(crate) async fn tags(environment: &Environment, table: &mut Table) -> Outcom
     let server = Server::start(environment, &directory.path().join("data")).await?;
     let side = side(&server, &Issuer::start().await?).await?;
     let mut wire = Wire::open(&side).await?;
-    let (config, layer) = (Content::whole(Bytes::from(vec![3; KIB])), Content::whole(Bytes::from(vec![4; 4 * KIB])));
-    let manifest = manifest(&config.digest(), KIB, &[(&layer.digest(), 4 * KIB)]);
-    image(&mut wire, "first", config, layer).await?;
+    let blobs = [known(3, KIB), known(4, 4 * KIB)];
+    let manifest = manifest(&blobs[0].1, KIB, &[(&blobs[1].1, 4 * KIB)]);
+    image(&mut wire, "first", blobs).await?;
     let next = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..32 {

@@ -19,28 +19,63 @@ use crate::Outcome;
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// Bytes that are not held: a beginning of its own, then the same chunk some times.
+/// Bytes that are not held: the same chunk some times, then an end of its own.
 #[derive(Clone)]
 pub(super) struct Content {
-    pub(super) head: Bytes,
     pub(super) chunk: Bytes,
     pub(super) times: u64,
+    pub(super) end: Bytes,
 }
 
 impl Content {
     pub(super) fn whole(bytes: Bytes) -> Content {
-        Content { head: bytes, chunk: Bytes::new(), times: 0 }
+        Content { chunk: Bytes::new(), times: 0, end: bytes }
     }
 
     fn length(&self) -> u64 {
-        self.head.len() as u64 + self.chunk.len() as u64 * self.times
+        self.chunk.len() as u64 * self.times + self.end.len() as u64
     }
 
     pub(super) fn digest(&self) -> String {
+        self.digest_after(self.begun())
+    }
+
+    /// The hash of all but the end.
+    fn begun(&self) -> Hash {
         let mut hash = Hash::new(&SHA256);
-        hash.update(&self.head);
         (0..self.times).for_each(|_| hash.update(&self.chunk));
-        hash.finish().as_ref().iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+        hash
+    }
+
+    fn digest_after(&self, mut begun: Hash) -> String {
+        begun.update(&self.end);
+        begun.finish().as_ref().iter().fold("sha256:".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    }
+}
+
+/// Contents of one length that nobody has pushed before. All but their ends is hashed once: clients know the digest of
+/// what they push.
+#[derive(Clone)]
+pub(super) struct Fresh {
+    content: Content,
+    begun: Hash,
+}
+
+impl Fresh {
+    pub(super) fn new(length: usize) -> Fresh {
+        let rest = length - size_of::<u64>();
+        let chunk = Bytes::from(vec![0x5a; rest.min(1 << 20)]);
+        let times = (rest / chunk.len()) as u64;
+        let content = Content { end: Bytes::from(vec![0; rest % chunk.len()]), chunk, times };
+        Fresh { begun: content.begun(), content }
+    }
+
+    /// The content with this number, and its digest.
+    pub(super) fn numbered(&self, number: u64) -> (Content, String) {
+        let end = [&self.content.end[..], &number.to_le_bytes()].concat().into();
+        let content = Content { end, ..self.content.clone() };
+        let digest = content.digest_after(self.begun.clone());
+        (content, digest)
     }
 }
 
@@ -49,18 +84,16 @@ impl Body for Content {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if !self.head.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.head)))));
+        if self.times > 0 {
+            self.times -= 1;
+            return Poll::Ready(Some(Ok(Frame::data(self.chunk.clone()))));
         }
-        if self.times == 0 {
-            return Poll::Ready(None);
-        }
-        self.times -= 1;
-        Poll::Ready(Some(Ok(Frame::data(self.chunk.clone()))))
+        let end = std::mem::take(&mut self.end);
+        Poll::Ready((!end.is_empty()).then(|| Ok(Frame::data(end))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.head.is_empty() && self.times == 0
+        self.times == 0 && self.end.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
