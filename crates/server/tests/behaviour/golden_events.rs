@@ -74,7 +74,7 @@ async fn store_chart(server: &TestServer, repo: &str, tag: &str, images: &str) {
                        VALUES ($1, 0, 1, $1, 'application/vnd.cncf.helm.config.v1+json', 0, '', '', '')";
             tx.execute(sql, &[Sql::from(&manifest)]).await?;
             tx.execute("INSERT INTO charts (manifest, problem) VALUES ($1, '')", &[Sql::from(&manifest)]).await?;
-            let sql = "INSERT INTO chart_images (manifest, repository, name) VALUES ($1, $2, 'app')";
+            let sql = "INSERT INTO chart_images (manifest, repository) VALUES ($1, $2)";
             tx.execute(sql, &[Sql::from(&manifest), Sql::from(&images)]).await?;
             Ok::<_, bowline_core::Error>(())
         })

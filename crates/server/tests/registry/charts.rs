@@ -223,6 +223,38 @@ async fn what_cannot_be_added_is_refused_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chart_opens_nothing_of_the_organization_that_gets_it() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        client.image(&format!("{org}/payroll"), "1", b"not for the team").await;
+        let payroll = repo_uid(server, "payroll").await;
+        let images = format!("- image: {}/{org}/payroll:1\n", host(server));
+        push_chart(&client, &format!("{org}/shop"), "1", Some(&images)).await;
+        let source = repo_uid(server, "shop").await;
+        let team = server.group(&org, "team").await;
+        let owner = server.actor("owner", &org).await;
+        for dry_run in [true, false] {
+            let reply = add(&owner, &team, json!({ "sourceRepoId": source, "dryRun": dry_run })).await;
+            let told = refused(&reply, 400);
+            assert!(told.contains("not everybody may pull from") && told.contains(&payroll), "{told}");
+        }
+        assert_eq!(number(server, "SELECT count(*) FROM groups WHERE name = 'charts'").await, 0);
+
+        // What is public may be had by everybody; and what the caller has made themselves is there.
+        publish(server, &payroll, true).await;
+        let dry = add(&owner, &team, json!({ "sourceRepoId": source, "dryRun": true })).await;
+        assert_eq!(told(&dry)[1], ("payroll".to_owned(), true, false));
+        execute(server, "UPDATE registry_policies SET is_public = FALSE").await;
+        let copy = json!({ "name": "payroll", "sync_config": { "source": payroll } });
+        assert_eq!(owner.rest("POST", &format!("/registry/v2/repos/{team}"), Some(copy)).await.status, 200);
+        let added = add(&owner, &team, json!({ "sourceRepoId": source })).await;
+        assert_eq!(told(&added)[1], ("payroll".to_owned(), false, true));
+        assert_eq!(users(&owner, &payroll).await, json!(["shop"]));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn charts_are_found_in_the_catalogues_that_the_operator_named() {
     for engine in engines() {
         let server = TestServer::start(engine).await;

@@ -92,7 +92,8 @@ pub(super) async fn named<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) 
 /// The name of a repository here, if the text is an image reference of the registry host itself.
 pub(super) fn on_own_host<'a, T>(call: &Authorized<T>, text: &'a str) -> Option<&'a str> {
     let reference = text.strip_prefix("https://").unwrap_or(text);
-    reference.strip_prefix(&call.settings().registry_audience)?.strip_prefix('/')
+    let (host, name) = reference.split_once('/')?;
+    host.eq_ignore_ascii_case(&call.settings().registry_audience).then_some(name)
 }
 
 const FIELD: &str = "sync_config.source";

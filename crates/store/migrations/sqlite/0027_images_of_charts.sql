@@ -9,8 +9,6 @@ CREATE TABLE chart_images (
   manifest TEXT NOT NULL,
   -- A repository of images as the chart names it, without a tag.
   repository TEXT NOT NULL,
-  -- Its last part.
-  name TEXT NOT NULL,
   PRIMARY KEY (manifest, repository)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX chart_images_by_name ON chart_images (name);
+CREATE INDEX chart_images_by_repository ON chart_images (repository);

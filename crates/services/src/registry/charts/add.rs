@@ -16,6 +16,7 @@ use super::images::{self, ChartImages};
 use crate::iam::groups::{self, GroupInput};
 use crate::kinds::CHART;
 use crate::references::require_group;
+use crate::registry::content::is_public;
 use crate::registry::paths;
 use crate::registry::repos::{self, RepoInput};
 use crate::registry::sources::{self, Source};
@@ -93,7 +94,11 @@ async fn needed(tx: &mut ReadTx, call: &Call, manifest: &str) -> Result<Vec<Need
         Some(ChartImages(Err(problem))) => {
             return unusable(format!("the images of the chart are not known: {problem}"));
         }
-        None => return unusable("the images of the chart are not known yet: push it once more".into()),
+        None => {
+            return unusable(
+                "the images of the chart are not known yet: push it once more, to any repository here".into(),
+            );
+        }
     };
     let mut needed: BTreeMap<String, (String, Source)> = BTreeMap::new();
     for repository in repositories {
@@ -171,6 +176,9 @@ impl Added<'_> {
         if let Some(there) = there {
             (result.created, result.id) = (false, there.uid);
         } else {
+            if folder.is_none() {
+                require_shareable(tx, self.call, &needed).await?;
+            }
             let repo = synchronized(self.call, group, &needed)?;
             if let Some(group) = group.filter(|_| !self.call.request().dry_run) {
                 let input = RepoInput { repo, prevent_existing: true, ..RepoInput::default() };
@@ -192,6 +200,21 @@ impl Added<'_> {
         }
         Ok(Changed::many(self.changes, response).with_event(&paths::stored(&chart)?, self.call.request()))
     }
+}
+
+/// Within one organization a copy is pulled without asking for its source, so that whoever made the chart would choose
+/// what those who may pull the copies get to see: the caller has named the chart, and nothing else.
+async fn require_shareable(tx: &mut ReadTx, call: &Call, needed: &Needed) -> Result<()> {
+    let Source::Here(uid) = &needed.source else { return Ok(()) };
+    if uid.root_str() != call.place()?.root_str() || is_public(tx, uid).await? {
+        return Ok(());
+    }
+    let description = format!(
+        "the chart uses images of {uid}, which not everybody may pull from: if those who may pull here shall have them, \
+         make the repository {} with that source yourself, and add the chart again",
+        needed.name
+    );
+    Err(Error::precondition("CHART_UNUSABLE", uid.as_str(), description))
 }
 
 /// A new repository with this source, judged as one that the caller would create.

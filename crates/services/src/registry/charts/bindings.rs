@@ -1,6 +1,6 @@
 //! Which charts use the images of a repository.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::ListChartsByImageRepo;
@@ -8,9 +8,7 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::images::last_part;
-use crate::registry::paths::{self, Name};
-use crate::registry::{repos, sources};
+use crate::registry::{paths, repos};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListChartsByImageRepo>(|tx, call| Box::pin(list(tx, call)))
@@ -18,28 +16,20 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 type Call = Authorized<v1::ListChartsByImageRepoRequest>;
 
-/// Pairs of a chart and a repository that are looked at for one answer.
-const MOST: i64 = 10_000;
-
-/// A chart and a repository of images that it names.
-struct Pair {
-    chart: String,
-    repository: String,
-}
+/// Charts that one answer names.
+const MOST: i64 = 1000;
 
 /// The charts that the caller may see and that name the repository itself, or what it is synchronized from.
 async fn list(tx: &mut ReadTx, call: &Call) -> Result<v1::ListChartsByImageRepoResponse> {
     let repo = call.place()?;
-    let name = repos::require(tx, repo).await?.name;
-    let source = source_of(tx, repo).await?;
-    let mut charts = BTreeSet::new();
-    let last_parts = last_parts(tx, repo, &name, &source).await?;
-    for pair in pairs(tx, call, &last_parts).await? {
-        let meant = meant(tx, call, &pair.repository).await?;
-        if meant.is_some_and(|meant| meant == repo.as_str() || meant == source) {
-            charts.insert(pair.chart);
-        }
+    repos::require(tx, repo).await?;
+    let mut spellings = spellings(tx, call, repo).await?;
+    match source_of(tx, repo).await?.as_str() {
+        "" => {}
+        address if address.contains("://") => spellings.extend(address.strip_prefix("https://").map(String::from)),
+        uid => spellings.extend(self::spellings(tx, call, &paths::stored(uid)?).await?),
     }
+    let charts = charts(tx, call, &spellings).await?;
     let binding = |chart_repo| v1::ChartImageBinding { chart_repo, ..v1::ChartImageBinding::default() };
     Ok(v1::ListChartsByImageRepoResponse { chart_image_bindings: charts.into_iter().map(binding).collect() })
 }
@@ -51,44 +41,46 @@ async fn source_of(tx: &mut ReadTx, repo: &Uidp) -> Result<String> {
     Ok(found.unwrap_or_default())
 }
 
-/// What a name of the repository, or of its source, can end with.
-async fn last_parts(tx: &mut ReadTx, repo: &Uidp, name: &str, source: &str) -> Result<BTreeSet<String>> {
-    let mut parts = BTreeSet::from([name.to_owned(), last_part(repo.as_str()).to_owned()]);
-    if !source.is_empty() {
-        parts.insert(last_part(source).to_owned());
-        let sql = "SELECT name FROM repos WHERE uid = $1";
-        parts.extend(tx.query_opt(sql, &[Value::from(source)], |row| row.text(0).map_err(Error::from)).await?);
+/// How charts name a repository here, with the registry's host and without: by UIDPs alone, or by names below the
+/// organization. A mixture of both is not looked for.
+async fn spellings(tx: &mut ReadTx, call: &Call, repo: &Uidp) -> Result<BTreeSet<String>> {
+    let uids: Vec<&str> = repo.self_and_ancestors().collect();
+    let places: Vec<String> = (1..=uids.len()).map(|n| format!("${n}")).collect();
+    let places = places.join(", ");
+    let sql = format!(
+        "SELECT uid, name, verified FROM groups WHERE uid IN ({places})
+         UNION ALL SELECT uid, name, FALSE FROM repos WHERE uid IN ({places})"
+    );
+    let params: Vec<Value<'_>> = uids.iter().map(|uid| Value::from(*uid)).collect();
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, (row.text(1)?, row.bool(2)?)));
+    let named: HashMap<String, (String, bool)> = tx.query(&sql, &params, read).await?.into_iter().collect();
+    let mut below: Vec<&str> = uids.iter().filter_map(|uid| named.get(*uid)).map(|(name, _)| name.as_str()).collect();
+    below.reverse();
+    let names = below.get(1..).unwrap_or_default().join("/");
+    let mut paths = BTreeSet::from([repo.as_str().to_owned(), format!("{}/{names}", repo.root_str())]);
+    if let Some((organization, true)) = named.get(repo.root_str()) {
+        paths.insert(format!("{organization}/{names}"));
     }
-    Ok(parts)
+    let host = &call.settings().registry_audience;
+    Ok(paths.iter().flat_map(|path| [path.clone(), format!("{host}/{path}")]).collect())
 }
 
-/// The charts of repositories that the caller may see, which name a repository with such an end.
-async fn pairs(tx: &mut ReadTx, call: &Call, last_parts: &BTreeSet<String>) -> Result<Vec<Pair>> {
-    let places: Vec<String> = (4..last_parts.len() + 4).map(|n| format!("${n}")).collect();
+/// Names of the repositories that the caller may see with charts that use images of one of these.
+async fn charts(tx: &mut ReadTx, call: &Call, spellings: &BTreeSet<String>) -> Result<BTreeSet<String>> {
+    let places: Vec<String> = (4..spellings.len() + 4).map(|n| format!("${n}")).collect();
     let sql = format!(
-        "SELECT DISTINCT c.name, i.repository FROM chart_images i
+        "SELECT DISTINCT c.name FROM chart_images i
          JOIN repo_manifests r ON r.digest = i.manifest AND r.repo >= $1 AND r.repo < $2
          JOIN repos c ON c.uid = r.repo
-         WHERE i.name IN ({}) ORDER BY c.name, i.repository LIMIT $3",
+         WHERE i.repository IN ({}) ORDER BY c.name LIMIT $3",
         places.join(", ")
     );
-    let mut found: Vec<Pair> = Vec::new();
+    let mut found = BTreeSet::new();
     for range in call.visible() {
-        let mut params = vec![Value::from(&range.lower), Value::from(&range.upper), Value::Int(MOST)];
-        params.extend(last_parts.iter().map(Value::from));
-        let read = |row: &Row<'_>| Ok::<_, Error>(Pair { chart: row.text(0)?, repository: row.text(1)? });
-        found.extend(tx.query(&sql, &params, read).await?);
+        let left = MOST - found.len() as i64;
+        let mut params = vec![Value::from(&range.lower), Value::from(&range.upper), Value::Int(left)];
+        params.extend(spellings.iter().map(Value::from));
+        found.extend(tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?);
     }
     Ok(found)
-}
-
-/// The repository that a chart means, as the source of a synchronization is stored.
-async fn meant(tx: &mut ReadTx, call: &Call, repository: &str) -> Result<Option<String>> {
-    let name = sources::on_own_host(call, repository);
-    if let Some(name) = name.or(Some(repository)).and_then(Name::parse)
-        && let Some(uid) = paths::resolve(tx, &name).await?.and_then(|place| place.repo)
-    {
-        return Ok(Some(uid.as_str().to_owned()));
-    }
-    Ok(if name.is_some() { None } else { sources::address(repository) })
 }

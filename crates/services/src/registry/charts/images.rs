@@ -36,13 +36,19 @@ fn repositories(metadata: &[u8]) -> Result<BTreeSet<String>, String> {
         let image = one.remove("image").unwrap_or_default();
         let repository = repository(&image);
         let repository =
-            repository.ok_or_else(|| format!("its annotation {ANNOTATION} names no image with {image:?}"))?;
+            repository.ok_or_else(|| format!("its annotation {ANNOTATION} names no image with {:?}", cut(&image)))?;
         found.insert(repository.to_owned());
     }
     if found.len() > MOST {
         return Err(format!("it names {} repositories of images; {MOST} is the most", found.len()));
     }
     Ok(found)
+}
+
+/// The beginning of what is no reference: the message with it is stored and sent.
+fn cut(image: &str) -> &str {
+    const SHOWN: usize = 80;
+    image.char_indices().nth(SHOWN).map_or(image, |(end, _)| &image[..end])
 }
 
 /// The objects of the chart's list; none where it has no list.
@@ -91,9 +97,8 @@ pub(in crate::registry) async fn put(
         return Ok(());
     }
     for repository in images.0.iter().flatten() {
-        let sql = "INSERT INTO chart_images (manifest, repository, name) VALUES ($1, $2, $3)";
-        let params = [Value::from(manifest), Value::from(repository), Value::from(last_part(repository))];
-        tx.execute(sql, &params).await?;
+        let sql = "INSERT INTO chart_images (manifest, repository) VALUES ($1, $2)";
+        tx.execute(sql, &[Value::from(manifest), Value::from(repository)]).await?;
     }
     Ok(())
 }
@@ -156,6 +161,7 @@ mod tests {
             ("x", "is not a list of YAML objects"),
             ("- {name: a}", "names no image with \"\""),
             ("- image: A b", "names no image with \"A b\""),
+            (&format!("- image: {}", "é".repeat(5000)), &format!("names no image with \"{}\"", "é".repeat(80))),
             (&many, "it names 201 repositories of images; 200 is the most"),
         ] {
             let told = read(list).expect_err(list);
