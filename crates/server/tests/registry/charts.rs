@@ -1,9 +1,15 @@
 //! Charts that are added with the images that they use, and found.
 
+use bowline_contract::v1::registry::rpc::charts::{AddChart, FindChart};
+use bowline_contract::v1::registry::{AddChartRequest, FindChartRequest};
 use bowline_testkit::{Actor, RestReply, TestServer, engines};
 use serde_json::{Value, json};
 
 use crate::support::*;
+
+fn default<T: Default>() -> T {
+    T::default()
+}
 
 const METADATA: &str = "application/vnd.cncf.helm.config.v1+json";
 const ARCHIVE: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
@@ -86,6 +92,11 @@ async fn a_chart_comes_with_repositories_for_its_images() {
         let dry = add(&owner, &org, json!({ "sourceRepoId": source, "dryRun": true })).await;
         let new = |has_id: bool| ["helm/shop", "db", "shop-server"].map(|name| (name.to_owned(), true, has_id));
         assert_eq!((told(&dry), number(server, rows).await), (new(false).to_vec(), before));
+        let request =
+            AddChartRequest { parent_id: org.clone(), source_repo_id: source.clone(), dry_run: true, ..default() };
+        let over_grpc = owner.grpc::<AddChart>(request).await.expect("the owner may").repos;
+        let over_grpc = over_grpc.into_iter().map(|repo| (repo.name, repo.created, !repo.id.is_empty()));
+        assert_eq!(over_grpc.collect::<Vec<_>>(), new(false));
 
         let added = add(&owner, &org, json!({ "sourceRepoId": source })).await;
         assert_eq!(told(&added), new(true));
@@ -271,6 +282,9 @@ async fn charts_are_found_in_the_catalogues_that_the_operator_named() {
         let found = find(&server, "name=shop&catalog=CHART_CATALOG_COMMUNITY").await;
         assert_eq!(found.json(), json!({ "sourceRepoId": repo_uid(&server, "shop").await, "name": "shop" }));
         assert_eq!(find(&server, "name=shop").await.json(), found.json());
+        let request = FindChartRequest { name: "shop".into(), ..default() };
+        let over_grpc = server.stranger().await.grpc::<FindChart>(request).await.expect("anybody may ask");
+        assert_eq!(over_grpc.source_repo_id, repo_uid(&server, "shop").await);
         refused(&find(&server, "name=other").await, 404);
         let told = refused(&find(&server, "name=shop&catalog=CHART_CATALOG_IAMGUARDED").await, 400);
         assert!(told.contains("--iamguarded-charts"), "{told}");

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bowline_core::Error;
+use bowline_server::Options;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, Engine, RestReply, TestServer};
+use bowline_testkit::{Actor, Engine, RestReply, TestServer, engines};
 use serde_json::{Value, json};
 
 use crate::mirrors::mirror;
@@ -126,6 +127,22 @@ async fn members_of_an_index_come_when_they_are_asked_for() {
         assert_eq!(layer.status, 200, "{}", layer.text());
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_registrys_own_host_is_known_however_it_is_written() {
+    for engine in engines() {
+        let named = |options: &mut Options| options.registry_host = Some("registry.example.com".into());
+        let server = TestServer::start_with(engine, named).await;
+        let org = server.organization("acme").await;
+        let source = server.repo(&org, "app").await;
+        let owner = server.actor("owner", &org).await;
+        for (at, host) in ["registry.example.com", "REGISTRY.Example.com"].into_iter().enumerate() {
+            let made = synchronized(&owner, &org, &format!("copy{at}"), &format!("{host}/{org}/app")).await;
+            assert_eq!(made.json()["sync_config"]["source"], json!(source), "{}", made.text());
+        }
+        server.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,11 +98,8 @@ pub(crate) async fn create<T>(
     if above.is_none() {
         require_organization_creator(call)?;
     }
-    if above.as_ref().is_some_and(|above| above.uid.levels() >= DEEPEST_GROUP) {
-        return Err(Error::invalid_field(
-            "parent",
-            format!("groups nest at most {DEEPEST_GROUP} levels below their organization"),
-        ));
+    if let Some(above) = &above {
+        require_depth(&above.uid)?;
     }
     let uid = above.as_ref().map_or_else(|| call.new_root(), |above| call.new_child(&above.uid));
     let by_operator = call.is_operator();
@@ -129,6 +126,15 @@ pub(crate) async fn create<T>(
     Ok(Changed::one(GROUP, &row.uid, None, Some(&row.to_v2()), row.clone())
         .along(bindings)
         .with_event(&row.uid, &event))
+}
+
+/// Refuses a parent below which groups do not nest any more.
+pub(crate) fn require_depth(parent: &Uidp) -> Result<()> {
+    if parent.levels() < DEEPEST_GROUP {
+        return Ok(());
+    }
+    let description = format!("groups nest at most {DEEPEST_GROUP} levels below their organization");
+    Err(Error::invalid_field("parent", description))
 }
 
 /// The parent of a new group: a UIDP, or the name of a verified organization that the caller may list.

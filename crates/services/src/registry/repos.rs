@@ -9,7 +9,8 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
-use super::{readmes, repo_fields, shapes, sources, stored_bytes, tags};
+use super::sources::{self, Settled};
+use super::{readmes, repo_fields, shapes, stored_bytes, tags};
 use crate::kinds::REPO;
 use crate::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use crate::references::{require_group, require_room};
@@ -175,19 +176,30 @@ pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: Rep
     Ok(changed.with_event(&uid, &event))
 }
 
-/// Creates a repository in a group where it is judged that the caller may.
-///
-/// # Errors
-/// The name is taken, there is no room, or the fields are not to be had.
-pub(super) async fn create_new<T>(
+async fn create_new<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
     parent: &Uidp,
     input: RepoInput,
 ) -> Result<(Uidp, Changed<Stored>)> {
-    require_room(tx, parent, "repositories", "repos").await?;
     let mut repo = repo_fields::of_new(input.repo, input.by_operator)?;
     let source = sources::settle(tx, call, None, &mut repo).await?;
+    create_settled(tx, call, parent, repo, source, input.readme).await
+}
+
+/// Creates a repository whose fields and source were judged, in a group where the caller may.
+///
+/// # Errors
+/// The name is taken, or there is no room.
+pub(super) async fn create_settled<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    parent: &Uidp,
+    repo: v2::Repo,
+    source: Option<Settled>,
+    readme: Option<String>,
+) -> Result<(Uidp, Changed<Stored>)> {
+    require_room(tx, parent, "repositories", "repos").await?;
     let uid = call.new_child(parent);
     let row = RepoRow {
         uid: uid.as_str().into(),
@@ -207,7 +219,7 @@ pub(super) async fn create_new<T>(
     };
     insert(tx, &uid, &row).await?;
     sources::put(tx, &uid, source).await?;
-    let readme = readmes::write_v1(tx, call, &uid, String::new(), input.readme).await?;
+    let readme = readmes::write_v1(tx, call, &uid, String::new(), readme).await?;
     let repo = row.into_v2();
     let mut changed = Changed::one(REPO, &uid, None, Some(&repo), ());
     changed.changes.extend(readme.change);

@@ -90,7 +90,7 @@ pub(super) async fn named<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) 
 }
 
 /// The name of a repository here, if the text is an image reference of the registry host itself.
-pub(super) fn on_own_host<'a, T>(call: &Authorized<T>, text: &'a str) -> Option<&'a str> {
+fn on_own_host<'a, T>(call: &Authorized<T>, text: &'a str) -> Option<&'a str> {
     let reference = text.strip_prefix("https://").unwrap_or(text);
     let (host, name) = reference.split_once('/')?;
     host.eq_ignore_ascii_case(&call.settings().registry_audience).then_some(name)
@@ -102,6 +102,13 @@ const NO_SOURCE: &str = "names no repository that you may pull from: give the UI
 
 /// A source that was judged.
 pub(super) struct Settled(Option<Source>);
+
+impl Settled {
+    /// What [`named`] has found.
+    pub(super) fn of(source: Source) -> Settled {
+        Settled(Some(source))
+    }
+}
 
 /// Keeps a source that was judged.
 pub(super) async fn put(tx: &mut WriteTx, repo: &Uidp, settled: Option<Settled>) -> Result<()> {
@@ -133,7 +140,7 @@ async fn here<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Op
 }
 
 /// The address of a repository that an image reference without a tag names at another registry.
-pub(super) fn address(text: &str) -> Option<String> {
+fn address(text: &str) -> Option<String> {
     let reference = text.strip_prefix("https://").unwrap_or(text);
     let (host, name) = reference.split_once('/')?;
     let is_host = host.contains(['.', ':']);

@@ -18,8 +18,8 @@ use crate::kinds::CHART;
 use crate::references::require_group;
 use crate::registry::content::is_public;
 use crate::registry::paths;
-use crate::registry::repos::{self, RepoInput};
-use crate::registry::sources::{self, Source};
+use crate::registry::sources::{self, Settled, Source};
+use crate::registry::{repo_fields, repos};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.write::<AddChart>(|tx, call| Box::pin(add(tx, call)))
@@ -150,6 +150,7 @@ impl Added<'_> {
         if let Some(uid) = groups::find_child(tx, parent.as_str(), name).await? {
             return paths::stored(&uid).map(Some);
         }
+        groups::require_depth(parent)?;
         if self.call.request().dry_run {
             return Ok(None);
         }
@@ -181,8 +182,8 @@ impl Added<'_> {
             }
             let repo = synchronized(self.call, group, &needed)?;
             if let Some(group) = group.filter(|_| !self.call.request().dry_run) {
-                let input = RepoInput { repo, prevent_existing: true, ..RepoInput::default() };
-                let (uid, created) = repos::create_new(tx, self.call, group, input).await?;
+                let source = Some(Settled::of(needed.source));
+                let (uid, created) = repos::create_settled(tx, self.call, group, repo, source, None).await?;
                 self.changes.extend(created.changes);
                 result.id = uid.as_str().into();
             }
@@ -229,7 +230,7 @@ fn synchronized(call: &Call, group: Option<&Uidp>, needed: &Needed) -> Result<v2
     let type_name = v2::CreateRepoRequest::full_name();
     let rules = call.contract().field_rules();
     match rules.judge(&type_name, &request.encode_to_vec(), Some("repo"), None).into_iter().next() {
-        None => Ok(repo),
+        None => repo_fields::of_new(repo, false),
         Some(violation) => {
             let problem = format!("{} cannot be a repository here: {}", needed.name, violation.description);
             Err(Error::precondition("CHART_UNUSABLE", source, problem))

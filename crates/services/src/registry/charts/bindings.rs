@@ -8,7 +8,8 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
-use crate::registry::{paths, repos};
+use crate::registry::repos;
+use crate::registry::sources::{self, Source};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListChartsByImageRepo>(|tx, call| Box::pin(list(tx, call)))
@@ -23,22 +24,15 @@ const MOST: i64 = 1000;
 async fn list(tx: &mut ReadTx, call: &Call) -> Result<v1::ListChartsByImageRepoResponse> {
     let repo = call.place()?;
     repos::require(tx, repo).await?;
-    let mut spellings = spellings(tx, call, repo).await?;
-    match source_of(tx, repo).await?.as_str() {
-        "" => {}
-        address if address.contains("://") => spellings.extend(address.strip_prefix("https://").map(String::from)),
-        uid => spellings.extend(self::spellings(tx, call, &paths::stored(uid)?).await?),
+    let mut names = spellings(tx, call, repo).await?;
+    match sources::of(tx, repo, call.now()).await? {
+        Some(Source::Here(source)) => names.extend(spellings(tx, call, &source).await?),
+        Some(Source::There(address)) => names.extend(address.strip_prefix("https://").map(String::from)),
+        None => {}
     }
-    let charts = charts(tx, call, &spellings).await?;
+    let charts = charts(tx, call, &names).await?;
     let binding = |chart_repo| v1::ChartImageBinding { chart_repo, ..v1::ChartImageBinding::default() };
     Ok(v1::ListChartsByImageRepoResponse { chart_image_bindings: charts.into_iter().map(binding).collect() })
-}
-
-/// What the repository is synchronized from, empty if it is not.
-async fn source_of(tx: &mut ReadTx, repo: &Uidp) -> Result<String> {
-    let sql = "SELECT synced_from FROM repos WHERE uid = $1";
-    let found = tx.query_opt(sql, &[Value::from(repo.as_str())], |row| row.text(0).map_err(Error::from)).await?;
-    Ok(found.unwrap_or_default())
 }
 
 /// How charts name a repository here, with the registry's host and without: by UIDPs alone, or by names below the
