@@ -22,10 +22,11 @@ pub const KEEP_AFTER: i64 = 3600;
 /// The algorithm of a signing key of ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// ECDSA on P-256 with SHA-256; the default.
-    #[default]
+    /// ECDSA on P-256 with SHA-256: small and quick to sign.
     Es256,
-    /// RSA PKCS#1 v1.5 with SHA-256, 2048 bits; for clients that know nothing else.
+    /// RSA PKCS#1 v1.5 with SHA-256, 2048 bits; the default, which OpenID Connect requires every provider to offer and
+    /// which verifiers without configuration expect.
+    #[default]
     Rs256,
 }
 
@@ -172,6 +173,19 @@ pub struct RingKey {
     pub retired_at: Option<i64>,
 }
 
+/// What a key does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// Signs from a later second on; seconds until then.
+    SignsIn(i64),
+    /// Signs.
+    Signs,
+    /// Signs no more. Tokens that it signed are accepted; for so many seconds more, if that has an end.
+    Accepted(Option<i64>),
+    /// Neither signs nor verifies.
+    Retired,
+}
+
 /// All our signing keys: which one signs now, which ones are published.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
@@ -191,12 +205,12 @@ impl KeyRing {
 
     /// Adds a new key and plans the end of the others: published now, signing ten minutes later. When no other key
     /// signs now, this one signs at once. Returns the time from which the new key signs.
-    pub fn rotate(&mut self, key: SigningKey, now: i64) -> i64 {
+    pub fn rotate(&mut self, key: impl Into<Arc<SigningKey>>, now: i64) -> i64 {
         let signs_from = if self.signing_key(now).is_some() { now + PUBLISH_AHEAD } else { now };
         for other in &mut self.keys {
             other.retired_at = Some(other.retired_at.map_or(signs_from, |at| at.min(signs_from)));
         }
-        self.keys.push(RingKey { key: Arc::new(key), published_at: now, signs_from, retired_at: None });
+        self.keys.push(RingKey { key: key.into(), published_at: now, signs_from, retired_at: None });
         signs_from
     }
 
@@ -207,6 +221,34 @@ impl KeyRing {
             .filter(|k| k.signs_from <= now && k.retired_at.is_none_or(|at| now < at))
             .max_by_key(|k| k.signs_from)
             .map(|k| &k.key)
+    }
+
+    /// What one of these keys does at that time.
+    pub fn state(&self, key: &RingKey, now: i64) -> KeyState {
+        if self.signing_key(now).is_some_and(|signing| signing.kid() == key.key.kid()) {
+            return KeyState::Signs;
+        }
+        match key.retired_at.map(|at| at.saturating_add(KEEP_AFTER) - now) {
+            Some(left) if left < 0 => KeyState::Retired,
+            _ if key.signs_from > now => KeyState::SignsIn(key.signs_from - now),
+            left => KeyState::Accepted(left),
+        }
+    }
+
+    /// Removes keys at once, so that nothing they signed is accepted any more. The newest of the others that has not
+    /// retired then signs without an end, from now on if no other key does. False if there is none: a new key is needed.
+    pub fn revoke(&mut self, kids: &[String], now: i64) -> bool {
+        self.keys.retain(|k| !kids.iter().any(|kid| kid == k.key.kid()));
+        let signs = self.signing_key(now).is_some();
+        let active = self.keys.iter_mut().filter(|k| k.retired_at.is_none_or(|at| now < at));
+        let Some(newest) = active.max_by_key(|k| k.signs_from) else {
+            return false;
+        };
+        newest.retired_at = None;
+        if !signs {
+            newest.signs_from = now;
+        }
+        true
     }
 
     fn published(&self, now: i64) -> impl Iterator<Item = &RingKey> {
@@ -285,6 +327,62 @@ mod tests {
         assert!(ring.prune(5600 + 3600).is_empty());
         assert_eq!(ring.prune(5600 + 3601), [first]);
         assert_eq!(ring.keys().len(), 1);
+    }
+
+    fn kid_of(ring: &KeyRing, at: usize) -> String {
+        ring.keys()[at].key.kid().to_owned()
+    }
+
+    fn rotated(times: &[i64]) -> KeyRing {
+        let mut ring = KeyRing::default();
+        for at in times {
+            ring.rotate(SigningKey::generate(Algorithm::Es256).unwrap(), *at);
+        }
+        ring
+    }
+
+    #[test]
+    fn a_revoked_key_is_gone_and_another_signs() {
+        // The next key signs at once if the present one goes.
+        let mut ring = rotated(&[0, 5000]);
+        let (first, second) = (kid_of(&ring, 0), kid_of(&ring, 1));
+        assert!(ring.revoke(std::slice::from_ref(&first), 5001));
+        assert_eq!(ring.signing_key(5001).unwrap().kid(), second);
+        assert_eq!(ring.jwks(5001)["keys"].as_array().unwrap().len(), 1);
+
+        // The present key goes on if the next one goes.
+        let mut ring = rotated(&[0, 5000]);
+        let (first, second) = (kid_of(&ring, 0), kid_of(&ring, 1));
+        assert!(ring.revoke(&[second], 5001));
+        assert_eq!(ring.signing_key(1_000_000).unwrap().kid(), first);
+
+        // A retired key does not sign again, and goes on verifying.
+        let mut ring = rotated(&[0, 5000]);
+        let (first, second) = (kid_of(&ring, 0), kid_of(&ring, 1));
+        assert!(!ring.revoke(&[second], 6000));
+        assert!(ring.signing_key(6000).is_none());
+        assert!(ring.verification_keys(6000).has_kid(&first));
+        assert_eq!(ring.rotate(SigningKey::generate(Algorithm::Es256).unwrap(), 6000), 6000);
+
+        let mut ring = rotated(&[0, 5000]);
+        let all: Vec<String> = ring.keys().iter().map(|key| key.key.kid().to_owned()).collect();
+        assert!(!ring.revoke(&all, 5001) && ring.keys().is_empty());
+    }
+
+    #[test]
+    fn a_state_has_no_negative_time() {
+        let ring = rotated(&[0, 5000]);
+        let states = |now| ring.keys().iter().map(|key| ring.state(key, now)).collect::<Vec<_>>();
+        assert_eq!(states(5000), [KeyState::Signs, KeyState::SignsIn(600)]);
+        assert_eq!(states(5600), [KeyState::Accepted(Some(3600)), KeyState::Signs]);
+        assert_eq!(states(9200), [KeyState::Accepted(Some(0)), KeyState::Signs]);
+        assert_eq!(states(9201), [KeyState::Retired, KeyState::Signs]);
+        // Two first keys of two servers: one signs, and the other verifies.
+        let mut both = rotated(&[0]).keys().to_vec();
+        both.extend(rotated(&[0]).keys().to_vec());
+        let ring = KeyRing::new(both);
+        let states: Vec<_> = ring.keys().iter().map(|key| ring.state(key, 50)).collect();
+        assert!(states.contains(&KeyState::Signs) && states.contains(&KeyState::Accepted(None)), "{states:?}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ const LONG_LEASE: Micros = 150_000_000;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 /// Names of leases.
-const NUMBERING: &str = "audit numbers";
+pub(crate) const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
 const COLLECTING: &str = "garbage";
 
@@ -318,9 +318,22 @@ async fn look_for_keys(parts: Arc<Parts>) {
     loop {
         tokio::time::sleep(LOOK_FOR_KEYS_EVERY).await;
         match keys::load(&parts.storage.db, &parts.storage.wrapping_key).await {
-            Ok(ring) => take_keys(&parts.authenticator, ring, parts.clock.now()),
+            Ok(ring) => {
+                rotate_keys(&parts, &ring).await;
+                take_keys(&parts.authenticator, ring, parts.clock.now());
+            }
             Err(error) => tracing::warn!(%error, "the signing keys could not be read; the known ones stay in use"),
         }
+    }
+}
+
+/// Adds a signing key when the schedule says so; the next look takes it.
+async fn rotate_keys(parts: &Parts, ring: &KeyRing) {
+    let storage = &parts.storage;
+    match keys::rotate_if_due(&storage.db, &storage.wrapping_key, ring, parts.clock.now()).await {
+        Ok(None) => {}
+        Ok(Some(kid)) => tracing::info!(kid, "signing key added by schedule"),
+        Err(error) => tracing::warn!(%error, "signing key rotation failed; trying again"),
     }
 }
 

@@ -28,7 +28,7 @@ mod well_known;
 pub use cli::run;
 pub use error::StartError;
 pub use garbage::{Collected, Plan, Schedule, collect};
-pub use options::{LogFormat, OperatorProvider, Options};
+pub use options::{LogFormat, OperatorProvider, Options, TokenAlgorithm};
 pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};
 pub use terms::TermsOption;

@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bowline_authn::keys::Algorithm;
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -32,6 +33,25 @@ pub enum Organizations {
     Operator,
     /// Any signed-in caller, who becomes the owner.
     Anyone,
+}
+
+/// Signature algorithm of the server's tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenAlgorithm {
+    /// RSA: what OpenID Connect requires, and verifiers without configuration expect.
+    Rs256,
+    /// ECDSA on P-256: smaller and quicker to sign.
+    Es256,
+}
+
+impl From<TokenAlgorithm> for Algorithm {
+    fn from(algorithm: TokenAlgorithm) -> Algorithm {
+        match algorithm {
+            TokenAlgorithm::Rs256 => Algorithm::Rs256,
+            TokenAlgorithm::Es256 => Algorithm::Es256,
+        }
+    }
 }
 
 /// How log lines look.
@@ -100,6 +120,9 @@ pub struct Options {
     /// File with the key that wraps stored secrets [default: <data dir>/key]
     #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// Signature algorithm of the first key of a new database; later: bowline keys rotate --algorithm [default: rs256]
+    #[arg(long, env = "BOWLINE_TOKEN_ALGORITHM", value_name = "ALGORITHM")]
+    pub token_algorithm: Option<TokenAlgorithm>,
     /// Private networks that outbound requests may reach, comma-separated
     #[arg(long, env = "BOWLINE_ALLOW_PRIVATE_ADDRESSES", value_name = "CIDR,...", value_delimiter = ',')]
     #[serde(default)]
@@ -240,6 +263,7 @@ impl Options {
             tls_cert: self.tls_cert.or(file.tls_cert),
             tls_key: self.tls_key.or(file.tls_key),
             key_file: self.key_file.or(file.key_file),
+            token_algorithm: self.token_algorithm.or(file.token_algorithm),
             allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),
             trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
             redirect_origins: if self.redirect_origins.is_empty() {
@@ -311,6 +335,11 @@ impl Options {
                     .into(),
             )),
         }
+    }
+
+    /// Signature algorithm of a first key.
+    pub fn token_algorithm(&self) -> Algorithm {
+        self.token_algorithm.map(Algorithm::from).unwrap_or_default()
     }
 
     /// Domains whose addresses prove no membership, in lower case.

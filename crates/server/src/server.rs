@@ -223,7 +223,7 @@ async fn assemble(
     let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
     seed(&db, &contract, clock.now()).await?;
-    let ring = keys::load_or_create(&db, &storage.wrapping_key, clock.now()).await?;
+    let ring = keys::load_or_create(&db, &storage.wrapping_key, storage.token_algorithm, clock.now()).await?;
     let verification = ring.verification_keys(clock.now().div_euclid(1_000_000));
     let own_keys = OwnKeys { ring, verification };
     let authenticator = Arc::new(Authenticator::new(contract.clone(), settings.auth_url.clone(), own_keys));

@@ -6,12 +6,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
-use bowline_authn::keys::KeyRing;
+use bowline_authn::keys::{Algorithm, KeyRing};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
-use bowline_core::{Clock, Micros};
+use bowline_core::{Clock, Error, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions};
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions, Value};
 
+use crate::background::NUMBERING;
 use crate::error::StartError;
 use crate::options::{Options, require_file};
 use crate::{blobs, facts, keys};
@@ -22,6 +23,8 @@ pub struct Storage {
     pub db: Db,
     /// Wraps signing keys and secrets.
     pub wrapping_key: KeyEncryptionKey,
+    /// Signature algorithm of the first signing key, if there is none yet.
+    pub token_algorithm: Algorithm,
     /// How many migrations this start applied.
     pub migrated: u32,
     /// The data directory, locked as long as a server works with its embedded database.
@@ -52,7 +55,7 @@ impl Storage {
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
         let migrated = db.migrate(MIGRATIONS).await?;
-        Ok(Storage { db, wrapping_key, migrated, lock })
+        Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
     }
 
     /// Opens the database of a server, which must be there already, and makes nothing.
@@ -76,12 +79,32 @@ impl Storage {
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
         match db.schema_state(MIGRATIONS).await? {
-            SchemaState::Current => Ok(Storage { db, wrapping_key, migrated: 0, lock: None }),
+            SchemaState::Current => {
+                let token_algorithm = options.token_algorithm();
+                Ok(Storage { db, wrapping_key, token_algorithm, migrated: 0, lock: None })
+            }
             SchemaState::Absent => Err(absent()),
             SchemaState::Older => Err(StartError::Option(format!(
                 "the database {place} is older than this program: start its server with this version, or run: bowline migrate"
             ))),
         }
+    }
+
+    /// The same while no server runs, and none starts: for what a running server would not notice.
+    ///
+    /// # Errors
+    /// As [`Storage::open_existing`], or a server works with the database.
+    pub async fn open_stopped(options: &Options, now: Micros) -> Result<Storage, StartError> {
+        let mut storage = Storage::open_existing(options).await?;
+        if options.database_url.is_none() {
+            storage.lock = Some(lock_directory(&options.data_dir())?);
+        } else if is_served(&storage.db, now).await? {
+            return Err(StartError::Option(
+                "a server works with this database: stop every replica, wait ten seconds, and run the command again"
+                    .into(),
+            ));
+        }
+        Ok(storage)
     }
 
     /// Finishes what is queued and disconnects; then another server may have the database.
@@ -109,6 +132,17 @@ fn lock_directory(directory: &Path) -> Result<File, StartError> {
     }
 }
 
+/// Whether a server numbers the audit log of a shared database, as one of its replicas always does.
+async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
+    let until = db.read(|tx| {
+        Box::pin(async move {
+            let sql = "SELECT until FROM leases WHERE name = $1";
+            tx.query_opt(sql, &[Value::from(NUMBERING)], |row| row.int(0).map_err(Error::from)).await
+        })
+    });
+    Ok(until.await?.is_some_and(|until| until > now))
+}
+
 fn database_file(options: &Options) -> PathBuf {
     options.data_dir().join("bowline.db")
 }
@@ -122,9 +156,13 @@ async fn connect(options: &Options) -> Result<Db, StartError> {
 
 /// The key from its file.
 fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
-    let path = options.key_file()?;
-    let bytes = require_file(&path)?;
-    require_private(&path)?;
+    read_key(&options.key_file()?)
+}
+
+/// The key of a file, which nobody else may read.
+pub(crate) fn read_key(path: &Path) -> Result<KeyEncryptionKey, StartError> {
+    let bytes = require_file(path)?;
+    require_private(path)?;
     let key = match bytes.len() {
         32 => bytes,
         _ => from_hex(&bytes).ok_or_else(|| {
@@ -151,7 +189,7 @@ pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
 }
 
 /// Writes a new key beside its final place and links it there, so that two first starts agree on one.
-fn write_key(path: &Path) -> Result<(), StartError> {
+pub(crate) fn write_key(path: &Path) -> Result<(), StartError> {
     let failed = |source| StartError::File { path: path.into(), source };
     let hex: String = bowline_core::hex(&random_bytes::<32>());
     let suffix: String = bowline_core::hex(&random_bytes::<8>());
@@ -186,7 +224,7 @@ pub async fn mint_operator_token(
     lifetime_seconds: i64,
 ) -> Result<String, StartError> {
     let now = clock.now();
-    let ring: KeyRing = keys::load_or_create(&storage.db, &storage.wrapping_key, now).await?;
+    let ring: KeyRing = keys::load_or_create(&storage.db, &storage.wrapping_key, storage.token_algorithm, now).await?;
     let known = facts::read(&storage.db).await?;
     let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
         StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::StartError;
-use crate::options::Options;
+use crate::options::{Options, TokenAlgorithm};
 
 /// Where a server keeps its data: what the commands that work on it beside the server need to know.
 #[derive(Args, Clone, Debug, Default)]
@@ -26,15 +26,18 @@ pub(crate) struct StorageOptions {
     key_file: Option<PathBuf>,
 }
 
-/// What addresses the server has, for a command that has to name them.
+/// What a command that issues a token needs to know of the server besides its storage.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct AddressOptions {
+pub(crate) struct IssuingOptions {
     /// Public address of the API [default: the server's at its last start]
     #[arg(long, env = "BOWLINE_BASE_URL", value_name = "URL")]
     base_url: Option<String>,
     /// Public address of the token exchange [default: the server's at its last start]
     #[arg(long, env = "BOWLINE_AUTH_URL", value_name = "URL")]
     auth_url: Option<String>,
+    /// Signature algorithm of the first key, if there is none yet [default: rs256]
+    #[arg(long, env = "BOWLINE_TOKEN_ALGORITHM", value_name = "ALGORITHM")]
+    token_algorithm: Option<TokenAlgorithm>,
 }
 
 impl StorageOptions {
@@ -43,22 +46,23 @@ impl StorageOptions {
     /// # Errors
     /// As [`Options::with_file`].
     pub(crate) fn with_file(self) -> Result<Options, StartError> {
-        self.with_addresses(AddressOptions::default())
+        self.for_issuing(IssuingOptions::default())
     }
 
-    /// The same with addresses.
+    /// The same for a command that issues a token.
     ///
     /// # Errors
     /// As [`Options::with_file`].
-    pub(crate) fn with_addresses(self, addresses: AddressOptions) -> Result<Options, StartError> {
+    pub(crate) fn for_issuing(self, issuing: IssuingOptions) -> Result<Options, StartError> {
         let options = Options {
             config: self.config,
             data_dir: self.data_dir,
             database_url: self.database_url,
             blob_url: self.blob_url,
             key_file: self.key_file,
-            base_url: addresses.base_url,
-            auth_url: addresses.auth_url,
+            base_url: issuing.base_url,
+            auth_url: issuing.auth_url,
+            token_algorithm: issuing.token_algorithm,
             ..Options::default()
         };
         options.with_file()

@@ -8,6 +8,8 @@ mod containers;
 mod feeds;
 #[path = "command_line/judgements.rs"]
 mod judgements;
+#[path = "command_line/keys.rs"]
+mod keys;
 #[path = "command_line/libraries.rs"]
 mod libraries;
 #[path = "command_line/pull_tokens.rs"]

@@ -20,6 +20,7 @@ pub mod records;
 mod references;
 mod registry;
 pub mod scim;
+pub mod sealed;
 mod vulnerabilities;
 
 use std::collections::BTreeSet;

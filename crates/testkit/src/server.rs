@@ -11,7 +11,7 @@ use bowline_contract::v2::iam::rpc::identities_service::CreateIdentity;
 use bowline_contract::v2::iam::rpc::role_bindings_service::CreateRoleBinding;
 use bowline_contract::v2::registry;
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
-use bowline_server::{Options, Server, mint_operator_token};
+use bowline_server::{Options, Server, TokenAlgorithm, mint_operator_token};
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tempfile::TempDir;
 
@@ -74,6 +74,28 @@ impl TestServer {
         change(&mut options);
         let (server, base, wire) = start(&options, &clock).await;
         TestServer { server, options, base, clock, idp, wire, named, database, directory }
+    }
+
+    /// The same after the server was stopped and something was done to its storage, which a command finds by these
+    /// arguments; it gives the key file from then on.
+    pub async fn restarted_after(self, meanwhile: impl AsyncFnOnce(Vec<String>) -> std::path::PathBuf) -> TestServer {
+        let storage = self.storage_arguments();
+        let TestServer { server, mut options, clock, idp, wire, named, database, directory, .. } = self;
+        drop(wire);
+        server.stop().await;
+        options.key_file = Some(meanwhile(storage).await);
+        let (server, base, wire) = start(&options, &clock).await;
+        TestServer { server, options, base, clock, idp, wire, named, database, directory }
+    }
+
+    /// What names the server's storage to its commands.
+    pub fn storage_arguments(&self) -> Vec<String> {
+        let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let mut arguments = vec!["--data-dir".to_owned(), path(&self.data_dir())];
+        if let (Some(url), Some(key)) = (&self.options.database_url, &self.options.key_file) {
+            arguments.extend(["--database-url".to_owned(), url.clone(), "--key-file".to_owned(), path(key)]);
+        }
+        arguments
     }
 
     /// The server's data directory.
@@ -238,6 +260,8 @@ fn options(directory: &TempDir, database: Option<&Database>) -> Options {
         listen: Some(loopback),
         admin_listen: Some(loopback),
         rate_limit_address: Some(0),
+        // An RSA key takes as long to make as the rest of the start.
+        token_algorithm: Some(TokenAlgorithm::Es256),
         ..Options::default()
     };
     if let Some(database) = database {

@@ -1,19 +1,33 @@
-use bowline_authn::keys::Algorithm;
+use std::path::{Path, PathBuf};
+
+use bowline_authn::keys::{Algorithm, KeyState};
 use bowline_core::{Clock as _, SystemClock};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use crate::cli::print;
+use crate::commands::duration::seconds;
 use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
-use crate::keys;
-use crate::storage::Storage;
+use crate::keys::{self, Schedule, Which};
+use crate::options::TokenAlgorithm;
+use crate::storage::{Storage, read_key, write_key};
 use crate::storage_options::StorageOptions;
+
+/// The shortest time between two rotations by schedule: a new key is published ten minutes before it signs, and the old
+/// one an hour longer.
+const SHORTEST_SCHEDULE: i64 = 3600;
+/// The longest: ten years.
+const LONGEST_SCHEDULE: i64 = 3650 * 86400;
 
 /// `bowline keys`.
 #[derive(Subcommand)]
 pub(crate) enum KeysCommand {
     /// Add a signing key: published at once, signing 10 minutes later; the old one is accepted an hour longer
     Rotate(Box<RotateCommand>),
+    /// Revoke a leaked signing key: every token that it signed is refused within seconds
+    Revoke(Box<RevokeCommand>),
+    /// Seal everything stored with another key file; no server may run
+    Rewrap(Box<RewrapCommand>),
     /// List the signing keys
     List(Box<ListCommand>),
 }
@@ -32,52 +46,144 @@ pub(crate) struct ListCommand {
 pub(crate) struct RotateCommand {
     #[command(flatten)]
     options: StorageOptions,
-    /// Signature algorithm of the new key
-    #[arg(long, value_enum, default_value = "es256")]
-    algorithm: KeyAlgorithm,
+    /// Signature algorithm of the new key [default: that of the key that signs; rs256 without one]
+    #[arg(long, value_enum)]
+    algorithm: Option<TokenAlgorithm>,
+    /// Let running servers rotate whenever the newest key is that old, such as 90d, from now on; never to end it
+    #[arg(long, value_name = "TIME")]
+    every: Option<String>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum KeyAlgorithm {
-    Es256,
-    Rs256,
+/// `bowline keys revoke`.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
+pub(crate) struct RevokeCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    /// Id of the key, as bowline keys list shows it
+    #[arg(group = "which")]
+    kid: Option<String>,
+    /// Every key: all tokens issued so far are refused
+    #[arg(long, group = "which")]
+    all: bool,
+    /// Signature algorithm of the new key, if one is needed [default: that of the key that signs; rs256 without one]
+    #[arg(long, value_enum)]
+    algorithm: Option<TokenAlgorithm>,
+}
+
+/// `bowline keys rewrap`.
+#[derive(Args)]
+pub(crate) struct RewrapCommand {
+    #[command(flatten)]
+    options: StorageOptions,
+    /// The new key file; made if it is not there
+    #[arg(long, value_name = "FILE")]
+    new_key_file: PathBuf,
 }
 
 pub(crate) async fn run(command: KeysCommand) -> Result<(), StartError> {
     match command {
         KeysCommand::Rotate(command) => rotate(*command).await,
+        KeysCommand::Revoke(command) => revoke(*command).await,
+        KeysCommand::Rewrap(command) => rewrap(*command).await,
         KeysCommand::List(command) => list(*command).await,
     }
 }
 
 async fn rotate(command: RotateCommand) -> Result<(), StartError> {
-    let algorithm = match command.algorithm {
-        KeyAlgorithm::Es256 => Algorithm::Es256,
-        KeyAlgorithm::Rs256 => Algorithm::Rs256,
-    };
     let storage = Storage::open_existing(&command.options.with_file()?).await?;
+    let algorithm = command.algorithm.map(Algorithm::from);
     let now = SystemClock.now();
-    keys::load_or_create(&storage.db, &storage.wrapping_key, now).await?;
-    let (kid, signs_from) = keys::add(&storage.db, &storage.wrapping_key, algorithm, now).await?;
+    let said = match command.every.as_deref() {
+        Some("never") => {
+            keys::clear_schedule(&storage.db, now).await?;
+            "signing keys no longer rotate by themselves\n".to_owned()
+        }
+        Some(every) => {
+            let every_seconds = seconds("every", every, LONGEST_SCHEDULE)?;
+            if every_seconds < SHORTEST_SCHEDULE {
+                return Err(StartError::Option(format!("--every {every}: must be 1h at least, or never")));
+            }
+            let algorithm = algorithm.map(|algorithm| algorithm.as_str().to_owned());
+            keys::write_schedule(&storage.db, &Schedule { every: every_seconds, algorithm }, now).await?;
+            format!("running servers add a signing key whenever the newest one is {every} old\n")
+        }
+        None => {
+            let first = storage.token_algorithm;
+            let added = keys::rotate(&storage.db, &storage.wrapping_key, algorithm, first, now).await?;
+            match added.signs_from - now.div_euclid(1_000_000) {
+                0 => format!("{} is published and signs\n", added.kid),
+                wait => format!("{} is published and signs in {wait} s\n", added.kid),
+            }
+        }
+    };
     storage.db.close().await;
-    let wait = signs_from - now.div_euclid(1_000_000);
-    print(&format!("{kid} is published and signs in {wait} s\n"))
+    print(&said)
+}
+
+async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
+    let storage = Storage::open_existing(&command.options.with_file()?).await?;
+    let algorithm = command.algorithm.map(Algorithm::from);
+    let which = command.kid.map_or(Which::All, Which::One);
+    let (first, now) = (storage.token_algorithm, SystemClock.now());
+    let revoked = keys::revoke(&storage.db, &storage.wrapping_key, which, algorithm, first, now).await?;
+    storage.db.close().await;
+    let mut said: String = revoked.gone.iter().map(|kid| format!("{kid} is revoked\n")).collect();
+    said.push_str(&format!("{} signs\n", revoked.signs));
+    said.push_str("Running servers refuse tokens of revoked keys within two seconds.\n");
+    print(&said)
+}
+
+async fn rewrap(command: RewrapCommand) -> Result<(), StartError> {
+    let options = command.options.with_file()?;
+    let (old, new) = (options.key_file()?, command.new_key_file);
+    let now = SystemClock.now();
+    let storage = Storage::open_stopped(&options, now).await?;
+    if !new.exists() {
+        write_key(&new)?;
+    }
+    let key = read_key(&new)?;
+    if key.as_bytes() == storage.wrapping_key.as_bytes() {
+        return Err(StartError::Option(format!("--new-key-file {}: holds the present key", new.display())));
+    }
+    let values = keys::rewrap(&storage.db, &storage.wrapping_key, &key, now).await?;
+    storage.close().await;
+    print(&format!("{values} values are sealed with {}\n{}", new.display(), next_step(&options.key_file, &old, &new)))
+}
+
+/// What is left to do after everything was sealed again.
+fn next_step(given: &Option<PathBuf>, old: &Path, new: &Path) -> String {
+    let (old, new) = (old.display(), new.display());
+    match given {
+        Some(_) => format!("Start every server with --key-file {new}; {old} opens nothing here any more.\n"),
+        None => format!("Put it where the server looks for it before it starts: mv {new} {old}\n"),
+    }
 }
 
 async fn list(command: ListCommand) -> Result<(), StartError> {
     let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let ring = keys::load(&storage.db, &storage.wrapping_key).await?;
+    let schedule = keys::read_schedule(&storage.db).await?;
     storage.db.close().await;
     let now = SystemClock.now().div_euclid(1_000_000);
-    let signing = ring.signing_key(now).map(|key| key.kid().to_owned());
     let mut table = Table::new(&["kid", "algorithm", "state"]);
     for key in ring.keys() {
-        let state = match key.retired_at {
-            _ if signing.as_deref() == Some(key.key.kid()) => "signs".to_owned(),
-            Some(end) if end <= now => "retired".to_owned(),
-            _ => format!("signs in {} s", key.signs_from - now),
+        let state = match ring.state(key, now) {
+            KeyState::Signs => next_rotation(schedule.as_ref(), key.published_at, now),
+            KeyState::SignsIn(seconds) => format!("signs in {seconds} s"),
+            KeyState::Accepted(Some(seconds)) => format!("accepted for {seconds} s"),
+            KeyState::Accepted(None) => "accepted".to_owned(),
+            KeyState::Retired => "retired".to_owned(),
         };
         table.push([key.key.kid().to_owned(), key.key.algorithm().as_str().to_owned(), state]);
     }
     print(&command.output.list(&table))
+}
+
+/// State of the key that signs, with the time until the schedule replaces it.
+fn next_rotation(schedule: Option<&Schedule>, published_at: i64, now: i64) -> String {
+    match schedule {
+        None => "signs".to_owned(),
+        Some(schedule) => format!("signs; rotates in {} s", (published_at + schedule.every - now).max(0)),
+    }
 }

@@ -12,7 +12,7 @@ use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::options::{Options, public_url};
 use crate::storage::{Storage, mint_operator_token};
-use crate::storage_options::{AddressOptions, StorageOptions};
+use crate::storage_options::{IssuingOptions, StorageOptions};
 use crate::{facts, providers};
 
 /// `bowline operator`.
@@ -87,7 +87,7 @@ pub(crate) struct RemoveCommand {
 #[derive(Args)]
 pub(crate) struct LoginUrlCommand {
     #[command(flatten)]
-    addresses: AddressOptions,
+    issuing: IssuingOptions,
     #[command(flatten)]
     options: StorageOptions,
 }
@@ -96,7 +96,7 @@ pub(crate) struct LoginUrlCommand {
 #[derive(Args)]
 pub(crate) struct TokenCommand {
     #[command(flatten)]
-    addresses: AddressOptions,
+    issuing: IssuingOptions,
     #[command(flatten)]
     options: StorageOptions,
     /// Audience of the token [default: the API's]
@@ -110,7 +110,7 @@ pub(crate) struct TokenCommand {
 pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
-        OperatorCommand::LoginUrl(command) => login_url(command.options.with_addresses(command.addresses)?).await,
+        OperatorCommand::LoginUrl(command) => login_url(command.options.for_issuing(command.issuing)?).await,
         OperatorCommand::Providers(ProvidersCommand::List(command)) => list(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Add(command)) => add(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Remove(command)) => remove(*command).await,
@@ -189,7 +189,7 @@ async fn remove(command: RemoveCommand) -> Result<(), StartError> {
 
 async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds("ttl", &command.ttl, 3600)?;
-    let options = command.options.with_addresses(command.addresses)?;
+    let options = command.options.for_issuing(command.issuing)?;
     let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
         (Some(audience), _) => Some(audience.clone()),

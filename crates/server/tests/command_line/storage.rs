@@ -119,7 +119,7 @@ async fn lists_are_tables_or_json() {
         serde_json::from_str(&ended(&run(home.path(), &["keys", "list", "--data-dir", "data", "-o", "json"]).await, 0))
             .expect("JSON");
     let keys = keys.as_array().expect("a list");
-    assert!(keys.iter().any(|key| key["algorithm"] == "ES256" && key["state"] == "signs"), "{keys:?}");
+    assert!(keys.iter().any(|key| key["algorithm"] == "RS256" && key["state"] == "signs"), "{keys:?}");
     let providers = ["operator", "providers", "list", "--data-dir", "data"];
     assert_eq!(ended(&run(home.path(), &providers).await, 0), "ID\tISSUER\tCLIENT\tSECRET");
     assert_eq!(ended(&run(home.path(), &[&providers[..], &["-o", "json"]].concat()).await, 0), "[]");

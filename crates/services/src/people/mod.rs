@@ -40,6 +40,7 @@ pub use types::{
 
 pub use once::create_operator_link;
 pub use providers::operator_secret_context;
+pub(crate) use providers::secret_context as provider_secret_context;
 pub use prune::is_full;
 
 use crate::oidc::Exchange;

@@ -28,7 +28,7 @@ mod tag_calls;
 mod tag_lists;
 mod tag_views;
 pub(crate) mod tags;
-mod upstream_credentials;
+pub(crate) mod upstream_credentials;
 mod upstream_tags;
 pub(crate) mod vuln_counts;
 mod vuln_matches;

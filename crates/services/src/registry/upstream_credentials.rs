@@ -105,7 +105,7 @@ pub(super) async fn of(
 }
 
 /// What the password of the upstream of a place's policy is sealed for.
-fn context(place: &str) -> String {
+pub(crate) fn context(place: &str) -> String {
     format!("upstream of {place}")
 }
 

@@ -1,0 +1,42 @@
+//! Which stored values are sealed with the key file: what a new key file has to seal again.
+
+use crate::people;
+use crate::registry::upstream_credentials;
+
+/// A column of sealed values, empty where a row has none.
+#[derive(Clone, Copy)]
+pub struct SealedColumn {
+    /// The table.
+    pub table: &'static str,
+    /// Its primary key, a text.
+    pub key: &'static str,
+    /// The column with the sealed bytes.
+    pub column: &'static str,
+    /// What the value of a row is sealed for, by the row's primary key.
+    pub context: fn(&str) -> String,
+}
+
+/// The sealed columns of the product domains; signing keys and the server's own secrets are the server's.
+pub const SEALED_COLUMNS: [SealedColumn; 3] = [
+    SealedColumn {
+        table: "identity_providers",
+        key: "uid",
+        column: "client_secret",
+        context: people::provider_secret_context,
+    },
+    SealedColumn {
+        table: "operator_providers",
+        key: "id",
+        column: "client_secret",
+        context: people::operator_secret_context,
+    },
+    SealedColumn {
+        table: "registry_policies",
+        key: "place",
+        column: "upstream_password",
+        context: upstream_credentials::context,
+    },
+];
+
+/// Tables whose rows hold sealed values inside of other values, and live for minutes: a new key file ends them.
+pub const SEALED_FOR_MINUTES: [&str; 2] = ["signin_flows", "device_codes"];
