@@ -21,20 +21,27 @@ use crate::server::{Parts, wait_for};
 /// Time for running calls to end when the server stops.
 const CALLS_END_WITHIN: Duration = Duration::from_secs(5);
 
-/// Starts the listener; gives its address and what ends with it.
+/// Holds the address of the listener.
 ///
 /// # Errors
 /// The address cannot be listened on.
-pub(crate) async fn listen(
-    options: &Options,
+pub(crate) async fn bind(options: &Options) -> Result<TcpListener, StartError> {
+    let wanted = options.admin_listen();
+    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
+    TcpListener::bind(wanted).await.map_err(refused)
+}
+
+/// Starts the listener; returns its address and the task that ends with it.
+///
+/// # Errors
+/// The socket is gone.
+pub(crate) fn serve(
+    socket: TcpListener,
     parts: &Parts,
     telemetry: Arc<Telemetry>,
     stopped: watch::Receiver<bool>,
 ) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
-    let wanted = options.admin_listen();
-    let refused = |source| StartError::Listen { address: wanted.to_string(), flag: "admin-listen", source };
-    let socket = TcpListener::bind(wanted).await.map_err(refused)?;
-    let address = socket.local_addr().map_err(refused)?;
+    let address = socket.local_addr().map_err(|error| StartError::Defect(error.to_string()))?;
     let router = router(parts.storage.db.clone(), telemetry);
     let task = tokio::spawn(async move {
         let serving = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped.clone()));

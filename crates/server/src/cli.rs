@@ -109,7 +109,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "bowline: {error}");
+            let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+            say(&format!("error: {error}\n{hint}"));
             ExitCode::from(error.exit_code())
         }
     }

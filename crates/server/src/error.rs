@@ -8,6 +8,14 @@ pub enum StartError {
     /// An option does not make sense.
     #[error("{0}")]
     Option(String),
+    /// Something that the start needs cannot be used as it is.
+    #[error("{cause}")]
+    Unusable {
+        /// What is wrong with what.
+        cause: String,
+        /// What to do.
+        hint: String,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     File {
@@ -17,7 +25,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// An address cannot be bound.
-    #[error("cannot listen on {address}: {source}; choose another address with --{flag}")]
+    #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: String,
@@ -33,7 +41,7 @@ pub enum StartError {
     #[error("{0}")]
     Refused(#[from] bowline_core::Error),
     /// A key or a secret cannot be opened.
-    #[error("{0}: is this the key file that the database was made with?")]
+    #[error("the key file does not open what is stored: {0}")]
     Sealed(String),
     /// A command that talks to a server did not succeed.
     #[error("{0}")]
@@ -62,6 +70,27 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// What to do about it, where the message does not say so itself.
+    pub fn hint(&self) -> Option<String> {
+        use std::io::ErrorKind;
+        match self {
+            StartError::Unusable { hint, .. } => Some(hint.clone()),
+            StartError::Listen { flag, source, .. } => Some(match source.kind() {
+                ErrorKind::AddrInUse => {
+                    format!("stop the program that uses this address, or choose another one with --{flag}")
+                }
+                _ => format!("choose an address of this machine that this user may listen on with --{flag}"),
+            }),
+            StartError::Sealed(_) => {
+                Some("restore the key file that this database was made with, or name it with --key-file".into())
+            }
+            StartError::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Some("let the user that runs bowline read and write it".into())
+            }
+            _ => None,
+        }
+    }
+
     /// What the process ends with: see [`crate::run`].
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

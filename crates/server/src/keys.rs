@@ -156,3 +156,29 @@ pub(crate) async fn secret(db: &Db, wrapping: &KeyEncryptionKey, name: &'static 
         wrapping.open(&context, &sealed).map_err(|error| StartError::Sealed(format!("secret {name}: {error}")))?;
     bytes.try_into().map_err(|_| StartError::Sealed(format!("secret {name} has the wrong length")))
 }
+
+#[cfg(test)]
+mod tests {
+    use bowline_store::{MIGRATIONS, SqliteOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn starts_at_once_make_one_first_key() {
+        let directory = tempfile::tempdir().expect("a scratch directory");
+        let path = directory.path().join("bowline.db");
+        let db = Db::open_sqlite(&path, SqliteOptions::default()).await.expect("a database");
+        db.migrate(MIGRATIONS).await.expect("the schema");
+        let wrapping = KeyEncryptionKey::from_bytes(&[7; 32]).expect("a key");
+        // Each reads that there is no key before any of them writes.
+        let first = || load_or_create(&db, &wrapping, Algorithm::Es256, 1_000_000);
+        let (one, two, three) = tokio::join!(first(), first(), first());
+        let kids = |ring: Result<KeyRing, StartError>| -> Vec<String> {
+            ring.expect("a ring").keys().iter().map(|key| key.key.kid().to_owned()).collect()
+        };
+        let kids = [kids(one), kids(two), kids(three)];
+        assert_eq!(kids[0].len(), 1, "{kids:?}");
+        assert!(kids.iter().all(|each| *each == kids[0]), "{kids:?}");
+        db.close().await;
+    }
+}

@@ -22,6 +22,7 @@ mod storage;
 mod storage_options;
 mod terms;
 mod tls;
+mod unusable;
 mod verify;
 mod well_known;
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::error::StartError;
 use crate::terms::TermsOption;
+use crate::unusable;
 
 /// Where anybody gets an address: such a domain stands for no organization.
 const FREE_MAIL_DOMAINS: [&str; 12] = [
@@ -238,9 +239,8 @@ impl Options {
         let Some(path) = self.config.clone() else {
             return Ok(self);
         };
-        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path: path.clone(), source })?;
-        let file: Options = toml::from_str(&text)
-            .map_err(|error| StartError::Option(format!("{}: {}", path.display(), error.message())))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| unusable::configuration_file(&path, &error))?;
+        let file: Options = toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
         Ok(self.or(file))
     }
 
@@ -319,6 +319,11 @@ impl Options {
     /// Directory of the embedded database and of the key file.
     pub fn data_dir(&self) -> PathBuf {
         self.data_dir.clone().unwrap_or_else(|| PathBuf::from("./bowline-data"))
+    }
+
+    /// The embedded database.
+    pub(crate) fn database_file(&self) -> PathBuf {
+        self.data_dir().join("bowline.db")
     }
 
     /// The key file: given, or beside the embedded database.

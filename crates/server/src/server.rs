@@ -98,21 +98,21 @@ impl Server {
         let tls = tls::config(options)?;
         let relay = Relay::of(options)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let storage = Storage::open(options).await?;
-        let listener = Listener::bind(options.listen(), tls, ListenerOptions::default())
-            .await
-            .map_err(|source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source })?;
+        let redirects = Redirects::new(&options.redirect_origins)
+            .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
+        // Nothing is created before both addresses are held.
         let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
+        let listener = Listener::bind(options.listen(), tls, ListenerOptions::default()).await.map_err(refused)?;
         let address = listener.address().map_err(refused)?;
+        let admin_socket = admin::bind(options).await?;
         let settings = Arc::new(settings(options, scheme, address)?);
+        let storage = Storage::open(options).await?;
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
         let telemetry = Arc::new(telemetry);
-        let redirects = Redirects::new(&options.redirect_origins)
-            .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
         let front = Arc::new(front(options, &parts, telemetry.clone(), redirects));
         let (stop, stopped) = watch::channel(false);
-        let (admin_address, admin) = admin::listen(options, &parts, telemetry, stopped.clone()).await?;
+        let (admin_address, admin) = admin::serve(admin_socket, &parts, telemetry, stopped.clone())?;
         let notes = background::start_notes(&parts, &stopped);
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
         let background = background::start(&parts, relay);

@@ -3,7 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::keys::{Algorithm, KeyRing};
@@ -15,7 +15,7 @@ use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions,
 use crate::background::NUMBERING;
 use crate::error::StartError;
 use crate::options::{Options, require_file};
-use crate::{blobs, facts, keys};
+use crate::{blobs, facts, keys, unusable};
 
 /// The opened, migrated database, and the key that wraps its secrets.
 pub struct Storage {
@@ -48,13 +48,13 @@ impl Storage {
             lock = Some(lock_directory(&options.data_dir())?);
             let path = options.key_file()?;
             // A database without its key is half a backup: another key opens nothing in it.
-            if options.key_file.is_none() && !path.exists() && !database_file(options).exists() {
+            if options.key_file.is_none() && !path.exists() && !options.database_file().exists() {
                 write_key(&path)?;
             }
         }
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
-        let migrated = db.migrate(MIGRATIONS).await?;
+        let migrated = db.migrate(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))?;
         Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
     }
 
@@ -73,12 +73,12 @@ impl Storage {
                  with: bowline migrate"
             ))
         };
-        if options.database_url.is_none() && !database_file(options).exists() {
+        if options.database_url.is_none() && !options.database_file().exists() {
             return Err(absent());
         }
         let wrapping_key = wrapping_key(options)?;
         let db = connect(options).await?;
-        match db.schema_state(MIGRATIONS).await? {
+        match db.schema_state(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))? {
             SchemaState::Current => {
                 let token_algorithm = options.token_algorithm();
                 Ok(Storage { db, wrapping_key, token_algorithm, migrated: 0, lock: None })
@@ -143,20 +143,23 @@ async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
     Ok(until.await?.is_some_and(|until| until > now))
 }
 
-fn database_file(options: &Options) -> PathBuf {
-    options.data_dir().join("bowline.db")
-}
-
 async fn connect(options: &Options) -> Result<Db, StartError> {
-    Ok(match &options.database_url {
-        Some(url) => Db::open_postgres(url, PostgresOptions::default()).await?,
-        None => Db::open_sqlite(&database_file(options), SqliteOptions::default()).await?,
-    })
+    let opened = match &options.database_url {
+        Some(url) => Db::open_postgres(url, PostgresOptions::default()).await,
+        None => Db::open_sqlite(&options.database_file(), SqliteOptions::default()).await,
+    };
+    opened.map_err(|error| unusable::database(options, &error))
 }
 
 /// The key from its file.
 fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
-    read_key(&options.key_file()?)
+    let path = options.key_file()?;
+    read_key(&path).map_err(|error| match error {
+        StartError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            unusable::missing_key(options, &path)
+        }
+        error => error,
+    })
 }
 
 /// The key of a file, which nobody else may read.
@@ -165,8 +168,9 @@ pub(crate) fn read_key(path: &Path) -> Result<KeyEncryptionKey, StartError> {
     require_private(path)?;
     let key = match bytes.len() {
         32 => bytes,
-        _ => from_hex(&bytes).ok_or_else(|| {
-            StartError::Option(format!("{}: must hold 32 bytes, or 64 hexadecimal characters", path.display()))
+        _ => from_hex(&bytes).ok_or_else(|| StartError::Unusable {
+            cause: format!("{}: a key file has 32 bytes or 64 hexadecimal characters", path.display()),
+            hint: "restore the key file that this database was made with, or name it with --key-file".into(),
         })?,
     };
     KeyEncryptionKey::from_bytes(&key).map_err(|error| StartError::Sealed(error.to_string()))
@@ -178,7 +182,10 @@ fn require_private(path: &Path) -> Result<(), StartError> {
     if metadata.permissions().mode() & 0o077 == 0 {
         return Ok(());
     }
-    Err(StartError::Option(format!("{0}: others can read the key; run: chmod 600 {0}", path.display())))
+    Err(StartError::Unusable {
+        cause: format!("{}: others can read the key", path.display()),
+        hint: format!("run: chmod 600 {}", path.display()),
+    })
 }
 
 /// Makes a directory that nobody else may look into; one that is there already stays as it is.

@@ -20,6 +20,8 @@ mod registry;
 mod sessions;
 #[path = "command_line/signing_in.rs"]
 mod signing_in;
+#[path = "command_line/start_up.rs"]
+mod start_up;
 #[path = "command_line/storage.rs"]
 mod storage;
 #[path = "command_line/support.rs"]

@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Unavailable,
     /// A row does not decode as the type the program expects, or the file is damaged.
     Corrupt,
+    /// The schema is that of a newer program, or of none that this one knows.
+    SchemaUnknown,
     /// Syntax, wrong parameters, a pending future, a panic: the program is wrong.
     Bug,
 }
@@ -36,6 +38,7 @@ impl fmt::Display for ErrorKind {
             Self::Serialization => "serialization failure",
             Self::Unavailable => "storage unavailable",
             Self::Corrupt => "corrupt data",
+            Self::SchemaUnknown => "unknown schema",
             Self::Bug => "storage bug",
         })
     }
@@ -68,6 +71,23 @@ impl StoreError {
     /// What the failure means.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// The message without the kind.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// PostgreSQL's code of the failure, if the server sent one.
+    pub fn sqlstate(&self) -> Option<&str> {
+        let mut next = self.source();
+        while let Some(error) = next {
+            if let Some(error) = error.downcast_ref::<tokio_postgres::Error>() {
+                return error.code().map(SqlState::code);
+            }
+            next = error.source();
+        }
+        None
     }
 
     /// An error of the program's own making, for example a value in a row that

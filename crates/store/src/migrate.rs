@@ -133,17 +133,17 @@ fn missing<'a>(applied: &[i64], migrations: &'a [Migration]) -> Result<&'a [Migr
     let known = migrations.last().map_or(0, |last| last.version);
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(StoreError::new(
-            ErrorKind::Unavailable,
+            ErrorKind::SchemaUnknown,
             format!(
                 "the database is newer than this program: it is at schema version {newest}, \
-                 the program knows up to {known}; run the newer release, or restore a backup"
+                 the program knows up to {known}"
             ),
         ));
     }
     let prefix = migrations.iter().map(|migration| migration.version);
     if !prefix.take(applied.len()).eq(applied.iter().copied()) {
         return Err(StoreError::new(
-            ErrorKind::Unavailable,
+            ErrorKind::SchemaUnknown,
             format!("the database has schema versions {applied:?}, which this program does not know in that order"),
         ));
     }

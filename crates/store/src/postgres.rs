@@ -111,7 +111,11 @@ impl Postgres {
                     PoolError::Backend(_) | PoolError::Timeout(_) | PoolError::Closed => ErrorKind::Unavailable,
                     _ => ErrorKind::Bug,
                 };
-                let message = format!("no PostgreSQL connection: {}", chain(&error));
+                let cause = match &error {
+                    PoolError::Backend(error) => chain(error),
+                    error => chain(error),
+                };
+                let message = format!("no PostgreSQL connection: {cause}");
                 Err(StoreError::new(kind, message).with_source(error))
             }
         }

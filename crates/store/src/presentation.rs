@@ -12,6 +12,7 @@ impl From<StoreError> for Error {
             | ErrorKind::ForeignKeyViolation
             | ErrorKind::OtherConstraint
             | ErrorKind::Corrupt
+            | ErrorKind::SchemaUnknown
             | ErrorKind::Bug => Error::internal(error),
         }
     }
