@@ -61,6 +61,12 @@ impl Grants {
         Grants { direct: Arc::new(direct), narrowing }
     }
 
+    /// The same grants with what a token leaves of them.
+    #[must_use]
+    pub fn narrowed_to(self, narrowing: Narrowing) -> Grants {
+        Grants { narrowing, ..self }
+    }
+
     /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
     pub fn at(&self, scope: &str) -> CapabilitySet {
         let scopes = &self.narrowing.scopes;

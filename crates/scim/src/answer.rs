@@ -79,7 +79,7 @@ fn status_of(refusal: Refusal) -> StatusCode {
         | Refusal::InvalidValue
         | Refusal::NoTarget
         | Refusal::Mutability => StatusCode::BAD_REQUEST,
-        Refusal::Uniqueness => StatusCode::CONFLICT,
+        Refusal::Uniqueness | Refusal::LastOwner => StatusCode::CONFLICT,
         Refusal::NotFound => StatusCode::NOT_FOUND,
         Refusal::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Refusal::VersionMismatch => StatusCode::PRECONDITION_FAILED,

@@ -16,7 +16,7 @@ const DEFAULT_OSV_RATE: u32 = 50;
 
 pub(crate) fn scim(options: &Options, parts: &Parts) -> Scim {
     Scim {
-        users: ScimUsers::new(parts.storage.db.clone()),
+        users: ScimUsers::new(parts.storage.db.clone(), parts.contract.clone()),
         base_url: parts.settings.base_url.clone(),
         clock: parts.clock.clone(),
         draw: bowline_authn::wrap::random_bytes::<8>,

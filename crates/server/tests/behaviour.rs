@@ -63,6 +63,8 @@ mod identity_providers;
 mod images;
 #[path = "behaviour/invites.rs"]
 mod invites;
+#[path = "behaviour/invites_backed.rs"]
+mod invites_backed;
 #[path = "behaviour/libraries.rs"]
 mod libraries;
 #[path = "behaviour/libraries_cache.rs"]

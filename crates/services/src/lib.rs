@@ -30,7 +30,7 @@ use bowline_contract::Contract;
 use bowline_pipeline::Handlers;
 
 pub use advisory::Published;
-pub use iam::{human_uid, seed_built_in_roles};
+pub use iam::{ROLE_COLUMNS, RoleColumn, human_uid, seed_built_in_roles};
 pub use oidc::Exchange;
 pub use people::People;
 pub use registry::attached::BlobBytes;

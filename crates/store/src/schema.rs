@@ -156,4 +156,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0027_images_of_charts.sql"),
         postgres: include_str!("../migrations/postgres/0027_images_of_charts.sql"),
     },
+    Migration {
+        version: 28,
+        name: "promises_of_invitations",
+        sqlite: include_str!("../migrations/sqlite/0028_promises_of_invitations.sql"),
+        postgres: include_str!("../migrations/postgres/0028_promises_of_invitations.sql"),
+    },
 ];

@@ -266,23 +266,20 @@ async fn a_provider_gives_no_more_than_who_sets_it_up_holds() {
         // A role of a group below reaches nothing here.
         assert_eq!(refused(&keeper, &create, body(&of_team), 400, "INVALID_ARGUMENT").await.fields(), ["defaultRole"]);
         assert_eq!(inventory(server).await, before);
-        let uid = uid_of(&done(&keeper, &create, body(&small)).await);
+        // Nor does a role that the keeper holds: an issuer is the owners' to name.
+        refused(&keeper, &create, body(&small), 403, "PERMISSION_DENIED").await;
+        let uid = uid_of(&done(&operator, &create, body(&small)).await);
 
         let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
-        let elsewhere = [
-            json!({ "oidc": { "issuer": "https://evil.example.com", "clientSecret": "of another" } }),
-            json!({ "oidc": { "clientId": "mine" } }),
-            json!({ "oidc": { "groupsClaim": "mine" } }),
-        ];
+        let elsewhere = [json!({ "oidc": { "groupsClaim": "mine" } })];
         refused(&keeper, &patch, json!({ "defaultRole": server.role("viewer") }), 403, "PERMISSION_DENIED").await;
         // The stored secret is shown to no other issuer.
         let bare = json!({ "oidc": { "issuer": "https://evil.example.com" } });
-        assert_eq!(refused(&keeper, &patch, bare, 400, "INVALID_ARGUMENT").await.fields(), ["oidc.clientSecret"]);
+        assert_eq!(refused(&operator, &patch, bare, 400, "INVALID_ARGUMENT").await.fields(), ["oidc.clientSecret"]);
         for change in &elsewhere {
             done(&keeper, &patch, change.clone()).await;
         }
-        let back = json!({ "issuer": ISSUER, "clientId": "client", "clientSecret": "again", "groupsClaim": "" });
-        done(&keeper, &patch, json!({ "oidc": back })).await;
+        done(&keeper, &patch, json!({ "oidc": { "groupsClaim": "" } })).await;
         // Somebody else maps a group to more, or makes the default role wider: now it is theirs to move.
         let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
         let mapping = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await);
@@ -304,6 +301,45 @@ async fn a_provider_gives_no_more_than_who_sets_it_up_holds() {
         // Down again, it is the keeper's to give.
         done(&keeper, &patch, json!({ "defaultRole": small })).await;
         done(&keeper, &patch, elsewhere[0].clone()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_issuer_or_a_client_at_it_is_given_by_owners_alone() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let idp = provider(server, &org, "login").await;
+        let capabilities = [
+            "CAP_IAM_IDENTITY_PROVIDERS_CREATE",
+            "CAP_IAM_IDENTITY_PROVIDERS_UPDATE",
+            "CAP_IAM_IDENTITY_PROVIDERS_LIST",
+            "CAP_IAM_ROLE_BINDINGS_CREATE",
+        ];
+        let keeper = holder(server, &org, "keeper", &org, &capabilities).await;
+        server.bind(&keeper.uid, &server.role("viewer"), &org).await;
+        let keeper = keeper.actor;
+        let owner = server.actor("owner", &org).await;
+        let body = provider_of(server, "mine", "https://login.example.com");
+        let before = inventory(server).await;
+        refused(&keeper, &format!("POST /iam/v2/identityProviders/{org}"), body.clone(), 403, "PERMISSION_DENIED")
+            .await;
+        let v1 = json!({ "name": "mine", "defaultRole": server.role("viewer"),
+                         "oidc": { "issuer": "https://login.example.com", "clientId": "client", "clientSecret": "hush" } });
+        assert_eq!(call(&keeper, &format!("POST /iam/v1/identityProviders/{org}"), v1.clone()).await.status, 403);
+        let what = format!("PATCH /iam/v2/identityProviders/{idp}");
+        for oidc in [
+            json!({ "issuer": "https://other.example.com", "clientSecret": "hush" }),
+            json!({ "clientId": "other" }),
+        ] {
+            refused(&keeper, &what, json!({ "oidc": oidc }), 403, "PERMISSION_DENIED").await;
+        }
+        assert_eq!(inventory(server).await, before);
+        // A repeated value is no change, and neither is a name.
+        let repeated = json!({ "description": "ours", "oidc": { "clientId": "client" } });
+        done(&keeper, &what, repeated).await;
+        done(&owner, &what, json!({ "oidc": { "clientId": "other" } })).await;
+        done(&owner, &format!("POST /iam/v2/identityProviders/{org}"), body).await;
     })
     .await;
 }

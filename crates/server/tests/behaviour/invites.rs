@@ -12,7 +12,9 @@ use bowline_testkit::TestServer;
 use prost_types::Duration;
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, number, on_each_engine, refused, role, uid_of};
+use crate::support::{
+    absent, call, done, each, execute, holder, inventory, number, on_each_engine, refused, role, uid_of,
+};
 use crate::traces::{everything_told, holds_text, newest_event, told_once};
 
 const CREATED: &str = "dev.chainguard.api.iam.group_invite.created.v1";
@@ -279,8 +281,12 @@ async fn a_role_is_shown_to_who_may_read_it_while_it_is_there() {
             (&listed["items"][0]["role"]["id"], &listed["items"][0]["role"]["name"]),
             (&json!(custom), &json!(""))
         );
-        // An invitation does not keep its role.
-        done(&owner, &format!("DELETE /iam/v2/roles/{custom}"), Value::Null).await;
+        // An open invitation keeps its role from being deleted; one that has expired does not.
+        let delete = format!("DELETE /iam/v2/roles/{custom}");
+        let kept = refused(&owner, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+        assert!(kept.message().contains("invitation"), "{}", kept.message());
+        execute(server, "UPDATE group_invites SET expires_at = 1", &[]).await;
+        done(&owner, &delete, Value::Null).await;
         let left = done(&owner, &get, Value::Null).await;
         assert_eq!((&left["role"], &left["roleUid"]), (&Value::Null, &json!(custom)));
     })

@@ -256,3 +256,51 @@ async fn every_write_is_in_the_audit_log_without_secrets() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_directory_never_ends_the_last_owner_that_is_not_its_own() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let directory = Directory::new(server, &org, 1).await;
+        let owner = server.role("owner");
+        let ann = person(server, &directory, "ann").await;
+        server.bind(&ann, &owner, &org).await;
+        let bindings = "SELECT count(*) FROM role_bindings";
+        let before = number(server, bindings).await;
+
+        // Not by listing the person as deactivated, nor by taking them over first.
+        let gone = json!({ "userName": "ann", "externalId": "ann", "active": false });
+        directory.refused("POST Users", gone, 409, "").await;
+        let id = directory.user("ann", "ann").await;
+        let user = format!("Users/{id}");
+        let deactivate = crate::scim::patch(json!([{ "op": "replace", "path": "active", "value": false }]));
+        directory.refused(&format!("PATCH {user}"), deactivate.clone(), 409, "").await;
+        let replaced = json!({ "userName": "ann", "externalId": "ann", "active": false });
+        directory.refused(&format!("PUT {user}"), replaced, 409, "").await;
+        let other = crate::scim::patch(json!([{ "op": "replace", "path": "externalId", "value": "somebody" }]));
+        directory.refused(&format!("PATCH {user}"), other, 409, "").await;
+        directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+        assert_eq!(number(server, bindings).await, before);
+        assert_eq!(sees(&signed_in(server, &ann, None), &org).await, 200);
+
+        // An owner that the directory's provider made does not count as another one.
+        let own = person(server, &directory, "own").await;
+        server.bind(&own, &owner, &org).await;
+        let made = "UPDATE identity_providers SET default_role = $1 WHERE uid = $2";
+        execute(server, made, &[&owner, &directory.provider]).await;
+        let given = "INSERT INTO default_roles_given (provider, person, given_at) VALUES ($1, $2, 0)";
+        execute(server, given, &[&directory.provider, &own]).await;
+        directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+        // Its own owner goes as long as another one stays.
+        let own_id = directory.user("own", "own").await;
+        directory.done(&format!("DELETE Users/{own_id}"), Value::Null, 204).await;
+
+        // With another owner who is not the directory's, the person goes like any other.
+        let machine = server.identity(&org, "machine").await;
+        server.bind(&machine, &owner, &org).await;
+        directory.done(&format!("PATCH {user}"), deactivate, 200).await;
+        assert_eq!(sees(&signed_in(server, &ann, None), &org).await, 403);
+        directory.done(&format!("DELETE {user}"), Value::Null, 204).await;
+    })
+    .await;
+}

@@ -25,7 +25,10 @@ async fn scim(actor: &Actor, provider: &str) -> Value {
 
 /// Whether a directory may provision with the token.
 async fn works(server: &TestServer, provider: &str, token: &str) -> bool {
-    let users = ScimUsers::new(server.server().parts().storage.db.clone());
+    let users = {
+        let parts = server.server().parts();
+        ScimUsers::new(parts.storage.db.clone(), parts.contract.clone())
+    };
     let presented = Presented::new(provider, token);
     match users.admit(&presented, server.clock().now()).await {
         Ok(_) => true,

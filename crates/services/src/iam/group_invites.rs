@@ -14,8 +14,8 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
-use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, SortKey, load_grants};
+use bowline_core::{CapabilitySet, Error, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, Narrowing, SortKey, load_grants};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 pub(crate) use code::code;
@@ -25,9 +25,10 @@ pub use redeem::{Redeemed, Redeemer, redeem};
 
 use super::groups;
 use super::role_bindings::{promise, readable_roles};
-use super::roles::{self, RoleRow};
+use super::roles::RoleRow;
 use crate::kinds::GROUP_INVITE;
 use crate::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
+use crate::oidc::narrowing;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -40,7 +41,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 pub(crate) const TABLE: Table = Table {
     name: "group_invites",
-    columns: "uid, role, email, key_id, single_use, inviter, expires_at, used_at, created_at",
+    columns: "uid, role, email, key_id, single_use, inviter, expires_at, used_at, created_at, promised, narrowing",
     orders: &[BY_UID, BY_CREATED],
 };
 
@@ -49,11 +50,15 @@ pub(crate) const TABLE: Table = Table {
 pub(crate) struct InviteRow {
     pub(crate) uid: Uidp,
     pub(crate) role: String,
-    /// The only address that may accept, in lower case; empty for any.
+    /// The only address that may accept, its ASCII letters in lower case; empty for any.
     pub(crate) email: String,
     pub(crate) key_id: String,
     pub(crate) single_use: bool,
     pub(crate) inviter: String,
+    /// What the role gave when the invitation was made; absent in invitations that were made before this was stored.
+    pub(crate) promised: Option<CapabilitySet>,
+    /// What the inviter's token was narrowed to.
+    pub(crate) narrowing: Narrowing,
     pub(crate) expires_at: Micros,
     pub(crate) used_at: Option<Micros>,
     pub(crate) created_at: Micros,
@@ -61,6 +66,7 @@ pub(crate) struct InviteRow {
 
 impl Listed for InviteRow {
     fn read(row: &Row<'_>) -> Result<InviteRow> {
+        let damaged = || Error::internal("an invitation promises a damaged capability set");
         Ok(InviteRow {
             uid: list::stored_uid(row, &TABLE)?,
             role: row.text(1)?,
@@ -71,6 +77,11 @@ impl Listed for InviteRow {
             expires_at: row.int(6)?,
             used_at: row.opt_int(7)?,
             created_at: row.int(8)?,
+            promised: row
+                .opt_bytes(9)?
+                .map(|bytes| CapabilitySet::from_bytes(&bytes).ok_or_else(damaged))
+                .transpose()?,
+            narrowing: narrowing::from_text(&row.text(10)?)?,
         })
     }
 
@@ -178,14 +189,16 @@ pub(crate) async fn create<T>(
     input: InviteInput,
     role_field: &str,
 ) -> Result<Changed<InviteRow>> {
-    promise(tx, call, group, &input.role, role_field).await?;
-    require_lasting(tx, call, group, &input.role).await?;
+    let promised = promise(tx, call, group, &input.role, role_field).await?;
+    require_lasting(tx, call, group, &promised).await?;
     let row = InviteRow {
         uid: call.new_child(group),
-        email: input.email.to_lowercase(),
+        email: input.email.to_ascii_lowercase(),
         key_id: bowline_core::hex(&call.draw()[..16]),
         single_use: input.single_use,
         inviter: call.principal().subject().into(),
+        promised: Some(promised),
+        narrowing: call.principal().token().map(|token| token.narrowing.clone()).unwrap_or_default(),
         expires_at: call.now() + input.lasts()?,
         used_at: None,
         created_at: call.now(),
@@ -203,21 +216,28 @@ pub(crate) async fn create<T>(
 }
 
 /// Refuses whoever holds the role for the time of a sign-in alone: nobody could accept the invitation afterwards.
-async fn require_lasting<T>(tx: &mut ReadTx, call: &Authorized<T>, group: &Uidp, role: &str) -> Result<()> {
+async fn require_lasting<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    group: &Uidp,
+    promised: &CapabilitySet,
+) -> Result<()> {
     let lasting = load_grants(tx, call.principal().subject(), None).await?;
-    let role = roles::find(tx, role).await?;
-    match (lasting, role) {
-        (Some(grants), Some(role)) if grants.allows(group.as_str(), &role.capabilities) => Ok(()),
-        _ => Err(Error::permission_denied(
-            "Permission denied: an invitation needs somebody who holds its role by a role binding; groups of your \
-             identity provider give it to you while you are signed in only",
-        )),
+    if lasting.is_some_and(|grants| grants.allows(group.as_str(), promised)) {
+        return Ok(());
     }
+    Err(Error::permission_denied(
+        "Permission denied: an invitation needs somebody who holds its role by a role binding; groups of your \
+         identity provider give it to you while you are signed in only",
+    ))
 }
 
 async fn insert(tx: &mut WriteTx, row: &InviteRow) -> Result<()> {
-    let sql = "INSERT INTO group_invites (uid, parent, org, role, email, key_id, single_use, inviter, expires_at, used_at, created_at)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let sql = "INSERT INTO group_invites (uid, parent, org, role, email, key_id, single_use, inviter, expires_at, used_at, created_at,
+                                          promised, narrowing)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let promised = row.promised.map(|set| set.to_bytes());
+    let narrowing = narrowing::to_text(&row.narrowing);
     let params = [
         Value::from(row.uid.as_str()),
         Value::from(row.group()),
@@ -230,6 +250,8 @@ async fn insert(tx: &mut WriteTx, row: &InviteRow) -> Result<()> {
         Value::Int(row.expires_at),
         Value::from(row.used_at),
         Value::Int(row.created_at),
+        Value::OptBytes(promised.as_ref().map(<[u8; 32]>::as_slice)),
+        Value::from(&narrowing),
     ];
     tx.execute(sql, &params).await?;
     list::count(tx, &TABLE, &row.uid, 1).await

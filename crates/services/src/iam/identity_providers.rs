@@ -187,6 +187,7 @@ pub(crate) async fn create<T>(
         updated_at: call.now(),
     };
     grants::require_default_role(tx, call, &row).await?;
+    grants::require_owner(call, &row)?;
     require_room(tx, &group, "idps", TABLE.name).await?;
     insert(tx, &row).await?;
     let provider = whole(tx, call, &row).await?;

@@ -30,7 +30,7 @@ mod terms_v1;
 use bowline_pipeline::Handlers;
 
 pub use identities::human_uid;
-pub use roles::seed_built_in_roles;
+pub use roles::{ROLE_COLUMNS, RoleColumn, seed_built_in_roles};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = groups::register(handlers);

@@ -2,7 +2,7 @@
 
 use bowline_contract::v2::iam::RelationshipType;
 use bowline_contract::{BuiltInRole, Contract};
-use bowline_core::{Error, Micros, Result};
+use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_store::{ReadTx, Value};
 
 /// The built-in role of owners.
@@ -14,26 +14,84 @@ pub(crate) fn role(contract: &Contract) -> Result<&BuiltInRole> {
     owner.ok_or_else(|| Error::internal("the contract has no role of the name owner"))
 }
 
-/// How many identities besides `except` have the role owner at the group itself and can act: they exist, are neither
-/// deactivated, here or by a directory of the group or of one above it, nor past their end, and somebody can assume
-/// them, which nobody can service principals.
+/// Bindings of the role owner (`$1`) whose identities can act at the time `$2`: they exist, are neither deactivated, here
+/// or by a directory of the group or of one above it, nor past their end, and can be assumed, which service principals
+/// (`$3`) cannot.
+const ACTING: &str = "
+FROM role_bindings b JOIN identities i ON i.uid = b.identity
+WHERE b.role = $1 AND NOT i.deactivated AND (i.expires_at IS NULL OR i.expires_at > $2) AND i.relationship_type <> $3
+  AND NOT EXISTS (
+    SELECT 1 FROM scim_users u
+    WHERE u.person = b.identity AND u.org = b.org AND NOT u.active
+      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))";
+
+fn acting(contract: &Contract, now: Micros) -> Result<Vec<Value<'_>>> {
+    let service_principal = i64::from(RelationshipType::ServicePrincipal as i32);
+    Ok(vec![Value::from(&role(contract)?.uid), Value::Int(now), Value::Int(service_principal)])
+}
+
+async fn counted(tx: &mut ReadTx, condition: &str, params: &[Value<'_>]) -> Result<i64> {
+    let sql = format!("SELECT count(DISTINCT b.identity) {ACTING} {condition}");
+    Ok(tx.query_opt(&sql, params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0))
+}
+
+/// How many identities besides `except` have the role owner at the group itself and can act.
 ///
 /// # Errors
 /// The storage fails.
 pub(crate) async fn count(tx: &mut ReadTx, contract: &Contract, group: &str, except: &str, now: Micros) -> Result<i64> {
-    let sql = "SELECT count(DISTINCT b.identity) FROM role_bindings b JOIN identities i ON i.uid = b.identity
-               WHERE b.parent = $1 AND b.role = $2 AND b.identity <> $3
-                 AND NOT i.deactivated AND (i.expires_at IS NULL OR i.expires_at > $4) AND i.relationship_type <> $5
-                 AND NOT EXISTS (
-                   SELECT 1 FROM scim_users u
-                   WHERE u.person = b.identity AND u.org = b.org AND NOT u.active
-                     AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))";
-    let params = [
-        Value::from(group),
-        Value::from(&role(contract)?.uid),
-        Value::from(except),
-        Value::Int(now),
-        Value::Int(i64::from(RelationshipType::ServicePrincipal as i32)),
-    ];
-    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0))
+    let mut params = acting(contract, now)?;
+    params.extend([Value::from(group), Value::from(except)]);
+    counted(tx, "AND b.parent = $4 AND b.identity <> $5", &params).await
+}
+
+/// Whether a directory may lock this person out of its group and what is below: they own nothing there, or the group
+/// keeps an owner who can act, at the group or above it. A person who was made owner by others than the directory's
+/// provider needs to leave such an owner behind: a directory never ends the last one that is not its own.
+///
+/// # Errors
+/// The storage fails.
+pub(crate) async fn may_be_locked_out(
+    tx: &mut ReadTx,
+    contract: &Contract,
+    provider: &Uidp,
+    person: &str,
+    now: Micros,
+) -> Result<bool> {
+    let group = provider.parent_str();
+    // Everything below begins with the group and a slash, which `0` follows.
+    let (below, after) = (format!("{group}/"), format!("{group}0"));
+    let mut params = acting(contract, now)?;
+    params.extend([Value::from(person), Value::from(group), Value::from(&below), Value::from(&after)]);
+    let is_below = "AND b.identity = $4 AND (b.parent = $5 OR (b.parent >= $6 AND b.parent < $7))";
+    if counted(tx, is_below, &params).await? == 0 {
+        return Ok(true);
+    }
+    let is_own = is_made_owner_by(tx, contract, provider, person).await?;
+    let mut params = acting(contract, now)?;
+    params.extend([Value::from(person), Value::from(provider.as_str())]);
+    let mut places = Vec::new();
+    let mut place = Some(group);
+    while let Some(uid) = place {
+        params.push(Value::from(uid));
+        places.push(format!("${}", params.len()));
+        place = uid.rsplit_once('/').map(|(parent, _)| parent);
+    }
+    // With an owner of its own gone, any other will do; the provider is named in both cases.
+    let others = if is_own { "OR TRUE" } else { "" };
+    let condition = format!(
+        "AND b.identity <> $4 AND b.parent IN ({places})
+         AND (NOT EXISTS (SELECT 1 FROM default_roles_given d JOIN identity_providers p ON p.uid = d.provider
+                          WHERE d.provider = $5 AND d.person = b.identity AND p.default_role = $1) {others})",
+        places = places.join(", ")
+    );
+    Ok(counted(tx, &condition, &params).await? > 0)
+}
+
+/// Whether the person is an owner because the provider's default role made them one.
+async fn is_made_owner_by(tx: &mut ReadTx, contract: &Contract, provider: &Uidp, person: &str) -> Result<bool> {
+    let sql = "SELECT d.person FROM default_roles_given d JOIN identity_providers p ON p.uid = d.provider
+               WHERE d.provider = $1 AND d.person = $2 AND p.default_role = $3";
+    let params = [Value::from(provider.as_str()), Value::from(person), Value::from(&role(contract)?.uid)];
+    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
 }

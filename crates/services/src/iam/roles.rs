@@ -14,6 +14,7 @@ use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 
 pub use built_in::seed_built_in_roles;
 pub(crate) use built_in::{add_built_in, built_in_ranges};
+pub use uses::{ROLE_COLUMNS, RoleColumn};
 
 use super::groups;
 use crate::kinds::ROLE;
@@ -324,7 +325,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleRequest>) -> R
 pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
     let before = require_custom(tx, call).await?;
     let uid = before.uid.as_str();
-    uses::require_unused(tx, uid).await?;
+    uses::require_unused(tx, uid, call.now()).await?;
     tx.execute("DELETE FROM roles WHERE uid = $1", &[Value::from(uid)]).await?;
     list::count(tx, &TABLE, &before.uid, -1).await?;
     iam_changed(tx).await?;

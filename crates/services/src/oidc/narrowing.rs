@@ -114,6 +114,20 @@ pub(crate) fn from_claim(claim: &claims::Narrowing) -> Result<Narrowing> {
     })
 }
 
+/// A narrowing as it is stored: the claim as JSON, `{}` if nothing is taken away.
+pub(crate) fn to_text(narrowing: &Narrowing) -> String {
+    serde_json::json!(to_claim(narrowing).unwrap_or_default()).to_string()
+}
+
+/// Reads what [`to_text`] wrote.
+///
+/// # Errors
+/// INTERNAL: the text is damaged.
+pub(crate) fn from_text(text: &str) -> Result<Narrowing> {
+    let claim = serde_json::from_str(text);
+    from_claim(&claim.map_err(|error| Error::internal(format!("a stored narrowing: {error}")))?)
+}
+
 /// What the narrowing leaves of direct bindings: groups inside of a scope, and scopes inside of a group.
 pub(crate) fn groups_left(direct: &[(&str, CapabilitySet)], narrowing: &Narrowing) -> BTreeMap<String, CapabilitySet> {
     let mut left: BTreeMap<String, CapabilitySet> = BTreeMap::new();

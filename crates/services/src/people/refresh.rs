@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bowline_authn::claims;
 use bowline_authn::wrap::{constant_time_eq, sha256};
 use bowline_contract::v1::oidc::{ExchangeRefreshTokenRequest, RawToken, TokenPair};
 use bowline_core::{Error, FieldViolation, Micros, Reason, Result};
@@ -85,13 +84,12 @@ struct Stored {
 impl Stored {
     fn read(row: &Row<'_>) -> Result<Stored> {
         let damaged = |error: serde_json::Error| Error::internal(format!("a stored refresh token: {error}"));
-        let stored: claims::Narrowing = serde_json::from_str(&row.text(4)?).map_err(damaged)?;
         Ok(Stored {
             family: row.text(0)?,
             session: row.text(1)?,
             identity: row.text(2)?,
             audiences: serde_json::from_str(&row.text(3)?).map_err(damaged)?,
-            narrowing: narrowing::from_claim(&stored)?,
+            narrowing: narrowing::from_text(&row.text(4)?)?,
             expires_at: row.int(5)?,
             spent_at: row.opt_int(6)?,
         })
@@ -107,7 +105,7 @@ async fn find(tx: &mut ReadTx, secret: &[u8; 32]) -> Result<Option<Stored>> {
 async fn insert(tx: &mut WriteTx, secret: &[u8; 32], token: &Stored) -> Result<()> {
     let sql = "INSERT INTO refresh_tokens (hash, family, session, identity, audiences, narrowing, expires_at, spent_at)
                VALUES ($1, $2, $3, $4, $5, $6, $7, NULL)";
-    let narrowing = json!(narrowing::to_claim(&token.narrowing).unwrap_or_default()).to_string();
+    let narrowing = narrowing::to_text(&token.narrowing);
     let audiences = json!(token.audiences).to_string();
     let hash = sha256(secret);
     let params = [

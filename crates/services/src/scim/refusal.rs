@@ -22,6 +22,8 @@ pub enum Refusal {
     Uniqueness,
     /// No such user.
     NotFound,
+    /// The organization would lose its last owner that is not the directory's own.
+    LastOwner,
     /// A resource that is too large to keep.
     TooLarge,
     /// The user changed since the version that the client named.
@@ -39,7 +41,11 @@ impl Refusal {
             Refusal::NoTarget => Some("noTarget"),
             Refusal::Mutability => Some("mutability"),
             Refusal::Uniqueness => Some("uniqueness"),
-            Refusal::Unauthorized | Refusal::NotFound | Refusal::TooLarge | Refusal::VersionMismatch => None,
+            Refusal::Unauthorized
+            | Refusal::NotFound
+            | Refusal::LastOwner
+            | Refusal::TooLarge
+            | Refusal::VersionMismatch => None,
         }
     }
 }

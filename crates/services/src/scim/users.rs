@@ -1,5 +1,8 @@
 //! The operations on users.
 
+use std::sync::Arc;
+
+use bowline_contract::Contract;
 use bowline_core::{Micros, Uidp};
 use bowline_pipeline::{Actor, Change, iam_changed, record_audit};
 use bowline_store::{Db, ReadTx, Value, WriteTx};
@@ -8,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::access::{Directory, Presented, admit};
 use super::attributes::Attributes;
 use super::filter::{self, Condition};
-use super::leave::{end_sessions, leave};
+use super::leave::{end_sessions, leave, require_other_owner};
 use super::patch;
 use super::refusal::{Refusal, Result, ScimError};
 use super::rows::{self, COLUMNS, UserRow, Where};
@@ -23,6 +26,7 @@ const SCAN: i64 = 200;
 #[derive(Clone)]
 pub struct ScimUsers {
     db: Db,
+    contract: Arc<Contract>,
 }
 
 /// A user as a directory sees them.
@@ -115,8 +119,8 @@ impl Edit {
 
 impl ScimUsers {
     /// The users in this database.
-    pub fn new(db: Db) -> ScimUsers {
-        ScimUsers { db }
+    pub fn new(db: Db, contract: Arc<Contract>) -> ScimUsers {
+        ScimUsers { db, contract }
     }
 
     /// Lets a directory in. Every operation does so again in its own transaction.
@@ -139,12 +143,12 @@ impl ScimUsers {
 
     /// Adds a user. `drawn` becomes the id.
     pub async fn create(&self, presented: &Presented, body: Json, drawn: [u8; 8], changing: Changing) -> Result<User> {
-        let input = (presented.clone(), read_resource(body)?, changing);
+        let input = (presented.clone(), read_resource(body)?, changing, self.contract.clone());
         let write = self.db.write(move |tx| {
-            let (presented, attributes, changing) = input.clone();
+            let (presented, attributes, changing, contract) = input.clone();
             Box::pin(async move {
                 let directory = admit(tx, &presented, changing.now).await?;
-                create(tx, &directory, attributes, drawn, &changing).await
+                create(tx, &contract, &directory, attributes, drawn, &changing).await
             })
         });
         write.await.map(User::from)
@@ -167,9 +171,9 @@ impl ScimUsers {
     }
 
     async fn edit(&self, presented: &Presented, id: &str, edit: Edit, changing: Changing) -> Result<User> {
-        let input = (presented.clone(), id.to_owned(), edit, changing);
+        let input = (presented.clone(), id.to_owned(), edit, changing, self.contract.clone());
         let write = self.db.write(move |tx| {
-            let (presented, id, edit, changing) = input.clone();
+            let (presented, id, edit, changing, contract) = input.clone();
             Box::pin(async move {
                 let directory = admit(tx, &presented, changing.now).await?;
                 let before = require(tx, &directory, &id).await?;
@@ -178,7 +182,7 @@ impl ScimUsers {
                     let detail = format!("the user has the version {version} now; read it again");
                     return Err(ScimError::refuse(Refusal::VersionMismatch, detail));
                 }
-                change(tx, &directory, before, edit, &changing).await
+                change(tx, &contract, &directory, before, edit, &changing).await
             })
         });
         write.await.map(User::from)
@@ -257,6 +261,7 @@ async fn require(tx: &mut ReadTx, directory: &Directory, id: &str) -> Result<Use
 
 async fn create(
     tx: &mut WriteTx,
+    contract: &Contract,
     directory: &Directory,
     attributes: Attributes,
     drawn: [u8; 8],
@@ -274,6 +279,9 @@ async fn create(
     };
     let person = directory.person(&attributes.external_id);
     row.set(attributes, person);
+    if !row.active {
+        require_other_owner(tx, contract, &directory.provider, &row.person, changing.now).await?;
+    }
     rows::insert(tx, &row).await?;
     if !row.active {
         end_sessions(tx, &directory.provider, &row.person).await?;
@@ -286,6 +294,7 @@ async fn create(
 
 async fn change(
     tx: &mut WriteTx,
+    contract: &Contract,
     directory: &Directory,
     before: UserRow,
     edit: Edit,
@@ -293,7 +302,7 @@ async fn change(
 ) -> Result<UserRow> {
     let method = edit.method();
     let attributes = match edit {
-        Edit::Delete => return delete(tx, directory, before, changing).await,
+        Edit::Delete => return delete(tx, contract, directory, before, changing).await,
         Edit::Replace(attributes) => attributes,
         Edit::Patch(message) => {
             let mut attributes = before.attributes.clone();
@@ -307,6 +316,13 @@ async fn change(
     after.set(attributes, person);
     if after == before {
         return Ok(before);
+    }
+    let (provider, now) = (&directory.provider, changing.now);
+    if !is_same_person {
+        require_other_owner(tx, contract, provider, &before.person, now).await?;
+    }
+    if !after.active {
+        require_other_owner(tx, contract, provider, &after.person, now).await?;
     }
     after.updated_at = changing.now;
     rows::update(tx, &after).await?;
@@ -323,7 +339,14 @@ async fn change(
     Ok(after)
 }
 
-async fn delete(tx: &mut WriteTx, directory: &Directory, before: UserRow, changing: &Changing) -> Result<UserRow> {
+async fn delete(
+    tx: &mut WriteTx,
+    contract: &Contract,
+    directory: &Directory,
+    before: UserRow,
+    changing: &Changing,
+) -> Result<UserRow> {
+    require_other_owner(tx, contract, &directory.provider, &before.person, changing.now).await?;
     tx.execute("DELETE FROM scim_users WHERE uid = $1", &[Value::from(before.uid.as_str())]).await?;
     let mut changes = leave(tx, &directory.provider, &before.person).await?;
     iam_changed(tx).await?;

@@ -42,7 +42,7 @@ pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now
         return redeemed_before(tx, code, invite, who, used_at).await;
     }
     judge(&invite, who, now)?;
-    judge_inviter(tx, &invite, now).await?;
+    authorize_inviter(tx, &invite, now).await?;
     if invite.single_use {
         spend(tx, &invite, now).await?;
     }
@@ -90,7 +90,8 @@ fn judge(invite: &InviteRow, who: &Redeemer<'_>, now: Micros) -> Result<()> {
     if now >= invite.expires_at {
         return Err(refusal("INVITE_EXPIRED", invite, "the invitation has expired"));
     }
-    let is_theirs = |email: &str| email.to_lowercase() == invite.email;
+    // ASCII letters alone: other letters can fall together in lower case, and stand for different mailboxes.
+    let is_theirs = |email: &str| email.eq_ignore_ascii_case(&invite.email);
     if invite.email.is_empty() || who.verified_email.is_some_and(is_theirs) {
         return Ok(());
     }
@@ -103,16 +104,25 @@ fn used(invite: &InviteRow) -> Error {
     refusal("INVITE_USED", invite, "the invitation has been used")
 }
 
-/// Whether who made the invitation could still bind the role today.
-async fn judge_inviter(tx: &mut ReadTx, invite: &InviteRow, now: Micros) -> Result<()> {
-    let unbacked =
-        || refusal("INVITE_NOT_BACKED", invite, "whoever made the invitation may not give its role any more");
-    let grants = load_grants(tx, &invite.inviter, None).await?.filter(|grants| !grants.has_ended(now));
-    let grants = grants.ok_or_else(unbacked)?;
+/// Whether the invitation gives no more than it promised, and no more than its inviter could bind today with the token
+/// that made it.
+async fn authorize_inviter(tx: &mut ReadTx, invite: &InviteRow, now: Micros) -> Result<()> {
+    let unbacked = |what: &str| refusal("INVITE_NOT_BACKED", invite, what);
     let role = roles::find(tx, &invite.role).await?;
     let role =
         role.ok_or_else(|| refusal("INVITE_ROLE_GONE", invite, "the invitation's role does not exist any more"))?;
-    if grants.allows(invite.group(), &role.capabilities) { Ok(()) } else { Err(unbacked()) }
+    let Some(promised) = invite.promised else {
+        return Err(unbacked("the invitation was made by an earlier version, which did not store what it promises"));
+    };
+    if !promised.contains(&role.capabilities) {
+        return Err(unbacked("the invitation's role gives more today than when the invitation was made"));
+    }
+    let grants = load_grants(tx, &invite.inviter, None).await?.filter(|grants| !grants.has_ended(now));
+    let grants = grants.map(|grants| grants.narrowed_to(invite.narrowing.clone()));
+    if grants.is_some_and(|grants| grants.allows(invite.group(), &role.capabilities)) {
+        return Ok(());
+    }
+    Err(unbacked("the inviter of the invitation may not give its role any more"))
 }
 
 async fn spend(tx: &mut WriteTx, invite: &InviteRow, now: Micros) -> Result<()> {

@@ -6,7 +6,7 @@ use bowline_pipeline::Authorized;
 use bowline_store::{ReadTx, Row, Value};
 
 use super::ProviderRow;
-use crate::iam::{role_bindings, roles};
+use crate::iam::{owners, role_bindings, roles};
 
 /// Judges the default role of a provider, at the provider's group.
 ///
@@ -18,8 +18,17 @@ pub(super) async fn require_default_role<T>(tx: &mut ReadTx, call: &Authorized<T
     call.require_all(row.uid.parent_str(), &capabilities)
 }
 
-/// Judges a change. Whoever says where sign-ins come from, or what their groups are, can sign in with all that
-/// the provider gives.
+/// Authorizes an issuer and a client at it. They are keys to everybody who signs in there, owners among them: with a
+/// client of one's own at the owners' issuer, a token that an owner gets there could be exchanged for theirs here.
+///
+/// # Errors
+/// PERMISSION_DENIED naming what of the owner role the caller lacks at the group.
+pub(super) fn require_owner<T>(call: &Authorized<T>, row: &ProviderRow) -> Result<()> {
+    call.require_all(row.uid.parent_str(), &owners::role(call.contract())?.capabilities)
+}
+
+/// Authorizes a change. Who says where sign-ins come from, or what their groups are, can sign in with all that the
+/// provider gives.
 ///
 /// # Errors
 /// As for a new provider.
@@ -32,10 +41,13 @@ pub(super) async fn require_may_change<T>(
     if after.default_role != before.default_role {
         require_default_role(tx, call, after).await?;
     }
-    let source =
-        |row: &ProviderRow| (row.oidc.issuer.clone(), row.oidc.client_id.clone(), row.oidc.groups_claim.clone());
-    if source(after) == source(before) {
+    let client = |row: &ProviderRow| (row.oidc.issuer.clone(), row.oidc.client_id.clone());
+    let is_same_client = client(after) == client(before);
+    if is_same_client && after.oidc.groups_claim == before.oidc.groups_claim {
         return Ok(());
+    }
+    if !is_same_client {
+        require_owner(call, after)?;
     }
     if let Some(role) = roles::find(tx, &after.default_role).await? {
         call.require_all(after.uid.parent_str(), &role.capabilities)?;

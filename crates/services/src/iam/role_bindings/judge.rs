@@ -81,9 +81,10 @@ pub(crate) async fn promise<T>(
     group: &Uidp,
     role: &str,
     field: &str,
-) -> Result<()> {
+) -> Result<CapabilitySet> {
     let capabilities = require_role(tx, call, group.as_str(), role, field).await?;
-    call.require_all(group.as_str(), &capabilities)
+    call.require_all(group.as_str(), &capabilities)?;
+    Ok(capabilities)
 }
 
 fn wrong_role(role: &str) -> &'static str {
