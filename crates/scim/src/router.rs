@@ -52,14 +52,19 @@ const LOGGED_PATH: usize = 256;
 type Outcome = Result<Answer, Answer>;
 
 async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arrival>, request: Request) -> Answer {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    let verb = head.method.clone();
+    // The router leaves the body of the response out.
+    if verb == Method::HEAD {
+        head.method = Method::GET;
+    }
     let path = head.uri.path().strip_prefix("/scim/v2/").unwrap_or_default().trim_end_matches('/').to_owned();
     let (provider, rest) = path.split_once('/').unwrap_or((&path, ""));
     let outcome = answer(&scim, &head, body, &arrival, provider, rest).await;
     let answer = outcome.unwrap_or_else(|refusal| refusal);
     tracing::info!(
         target: "access",
-        method = %format!("scim {}", head.method),
+        method = %format!("scim {verb}"),
         path = path.get(..path.len().min(LOGGED_PATH)).unwrap_or_default(),
         status = answer.status().as_u16(),
         request_id = %arrival.request_id,
@@ -98,18 +103,22 @@ impl Call<'_> {
         match path.split('/').collect::<Vec<_>>().as_slice() {
             ["Users"] if method == Method::GET => self.list().await,
             ["Users"] if method == Method::POST => self.create(body).await,
-            ["Users"] => Err(wrong_verb("GET, POST")),
+            ["Users"] => Err(wrong_verb("GET, HEAD, POST")),
             ["Users", id] => match *method {
                 Method::GET => self.get(id).await,
                 Method::PUT => self.replace(id, body).await,
                 Method::PATCH => self.patch(id, body).await,
                 Method::DELETE => self.delete(id).await,
-                _ => Err(wrong_verb("GET, PUT, PATCH, DELETE")),
+                _ => Err(wrong_verb("GET, HEAD, PUT, PATCH, DELETE")),
             },
             other => {
                 let document =
                     self.document(other).ok_or_else(|| refused(StatusCode::NOT_FOUND, "there is nothing here"))?;
-                if method == Method::GET { Ok(message(StatusCode::OK, &document)) } else { Err(wrong_verb("GET")) }
+                if method == Method::GET {
+                    Ok(message(StatusCode::OK, &document))
+                } else {
+                    Err(wrong_verb("GET, HEAD"))
+                }
             }
         }
     }

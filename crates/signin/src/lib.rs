@@ -35,8 +35,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::{StatusCode, header};
 use axum::middleware;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use bowline_pipeline::Pipeline;
 use bowline_services::People;
 
@@ -64,19 +65,28 @@ pub struct SignIn {
 pub fn router(parts: SignIn) -> Router {
     let app = Arc::new(App::new(parts));
     Router::new()
-        .route("/oauth", get(start::start))
-        .route("/oauth/organization", post(start::organization))
-        .route("/oauth/callback", get(callback::callback))
-        .route("/oauth/confirm", post(confirm::confirm))
-        .route("/oauth/operator", get(operator::ask).post(operator::redeem))
-        .route("/oauth/device_authorization", post(grant::device_authorization))
-        .route("/oauth/token", post(grant::token))
-        .route("/oauth/revoke", post(grant::revoke))
-        .route("/activate", get(activate::ask).post(activate::enter))
-        .route("/signout", get(sign_out::ask).post(sign_out::end))
+        .route("/oauth", only("GET", get(start::start)))
+        .route("/oauth/organization", only("POST", post(start::organization)))
+        .route("/oauth/callback", only("GET", get(callback::callback)))
+        .route("/oauth/confirm", only("POST", post(confirm::confirm)))
+        .route("/oauth/operator", only("GET, POST", get(operator::ask).post(operator::redeem)))
+        .route("/oauth/device_authorization", only("POST", post(grant::device_authorization)))
+        .route("/oauth/token", only("POST", post(grant::token)))
+        .route("/oauth/revoke", only("POST", post(grant::revoke)))
+        .route("/activate", only("GET, POST", get(activate::ask).post(activate::enter)))
+        .route("/signout", only("GET, POST", get(sign_out::ask).post(sign_out::end)))
         .route("/orgcheck", get(orgcheck::check))
         .route(page::STYLE_PATH, get(page::style))
         .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(middleware::from_fn_with_state(app.clone(), app::around))
         .with_state(app)
+}
+
+/// These methods alone: axum would take HEAD for GET, which begins or ends a sign-in here.
+fn only(allowed: &'static str, methods: MethodRouter<Arc<App>>) -> MethodRouter<Arc<App>> {
+    let refuse = move || async move {
+        let headers = [(header::ALLOW, allowed), (header::CONTENT_TYPE, "application/json")];
+        (StatusCode::METHOD_NOT_ALLOWED, headers, r#"{"code":12,"message":"Method Not Allowed","details":[]}"#)
+    };
+    methods.head(refuse).fallback(refuse)
 }

@@ -174,9 +174,11 @@ async fn the_endpoint_describes_itself() {
         for what in ["GET Groups", "GET Schemas/x", "GET Users/x/y", "GET Bulk"] {
             directory.refused(what, Value::Null, 404, "").await;
         }
-        for (what, allow) in
-            [("PATCH Users", "GET, POST"), ("POST Users/x", "GET, PUT, PATCH, DELETE"), ("PUT Schemas", "GET")]
-        {
+        for (what, allow) in [
+            ("PATCH Users", "GET, HEAD, POST"),
+            ("POST Users/x", "GET, HEAD, PUT, PATCH, DELETE"),
+            ("PUT Schemas", "GET, HEAD"),
+        ] {
             let reply = directory.call(what, json!({})).await;
             assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{what}");
         }
