@@ -88,6 +88,8 @@ pub enum Reason {
     QuotaExceeded,
     RateLimited,
     RequestTooLarge,
+    UnsupportedMediaType,
+    UnsupportedEncoding,
     DeadlineExceeded,
     Aborted,
     Unimplemented,
@@ -99,7 +101,11 @@ impl Reason {
     /// The gRPC code of the reason.
     pub fn code(self) -> Code {
         match self {
-            Reason::InvalidArgument | Reason::PageTokenInvalid | Reason::PageTokenExpired => Code::InvalidArgument,
+            Reason::InvalidArgument
+            | Reason::PageTokenInvalid
+            | Reason::PageTokenExpired
+            | Reason::UnsupportedMediaType
+            | Reason::UnsupportedEncoding => Code::InvalidArgument,
             Reason::Unauthenticated | Reason::TokenExpired | Reason::TokenInvalid | Reason::TokenReused => {
                 Code::Unauthenticated
             }
@@ -127,6 +133,8 @@ impl Reason {
             Reason::QuotaExceeded => "QUOTA_EXCEEDED",
             Reason::RateLimited => "RATE_LIMITED",
             Reason::RequestTooLarge => "REQUEST_TOO_LARGE",
+            Reason::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
+            Reason::UnsupportedEncoding => "UNSUPPORTED_ENCODING",
             other => other.code().name(),
         }
     }

@@ -1,14 +1,21 @@
 //! Answers and errors as HTTP responses with JSON.
 
-use bowline_contract::{ApiVersion, MethodInfo};
+use std::sync::Arc;
+
+use bowline_contract::{ApiVersion, Auth, MethodInfo};
 use bowline_core::{Code, Error, Reason, Result};
 use bowline_transcode::{JsonOptions, push_json_string};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use flate2::Compression;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY,
+    WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, Response, StatusCode};
 use prost_reflect::FieldDescriptor;
 
 use crate::body::ReplyBody;
+use crate::encoding::gzip;
 use crate::error_details::status_of;
 use crate::front::Front;
 use crate::rest::message_id;
@@ -39,12 +46,18 @@ impl Names {
     }
 }
 
-/// A success.
-pub(crate) fn success(
-    front: &Front,
+/// Smaller responses travel as they are.
+const COMPRESSED_FROM: usize = 4 << 10;
+/// Compressing more than this holds up others on the same thread.
+const COMPRESSED_ASIDE_FROM: usize = 64 << 10;
+
+/// A success, compressed where the caller accepts gzip and the response is large.
+pub(crate) async fn success(
+    front: &Arc<Front>,
     method: &MethodInfo,
-    payload: &[u8],
+    payload: Bytes,
     names: Names,
+    accepts_gzip: bool,
     request_id: &str,
 ) -> Response<ReplyBody> {
     if method.output.full_name() == "google.protobuf.Empty" {
@@ -55,13 +68,54 @@ pub(crate) fn success(
         }
         return response;
     }
-    let json = match json_of(front, method, payload, names) {
-        Ok(json) => json,
+    // What issues tokens is never compressed: the length of a response must not depend on the secret in it.
+    let may_compress = accepts_gzip && !matches!(method.auth, Auth::Own);
+    let packed = if may_compress && payload.len() >= COMPRESSED_ASIDE_FROM {
+        let (there, index) = (front.clone(), method.index);
+        let work = move || pack(&there, there.contract().method(index), &payload, names, true);
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::internal(error)))
+    } else {
+        pack(front, method, &payload, names, may_compress)
+    };
+    let packed = match packed {
+        Ok(packed) => packed,
         Err(error) => return failure(front, &error, Some(method), request_id),
     };
-    let mut response = Response::new(ReplyBody::from(json));
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    let mut response = Response::new(ReplyBody::from(packed.bytes));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, JSON);
+    if packed.is_large {
+        headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
+    }
+    if packed.is_compressed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     response
+}
+
+/// A response as it is sent.
+struct Packed {
+    bytes: Bytes,
+    is_large: bool,
+    is_compressed: bool,
+}
+
+fn pack(front: &Front, method: &MethodInfo, payload: &[u8], names: Names, compress: bool) -> Result<Packed> {
+    let json = json_of(front, method, payload, names)?;
+    let is_large = json.len() >= COMPRESSED_FROM;
+    let is_compressed = compress && is_large;
+    // The fast level: this is done again for every call.
+    let bytes = if is_compressed { gzip(&json, Compression::fast())? } else { json.into() };
+    Ok(Packed { bytes, is_large, is_compressed })
+}
+
+/// The response to HEAD: what GET has but for the body.
+pub(crate) fn without_body(response: Response<ReplyBody>) -> Response<ReplyBody> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = http_body::Body::size_hint(&body).exact() {
+        head.headers.entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    Response::from_parts(head, ReplyBody::from(Bytes::new()))
 }
 
 /// The response as JSON.
@@ -118,7 +172,8 @@ impl Paging {
 
     /// The two members, from the wire: they are scalars of the answer itself.
     fn read(&self, payload: &[u8]) -> (String, Option<i64>) {
-        let (mut token, mut total) = (String::new(), None);
+        // Without presence, a total that is not on the wire is 0.
+        let (mut token, mut total) = (String::new(), (!self.total.supports_presence()).then_some(0));
         let mut rest = payload;
         while let Ok((number, wire_type)) = prost::encoding::decode_key(&mut rest) {
             let context = prost::encoding::DecodeContext::default();
@@ -180,6 +235,11 @@ pub(crate) fn failure(
     if error.code() == Code::Unauthenticated {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
+    match error.reason() {
+        Reason::UnsupportedMediaType => _ = headers.insert(ACCEPT, JSON),
+        Reason::UnsupportedEncoding => _ = headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+        _ => {}
+    }
     if let Some(delay) = error.retry_after() {
         headers.insert(RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
     }
@@ -187,10 +247,11 @@ pub(crate) fn failure(
 }
 
 fn http_status(error: &Error) -> StatusCode {
-    if error.reason() == Reason::RequestTooLarge {
-        return StatusCode::PAYLOAD_TOO_LARGE;
+    match error.reason() {
+        Reason::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Reason::UnsupportedMediaType | Reason::UnsupportedEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        _ => StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     }
-    StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use http::HeaderMap;
 
 use crate::access_log::{self, Entry};
+use crate::cors::Cors;
 use crate::hosts::Hosts;
 use crate::kept::Kept;
 use crate::peer::TrustedProxies;
@@ -27,6 +28,8 @@ pub struct Front {
     pub telemetry: Arc<Telemetry>,
     /// Public host names.
     pub hosts: Hosts,
+    /// Sites whose pages may read responses.
+    pub cors: Cors,
     /// Proxies to believe.
     pub proxies: TrustedProxies,
     /// Answers that callers keep, as they were encoded.

@@ -11,7 +11,6 @@ use futures_util::TryStreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use hyper::body::Incoming;
 use prost::Message;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, ServerStreamingService, UnaryService};
@@ -20,6 +19,7 @@ use tonic::{Code, Status};
 use crate::body::ReplyBody;
 use crate::error_details::status_of;
 use crate::front::{self, Front};
+use crate::request_body::RequestBody;
 use crate::streaming::Watching;
 
 /// Whether the request is gRPC.
@@ -29,7 +29,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
 }
 
 /// Answers one gRPC request.
-pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
+pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
     let path = rewrite(request.uri().path());
     let Some(method) = front.contract().by_grpc_path(&path) else {
         let message = format!("there is no method {path}");

@@ -2,21 +2,18 @@
 //! whoever has them.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_contract::MethodInfo;
 use bowline_core::{Error, Result};
 use bytes::Bytes;
 use flate2::Compression;
-use flate2::write::GzEncoder;
-use http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY,
-};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderValue, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::answer::{JSON, Names, failure, json_of};
 use crate::body::ReplyBody;
+use crate::encoding::{accepts_gzip, gzip};
 use crate::front::Front;
 
 /// Smaller answers travel as they are.
@@ -29,14 +26,12 @@ const MOST_BYTES: usize = 192 << 20;
 /// What a request says of the answer that it has, and of those that it can read.
 pub(crate) struct Asked {
     known: Option<HeaderValue>,
-    gzip: bool,
+    pub(crate) gzip: bool,
 }
 
 impl Asked {
     pub(crate) fn of(headers: &HeaderMap) -> Asked {
-        let encodings = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-        let gzip = encodings.flat_map(|value| value.split(',')).any(accepts_gzip);
-        Asked { known: headers.get(IF_NONE_MATCH).cloned(), gzip }
+        Asked { known: headers.get(IF_NONE_MATCH).cloned(), gzip: accepts_gzip(headers) }
     }
 
     fn knows(&self, etag: &str) -> bool {
@@ -46,14 +41,6 @@ impl Asked {
             .map(str::trim)
             .any(|known| known == "*" || known == etag || Some(known) == etag.strip_prefix("W/"))
     }
-}
-
-/// `gzip`, or anything, unless it is refused by a weight of nothing.
-fn accepts_gzip(encoding: &str) -> bool {
-    let mut parts = encoding.split(';').map(str::trim);
-    let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip") || name == "*");
-    let weight = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |weight| weight.parse::<f32>().ok());
-    named && weight.is_some_and(|weight| weight > 0.0)
 }
 
 /// An answer as it is sent.
@@ -161,14 +148,8 @@ async fn encoded(
 
 fn encode(front: &Front, method: &MethodInfo, payload: &[u8], names: Names) -> Result<Encoded> {
     let json = json_of(front, method, payload, names)?;
-    let gzip = if json.len() < COMPRESSED_FROM { None } else { Some(compress(&json)?) };
+    let gzip = if json.len() < COMPRESSED_FROM { None } else { Some(gzip(&json, Compression::default())?) };
     Ok(Encoded { json: json.into(), gzip })
-}
-
-fn compress(json: &[u8]) -> Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(json.len() / 4), Compression::default());
-    encoder.write_all(json).map_err(Error::internal)?;
-    Ok(encoder.finish().map_err(Error::internal)?.into())
 }
 
 #[cfg(test)]
@@ -191,15 +172,6 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(asked(IF_NONE_MATCH, known).knows("W/\"a\""), expected, "{known}");
-        }
-    }
-
-    #[test]
-    fn gzip_is_what_the_caller_accepts() {
-        for (accepted, expected) in
-            [("gzip", true), ("br, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false), ("br", false), ("", false)]
-        {
-            assert_eq!(asked(ACCEPT_ENCODING, accepted).gzip, expected, "{accepted}");
         }
     }
 }

@@ -8,6 +8,8 @@
 mod access_log;
 mod answer;
 mod body;
+mod cors;
+mod encoding;
 mod error_details;
 mod front;
 mod grpc;
@@ -17,10 +19,14 @@ mod listener;
 mod openapi;
 mod peer;
 mod query;
+mod request_body;
 mod rest;
+mod slice;
 mod streaming;
 mod telemetry;
 
+pub use cors::Cors;
+pub use encoding::{accepts_gzip, gzip};
 pub use error_details::status_of;
 pub use front::Front;
 pub use hosts::Hosts;

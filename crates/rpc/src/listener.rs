@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode};
-use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -18,7 +17,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::body::ReplyBody;
 use crate::front::Front;
 use crate::hosts::Admission;
-use crate::{grpc, rest};
+use crate::request_body::RequestBody;
+use crate::{grpc, request_body, rest};
 
 /// Limits of connections.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,10 @@ where
         .max_headers(200);
     let service = hyper::service::service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(shared.route(request, peer).await) }
+        async move {
+            let response = request_body::handle(request, |request| shared.route(request, peer)).await;
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
@@ -166,7 +169,7 @@ where
 }
 
 impl Shared {
-    async fn route(&self, request: Request<Incoming>, peer: IpAddr) -> Response<ReplyBody> {
+    async fn route(&self, request: Request<RequestBody>, peer: IpAddr) -> Response<ReplyBody> {
         let host = request
             .uri()
             .authority()
@@ -202,7 +205,7 @@ fn plain(status: StatusCode, code: i32, message: &str) -> Response<ReplyBody> {
 /// Health and reflection, which libraries bring, by the beginning of their paths.
 struct Services(Vec<(&'static str, Box<Service>)>);
 
-type Service = dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<ReplyBody>> + Send + Sync;
+type Service = dyn Fn(Request<RequestBody>) -> BoxFuture<'static, Response<ReplyBody>> + Send + Sync;
 
 impl Services {
     fn new() -> Result<Services, tonic_reflection::server::Error> {
@@ -226,7 +229,7 @@ impl Services {
 
 fn boxed<S>(service: S) -> Box<Service>
 where
-    S: tower_service::Service<Request<Incoming>, Response = Response<tonic::body::Body>, Error = Infallible>
+    S: tower_service::Service<Request<RequestBody>, Response = Response<tonic::body::Body>, Error = Infallible>
         + Clone
         + Send
         + Sync

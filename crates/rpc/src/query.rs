@@ -1,7 +1,24 @@
 //! Query strings and forms: `name=value` pairs, percent-encoded, `+` for a space.
 
+/// What is wrong with a parameter of one value that comes again.
+pub(crate) const GIVEN_TWICE: &str = "is given more than once, and takes one value";
+
+/// A parameter of the query or of a form.
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// Fields of a form must be known; parameters of the query may be meant for others.
+    pub(crate) of_form: bool,
+}
+
+/// The parameters of a query or of a form, in order.
+pub(crate) fn parameters(text: &str, of_form: bool) -> Result<Vec<Parameter>, String> {
+    let pairs = pairs(text)?.into_iter();
+    Ok(pairs.map(|(name, value)| Parameter { name, value, of_form }).collect())
+}
+
 /// The decoded pairs, in order. Broken escapes and bytes that are no UTF-8 are errors.
-pub(crate) fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     text.split('&')
         .filter(|part| !part.is_empty())
         .map(|part| {

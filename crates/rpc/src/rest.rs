@@ -1,40 +1,55 @@
 //! REST: paths and verbs by the bindings of the contract, JSON by the transcoder.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bowline_contract::{ApiVersion, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
+use bowline_contract::{Auth, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
 use bowline_core::{Error, FieldViolation, Reason, Result};
 use bowline_pipeline::{Answer, Arrival, Call, Transport};
 use bowline_transcode::{MessageId, TranscodeError};
 use bytes::Bytes;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
 
-use crate::answer::{JSON, Names, failure, success};
+use crate::answer::{JSON, Names, failure, success, without_body};
 use crate::body::ReplyBody;
 use crate::front::{self, Front};
 use crate::kept::{self, Asked};
-use crate::query;
+use crate::query::{self, GIVEN_TWICE, Parameter};
+use crate::request_body::RequestBody;
+use crate::slice::slice;
 use crate::streaming::{Watching, last_event_id};
 
 const FORM: &str = "application/x-www-form-urlencoded";
+/// Most wrong parameters that one response names.
+const MOST_VIOLATIONS: usize = 100;
 
 /// What of a request is needed after its body was taken.
 struct Parts<'r> {
     method: &'r MethodInfo,
     binding: &'r HttpBinding,
     variables: Vec<(&'r str, String)>,
-    parameters: Vec<(String, String)>,
+    parameters: Vec<Parameter>,
     body: Bytes,
 }
 
 /// Answers one request that is not gRPC.
-pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
+pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
+    let allowed = front.cors.allowed(request.headers());
+    let mut response = match front.cors.preflight(request.method(), request.headers()) {
+        Some(preflight) => preflight,
+        None => respond(front, request, connected).await,
+    };
+    front.cors.mark(allowed, &mut response);
+    response
+}
+
+async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
     let path = rewrite(request.uri().path()).into_owned();
     let form = is_form(request.headers());
+    let is_head = *request.method() == Method::HEAD;
     let verb = verb_of(request.method());
     let routes = front.contract().routes();
     // Published scripts read with forms: any GET route takes one.
@@ -45,6 +60,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
         (Err(miss), None) => (Err(miss), None),
     };
     match route {
+        Ok(route) if is_head && !has_head(front, route.method) => wrong_verb(front, &path),
         Ok(route) => {
             let request_id = front::request_id(request.headers());
             let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
@@ -53,7 +69,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
             let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
                 Ok(Reply::One(answer)) => match answer.tag {
-                    None => success(front, method, &answer.payload, names, &request_id),
+                    None => success(front, method, answer.payload, names, asked.gzip, &request_id).await,
                     Some(tag) => kept::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await,
                 },
                 Ok(Reply::Stream(watching)) => watching.events(names),
@@ -62,9 +78,9 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
             if let Ok(value) = HeaderValue::from_str(&request_id) {
                 response.headers_mut().insert("x-request-id", value);
             }
-            response
+            if is_head { without_body(response) } else { response }
         }
-        Err(Miss::WrongVerb(verbs)) => wrong_verb(&verbs.into_iter().collect::<Vec<_>>()),
+        Err(Miss::WrongVerb(_)) => wrong_verb(front, &path),
         Err(Miss::NotFound) => elsewhere(front, request, connected).await,
     }
 }
@@ -72,7 +88,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<Incoming>, connec
 /// Answers on the first route, or on the second if there is one and the body is a form after all.
 async fn answer<'f>(
     front: &'f Arc<Front>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     route: Match<'f>,
     read_by_form: Option<Match<'f>>,
     method: &mut &'f MethodInfo,
@@ -85,20 +101,29 @@ async fn answer<'f>(
     let peer = front.peer(connected, &head.headers);
     let bearer = front::bearer(&head.headers);
     let caller = front.pipeline.admit(first, bearer, Some(peer)).map_err(refused)?;
+    if !http_body::Body::is_end_stream(&body) {
+        require_identity(&head.headers).map_err(refused)?;
+    }
     let body = read_body(front, method, body).await.map_err(refused)?;
-    // Command-line clients call JSON a form when nobody tells them what it is.
-    // An empty form is one where the other route would need a resource.
-    let is_json = match body.trim_ascii_start().first() {
-        Some(first) => matches!(first, b'{' | b'['),
-        None => !matches!(route.binding.body, Body::Field(_)),
+    let is_form = is_form(&head.headers);
+    let content = body.trim_ascii();
+    // An empty form is the reading call where the other one would need a resource.
+    let route = match read_by_form {
+        Some(read) if content.is_empty() && matches!(route.binding.body, Body::Field(_)) => read,
+        _ => route,
     };
-    let route = if is_json { route } else { read_by_form.unwrap_or(route) };
     *method = front.contract().method(route.method);
     let method = *method;
-    let mut parameters = query::pairs(head.uri.query().unwrap_or("")).map_err(|text| refused(malformed(text)))?;
-    if is_form(&head.headers) && route.binding.body == Body::None {
-        let text = std::str::from_utf8(&body).map_err(|_| refused(malformed("the form is not UTF-8".into())))?;
-        parameters.extend(query::pairs(text).map_err(|text| refused(malformed(text)))?);
+    // Command-line clients label JSON as a form by default.
+    let is_json = content.first().is_none_or(|first| matches!(first, b'{' | b'['));
+    if is_form && !is_json && route.binding.body != Body::None {
+        let message = "Invalid argument: this call takes JSON, not a form: send Content-Type: application/json";
+        return Err(refused(Error::new(Reason::UnsupportedMediaType, message)));
+    }
+    let query = head.uri.query().unwrap_or("");
+    let mut parameters = query::parameters(query, false).map_err(|text| refused(malformed(text)))?;
+    if is_form && route.binding.body == Body::None {
+        parameters.extend(form(content).map_err(refused)?);
     }
     let slice = slice(method, &mut parameters).map_err(refused)?;
     let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
@@ -129,7 +154,7 @@ enum Reply {
 }
 
 /// The body, whole. A GET has none that counts.
-async fn read_body(front: &Front, method: &MethodInfo, body: Incoming) -> Result<Bytes> {
+async fn read_body(front: &Front, method: &MethodInfo, body: RequestBody) -> Result<Bytes> {
     let limit = front::request_limit(method, front.rest_body_bytes);
     if http_body::Body::is_end_stream(&body) {
         return Ok(Bytes::new());
@@ -154,9 +179,19 @@ fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<Strin
     let mut violations = Vec::new();
     let mut present = None;
     if parts.binding.body != Body::Whole {
-        for (name, value) in &parts.parameters {
-            if let Err(error) = tables.set_parameter(id, name, value, &mut wire) {
-                violations.push(violation(name, error));
+        let mut given = HashSet::new();
+        for Parameter { name, value, of_form } in &parts.parameters {
+            let wrong = match tables.set_parameter(id, name, value, &mut wire) {
+                Ok(true) => {
+                    let path = tables.singular_path(id, name);
+                    path.is_some_and(|path| !given.insert(path)).then(|| field_violation(name, GIVEN_TWICE))
+                }
+                Ok(false) => of_form.then(|| field_violation(name, "the method has no such field")),
+                Err(error) => Some(violation(name, error)),
+            };
+            violations.extend(wrong);
+            if violations.len() >= MOST_VIOLATIONS {
+                break;
             }
         }
     }
@@ -217,6 +252,30 @@ fn violation(name: &str, error: TranscodeError) -> FieldViolation {
     FieldViolation { field, description: error.message }
 }
 
+fn field_violation(name: &str, description: &str) -> FieldViolation {
+    FieldViolation { field: name.into(), description: description.into() }
+}
+
+/// The parameters of a form.
+fn form(bytes: &[u8]) -> Result<Vec<Parameter>> {
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("the form is not UTF-8".into()))?;
+    if text.starts_with(['{', '[']) {
+        return Err(malformed("the body is JSON, and this call takes a form, or parameters in the address".into()));
+    }
+    query::parameters(text, true).map_err(malformed)
+}
+
+/// Bodies are read as they come: in no encoding.
+fn require_identity(headers: &HeaderMap) -> Result<()> {
+    let encodings = headers.get_all(CONTENT_ENCODING).iter().flat_map(|value| value.as_bytes().split(|b| *b == b','));
+    let mut encodings = encodings.map(<[u8]>::trim_ascii).filter(|encoding| !encoding.is_empty());
+    if encodings.all(|encoding| encoding.eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let message = "Invalid argument: bodies are read without a content encoding: send the body uncompressed";
+    Err(Error::new(Reason::UnsupportedEncoding, message))
+}
+
 fn malformed(message: String) -> Error {
     Error::new(Reason::InvalidArgument, format!("Invalid argument: {message}"))
 }
@@ -225,41 +284,21 @@ pub(crate) fn message_id(front: &Front, name: &str) -> Result<MessageId> {
     front.tables().message(name).ok_or_else(|| Error::internal(format!("{name} has no table")))
 }
 
-/// Whole lists of the first version also come in parts: `offset` and `limit`, or `page` and `page_size`.
-fn slice(method: &MethodInfo, parameters: &mut Vec<(String, String)>) -> Result<Option<(usize, usize)>> {
-    let is_whole_list = method.version == ApiVersion::V1
-        && method.output.get_field_by_name("items").is_some()
-        && method.input.get_field_by_name("page_size").is_none();
-    if !is_whole_list {
-        return Ok(None);
-    }
-    let mut take = |names: &[&str]| -> Result<Option<usize>> {
-        let Some(at) = parameters.iter().position(|(name, _)| names.contains(&name.as_str())) else {
-            return Ok(None);
-        };
-        let (name, value) = parameters.remove(at);
-        let number = value.parse().map_err(|_| Error::invalid_field(name, "must be a whole number, 0 or more"))?;
-        Ok(Some(number))
-    };
-    let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
-    let (page, size) = (take(&["page"])?, take(&["page_size", "pageSize"])?);
-    if offset.is_some() || limit.is_some() {
-        return Ok(Some((offset.unwrap_or(0), limit.unwrap_or(usize::MAX))));
-    }
-    let Some(size) = size.or(page.map(|_| DEFAULT_SLICE)) else {
-        return Ok(None);
-    };
-    let page = page.unwrap_or(1);
-    if page == 0 {
-        return Err(Error::invalid_field("page", "the first page is 1"));
-    }
-    Ok(Some((size.saturating_mul(page - 1), size)))
+/// Whether HEAD is the method's GET without the body: not where a call issues tokens, or its response goes on.
+fn has_head(front: &Front, method: usize) -> bool {
+    let info = front.contract().method(method);
+    !info.is_mutation() && !matches!(info.auth, Auth::Own) && !front.pipeline.handlers.streams(method)
 }
 
-/// Length of a page of the first version when only its number is given.
-const DEFAULT_SLICE: usize = 50;
-
-fn wrong_verb(verbs: &[&str]) -> Response<ReplyBody> {
+fn wrong_verb(front: &Front, path: &str) -> Response<ReplyBody> {
+    let routes = front.contract().routes();
+    let mut verbs: Vec<&str> = match routes.find(None, path) {
+        Err(Miss::WrongVerb(verbs)) => verbs.into_iter().collect(),
+        _ => Vec::new(),
+    };
+    if routes.find(Some(Verb::Get), path).is_ok_and(|read| has_head(front, read.method)) {
+        verbs.push("HEAD");
+    }
     let body = "{\"code\":12,\"message\":\"Method Not Allowed\",\"details\":[]}";
     let mut response = Response::new(ReplyBody::from(body));
     *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
@@ -271,7 +310,7 @@ fn wrong_verb(verbs: &[&str]) -> Response<ReplyBody> {
 }
 
 /// Paths outside the contract; what the router does not know either is not found.
-async fn elsewhere(front: &Front, request: Request<Incoming>, connected: IpAddr) -> Response<ReplyBody> {
+async fn elsewhere(front: &Front, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
     use tower_service::Service as _;
     let mut request = request.map(axum::body::Body::new);
     let address = front.peer(connected, request.headers());
@@ -306,7 +345,7 @@ fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
 
 fn verb_of(method: &Method) -> Option<Verb> {
     match *method {
-        Method::GET => Some(Verb::Get),
+        Method::GET | Method::HEAD => Some(Verb::Get),
         Method::PUT => Some(Verb::Put),
         Method::POST => Some(Verb::Post),
         Method::DELETE => Some(Verb::Delete),

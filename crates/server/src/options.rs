@@ -136,6 +136,10 @@ pub struct Options {
     #[arg(long, env = "BOWLINE_REDIRECT_ORIGINS", value_name = "ORIGIN,...", value_delimiter = ',')]
     #[serde(default)]
     pub redirect_origins: Vec<String>,
+    /// Sites whose pages may read responses of the API (CORS), or * for all, comma-separated [default: none]
+    #[arg(long, env = "BOWLINE_CORS_ORIGINS", value_name = "ORIGIN,...", value_delimiter = ',')]
+    #[serde(default)]
+    pub cors_origins: Vec<String>,
     /// Calls per second that one caller may make; 0 for no limit [default: 0]
     #[arg(long, env = "BOWLINE_RATE_LIMIT_PRINCIPAL", value_name = "N")]
     pub rate_limit_principal: Option<u32>,
@@ -271,6 +275,7 @@ impl Options {
             } else {
                 self.redirect_origins
             },
+            cors_origins: if self.cors_origins.is_empty() { file.cors_origins } else { self.cors_origins },
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),

@@ -14,7 +14,7 @@ use bowline_contract::Contract;
 use bowline_core::{Clock, Uidp};
 use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
-use bowline_rpc::{Front, Hosts, Kept, Listener, ListenerOptions, Telemetry, TrustedProxies};
+use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, ListenerOptions, Telemetry, TrustedProxies};
 use bowline_services::content::Registry;
 use bowline_services::{Exchange, People, Published, people};
 use bowline_signin::{Redirects, SignIn};
@@ -100,6 +100,8 @@ impl Server {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let redirects = Redirects::new(&options.redirect_origins)
             .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
+        let cors =
+            Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
         // Nothing is created before both addresses are held.
         let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
         let listener = Listener::bind(options.listen(), tls, ListenerOptions::default()).await.map_err(refused)?;
@@ -110,7 +112,7 @@ impl Server {
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
         let telemetry = Arc::new(telemetry);
-        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects));
+        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors));
         let (stop, stopped) = watch::channel(false);
         let (admin_address, admin) = admin::serve(admin_socket, &parts, telemetry, stopped.clone())?;
         let notes = background::start_notes(&parts, &stopped);
@@ -354,13 +356,14 @@ pub(crate) fn address_rate(options: &Options) -> u32 {
     options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
 }
 
-fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects: Redirects) -> Front {
+fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects: Redirects, cors: Cors) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
         contract: parts.contract.clone(),
         authenticator: parts.authenticator.clone(),
         settings: settings.clone(),
         clock: parts.clock.clone(),
+        openapi: Arc::default(),
     };
     let sign_in = bowline_signin::router(SignIn {
         people: parts.people.clone(),
@@ -382,6 +385,7 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
             &settings.registry_audience,
             &settings.libraries_audience,
         ),
+        cors,
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages, sign_in.merge(bowline_scim::router(doors::scim(options, parts))))
             .merge(registry)

@@ -1,11 +1,12 @@
-//! Paths outside the contract: discovery, keys, OpenAPI.
+//! Paths outside the contract: what answers here, discovery, keys, OpenAPI.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bowline_contract::{ApiVersion, Contract};
 use bowline_core::Clock;
@@ -19,6 +20,20 @@ pub(crate) struct Pages {
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) openapi: Arc<OpenApi>,
+}
+
+/// The OpenAPI documents, made once: they are large, and anybody may read them.
+#[derive(Default)]
+pub(crate) struct OpenApi {
+    v1: OnceLock<Encoded>,
+    v2: OnceLock<Encoded>,
+}
+
+struct Encoded {
+    plain: Bytes,
+    /// Absent if the encoder failed.
+    gzip: Option<Bytes>,
 }
 
 /// The one grant of the token endpoint (RFC 8628).
@@ -29,8 +44,9 @@ pub(crate) fn router(pages: Pages, sign_in: Router) -> Router {
         .route("/.well-known/oauth-authorization-server", get(authorization_server))
         .route("/.well-known/openid-configuration", get(discovery))
         .route("/.well-known/jwks.json", get(jwks))
-        .route("/openapi/v1.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V1) }))
-        .route("/openapi/v2.json", get(|State(pages): State<Pages>| async move { openapi(&pages, ApiVersion::V2) }))
+        .route("/", get(root))
+        .route("/openapi/v1.json", get(openapi_v1))
+        .route("/openapi/v2.json", get(openapi_v2))
         .with_state(pages)
         .merge(sign_in)
         .fallback(not_found)
@@ -81,16 +97,56 @@ async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
     document(&pages.authenticator.keys().ring.jwks(now))
 }
 
-fn openapi(pages: &Pages, version: ApiVersion) -> impl IntoResponse + use<> {
-    document(&bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url))
+/// What answers at the API's address, for people who open it.
+async fn root(State(pages): State<Pages>) -> impl IntoResponse {
+    let base = &pages.settings.base_url;
+    document(&json!({
+        "name": "bowline",
+        "version": env!("CARGO_PKG_VERSION"),
+        "documents": {
+            "openapi_v1": format!("{base}/openapi/v1.json"),
+            "openapi_v2": format!("{base}/openapi/v2.json"),
+            "openid_configuration": format!("{base}/.well-known/openid-configuration"),
+        },
+    }))
+}
+
+async fn openapi_v1(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    pages.openapi.v1.get_or_init(|| openapi(&pages, ApiVersion::V1)).response(&headers)
+}
+
+async fn openapi_v2(State(pages): State<Pages>, headers: HeaderMap) -> Response {
+    pages.openapi.v2.get_or_init(|| openapi(&pages, ApiVersion::V2)).response(&headers)
+}
+
+fn openapi(pages: &Pages, version: ApiVersion) -> Encoded {
+    let plain = bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url).to_string();
+    let gzip = bowline_rpc::gzip(plain.as_bytes(), flate2::Compression::default()).ok();
+    Encoded { plain: plain.into(), gzip }
+}
+
+impl Encoded {
+    fn response(&self, headers: &HeaderMap) -> Response {
+        let gzip = self.gzip.clone().filter(|_| bowline_rpc::accepts_gzip(headers));
+        let mut described = headers_of_document();
+        described.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if gzip.is_some() {
+            described.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        (described, gzip.unwrap_or_else(|| self.plain.clone())).into_response()
+    }
 }
 
 /// A JSON document that may be cached for a short time: keys must be seen before they sign.
 fn document(value: &Value) -> impl IntoResponse + use<> {
+    (headers_of_document(), value.to_string())
+}
+
+fn headers_of_document() -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("public, max-age=300"));
-    (headers, value.to_string())
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    headers
 }
 
 async fn not_found() -> impl IntoResponse {

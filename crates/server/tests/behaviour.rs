@@ -57,6 +57,10 @@ mod golden_steps;
 mod group_mappings;
 #[path = "behaviour/groups.rs"]
 mod groups;
+#[path = "behaviour/http_bodies.rs"]
+mod http_bodies;
+#[path = "behaviour/http_connections.rs"]
+mod http_connections;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
 #[path = "behaviour/images.rs"]

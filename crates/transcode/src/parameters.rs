@@ -40,6 +40,14 @@ impl Tables {
         Ok(true)
     }
 
+    /// The path of the field that [`Tables::set_parameter`] fills, in JSON names,
+    /// if it takes one value. Both spellings of a path give the same.
+    pub fn singular_path(&self, id: MessageId, path: &str) -> Option<String> {
+        let fields = self.resolve(id, path)?;
+        let is_singular = fields.last().is_some_and(|leaf| leaf.shape == Shape::Singular);
+        is_singular.then(|| fields.iter().map(|field| &*field.json_name).collect::<Vec<_>>().join("."))
+    }
+
     /// Wraps already encoded `bytes` as the sub-message, string or bytes field
     /// at the dotted `path` (`group`, `group.uid`) and appends the result.
     /// `None`, and nothing appended, if the path leads to no such field or the
