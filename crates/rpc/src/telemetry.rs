@@ -6,15 +6,24 @@ use bowline_core::Code;
 use metrics::{Counter, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+const CALLS: &str = "bowline_calls_total";
+const SECONDS: &str = "bowline_call_seconds";
+const LIMITED: &str = "bowline_rate_limited_total";
+
 /// Codes 0 (OK) to 16.
 const CODES: usize = 17;
 
-/// Counts calls. Every handle is found by position, so that a call costs no look-up.
+/// Counts calls. Every handle is found by position, so that a call costs no look-up. Durations are kept by domain: a
+/// histogram of each method would be most of what `/metrics` answers.
 pub struct Telemetry {
     recorder: PrometheusRecorder,
     methods: Vec<String>,
+    /// Position of each method's domain.
+    domain_of: Vec<usize>,
+    domains: Vec<String>,
     calls: Vec<OnceLock<Counter>>,
     durations: Vec<OnceLock<Histogram>>,
+    limited: OnceLock<Counter>,
 }
 
 impl Telemetry {
@@ -25,13 +34,26 @@ impl Telemetry {
     pub fn new(contract: &Contract) -> Result<Telemetry, metrics_exporter_prometheus::BuildError> {
         let buckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
         let recorder = PrometheusBuilder::new().set_buckets(&buckets)?.build_recorder();
+        let mut domains: Vec<String> = contract.methods().iter().map(|method| method.domain.clone()).collect();
+        domains.sort();
+        domains.dedup();
+        let domain_of = |domain: &String| domains.binary_search(domain).unwrap_or_default();
+        let domain_of = contract.methods().iter().map(|method| domain_of(&method.domain)).collect();
         let methods: Vec<String> = contract.methods().iter().map(|method| method.full_name.clone()).collect();
-        Ok(Telemetry {
+        let telemetry = Telemetry {
             calls: (0..methods.len() * CODES).map(|_| OnceLock::new()).collect(),
-            durations: methods.iter().map(|_| OnceLock::new()).collect(),
+            durations: domains.iter().map(|_| OnceLock::new()).collect(),
+            limited: OnceLock::new(),
             recorder,
             methods,
-        })
+            domain_of,
+            domains,
+        };
+        let recorder = &telemetry.recorder;
+        recorder.describe_counter(CALLS.into(), None, "Calls by method and gRPC code, 0 for OK".into());
+        recorder.describe_histogram(SECONDS.into(), None, "Durations of calls by domain, in seconds".into());
+        recorder.describe_counter(LIMITED.into(), None, "Calls of methods that a rate limit refused".into());
+        Ok(telemetry)
     }
 
     /// Counts one call.
@@ -39,12 +61,13 @@ impl Telemetry {
         let code = usize::try_from(code).unwrap_or(2).min(CODES - 1);
         let calls = self.calls[method * CODES + code].get_or_init(|| {
             let labels = vec![Label::new("method", self.methods[method].clone()), Label::new("code", code.to_string())];
-            self.recorder.register_counter(&Key::from_parts("bowline_calls_total", labels), &METADATA)
+            self.recorder.register_counter(&Key::from_parts(CALLS, labels), &METADATA)
         });
         calls.increment(1);
-        let durations = self.durations[method].get_or_init(|| {
-            let labels = vec![Label::new("method", self.methods[method].clone())];
-            self.recorder.register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA)
+        let domain = self.domain_of[method];
+        let durations = self.durations[domain].get_or_init(|| {
+            let labels = vec![Label::new("domain", self.domains[domain].clone())];
+            self.recorder.register_histogram(&Key::from_parts(SECONDS, labels), &METADATA)
         });
         durations.record(elapsed.as_secs_f64());
     }
@@ -53,10 +76,28 @@ impl Telemetry {
     pub fn count_named(&self, name: &'static str, code: Option<Code>, elapsed: Duration) {
         let code = code.map_or(0, |code| code as i32);
         let labels = vec![Label::new("method", name), Label::new("code", code.to_string())];
-        self.recorder.register_counter(&Key::from_parts("bowline_calls_total", labels), &METADATA).increment(1);
-        let labels = vec![Label::new("method", name)];
-        let durations = self.recorder.register_histogram(&Key::from_parts("bowline_call_seconds", labels), &METADATA);
+        self.recorder.register_counter(&Key::from_parts(CALLS, labels), &METADATA).increment(1);
+        let domain = name.split_once('.').map_or(name, |(domain, _)| domain);
+        let labels = vec![Label::new("domain", domain)];
+        let durations = self.recorder.register_histogram(&Key::from_parts(SECONDS, labels), &METADATA);
         durations.record(elapsed.as_secs_f64());
+    }
+
+    /// Counts a call that a rate limit refused.
+    pub(crate) fn count_limited(&self) {
+        let key = || self.recorder.register_counter(&Key::from_name(LIMITED), &METADATA);
+        self.limited.get_or_init(key).increment(1);
+    }
+
+    /// Says what a gauge is.
+    pub fn describe(&self, name: &'static str, help: &'static str) {
+        self.recorder.describe_gauge(name.into(), None, help.into());
+    }
+
+    /// Sets a gauge.
+    pub fn set(&self, name: &'static str, labels: &[(&'static str, &'static str)], value: f64) {
+        let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, *value)).collect();
+        self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
     }
 
     /// What `/metrics` answers from.
@@ -66,3 +107,22 @@ impl Telemetry {
 }
 
 static METADATA: Metadata<'static> = Metadata::new("bowline", Level::INFO, Some(module_path!()));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_called_once_makes_less_than_50_kilobytes() {
+        let contract = Contract::load();
+        let telemetry = Telemetry::new(&contract).unwrap();
+        for method in contract.methods() {
+            telemetry.count(method.index, 0, Duration::from_millis(3));
+        }
+        telemetry.count_named("oci.manifest.get", None, Duration::from_millis(3));
+        let text = telemetry.handle().render();
+        assert!(text.len() < 50_000, "{} bytes", text.len());
+        assert!(text.contains("# HELP bowline_call_seconds"), "{text}");
+        assert!(text.contains("bowline_call_seconds_count{domain=\"oci\"} 1"), "{text}");
+    }
+}

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::error::StartError;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::server::{Parts, wait_for};
 
@@ -37,12 +38,12 @@ pub(crate) async fn bind(options: &Options) -> Result<TcpListener, StartError> {
 /// The socket is gone.
 pub(crate) fn serve(
     socket: TcpListener,
-    parts: &Parts,
+    parts: &Arc<Parts>,
     telemetry: Arc<Telemetry>,
     stopped: watch::Receiver<bool>,
 ) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
     let address = socket.local_addr().map_err(|error| StartError::Defect(error.to_string()))?;
-    let router = router(parts.storage.db.clone(), telemetry);
+    let router = router(parts.storage.db.clone(), Metrics::new(parts.clone(), telemetry));
     let task = tokio::spawn(async move {
         let serving = axum::serve(socket, router).with_graceful_shutdown(wait_for(stopped.clone()));
         let is_late = async {
@@ -60,12 +61,12 @@ pub(crate) fn serve(
 }
 
 /// The pages: alive while the process answers, ready while the storage does.
-fn router(db: Db, telemetry: Arc<Telemetry>) -> Router {
-    let metrics = telemetry.handle();
+fn router(db: Db, metrics: Metrics) -> Router {
+    let metrics = Arc::new(metrics);
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(move || ready(db.clone())))
-        .route("/metrics", get(move || std::future::ready(metrics.render())))
+        .route("/metrics", get(move || async move { metrics.clone().render().await }))
 }
 
 async fn ready(db: Db) -> (StatusCode, String) {

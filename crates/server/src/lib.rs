@@ -14,6 +14,7 @@ mod facts;
 mod garbage;
 mod keys;
 mod mail;
+mod metrics;
 mod options;
 mod providers;
 mod record_sweep;

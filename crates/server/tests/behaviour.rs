@@ -83,6 +83,8 @@ mod libraries_records;
 mod mail;
 #[path = "behaviour/metadata.rs"]
 mod metadata;
+#[path = "behaviour/metrics.rs"]
+mod metrics;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/osv_api.rs"]
