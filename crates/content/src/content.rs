@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::digest::{Algorithm, Digest};
 use crate::error::ContentError;
-use crate::local::Local;
+use crate::local::{FullCheck, Local};
 use crate::objects::Objects;
 use crate::reader::Reader;
 use crate::writing::{self, Hold};
@@ -83,12 +83,12 @@ pub(crate) enum Part {
 }
 
 impl Content {
-    /// The content of a directory, which is made if it is missing.
+    /// The content of a directory, which is made if it is missing. Uploads stop while the disk is nearly full.
     ///
     /// # Errors
     /// The directory cannot be made or written.
-    pub fn open(directory: &Path) -> Result<Content, ContentError> {
-        Ok(Content { place: Place::Local(Arc::new(Local::open(directory)?)) })
+    pub fn open(directory: &Path, is_full: FullCheck) -> Result<Content, ContentError> {
+        Ok(Content { place: Place::Local(Arc::new(Local::open(directory, is_full)?)) })
     }
 
     /// The content below a prefix of an object store. `draw` gives random names of hexadecimal characters.

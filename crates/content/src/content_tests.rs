@@ -5,6 +5,7 @@ use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 
 use super::*;
+use crate::local::FullCheck;
 
 /// Where content is kept while a test opens it, once or again.
 pub(super) enum Kept {
@@ -25,7 +26,7 @@ impl Kept {
 
     pub(super) fn open(&self) -> Content {
         match self {
-            Kept::Directory(directory) => Content::open(directory.path()).unwrap(),
+            Kept::Directory(directory) => Content::open(directory.path(), FullCheck::new(|| false)).unwrap(),
             Kept::Objects(store) => Content::in_objects(store.clone(), "some/where", drawn).unwrap(),
         }
     }

@@ -19,4 +19,5 @@ mod writing;
 pub use content::{Content, Copy, Shard, Stored};
 pub use digest::{Algorithm, Digest, DigestError};
 pub use error::ContentError;
+pub use local::FullCheck;
 pub use reader::Reader;

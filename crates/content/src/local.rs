@@ -14,10 +14,34 @@ use crate::reader::Reader;
 use crate::under_way::UnderWay;
 use crate::writing::Hold;
 
+/// Says whether uploads are to stop because the disk is nearly full.
+#[derive(Clone)]
+pub struct FullCheck(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl FullCheck {
+    /// A check that is asked for every part of a body.
+    pub fn new(is_full: impl Fn() -> bool + Send + Sync + 'static) -> FullCheck {
+        FullCheck(Arc::new(is_full))
+    }
+
+    /// # Errors
+    /// The disk is nearly full.
+    pub(crate) fn require_room(&self) -> Result<(), ContentError> {
+        if (self.0)() { Err(ContentError::Storage(ErrorKind::StorageFull.into())) } else { Ok(()) }
+    }
+}
+
+impl std::fmt::Debug for FullCheck {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("FullCheck")
+    }
+}
+
 /// A blob lies under its digest and the id of the upload that brought it, so that two uploads of one digest never
 /// share a file: whoever removes one copy removes no other. The id is empty where the digest alone is the name.
 #[derive(Debug)]
 pub(crate) struct Local {
+    pub(crate) is_full: FullCheck,
     blobs: PathBuf,
     uploads: PathBuf,
     pub(crate) under_way: Arc<UnderWay>,
@@ -26,11 +50,11 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub(crate) fn open(directory: &Path) -> Result<Local, ContentError> {
+    pub(crate) fn open(directory: &Path, is_full: FullCheck) -> Result<Local, ContentError> {
         let (blobs, uploads) = (directory.to_owned(), directory.join("uploads"));
         std::fs::create_dir_all(&uploads)?;
         sync_directory(&blobs)?;
-        Ok(Local { blobs, uploads, under_way: Arc::default(), made: Mutex::default() })
+        Ok(Local { is_full, blobs, uploads, under_way: Arc::default(), made: Mutex::default() })
     }
 
     pub(crate) fn owner(&self, candidate: &str) -> Result<String, ContentError> {
@@ -73,6 +97,7 @@ impl Local {
     }
 
     pub(crate) fn begin(&self, id: &str) -> Result<(), ContentError> {
+        self.is_full.require_room()?;
         OpenOptions::new().write(true).create_new(true).open(self.upload(id))?;
         Ok(())
     }

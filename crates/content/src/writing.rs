@@ -158,6 +158,7 @@ impl Growing {
             if self.size > self.limit {
                 return Err(ContentError::TooLarge(self.limit));
             }
+            self.hold.local.is_full.require_room()?;
             self.file.write_all(part)?;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(part);

@@ -142,9 +142,16 @@ pub struct MethodInfo {
     pub max_request_bytes: Option<u64>,
     /// Whether the method works in an organization that has not accepted the operator's terms.
     pub terms_exempt: bool,
+    /// Whether a rule says that the method works while the disk is full: see [`MethodInfo::frees_storage`].
+    pub works_on_full_disk: bool,
 }
 
 impl MethodInfo {
+    /// Whether the method works while the disk is full, because it removes or revokes something.
+    pub fn frees_storage(&self) -> bool {
+        self.works_on_full_disk || self.bindings.first().is_some_and(|binding| binding.verb == Verb::Delete)
+    }
+
     /// Whether the method changes something.
     pub fn is_mutation(&self) -> bool {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
@@ -220,6 +227,7 @@ impl MethodOptions {
             own_identity_allowed: false,
             max_request_bytes: None,
             terms_exempt: false,
+            works_on_full_disk: false,
         }
     }
 

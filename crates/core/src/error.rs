@@ -90,6 +90,7 @@ pub enum Reason {
     RequestTooLarge,
     UnsupportedMediaType,
     UnsupportedEncoding,
+    StorageFull,
     DeadlineExceeded,
     Aborted,
     Unimplemented,
@@ -113,7 +114,9 @@ impl Reason {
             Reason::NotFound => Code::NotFound,
             Reason::AlreadyExists => Code::AlreadyExists,
             Reason::FailedPrecondition => Code::FailedPrecondition,
-            Reason::QuotaExceeded | Reason::RateLimited | Reason::RequestTooLarge => Code::ResourceExhausted,
+            Reason::QuotaExceeded | Reason::RateLimited | Reason::RequestTooLarge | Reason::StorageFull => {
+                Code::ResourceExhausted
+            }
             Reason::DeadlineExceeded => Code::DeadlineExceeded,
             Reason::Aborted => Code::Aborted,
             Reason::Unimplemented => Code::Unimplemented,
@@ -135,6 +138,7 @@ impl Reason {
             Reason::RequestTooLarge => "REQUEST_TOO_LARGE",
             Reason::UnsupportedMediaType => "UNSUPPORTED_MEDIA_TYPE",
             Reason::UnsupportedEncoding => "UNSUPPORTED_ENCODING",
+            Reason::StorageFull => "STORAGE_FULL",
             other => other.code().name(),
         }
     }
@@ -294,6 +298,20 @@ impl Error {
             .because(source)
     }
 
+    /// The disk has no room left; deletions and reads go on.
+    pub fn storage_full(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        let message = "Storage full: the server's disk has no room left; reads and deletions work, everything else after \
+                       the operator has made room";
+        Error::new(Reason::StorageFull, message).with(Detail::RetryAfter(Duration::from_secs(30))).because(source)
+    }
+
+    /// The database server has no memory or connection left; trying again later helps.
+    pub fn short_of_resources(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        let message = "Unavailable: the database server has too little memory or too few connections at the moment; \
+                       try again";
+        Error::new(Reason::Unavailable, message).with(Detail::RetryAfter(Duration::from_secs(1))).because(source)
+    }
+
     /// Adds a detail.
     pub fn with(mut self, detail: Detail) -> Error {
         self.0.details.push(detail);
@@ -314,6 +332,14 @@ impl Error {
     /// The gRPC code.
     pub fn code(&self) -> Code {
         self.0.reason.code()
+    }
+
+    /// The HTTP status.
+    pub fn http_status(&self) -> u16 {
+        match self.0.reason {
+            Reason::StorageFull => 507,
+            reason => reason.code().http_status(),
+        }
     }
 
     /// What was wrong and what to do, for people.

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::ContentError;
-use bowline_core::Error;
+use bowline_core::{Error, Reason};
 use bowline_services::content::{Refusal, RefusalCode, RegistryError};
 use serde_json::{Value, json};
 
@@ -77,8 +77,7 @@ impl From<ContentError> for Refused {
                 RefusalCode::SizeInvalid,
                 "the body broke off, or has another length than was promised: the upload is as it was before",
             ),
-            full if full.is_full() => Refused::new(RefusalCode::Denied, "the registry's storage is full")
-                .with_status(StatusCode::INSUFFICIENT_STORAGE),
+            full if full.is_full() => RegistryError::Failed(Error::storage_full(full)).into(),
             ContentError::Storage(error) => RegistryError::Failed(Error::internal(error)).into(),
             // The cause may name places and accounts: it is for the log.
             ContentError::Objects(error) => RegistryError::Failed(Error::unavailable(error)).into(),
@@ -146,8 +145,12 @@ fn response_of(refused: Refused) -> Response {
             (code, usual, refusal.message, refusal.detail, None)
         }
         RegistryError::Failed(error) => {
-            let usual = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            ("UNKNOWN", usual, error.message().to_owned(), Value::Null, error.retry_after())
+            let usual = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            let (code, detail) = match error.reason() {
+                Reason::StorageFull => ("DENIED", json!({ "reason": Reason::StorageFull.name() })),
+                _ => ("UNKNOWN", Value::Null),
+            };
+            (code, usual, error.message().to_owned(), detail, error.retry_after())
         }
     };
     let mut response = json(status.unwrap_or(usual), &json!({ "errors": [error_body(code, &message, detail)] }));

@@ -12,20 +12,26 @@ use crate::{record, terms};
 impl Pipeline {
     /// Runs a handler, and records what it changed, in one transaction.
     pub(crate) async fn write(&self, gate: Arc<Gate>, handler: Arc<WriteFn>) -> Result<Bytes> {
-        self.db
-            .write(move |tx| {
-                let (gate, handler) = (gate.clone(), handler.clone());
-                Box::pin(async move {
-                    let authorized = gate.pass(tx).await?;
-                    if let Some(place) = &authorized.scope {
-                        terms::require_terms(tx, &authorized, place).await?;
-                    }
-                    let changed = handler(tx, &authorized).await?;
-                    record::record(tx, &gate.context, &changed.changes, changed.event.as_ref()).await?;
-                    Ok(changed.response)
-                })
+        let frees_storage = gate.context.info().frees_storage();
+        if !frees_storage && self.db.is_full() {
+            // Callers who may not write get that answer on a full disk, too.
+            self.db.read(move |tx| Box::pin(async move { gate.pass(tx).await.map(|_| ()) })).await?;
+            return Err(Error::storage_full("refused before the write: little room is left on the disk"));
+        }
+        let db = if frees_storage { self.db.from_reserve() } else { self.db.clone() };
+        db.write(move |tx| {
+            let (gate, handler) = (gate.clone(), handler.clone());
+            Box::pin(async move {
+                let authorized = gate.pass(tx).await?;
+                if let Some(place) = &authorized.scope {
+                    terms::require_terms(tx, &authorized, place).await?;
+                }
+                let changed = handler(tx, &authorized).await?;
+                record::record(tx, &gate.context, &changed.changes, changed.event.as_ref()).await?;
+                Ok(changed.response)
             })
-            .await
+        })
+        .await
     }
 
     /// Prepares the request, then runs the handler. The caller is judged before, because who may not call shall cost

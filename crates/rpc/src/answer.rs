@@ -250,7 +250,7 @@ fn http_status(error: &Error) -> StatusCode {
     match error.reason() {
         Reason::RequestTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Reason::UnsupportedMediaType | Reason::UnsupportedEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        _ => StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+        _ => StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
 

@@ -100,6 +100,12 @@ impl Telemetry {
         self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
     }
 
+    /// Sets a figure that only grows. `name` must be one of few.
+    pub fn set_total(&self, name: &'static str, help: &'static str, value: u64) {
+        self.recorder.describe_counter(name.into(), None, help.into());
+        self.recorder.register_counter(&Key::from_static_name(name), &METADATA).absolute(value);
+    }
+
     /// What `/metrics` answers from.
     pub fn handle(&self) -> PrometheusHandle {
         self.recorder.handle()

@@ -62,7 +62,7 @@ pub(crate) fn failed(error: &Error, request_id: &str) -> Answer {
         }
         tracing::error!(request_id, cause = %causes, "a SCIM request failed");
     }
-    let status = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = self::error(status, None, error.message());
     if let Some(delay) = error.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));

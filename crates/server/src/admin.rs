@@ -9,11 +9,13 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use bowline_core::Error;
 use bowline_rpc::Telemetry;
+use bowline_services::content::Registry;
 use bowline_store::Db;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::disk;
 use crate::error::StartError;
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -79,7 +81,8 @@ async fn ready(db: Db) -> (StatusCode, String) {
         })
         .await;
     match answer {
-        Ok(_) => (StatusCode::OK, "ok\n".into()),
+        // Reads and deletions are served on a full disk, and the operator needs them.
+        Ok(_) => (StatusCode::OK, format!("ok\n{}", disk::state(&db))),
         Err(error) => {
             tracing::warn!(%error, "not ready");
             (StatusCode::SERVICE_UNAVAILABLE, "the storage does not answer\n".into())

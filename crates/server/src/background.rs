@@ -19,16 +19,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::garbage::{Collected, Plan, collect};
-use crate::keys;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
+use crate::{disk, keys};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
-const CHECKPOINT_AFTER: Duration = Duration::from_secs(1);
 const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
@@ -55,9 +54,9 @@ const COLLECTING: &str = "garbage";
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(fold(parts.storage.db.clone(), parts.clock.clone()));
+    tasks.spawn(fold(parts.storage.db.from_reserve(), parts.clock.clone()));
     tasks.spawn(number(parts.clone()));
-    tasks.spawn(checkpoint_when_idle(parts.storage.db.clone()));
+    tasks.spawn(disk::watch(parts.storage.db.clone()));
     if let Some(days) = parts.audit_retention {
         tasks.spawn(prune(parts.clone(), days));
     }
@@ -73,8 +72,8 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
-    tasks.spawn(delete_ended(parts.storage.db.clone(), parts.clock.clone()));
-    tasks.spawn(record_sweep::run(parts.storage.db.clone(), parts.clock.clone()));
+    tasks.spawn(delete_ended(parts.storage.db.from_reserve(), parts.clock.clone()));
+    tasks.spawn(record_sweep::run(parts.storage.db.from_reserve(), parts.clock.clone()));
     tasks.spawn(relay(parts).run());
     tasks
 }
@@ -90,7 +89,7 @@ pub(crate) fn start_notes(parts: &Parts, stopped: &watch::Receiver<bool>) -> Joi
 
 fn relay(parts: &Parts) -> Relay {
     Relay::new(bowline_delivery::Parts {
-        db: parts.storage.db.clone(),
+        db: parts.storage.db.from_reserve(),
         contract: parts.contract.clone(),
         tables: parts.tables.clone(),
         settings: parts.settings.clone(),
@@ -104,7 +103,7 @@ fn relay(parts: &Parts) -> Relay {
 
 /// Once everything has stopped: lets another replica go on at once.
 pub(crate) async fn give_back(parts: &Parts) {
-    if let Err(error) = Relay::give_back(&parts.storage.db, &parts.replica).await {
+    if let Err(error) = Relay::give_back(&parts.storage.db.from_reserve(), &parts.replica).await {
         tracing::warn!(cause = %cause(&error), "another replica goes on delivering events only when the lease has ended");
     }
 }
@@ -128,13 +127,6 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
                 tokio::time::sleep(FOLD_EVERY * 20).await;
             }
         }
-    }
-}
-
-async fn checkpoint_when_idle(db: Db) {
-    loop {
-        tokio::time::sleep(CHECKPOINT_AFTER).await;
-        db.checkpoint_if_idle().await;
     }
 }
 
@@ -193,7 +185,7 @@ async fn is_taken(tx: &mut ReadTx, name: &str, holder: &str, now: Micros) -> Res
 async fn number(parts: Arc<Parts>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     loop {
-        match number_once(&parts.storage.db, &holder, parts.clock.now()).await {
+        match number_once(&parts.storage.db.from_reserve(), &holder, parts.clock.now()).await {
             Ok(0) => tokio::time::sleep(NUMBER_EVERY).await,
             Ok(n) => {
                 parts.pipeline.streams.tell();
@@ -233,7 +225,7 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
 async fn prune(parts: Arc<Parts>, days: u32) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     loop {
-        match prune_once(&parts.storage.db, &holder, days, parts.clock.now()).await {
+        match prune_once(&parts.storage.db.from_reserve(), &holder, days, parts.clock.now()).await {
             Ok(PRUNED_AT_ONCE) => {}
             Ok(_) => tokio::time::sleep(PRUNE_EVERY).await,
             Err(error) => {
@@ -274,7 +266,7 @@ async fn retain(parts: Arc<Parts>, every: Duration) {
 
 /// One round, if no other replica does them; gives how many manifests went.
 async fn retain_once(parts: &Parts, every: Duration) -> Result<u64, Error> {
-    let db = &parts.storage.db;
+    let db = parts.storage.db.from_reserve();
     // The next round comes before the lease ends.
     let (holder, lasts) = (parts.replica.clone(), 2 * every.as_micros() as Micros);
     let now = parts.clock.now();
@@ -359,7 +351,7 @@ async fn note_last_seen(exchange: Arc<Exchange>, mut stopped: watch::Receiver<bo
 
 async fn note_pulls(registry: Registry, mut stopped: watch::Receiver<bool>) {
     while !stops_within(NOTE_PULLS_EVERY, &mut stopped).await {
-        registry.flush_pulls().await;
+        while registry.flush_pulls().await && !*stopped.borrow() {}
     }
 }
 
@@ -385,7 +377,8 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
         let now = parts.clock.now();
         // A name of its own each time: the row keeps everybody from the next turn, this replica too, over a restart.
         let holder: String = bowline_core::hex(&random_bytes::<8>());
-        let turn = parts.storage.db.write(move |tx| {
+        let db = parts.storage.db.from_reserve();
+        let turn = db.write(move |tx| {
             let holder = holder.clone();
             Box::pin(async move { take(tx, COLLECTING, &holder, lasts, now).await })
         });
@@ -399,7 +392,7 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
 
 async fn collect_once(parts: &Parts, now: Micros) {
     let plan = Plan { until: now - parts.collection.grace, is_dry_run: false };
-    match collect(&parts.storage.db, &parts.content, plan).await {
+    match collect(&parts.storage.db.from_reserve(), &parts.content, plan).await {
         Ok(collected) if collected.is_nothing() => {}
         Ok(Collected { links, manifests, blobs, files, uploads, bytes }) => {
             tracing::info!(links, manifests, blobs, files, uploads, bytes, "garbage collected");

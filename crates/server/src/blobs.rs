@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_authn::wrap::random_bytes;
-use bowline_content::{Content, ContentError};
+use bowline_content::{Content, ContentError, FullCheck};
 use bowline_core::{Error, hex};
 use bowline_services::BlobBytes;
 use bowline_store::{BoxFuture, Db};
@@ -33,7 +33,7 @@ const RETRIES: usize = 4;
 pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, StartError> {
     let (content, place) = match &options.blob_url {
         Some(url) => in_bucket(url)?,
-        None => in_directory(&options.data_dir())?,
+        None => in_directory(&options.data_dir(), db)?,
     };
     let own = facts::once(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
     let owner = content.owner(&own).await.map_err(|error| closed(&place, &error))?;
@@ -56,11 +56,13 @@ fn closed(place: &str, error: &ContentError) -> StartError {
     StartError::Option(format!("blobs cannot be kept in {place}: {error}; {what_to_do}"))
 }
 
-fn in_directory(data_dir: &Path) -> Result<(Content, String), StartError> {
+fn in_directory(data_dir: &Path, db: &Db) -> Result<(Content, String), StartError> {
     create_private_directory(data_dir)?;
     let directory = data_dir.join("blobs");
     let place = directory.display().to_string();
-    let content = Content::open(&directory).map_err(|error| closed(&place, &error))?;
+    let database = db.clone();
+    let is_full = FullCheck::new(move || database.is_full());
+    let content = Content::open(&directory, is_full).map_err(|error| closed(&place, &error))?;
     Ok((content, place))
 }
 

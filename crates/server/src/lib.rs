@@ -8,6 +8,7 @@ mod background;
 mod blobs;
 mod cli;
 mod commands;
+mod disk;
 mod doors;
 mod error;
 mod facts;

@@ -8,6 +8,7 @@ use bowline_rpc::Telemetry;
 use bowline_store::{Db, Engine, ReadTx};
 use tokio::sync::Mutex;
 
+use crate::disk;
 use crate::server::Parts;
 
 /// Figures of the storage are at most this old: some are sums over whole tables.
@@ -25,7 +26,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new(parts: Arc<Parts>, telemetry: Arc<Telemetry>) -> Metrics {
         telemetry.describe("bowline_build_info", "1, with the version as a label");
-        for &(name, help) in PROCESS.iter().chain(STORAGE).chain([&KEY_AGE]) {
+        for &(name, help) in PROCESS.iter().chain(STORAGE).chain(disk::FIGURES).chain([&KEY_AGE]) {
             telemetry.describe(name, help);
         }
         telemetry.set("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
@@ -48,6 +49,7 @@ impl Metrics {
             self.telemetry.set(KEY_AGE.0, &[], (now - since) as f64);
         }
         drop(keys);
+        disk::measure(&self.parts.storage.db, &self.parts.registry, &self.telemetry);
         self.read_storage().await;
         self.telemetry.handle().render()
     }

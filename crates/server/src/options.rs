@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bowline_authn::keys::Algorithm;
+use bowline_store::{DiskProbe, Room};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
@@ -103,6 +104,16 @@ pub struct Options {
     /// Bucket with the blobs of the container registry: s3://bucket/prefix [default: <data dir>/blobs]
     #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
     pub blob_url: Option<String>,
+    /// MiB of the embedded database's disk kept for deletions and the operator; 0 for none [default: 64, at most 1/16]
+    #[arg(long, env = "BOWLINE_DISK_RESERVE", value_name = "MIB")]
+    pub disk_reserve: Option<u32>,
+    /// Most MiB of the file for pulls that come faster than their events can be written; 0 for none [default: 256]
+    #[arg(long, env = "BOWLINE_PULL_SPILL", value_name = "MIB")]
+    pub pull_spill: Option<u32>,
+    /// What measures the disk of the embedded database; tests give their own.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub disk_probe: DiskProbe,
     /// Time between two garbage collections of the registry, or never [default: 1h]
     #[arg(long, env = "BOWLINE_GC_EVERY", value_name = "TIME")]
     pub gc_every: Option<String>,
@@ -261,6 +272,9 @@ impl Options {
             libraries_url: self.libraries_url.or(file.libraries_url),
             database_url: self.database_url.or(file.database_url),
             blob_url: self.blob_url.or(file.blob_url),
+            disk_reserve: self.disk_reserve.or(file.disk_reserve),
+            disk_probe: self.disk_probe,
+            pull_spill: self.pull_spill.or(file.pull_spill),
             gc_every: self.gc_every.or(file.gc_every),
             gc_grace: self.gc_grace.or(file.gc_grace),
             organizations: self.organizations.or(file.organizations),
@@ -329,6 +343,12 @@ impl Options {
     /// The embedded database.
     pub(crate) fn database_file(&self) -> PathBuf {
         self.data_dir().join("bowline.db")
+    }
+
+    /// The room on the disk of the embedded database.
+    pub(crate) fn room(&self) -> Room {
+        let reserve = u64::from(self.disk_reserve.unwrap_or(64)) << 20;
+        Room::new(&self.data_dir(), reserve, self.disk_probe.clone())
     }
 
     /// The key file: given, or beside the embedded database.

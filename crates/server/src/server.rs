@@ -29,7 +29,7 @@ use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, doors, facts, keys, providers, terms, tls};
+use crate::{admin, background, disk, doors, facts, keys, providers, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -224,15 +224,17 @@ async fn assemble(
     let contract = Contract::load();
     let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
-    seed(&db, &contract, clock.now()).await?;
-    let ring = keys::load_or_create(&db, &storage.wrapping_key, storage.token_algorithm, clock.now()).await?;
+    // A start writes little, and succeeds on a full disk.
+    let starting = db.from_reserve();
+    seed(&starting, &contract, clock.now()).await?;
+    let ring = keys::load_or_create(&starting, &storage.wrapping_key, storage.token_algorithm, clock.now()).await?;
     let verification = ring.verification_keys(clock.now().div_euclid(1_000_000));
     let own_keys = OwnKeys { ring, verification };
     let authenticator = Arc::new(Authenticator::new(contract.clone(), settings.auth_url.clone(), own_keys));
-    let page_key = PageKey::new(keys::secret(&db, &storage.wrapping_key, "page tokens").await?);
+    let page_key = PageKey::new(keys::secret(&starting, &storage.wrapping_key, "page tokens").await?);
     let sealing = KeyEncryptionKey::from_bytes(storage.wrapping_key.as_bytes());
     let sealing = sealing.map_err(|error| StartError::Sealed(error.to_string()))?;
-    let authentication = keys::secret(&db, &storage.wrapping_key, "codes and refresh tokens").await?;
+    let authentication = keys::secret(&starting, &storage.wrapping_key, "codes and refresh tokens").await?;
     let vault = Arc::new(Vault::new(sealing, authentication));
     let policy = AddressPolicy {
         allow: options.allow_private_addresses.clone(),
@@ -262,7 +264,7 @@ async fn assemble(
         exchange: exchange.clone(),
         providers: operator_providers,
     }));
-    let content = content(options, &db).await?;
+    let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone()));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
@@ -277,14 +279,14 @@ async fn assemble(
         bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone())), &published),
         limits,
     ));
-    let registry = Registry::new(pipeline.clone());
+    let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
     let door = Arc::new(Door::new(registry.clone(), content.clone(), pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
         ("api_audience", settings.api_audience.clone()),
     ];
-    facts::write(&db, told).await?;
+    facts::write(&starting, told).await?;
     let audit_retention = match options.audit_retention {
         Some(0) => {
             return Err(StartError::Option("--audit-retention 0: a day at least; leave it out to keep all".into()));

@@ -4,13 +4,14 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::keys::{Algorithm, KeyRing};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_core::{Clock, Error, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_store::{Db, MIGRATIONS, PostgresOptions, SchemaState, SqliteOptions, Value};
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions, Value};
 
 use crate::background::NUMBERING;
 use crate::error::StartError;
@@ -53,7 +54,7 @@ impl Storage {
             }
         }
         let wrapping_key = wrapping_key(options)?;
-        let db = connect(options).await?;
+        let db = connect(options, |room| room.look()).await?;
         let migrated = db.migrate(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))?;
         Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
     }
@@ -77,7 +78,8 @@ impl Storage {
             return Err(absent());
         }
         let wrapping_key = wrapping_key(options)?;
-        let db = connect(options).await?;
+        // Only the operator's commands work beside a server, and they need room on a full disk too.
+        let db = connect(options, Room::make_way).await?.from_reserve();
         match db.schema_state(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))? {
             SchemaState::Current => {
                 let token_algorithm = options.token_algorithm();
@@ -143,10 +145,15 @@ async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
     Ok(until.await?.is_some_and(|until| until > now))
 }
 
-async fn connect(options: &Options) -> Result<Db, StartError> {
+async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {
     let opened = match &options.database_url {
         Some(url) => Db::open_postgres(url, PostgresOptions::default()).await,
-        None => Db::open_sqlite(&options.database_file(), SqliteOptions::default()).await,
+        None => {
+            let room = Arc::new(options.room());
+            prepare(&room);
+            let sqlite = SqliteOptions { room: Some(room), ..SqliteOptions::default() };
+            Db::open_sqlite(&options.database_file(), sqlite).await
+        }
     };
     opened.map_err(|error| unusable::database(options, &error))
 }
@@ -230,8 +237,9 @@ pub async fn mint_operator_token(
     audience: Option<String>,
     lifetime_seconds: i64,
 ) -> Result<String, StartError> {
-    let now = clock.now();
-    let ring: KeyRing = keys::load_or_create(&storage.db, &storage.wrapping_key, storage.token_algorithm, now).await?;
+    // The operator needs a token most when the disk is full.
+    let (db, now) = (storage.db.from_reserve(), clock.now());
+    let ring: KeyRing = keys::load_or_create(&db, &storage.wrapping_key, storage.token_algorithm, now).await?;
     let known = facts::read(&storage.db).await?;
     let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
         StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
@@ -249,7 +257,7 @@ pub async fn mint_operator_token(
         ..AccessClaims::default()
     };
     let token = mint(TokenClass::Access, &claims, key);
-    audit_issuance(&storage.db, now, claims.jti).await?;
+    audit_issuance(&db, now, claims.jti).await?;
     Ok(token)
 }
 

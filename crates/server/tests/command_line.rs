@@ -6,6 +6,8 @@ mod advisories;
 mod containers;
 #[path = "command_line/feeds.rs"]
 mod feeds;
+#[path = "command_line/full_disk.rs"]
+mod full_disk;
 #[path = "command_line/judgements.rs"]
 mod judgements;
 #[path = "command_line/keys.rs"]

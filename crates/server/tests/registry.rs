@@ -18,6 +18,8 @@ mod deleting;
 mod documents;
 #[path = "registry/fake_upstream.rs"]
 mod fake_upstream;
+#[path = "registry/full_disk.rs"]
+mod full_disk;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]

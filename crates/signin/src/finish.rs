@@ -172,7 +172,7 @@ pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &Wanted, error: &Err
     if let Some(cause) = &problem.cause {
         tracing::error!(cause, "sign-in failed");
     }
-    let url = target.with_error(error.message(), error.code().http_status());
+    let url = target.with_error(error.message(), error.http_status());
     let page = page::moving_on("You are not signed in", url.as_str(), error.message());
     Ok(over(app, secret, page))
 }

@@ -47,7 +47,7 @@ impl From<Error> for Problem {
 
 impl From<&Error> for Problem {
     fn from(error: &Error) -> Problem {
-        let status = StatusCode::from_u16(error.code().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = error.retry_after().map(|wait| wait.as_secs().max(1));
         Problem { status, text: error.message().into(), retry_after, cause: cause(error) }
     }

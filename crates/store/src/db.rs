@@ -1,12 +1,14 @@
 //! The database handle.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
 use crate::error::StoreError;
 use crate::postgres::{BEGIN_LEASED, BEGIN_SCRATCH, BEGIN_WRITE, Postgres, PostgresOptions};
-use crate::sqlite::{Flush, Sqlite, SqliteOptions};
+use crate::room::Room;
+use crate::sqlite::{Flush, JobKind, Sqlite, SqliteOptions};
 use crate::tx::{ReadTx, WriteTx};
 
 /// Which engine stores the data.
@@ -20,7 +22,10 @@ pub enum Engine {
 
 /// A database; clones share it.
 #[derive(Clone)]
-pub struct Db(pub(crate) Backend);
+pub struct Db {
+    pub(crate) backend: Backend,
+    may_use_reserve: bool,
+}
 
 #[derive(Clone)]
 pub(crate) enum Backend {
@@ -29,20 +34,47 @@ pub(crate) enum Backend {
 }
 
 impl Db {
+    fn new(backend: Backend) -> Db {
+        Db { backend, may_use_reserve: false }
+    }
+
+    fn job(&self, flush: Flush) -> JobKind {
+        JobKind { flush, may_use_reserve: self.may_use_reserve }
+    }
+
+    /// The same database for writes that remove something or are the operator's: they are not refused when the disk is
+    /// full, and may use up its reserve ([`Room`]).
+    pub fn from_reserve(&self) -> Db {
+        Db { backend: self.backend.clone(), may_use_reserve: true }
+    }
+
+    /// The room on the disk of the embedded engine, where it was opened with one.
+    pub fn room(&self) -> Option<&Arc<Room>> {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.room(),
+            Backend::Postgres(_) => None,
+        }
+    }
+
+    /// Whether writes that need more room are refused now.
+    pub fn is_full(&self) -> bool {
+        self.room().is_some_and(|room| room.is_full())
+    }
+
     /// Opens or creates (mode 0600) a SQLite file. Other processes may have it
     /// open too; SQLite's own locks arbitrate.
     pub async fn open_sqlite(path: &Path, options: SqliteOptions) -> Result<Db, StoreError> {
-        Ok(Db(Backend::Sqlite(Sqlite::open(path, options).await?)))
+        Ok(Db::new(Backend::Sqlite(Sqlite::open(path, options).await?)))
     }
 
     /// Connects to PostgreSQL. TLS is not built in: `sslmode=require` is refused.
     pub async fn open_postgres(url: &str, options: PostgresOptions) -> Result<Db, StoreError> {
-        Ok(Db(Backend::Postgres(Postgres::open(url, &options).await?)))
+        Ok(Db::new(Backend::Postgres(Postgres::open(url, &options).await?)))
     }
 
     /// Which engine stores the data.
     pub fn engine(&self) -> Engine {
-        match self.0 {
+        match self.backend {
             Backend::Sqlite(_) => Engine::Sqlite,
             Backend::Postgres(_) => Engine::Postgres,
         }
@@ -54,7 +86,7 @@ impl Db {
         &self,
         f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>> + Send,
     ) -> Result<T, E> {
-        match &self.0 {
+        match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.read(f),
             Backend::Postgres(postgres) => postgres.read(f).await,
         }
@@ -66,8 +98,8 @@ impl Db {
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(Flush::AtCommit, f).await,
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::AtCommit), f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_WRITE, f).await,
         }
     }
@@ -79,8 +111,8 @@ impl Db {
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(Flush::Later, f).await,
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::Later), f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_SCRATCH, f).await,
         }
     }
@@ -91,8 +123,8 @@ impl Db {
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(Flush::AtCommit, f).await,
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::AtCommit), f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
         }
     }
@@ -103,8 +135,8 @@ impl Db {
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        match &self.0 {
-            Backend::Sqlite(sqlite) => sqlite.write(Flush::Later, f).await,
+        match &self.backend {
+            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::Later), f).await,
             Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
         }
     }
@@ -112,7 +144,7 @@ impl Db {
     /// Checkpoints the embedded engine's log if nothing has changed since the last call: called every second or so, it
     /// keeps the readers of an idle server from looking into a long log for every page. PostgreSQL does so by itself.
     pub async fn checkpoint_if_idle(&self) {
-        match &self.0 {
+        match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.checkpoint_if_idle().await,
             Backend::Postgres(_) => {}
         }
@@ -121,7 +153,7 @@ impl Db {
     /// Finishes the queued writes, checkpoints and disconnects. Later calls on
     /// any clone fail as unavailable.
     pub async fn close(&self) {
-        match &self.0 {
+        match &self.backend {
             Backend::Sqlite(sqlite) => sqlite.close().await,
             Backend::Postgres(postgres) => postgres.close(),
         }

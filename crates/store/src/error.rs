@@ -18,9 +18,10 @@ pub enum ErrorKind {
     OtherConstraint,
     /// A concurrent transaction won; [`crate::Db::write`] retries these itself.
     Serialization,
-    /// Disk full, read-only, I/O error, connection lost, pool timeout: the same
-    /// call may work later.
+    /// Read-only, I/O error, connection lost, pool timeout: the same call may work later.
     Unavailable,
+    /// The disk has no room left.
+    Full,
     /// A row does not decode as the type the program expects, or the file is damaged.
     Corrupt,
     /// The schema is that of a newer program, or of none that this one knows.
@@ -37,6 +38,7 @@ impl fmt::Display for ErrorKind {
             Self::OtherConstraint => "constraint violation",
             Self::Serialization => "serialization failure",
             Self::Unavailable => "storage unavailable",
+            Self::Full => "storage full",
             Self::Corrupt => "corrupt data",
             Self::SchemaUnknown => "unknown schema",
             Self::Bug => "storage bug",
@@ -102,6 +104,10 @@ impl StoreError {
 
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message)
+    }
+
+    pub(crate) fn full(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Full, message)
     }
 
     pub(crate) fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
@@ -170,8 +176,10 @@ fn sqlite_kind(failure: ffi::Error) -> ErrorKind {
             ffi::SQLITE_CONSTRAINT_DATATYPE => ErrorKind::Bug,
             _ => ErrorKind::OtherConstraint,
         },
-        C::DiskFull
-        | C::ReadOnly
+        C::DiskFull => ErrorKind::Full,
+        // The index of the log could not grow.
+        C::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => ErrorKind::Full,
+        C::ReadOnly
         | C::SystemIoFailure
         | C::CannotOpen
         | C::DatabaseBusy
@@ -208,6 +216,7 @@ fn postgres_kind(code: &SqlState) -> ErrorKind {
         "23505" => ErrorKind::UniqueViolation,
         "23503" | "23001" => ErrorKind::ForeignKeyViolation,
         "40001" | "40P01" => ErrorKind::Serialization,
+        "53100" => ErrorKind::Full,
         "25006" | "55P03" => ErrorKind::Unavailable,
         "XX001" | "XX002" => ErrorKind::Corrupt,
         _ => match code.get(..2) {

@@ -2,7 +2,7 @@
 
 use crate::db::{Backend, Db};
 use crate::error::{ErrorKind, StoreError};
-use crate::sqlite::Flush;
+use crate::sqlite::{Flush, JobKind};
 use crate::tx::{Inner, WriteTx};
 
 /// One step of the schema, in two texts because types, identity columns and
@@ -49,7 +49,7 @@ const UNLOCK: &str = "SELECT pg_advisory_unlock(27707106428284517)";
 impl Db {
     /// Looks at the schema without changing anything. Refuses a database newer than the program.
     pub async fn schema_state(&self, migrations: &[Migration]) -> Result<SchemaState, StoreError> {
-        let has_table = match &self.0 {
+        let has_table = match &self.backend {
             Backend::Sqlite(_) => HAS_TABLE_SQLITE,
             Backend::Postgres(_) => HAS_TABLE_POSTGRES,
         };
@@ -78,11 +78,11 @@ impl Db {
             return Err(StoreError::bug("migration versions must grow"));
         }
         let migrations = migrations.to_vec();
-        match &self.0 {
+        match &self.backend {
             // The write group's BEGIN IMMEDIATE is the lock.
             Backend::Sqlite(sqlite) => {
                 sqlite
-                    .write(Flush::AtCommit, move |tx| {
+                    .write(JobKind { flush: Flush::AtCommit, may_use_reserve: true }, move |tx| {
                         let migrations = migrations.clone();
                         Box::pin(async move { apply(tx, &migrations).await })
                     })

@@ -111,3 +111,33 @@ async fn a_transaction_that_somebody_left_open_ends() {
     db.close().await;
     fixture.remove().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_resources_is_named() {
+    use bowline_core::Reason;
+    let Some(fixture) = Fixture::postgres().await else {
+        return;
+    };
+    let db = Db::open_postgres(&fixture.url(), PostgresOptions::default()).await.unwrap();
+    let cases = [
+        ("53100", ErrorKind::Full, Reason::StorageFull, "disk"),
+        ("53200", ErrorKind::Unavailable, Reason::Unavailable, "memory"),
+        ("53300", ErrorKind::Unavailable, Reason::Unavailable, "connections"),
+        ("57P03", ErrorKind::Unavailable, Reason::Unavailable, "does not answer"),
+    ];
+    for (code, kind, reason, cause) in cases {
+        let sql = format!("DO $$ BEGIN RAISE EXCEPTION 'as if' USING ERRCODE = '{code}'; END $$");
+        let failed: Result<(), StoreError> = db
+            .write(move |tx| {
+                let sql = sql.clone();
+                Box::pin(async move { tx.execute(&sql, &[]).await.map(|_| ()) })
+            })
+            .await;
+        let failed = failed.unwrap_err();
+        assert_eq!((failed.kind(), failed.sqlstate()), (kind, Some(code)), "{failed}");
+        let shown = bowline_core::Error::from(failed);
+        assert_eq!(shown.reason(), reason);
+        assert!(shown.message().contains(cause), "{shown}");
+    }
+    db.close().await;
+}

@@ -83,7 +83,7 @@ async fn a_full_disk_fails_the_culprit_and_spares_its_neighbours() {
     });
     group.0.unwrap();
     group.1.unwrap();
-    assert_eq!(group.2.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(group.2.unwrap_err().kind(), ErrorKind::Full);
     group.3.unwrap();
     assert_eq!(group.4.unwrap_err().kind(), ErrorKind::UniqueViolation);
     assert_eq!(ids(&db).await, ["a", "b", "d"]);
@@ -206,8 +206,8 @@ async fn a_disk_that_is_really_full() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         drop(release);
     });
-    assert_eq!(group.0.unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!(group.1.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(group.0.unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(group.1.unwrap_err().kind(), ErrorKind::Full);
     assert_eq!(ids(&db).await, ["a"]);
     std::fs::remove_file(dir.join("ballast")).unwrap();
     write(&db, "b", 400_000).await.unwrap();

@@ -262,6 +262,7 @@ fn options(directory: &TempDir, database: Option<&Database>) -> Options {
         rate_limit_address: Some(0),
         // An RSA key takes as long to make as the rest of the start.
         token_algorithm: Some(TokenAlgorithm::Es256),
+        disk_reserve: Some(1),
         ..Options::default()
     };
     if let Some(database) = database {

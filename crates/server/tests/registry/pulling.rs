@@ -77,7 +77,7 @@ async fn a_flush_waits_for_the_one_that_took_its_pulls() {
                 registry.flush_pulls().await;
                 number(server, told).await
             };
-            let ((), there) = tokio::join!(registry.flush_pulls(), second);
+            let (_, there) = tokio::join!(registry.flush_pulls(), second);
             assert_eq!(there, pulls);
         }
     })

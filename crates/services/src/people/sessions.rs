@@ -210,7 +210,8 @@ pub(super) fn request(context: &Context<'_>) -> (String, String) {
 /// Ends the session of a cookie.
 pub(super) async fn sign_out(parts: &Parts, cookie: [u8; 32], context: &Context<'_>) -> Result<bool> {
     let (now, request) = (context.now, request(context));
-    let written = parts.db.write(move |tx| {
+    let db = parts.db.from_reserve();
+    let written = db.write(move |tx| {
         let request = request.clone();
         Box::pin(async move {
             let Some(session) = find_by_cookie(tx, &cookie, now).await? else { return Ok(false) };
@@ -228,7 +229,8 @@ pub(super) async fn revoke(parts: &Parts, token: &str, context: &Context<'_>) ->
     let principal = parts.authenticator.authenticate(Some(token), &parts.settings.audiences(), context.now);
     let Ok(Principal::Token(facts)) = principal else { return Ok(()) };
     let (now, request) = (context.now, request(context));
-    let written = parts.db.write(move |tx| {
+    let db = parts.db.from_reserve();
+    let written = db.write(move |tx| {
         let (facts, request) = (facts.clone(), request.clone());
         Box::pin(async move {
             let Some(id) = &facts.session else { return Ok(()) };

@@ -171,8 +171,10 @@ impl ScimUsers {
     }
 
     async fn edit(&self, presented: &Presented, id: &str, edit: Edit, changing: Changing) -> Result<User> {
+        // Deleting works on a full disk.
+        let db = if matches!(edit, Edit::Delete) { self.db.from_reserve() } else { self.db.clone() };
         let input = (presented.clone(), id.to_owned(), edit, changing, self.contract.clone());
-        let write = self.db.write(move |tx| {
+        let write = db.write(move |tx| {
             let (presented, id, edit, changing, contract) = input.clone();
             Box::pin(async move {
                 let directory = admit(tx, &presented, changing.now).await?;

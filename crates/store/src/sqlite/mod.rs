@@ -1,5 +1,6 @@
 //! The embedded engine: inline readers and one writer thread.
 
+mod job;
 mod reader;
 mod writer;
 
@@ -16,8 +17,10 @@ use futures_util::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+pub(crate) use self::job::{Flush, JobKind};
 use crate::error::{ErrorKind, StoreError};
 use crate::placeholders::rewrite_placeholders;
+use crate::room::Room;
 use crate::row::{Engines, Row};
 use crate::tx::{ReadTx, WriteTx};
 use crate::value::Value;
@@ -34,19 +37,33 @@ pub struct SqliteOptions {
     pub queue: usize,
     /// How many prepared statements each connection keeps.
     pub statement_cache: usize,
+    /// The room on the disk; without it, nothing is refused before the disk is full to the last byte.
+    pub room: Option<Arc<Room>>,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { mmap_size: 1 << 30, busy_timeout: Duration::from_secs(5), queue: 1024, statement_cache: 1024 }
+        Self {
+            mmap_size: 1 << 30,
+            busy_timeout: Duration::from_secs(5),
+            queue: 1024,
+            statement_cache: 1024,
+            room: None,
+        }
     }
 }
 
 /// How much of the file the writer maps: it has a cache of its own.
 const WRITER_MMAP: u64 = 256 << 20;
 
+/// Bytes of a page.
+const PAGE: u64 = 4096;
+/// Most bytes of the log before it is checkpointed.
+const LOG: u64 = 64 << 20;
+
 #[derive(Clone)]
 pub(crate) struct Sqlite {
+    file: Arc<File>,
     readers: Arc<reader::Readers>,
     writer: writer::Writer,
 }
@@ -55,8 +72,12 @@ impl Sqlite {
     pub(crate) async fn open(path: &Path, options: SqliteOptions) -> Result<Self, StoreError> {
         let file = Arc::new(File { path: path.to_owned(), options });
         let readers = Arc::new(reader::Readers::new(Arc::clone(&file)));
-        let writer = writer::Writer::start(file, Arc::clone(&readers)).await?;
-        Ok(Self { readers, writer })
+        let writer = writer::Writer::start(Arc::clone(&file), Arc::clone(&readers)).await?;
+        Ok(Self { file, readers, writer })
+    }
+
+    pub(crate) fn room(&self) -> Option<&Arc<Room>> {
+        self.file.options.room.as_ref()
     }
 
     pub(crate) fn read<T, E: From<StoreError>>(
@@ -68,10 +89,13 @@ impl Sqlite {
 
     pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        flush: Flush,
+        kind: JobKind,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
-        self.writer.write(flush, f).await
+        if !kind.may_use_reserve && self.room().is_some_and(|room| room.is_full()) {
+            return Err(StoreError::full("little room is left on the disk").into());
+        }
+        self.writer.write(kind, f).await
     }
 
     pub(crate) async fn checkpoint_if_idle(&self) {
@@ -81,15 +105,6 @@ impl Sqlite {
     pub(crate) async fn close(&self) {
         self.writer.close().await;
     }
-}
-
-/// When the disk has what a write did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flush {
-    /// Before the write is answered.
-    AtCommit,
-    /// With the next write that is flushed, or when the system comes to it.
-    Later,
 }
 
 /// Where the database is and how to open it.
@@ -124,18 +139,20 @@ impl File {
         // statistics it goes by the indexes that statements are written for.
         //
         // A checkpoint holds the writer up for two more flushes and copies every page once, so it comes when
-        // the log has grown to its size limit, not after every few groups.
-        tx.conn.execute_batch(
+        // the log has grown to its size limit, not after every few groups. The reserve has room for one.
+        let log = self.options.room.as_ref().map_or(LOG, |room| room.whole().clamp(1 << 20, LOG));
+        tx.conn.execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA foreign_keys = ON;
              PRAGMA temp_store = MEMORY;
              PRAGMA cache_size = -65536;
-             PRAGMA journal_size_limit = 67108864;
-             PRAGMA wal_autocheckpoint = 16384;
+             PRAGMA journal_size_limit = {log};
+             PRAGMA wal_autocheckpoint = {};
              DROP TABLE IF EXISTS sqlite_stat1;
              DROP TABLE IF EXISTS sqlite_stat4;",
-        )?;
+            log / PAGE
+        ))?;
         let mode: String = tx.conn.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(StoreError::unavailable(format!(

@@ -6,15 +6,15 @@
 //! fails), every job of it runs again in a transaction of its own, so that only
 //! the culprit fails.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
+use super::job::{Flush, Job, JobKind, TypedJob};
 use super::reader::Readers;
-use super::{File, Flush, Inside, SqliteTx, poll_once};
+use super::{File, SqliteTx};
 use crate::error::StoreError;
 use crate::tx::{Inner, WriteTx};
 
@@ -66,11 +66,11 @@ impl Writer {
 
     pub(super) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        flush: Flush,
+        kind: JobKind,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
         let (reply, answer) = oneshot::channel();
-        let job = TypedJob { f, flush, outcome: None, reply: Some(reply), span: tracing::Span::current() };
+        let job = TypedJob::new(f, kind, reply);
         let closed = || StoreError::unavailable("the database is closed");
         self.queue.send(Message::Job(Box::new(job))).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -88,70 +88,6 @@ impl Writer {
         let (done, wait) = oneshot::channel();
         if self.queue.send(Message::Close(done)).await.is_ok() {
             let _ = wait.await;
-        }
-    }
-}
-
-/// A queued closure and the outcome it waits to deliver.
-trait Job: Send {
-    /// When the disk must have what it did.
-    fn flush(&self) -> Flush;
-    /// Runs the closure. `true`: keep what it did.
-    fn run(&mut self, tx: &mut WriteTx) -> bool;
-    /// Replaces the outcome.
-    fn fail(&mut self, error: StoreError);
-    /// Delivers the outcome.
-    fn answer(&mut self);
-}
-
-struct TypedJob<F, T, E> {
-    f: F,
-    flush: Flush,
-    outcome: Option<Result<T, E>>,
-    reply: Option<oneshot::Sender<Result<T, E>>>,
-    span: tracing::Span,
-}
-
-impl<F, T, E> Job for TypedJob<F, T, E>
-where
-    F: for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send,
-    T: Send,
-    E: From<StoreError> + Send,
-{
-    fn flush(&self) -> Flush {
-        self.flush
-    }
-
-    fn run(&mut self, tx: &mut WriteTx) -> bool {
-        let _span = self.span.enter();
-        tx.reset();
-        // The closure may be left in any state by a panic; then it does not run again
-        // but in a group that was lost for another reason, where it fails again.
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let _inside = Inside::enter()?;
-            poll_once((self.f)(tx))
-        }));
-        let outcome = match outcome {
-            Ok(Ok(value)) => match tx.swallowed() {
-                None => Ok(value),
-                Some(error) => Err(error.into()),
-            },
-            Ok(Err(error)) => Err(error),
-            Err(_panic) => Err(StoreError::bug("a transaction closure panicked").into()),
-        };
-        let keep = outcome.is_ok();
-        self.outcome = Some(outcome);
-        keep
-    }
-
-    fn fail(&mut self, error: StoreError) {
-        self.outcome = Some(Err(error.into()));
-    }
-
-    fn answer(&mut self) {
-        if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
-            // Nobody listens any more: the write stands all the same.
-            let _ = reply.send(outcome);
         }
     }
 }
@@ -194,7 +130,7 @@ impl Thread {
                 }
                 next = (group.len() < MAX_GROUP).then(|| messages.try_recv().ok()).flatten();
             }
-            self.run_group(&mut group);
+            self.run_with_room(&mut group);
             for job in &mut group {
                 job.answer();
             }
@@ -228,6 +164,18 @@ impl Thread {
         }
     }
 
+    /// On a full disk the log must not grow: what was written goes into the database at once.
+    fn run_with_room(&mut self, group: &mut [Box<dyn Job>]) {
+        let room = self.file.options.room.clone();
+        if let Some(room) = room.as_ref().filter(|_| group.iter().any(|job| job.kind().may_use_reserve)) {
+            room.make_way();
+        }
+        self.run_group(group);
+        if let Some(conn) = self.tx.as_ref().and_then(connection).filter(|_| room.is_some_and(|room| room.is_full())) {
+            checkpoint(&conn.conn);
+        }
+    }
+
     fn run_group(&mut self, group: &mut [Box<dyn Job>]) {
         if let [_, _, ..] = group {
             match self.together(group) {
@@ -254,7 +202,7 @@ impl Thread {
 
     /// All jobs in one transaction.
     fn together(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), Lost> {
-        let is_scratch = group.iter().all(|job| job.flush() == Flush::Later);
+        let is_scratch = group.iter().all(|job| job.kind().flush == Flush::Later);
         let flush = if is_scratch { Flush::Later } else { Flush::AtCommit };
         let mut tx = self.begin(flush).map_err(Lost::Broken)?;
         for job in group {
@@ -285,7 +233,7 @@ impl Thread {
 
     /// One job in a transaction of its own. An error replaces the job's outcome.
     fn alone(&mut self, job: &mut dyn Job) -> Result<(), StoreError> {
-        let mut tx = self.begin(job.flush())?;
+        let mut tx = self.begin(job.kind().flush)?;
         if !job.run(&mut tx) {
             let cause = tx.failure().map(StoreError::replicate);
             self.put_back(tx, cause.as_ref());

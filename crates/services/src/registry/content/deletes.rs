@@ -52,6 +52,7 @@ impl Registry {
         let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
         self.pipeline
             .db
+            .from_reserve()
             .write(move |tx| {
                 let job = job.clone();
                 let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {

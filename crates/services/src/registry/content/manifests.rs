@@ -91,7 +91,7 @@ impl Registry {
     pub fn note_pull(&self, visitor: &Visitor, name: &Name, reference: &Reference, pulled: &PulledManifest) {
         let repo = pulled.repo.clone();
         let interaction = interaction(visitor, name, &repo, reference, &pulled.manifest.digest);
-        self.pulls.note(Pull { visit: visitor.visit.clone(), repo, interaction });
+        self.pulls.note(Pull::new(&visitor.visit, &repo, interaction), self.pipeline.db.is_full());
     }
 
     /// Stores a manifest and tags it, in a repository that is created if it is missing.

@@ -14,6 +14,7 @@ mod manifest;
 mod manifests;
 mod mirrors;
 mod places;
+mod pull_spill;
 mod pulls;
 mod referrers;
 mod refusal;
@@ -38,6 +39,8 @@ pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag}
 pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
 pub use mirrors::Mirror;
 pub(in crate::registry) use places::is_public;
+pub use pull_spill::PullSpill;
+pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use tag_lists::{Moved, TagPage};
@@ -82,9 +85,10 @@ impl Reference {
 const USER_AGENT: usize = 512;
 
 impl Registry {
-    /// The registry over the pipeline's storage, with its decisions.
-    pub fn new(pipeline: Arc<Pipeline>) -> Registry {
-        Registry { pipeline, pulls: Arc::default() }
+    /// The registry over the pipeline's storage, with its decisions. Pulls that come faster than they can be written
+    /// wait in the spill file, if there is one.
+    pub fn new(pipeline: Arc<Pipeline>, spill: Option<PullSpill>) -> Registry {
+        Registry { pipeline, pulls: Arc::new(pulls::Pulls::new(spill)) }
     }
 
     /// A request by `principal`; `method` and `user_agent` are for its events.
@@ -103,9 +107,15 @@ impl Registry {
         }
     }
 
-    /// Writes the events and times of pulls. Call it every second, and once at the end.
-    pub async fn flush_pulls(&self) {
-        self.pulls.flush(&self.pipeline.db).await;
+    /// Writes the events and times of pulls; true if more wait in the spill file. Call it every second, and once at the
+    /// end.
+    pub async fn flush_pulls(&self) -> bool {
+        self.pulls.flush(&self.pipeline.db, &self.pipeline.contract).await
+    }
+
+    /// Pulls that wait or were lost.
+    pub fn pull_backlog(&self) -> PullBacklog {
+        self.pulls.backlog()
     }
 
     fn needed<M: Method>(&self) -> Vec<&str> {

@@ -33,7 +33,7 @@ impl Registry {
 
     async fn retain_in(&self, repo: &Uidp) -> Result<u64, Error> {
         let (place, now) = (repo.clone(), self.pipeline.clock.now());
-        let db = &self.pipeline.db;
+        let db = self.pipeline.db.from_reserve();
         let mut remaining =
             db.read(move |tx| Box::pin(async move { retention::waiting(tx, &place, now).await })).await?;
         let mut removed = 0;

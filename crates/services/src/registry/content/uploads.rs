@@ -105,6 +105,7 @@ impl Registry {
         let (registry, visitor, name, id) = (self.clone(), visitor.clone(), name.clone(), id.to_owned());
         self.pipeline
             .db
+            .from_reserve()
             .write(move |tx| {
                 let (registry, visitor, name, id) = (registry.clone(), visitor.clone(), name.clone(), id.clone());
                 Box::pin(async move {
@@ -132,6 +133,7 @@ impl Registry {
         let now = self.pipeline.clock.now();
         self.pipeline
             .db
+            .from_reserve()
             .write(move |tx| {
                 Box::pin(async move {
                     let sql = "SELECT id FROM uploads WHERE expires_at <= $1 ORDER BY expires_at, id LIMIT $2";
