@@ -180,6 +180,10 @@ async function ownProvider() {
   url.searchParams.delete('client_id');
   url.searchParams.set('idp_id', 'sso.example');
   await page.goto(url.href);
+  check('the page names the address before the browser goes there',
+    (await page.textContent('main')).includes(new URL(people.otherIssuer).origin), page.url());
+  await photograph(page, 'organization-provider');
+  await page.click('a:has-text("Continue")');
   await page.waitForURL((at) => at.href.startsWith(people.otherIssuer));
   await page.fill('input[name=login]', 'grace');
   await page.fill('input[name=password]', 'anything');

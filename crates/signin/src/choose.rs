@@ -1,10 +1,13 @@
 //! The page that offers providers.
 
 use axum::response::Response;
+use bowline_core::Error;
+use bowline_services::people::Provider;
 use maud::html;
 
 use crate::activate::TICKET;
 use crate::app::App;
+use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::start::{operator_id, purpose};
@@ -68,7 +71,19 @@ pub(crate) async fn page(
             button.quiet type="submit" { "Continue" }
         }
     };
-    Ok(crate::page::page("Sign in", body))
+    Ok(page::page("Sign in", body))
+}
+
+/// Names the organization's provider that a link leads to, and the address the browser would go to; goes there on a
+/// click alone.
+pub(crate) fn leaving(provider: &Provider, url: &str) -> Result<Response, Problem> {
+    let address = url::Url::parse(url).map_err(Error::internal)?;
+    let body = html! {
+        p { "The link that you followed signs you in with " strong { (provider.label) } ", which belongs to an organization on this server." }
+        p { "Your browser continues at " code { (address.origin().ascii_serialization()) } ". Enter your password there only if you know that address." }
+        p { a.button href=(url) { "Continue" } }
+    };
+    Ok(page::page("Continue at your provider", body))
 }
 
 fn handed_on(parameters: &Parameters) -> impl Iterator<Item = &(String, String)> {

@@ -17,7 +17,10 @@ use crate::problem::Problem;
 use crate::secrets::FlowSecret;
 use crate::wanted::{Exit, Named, Wanted};
 
-/// `GET /oauth`: straight to the provider if the request names one, else to the page that offers them.
+/// `GET /oauth`: straight to the provider if the request names one of the operator's, else to the page that offers them.
+///
+/// The provider of an organization is whatever address its administrator entered: a link must not lead the browser
+/// there before the person has read the address.
 pub(crate) async fn start(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
     let wanted = wanted(&app, &parameters).await?;
@@ -26,8 +29,14 @@ pub(crate) async fn start(State(app): Shared, RawQuery(query): RawQuery) -> Resu
     };
     let provider = app.parts.people.provider(&choice).await?;
     let begun = begin(&app, wanted, &provider).await?;
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    response.headers_mut().insert(header::LOCATION, begun.location()?);
+    let response = match &provider.source {
+        Source::Operator { .. } => {
+            let mut response = StatusCode::SEE_OTHER.into_response();
+            response.headers_mut().insert(header::LOCATION, begun.location()?);
+            response
+        }
+        Source::Organization { .. } => choose::leaving(&provider, &begun.url)?,
+    };
     Ok(with_cookie(response, begun.cookie))
 }
 

@@ -184,12 +184,36 @@ async fn an_organization_is_reached_by_its_name() {
         let page = browser.get(&back).await;
         let moved = press(&browser, &page, "continue").await;
         assert_eq!(claims_of(&answer(&moved, "token").expect("a token"))["idp"], json!(provider));
-        let address = format!("/oauth?exit=redirect&redirect={CALLBACK}&idp_id=acme-works");
-        assert!(location(&browser.get(&address).await).starts_with(own.issuer()), "by name in the query");
         for (name, has) in [("acme-works", "true"), ("acme-wroks", "false")] {
             let check = browser.get(&format!("/orgcheck?name={name}")).await;
             assert_eq!((check.status, check.text().as_str()), (200, has));
             assert_eq!(check.header("content-type"), Some("application/json"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_to_an_organizations_provider_shows_the_address_before_the_browser_goes_there() {
+    on_each_engine(async |server| {
+        offer_provider(server, "main").await;
+        let own = IdentityProvider::start(server.clock().clone()).await;
+        let provider = organization_with_provider(server, "acme-works", own.issuer()).await;
+        let browser = server.browser();
+        for named in ["acme-works", &provider] {
+            let page = browser.get(&format!("/oauth?exit=redirect&redirect={CALLBACK}&idp_id={named}")).await;
+            let text = page.text();
+            assert_eq!((page.status, page.header("location")), (200, None), "{named}: {text}");
+            assert!(!text.contains("http-equiv"), "the page stays until the person clicks: {text}");
+            assert!(text.contains(&format!("<code>{}</code>", own.issuer())), "{text}");
+            let (_, rest) = text.split_once("class=\"button\" href=\"").expect("a link");
+            let onward = rest.split('"').next().unwrap_or_default().replace("&amp;", "&");
+            let page = browser.get(&own.approve(&onward, "bob", Value::Null)).await;
+            assert!(answer(&press(&browser, &page, "continue").await, "token").is_some());
+        }
+        for named in ["connection=main", "client_id=main", "client_id=auth0"] {
+            let page = browser.get(&format!("/oauth?exit=redirect&redirect={CALLBACK}&{named}")).await;
+            assert!(location(&page).starts_with(server.idp().issuer()), "{named}: the operator's own, at once");
         }
     })
     .await;
