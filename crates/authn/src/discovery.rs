@@ -54,8 +54,7 @@ impl KeysError {
 
     /// Whether trying again later may help (the issuer could not be reached, rather than: the token is wrong).
     pub fn is_temporary(self) -> bool {
-        matches!(self, Self::Fetch(FetchError::Connect | FetchError::Timeout | FetchError::Broken))
-            || matches!(self, Self::Fetch(FetchError::Status(status)) if status >= 500 || status == 429)
+        matches!(self, Self::Fetch(error) if error.is_temporary())
     }
 }
 

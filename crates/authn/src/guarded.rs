@@ -14,7 +14,9 @@ use url::{Host, Url};
 use crate::addresses::AddressPolicy;
 use crate::resolver::{Judged, Resolver, SystemResolver, Unusable};
 
-/// Why a request did not bring what it should. `Display` is public and names no address.
+/// Why a request did not bring what it should. `Display` is public: it names no address, and has one text for a refused
+/// address and for no connection, so that callers cannot explore which names and networks the operator has.
+/// [`FetchError::reason`] tells them apart in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FetchError {
     /// Not a URL that can be requested, or one with credentials in it.
@@ -24,10 +26,10 @@ pub enum FetchError {
     #[error("only https URLs are requested")]
     NotHttps,
     /// The host is, or resolves to, an address that must not be reached.
-    #[error("the host's address is not allowed; the server's operator can allow private networks")]
+    #[error("no connection to the host, or its address is not allowed")]
     RefusedAddress,
     /// No connection: unknown host, refused, TLS.
-    #[error("no connection to the host")]
+    #[error("no connection to the host, or its address is not allowed")]
     Connect,
     /// Not finished in time.
     #[error("the host did not answer in time")]
@@ -65,6 +67,16 @@ impl FetchError {
     /// What the caller may be told; the same as `Display`.
     pub fn public_message(self) -> String {
         self.to_string()
+    }
+
+    /// Whether trying again later may help. A refused address counts as one that could not be reached: callers see the
+    /// same code for both.
+    pub fn is_temporary(self) -> bool {
+        match self {
+            Self::RefusedAddress | Self::Connect | Self::Timeout | Self::Broken => true,
+            Self::Status(status) => status >= 500 || status == 429,
+            Self::InvalidUrl | Self::NotHttps | Self::TooLarge | Self::NotJson => false,
+        }
     }
 }
 
@@ -253,7 +265,7 @@ impl GuardedClient {
         if let Some(ip) = literal
             && !(if http { self.policy.allows_http(ip) } else { self.policy.allows(ip) })
         {
-            return Err(FetchError::RefusedAddress);
+            return Err(refused(&url));
         }
         Ok((url, client))
     }
@@ -333,12 +345,20 @@ impl GuardedClient {
     }
 }
 
+/// The error for a host at an address that is not allowed. Only the log tells the operator: the caller reads the same
+/// text as for a host that is not there.
+fn refused(url: &Url) -> FetchError {
+    let host = url.host_str().unwrap_or_default();
+    tracing::info!(host, "outbound request refused: address not allowed; --allow-private-addresses allows networks");
+    FetchError::RefusedAddress
+}
+
 /// The class of a failure, found along the chain of causes.
 fn classify(error: &reqwest::Error, otherwise: FetchError) -> FetchError {
     let mut cause: Option<&(dyn StdError + 'static)> = error.source();
     while let Some(inner) = cause {
         match inner.downcast_ref::<Unusable>() {
-            Some(Unusable::Refused) => return FetchError::RefusedAddress,
+            Some(Unusable::Refused) => return error.url().map_or(FetchError::RefusedAddress, refused),
             Some(Unusable::Unknown) => return FetchError::Connect,
             None => cause = inner.source(),
         }

@@ -238,6 +238,18 @@ async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
 }
 
 #[test]
+fn a_refused_address_reads_like_no_connection() {
+    use crate::discovery::KeysError;
+    use crate::relying::RelyingError;
+    let (refused, absent) = (FetchError::RefusedAddress, FetchError::Connect);
+    assert_eq!(refused.public_message(), absent.public_message());
+    assert_ne!(refused.reason(), absent.reason(), "the log tells them apart");
+    for error in [refused, absent] {
+        assert!(KeysError::from(error).is_temporary() && RelyingError::from(error).is_temporary(), "one code for both");
+    }
+}
+
+#[test]
 fn messages_name_no_address() {
     let all = [
         FetchError::InvalidUrl,

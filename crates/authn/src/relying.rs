@@ -52,11 +52,7 @@ impl From<FetchError> for RelyingError {
 impl RelyingError {
     /// Whether trying again later may help.
     pub fn is_temporary(&self) -> bool {
-        match self {
-            Self::Fetch(FetchError::Status(status)) => *status >= 500 || *status == 429,
-            Self::Fetch(FetchError::Connect | FetchError::Timeout | FetchError::Broken) => true,
-            _ => false,
-        }
+        matches!(self, Self::Fetch(error) if error.is_temporary())
     }
 }
 

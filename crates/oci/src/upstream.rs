@@ -215,7 +215,9 @@ fn refusal(opened: &Opened, mirror: &Mirror, is_home: bool, proof: Option<&str>)
 
 /// A failure of the upstream's own host: where it did not answer at all, nobody need wait for it again so soon.
 fn away(error: FetchError) -> Problem {
-    if matches!(error, FetchError::Connect | FetchError::Timeout) { Problem::Away(error) } else { error.into() }
+    // A refused address rests like no connection: how often the upstream is asked must not tell which it was.
+    let is_away = matches!(error, FetchError::RefusedAddress | FetchError::Connect | FetchError::Timeout);
+    if is_away { Problem::Away(error) } else { error.into() }
 }
 
 fn basic(account: &Credentials) -> String {

@@ -239,6 +239,9 @@ async fn slow_and_talkative_sinks_hurt_nobody() {
     .await;
 }
 
+/// What a refused address and a host that is not there have in common: the wording must not explore the operator's network.
+const NO_CONNECTION: &str = "no connection to the host, or its address is not allowed";
+
 #[tokio::test]
 async fn redirects_are_not_followed_and_refusals_are_told() {
     on_each_engine(async |server| {
@@ -250,12 +253,9 @@ async fn redirects_are_not_followed_and_refusals_are_told() {
         let mut subscriptions = Vec::new();
         for (sink, error) in [
             (sink.url.as_str(), "the host answered with status 302"),
-            ("http://10.0.0.1/", "the host's address is not allowed; the server's operator can allow private networks"),
-            (
-                "https://169.254.169.254/",
-                "the host's address is not allowed; the server's operator can allow private networks",
-            ),
-            ("http://127.0.0.1:1/", "no connection to the host"),
+            ("http://10.0.0.1/", NO_CONNECTION),
+            ("https://169.254.169.254/", NO_CONNECTION),
+            ("http://127.0.0.1:1/", NO_CONNECTION),
         ] {
             subscriptions.push((subscribe(&operator, &org, sink).await, error));
         }
