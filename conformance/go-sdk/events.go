@@ -135,6 +135,9 @@ func deliveries(ctx context.Context, w *world) {
 		same(status, http.StatusUnauthorized, "the answer without a token")
 		return nil
 	})
+	check("the token covers each Ce header and the sink", func() error {
+		return covers(s.wait(1)[0], s.URL)
+	})
 	check("the webhook's token opens nothing here", func() error {
 		token := strings.TrimPrefix(s.wait(1)[0].header.Get("Authorization"), "Bearer ")
 		request := must(http.NewRequestWithContext(ctx, http.MethodGet, w.base+"/iam/v2/groups", nil))

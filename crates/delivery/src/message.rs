@@ -1,4 +1,8 @@
 //! An event as a request: CloudEvents 1.0 in binary mode, signed with a token of the class for webhooks.
+//!
+//! The token covers the whole delivery by three digests: of the body, of the `Ce-*` headers, and of the sink's address. A
+//! receiver that verifies all three takes neither an event under another's type or subject, nor one that was delivered to
+//! another sink of the same group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +31,8 @@ const TOKEN_LIFE: i64 = 600;
 pub(crate) struct Content {
     headers: HeaderMap,
     body: Bytes,
-    digest: String,
+    body_digest: String,
+    headers_digest: String,
 }
 
 /// Makes requests of events.
@@ -46,7 +51,7 @@ impl Writer {
     pub(crate) fn request(&self, event: &Event, group: &str, sink: &str, now: Micros) -> Result<Request, Unwritable> {
         let content = event.content.get_or_init(|| self.content(event));
         let content = content.as_ref().map_err(|reason| Unwritable::Ever(reason.clone()))?;
-        let token = self.token(group, &content.digest, now).ok_or(Unwritable::Now)?;
+        let token = self.token(group, content, sink, now).ok_or(Unwritable::Now)?;
         let mut headers = content.headers.clone();
         let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Unwritable::Now)?;
         headers.insert(AUTHORIZATION, bearer);
@@ -55,8 +60,9 @@ impl Writer {
 
     fn content(&self, event: &Event) -> Result<Content, String> {
         let body = self.body(event)?;
-        let digest = format!("sha256:{}", bowline_core::hex(&sha256(&body)));
-        Ok(Content { headers: self.headers(event)?, body: body.into(), digest })
+        let headers = self.headers(event)?;
+        let (body_digest, headers_digest) = (digest(&body), digest(&canonical(&headers)));
+        Ok(Content { headers, body: body.into(), body_digest, headers_digest })
     }
 
     /// `{"actor": .., "body": ..}` with the body in proto names.
@@ -109,7 +115,8 @@ impl Writer {
         format!("{}{}", self.settings.base_url, path.trim_end_matches('/'))
     }
 
-    fn token(&self, group: &str, digest: &str, now: Micros) -> Option<String> {
+    /// `webhook.digest` is what the public SDK's receiver verifies; it ignores the members beside it.
+    fn token(&self, group: &str, content: &Content, sink: &str, now: Micros) -> Option<String> {
         let seconds = now.div_euclid(1_000_000);
         let keys = self.authenticator.keys();
         let key = keys.ring.signing_key(seconds)?;
@@ -120,7 +127,11 @@ impl Writer {
             "iat": seconds,
             "exp": seconds + TOKEN_LIFE,
             "jti": bowline_core::hex(&random_bytes::<16>()),
-            "webhook": { "digest": digest },
+            "webhook": {
+                "digest": content.body_digest,
+                "headers": content.headers_digest,
+                "sink": digest(sink.as_bytes()),
+            },
         });
         Some(mint_value(TokenClass::Webhook, &claims, key))
     }
@@ -133,6 +144,25 @@ pub(crate) enum Unwritable {
     Now,
     /// The stored event is beyond repair.
     Ever(String),
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", bowline_core::hex(&sha256(bytes)))
+}
+
+/// The `Ce-*` headers as their digest covers them: a line `name:value` for each, names in lower case and in order, each
+/// line ended by a line feed, which no value has.
+fn canonical(headers: &HeaderMap) -> Vec<u8> {
+    let mut attributes: Vec<_> = headers.iter().filter(|(name, _)| name.as_str().starts_with("ce-")).collect();
+    attributes.sort_by_key(|(name, _)| name.as_str());
+    let mut text = Vec::new();
+    for (name, value) in attributes {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.push(b':');
+        text.extend_from_slice(value.as_bytes());
+        text.push(b'\n');
+    }
+    text
 }
 
 /// A value of an attribute as a header carries it: what is not visible ASCII, the quote and the percent sign escaped.
@@ -151,6 +181,15 @@ fn encoded(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_digest_of_headers_covers_cloud_event_headers_in_the_order_of_their_names() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("ce-type", "t"), ("content-type", "application/json"), ("ce-id", "1"), ("ce-a", "x:y")] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        assert_eq!(canonical(&headers), b"ce-a:x:y\nce-id:1\nce-type:t\n");
+    }
 
     #[test]
     fn header_values_are_escaped() {

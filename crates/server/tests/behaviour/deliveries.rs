@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use axum::http::{HeaderName, HeaderValue};
 use bowline_authn::claims::{TokenClass, verify_own};
 use bowline_authn::wrap::sha256;
 use bowline_testkit::Actor;
 use serde_json::{Value, json};
 
-use crate::sink::{Answer, Sink};
+use crate::sink::{Answer, Delivery, Sink};
 use crate::support::{call, done, each, number, on_each_engine, refused, uid_of};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -114,6 +115,63 @@ async fn a_delivery_is_a_signed_cloud_event() {
         assert!(claims["exp"].as_i64() <= Some(now + 600));
         let with_it = call(&operator.with_token(delivery.token()), "GET /iam/v2/groups", Value::Null).await;
         assert_eq!(with_it.status, 401);
+    })
+    .await;
+}
+
+/// Verifies a delivery as docs/API-DESIGN.md tells receivers: digests of the body, of the `Ce-*` headers, and of the
+/// sink's address against those of the token.
+fn is_covered(delivery: &Delivery, sink: &str) -> bool {
+    let digest = |bytes: &[u8]| format!("sha256:{}", bowline_core::hex(&sha256(bytes)));
+    let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}:{}\n", value.to_str().expect("text"));
+    let mut lines: Vec<String> =
+        delivery.headers.iter().filter(|(name, _)| name.as_str().starts_with("ce-")).map(line).collect();
+    lines.sort();
+    let (_, claims) = delivery.token_parts();
+    let covers = [
+        ("digest", digest(&delivery.body)),
+        ("headers", digest(lines.concat().as_bytes())),
+        ("sink", digest(sink.as_bytes())),
+    ];
+    covers.iter().all(|(name, digest)| claims["webhook"][name] == digest.as_str())
+}
+
+#[tokio::test]
+async fn the_token_of_a_delivery_covers_its_body_each_header_and_the_sink() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let operator = server.operator().await;
+        let sink = Sink::start().await;
+        let sinks = [format!("{}/one?key=secret", sink.url), format!("{}/two", sink.url)];
+        for url in &sinks {
+            subscribe(&operator, &org, url).await;
+        }
+        create_group(&operator, &org, "team").await;
+        let received = sink.wait_for(3).await;
+        let created: Vec<&Delivery> =
+            received.iter().filter(|one| one.header("ce-type").ends_with("group.created.v1")).collect();
+        assert_eq!(created.len(), 2, "both sinks have the event");
+        for delivery in created {
+            let own = sinks.iter().find(|url| url.ends_with(&delivery.path)).expect("a sink");
+            let other = sinks.iter().find(|url| *url != own).expect("the other one");
+            assert!(is_covered(delivery, own));
+            assert!(!is_covered(delivery, other), "the same event, delivered to another sink of the group");
+            assert!(!delivery.token().contains("secret") && !delivery.token_parts().1.to_string().contains("secret"));
+            let names: Vec<&HeaderName> =
+                delivery.headers.keys().filter(|name| name.as_str().starts_with("ce-")).collect();
+            assert!(names.len() >= 9, "{names:?}");
+            for name in names {
+                let (mut changed, mut removed) = (delivery.clone(), delivery.clone());
+                changed.headers.insert(name.clone(), HeaderValue::from_static("forged"));
+                removed.headers.remove(name);
+                assert!(!is_covered(&changed, own) && !is_covered(&removed, own), "{name}");
+            }
+            let mut added = delivery.clone();
+            added.headers.insert("ce-added", HeaderValue::from_static("forged"));
+            assert!(!is_covered(&added, own));
+            let body = [&delivery.body[..delivery.body.len() - 1], b",\"x\":1}"].concat();
+            assert!(!is_covered(&Delivery { body, ..delivery.clone() }, own));
+        }
     })
     .await;
 }
