@@ -1,7 +1,8 @@
 //! Files and directories: what is done to them, and made durable.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::digest::{Algorithm, Digest};
@@ -18,9 +19,57 @@ pub(crate) fn directory_of(blobs: &Path, digest: &Digest) -> PathBuf {
     blobs.join(digest.algorithm().as_str()).join(&digest.hex()[..2])
 }
 
+/// What a mode allows to others than the owner.
+const OTHERS: u32 = 0o077;
+
+/// Makes a directory, and those above it that are missing, for their owner alone.
+pub(crate) fn create_private_directory(directory: &Path) -> Result<(), ContentError> {
+    Ok(DirBuilder::new().recursive(true).mode(0o700).create(directory)?)
+}
+
+/// Creates a file for its owner alone.
+pub(crate) fn create_private(path: &Path) -> Result<File, ContentError> {
+    Ok(OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?)
+}
+
+/// Takes every access of others from a directory and everything below it. Costs one look where others have none; the
+/// directory itself comes last, so that a walk that was interrupted begins again at the next start.
+pub(crate) fn make_private(directory: &Path) -> Result<(), ContentError> {
+    if std::fs::metadata(directory)?.permissions().mode() & OTHERS == 0 {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(directory)? {
+        let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+        let made = match kind {
+            _ if kind.is_dir() => make_private(&path),
+            _ if kind.is_file() => take_from_others(&path),
+            _ => Ok(()),
+        };
+        match made {
+            // Another server's collection removed it.
+            Err(ContentError::Storage(error)) if error.kind() == ErrorKind::NotFound => {}
+            made => made?,
+        }
+    }
+    take_from_others(directory)
+}
+
+/// What belongs to another user, such as the root of a mounted volume, stays as that user made it.
+fn take_from_others(path: &Path) -> Result<(), ContentError> {
+    let mode = std::fs::metadata(path)?.permissions().mode();
+    match std::fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OTHERS)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display();
+            tracing::warn!(%path, "other users may reach blobs here: its owner has to run chmod go=");
+            Ok(())
+        }
+        changed => Ok(changed?),
+    }
+}
+
 /// Makes a directory below `blobs` unless it is there; its name and those above are durable, whoever made them.
 pub(crate) fn make_directory(blobs: &Path, directory: &Path) -> Result<(), ContentError> {
-    std::fs::create_dir_all(directory)?;
+    create_private_directory(directory)?;
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(blobs)) {
         sync_directory(above)?;
     }
@@ -63,9 +112,9 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
     }
 }
 
-/// Writes a small file anew, durably but for its name.
+/// Writes a small file anew for its owner alone, durably but for its name.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
-    let mut file = File::create(path)?;
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     Ok(file.sync_all()?)
 }

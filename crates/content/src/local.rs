@@ -1,7 +1,7 @@
 //! Blobs in a directory.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +52,8 @@ pub(crate) struct Local {
 impl Local {
     pub(crate) fn open(directory: &Path, is_full: FullCheck) -> Result<Local, ContentError> {
         let (blobs, uploads) = (directory.to_owned(), directory.join("uploads"));
-        std::fs::create_dir_all(&uploads)?;
+        files::create_private_directory(&uploads)?;
+        files::make_private(&blobs)?;
         sync_directory(&blobs)?;
         Ok(Local { is_full, blobs, uploads, under_way: Arc::default(), made: Mutex::default() })
     }
@@ -98,8 +99,7 @@ impl Local {
 
     pub(crate) fn begin(&self, id: &str) -> Result<(), ContentError> {
         self.is_full.require_room()?;
-        OpenOptions::new().write(true).create_new(true).open(self.upload(id))?;
-        Ok(())
+        files::create_private(&self.upload(id)).map(|_| ())
     }
 
     pub(crate) fn uploaded(&self, id: &str) -> Result<u64, ContentError> {

@@ -1,6 +1,7 @@
 //! What holds of directories alone: files are locked, and threads wait for the disk.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::tests::{Kept, body, copies, idle, open_body, under_way, whole};
 use super::*;
@@ -106,4 +107,44 @@ async fn a_file_without_an_upload_in_its_name_is_a_copy_too() {
     assert_eq!((&copy.digest, copy.upload.as_str()), (&Some(digest), ""));
     content.delete_copy(&copy).await.unwrap();
     assert_eq!(copies(&content).await, []);
+}
+
+/// Permissions of everything in a directory, by path below it.
+fn modes(directory: &Path, below: &str, modes: &mut Vec<(String, u32)>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        let name = format!("{below}/{}", name.to_str().unwrap());
+        modes.push((name.clone(), std::fs::metadata(&path).unwrap().permissions().mode() & 0o777));
+        if path.is_dir() {
+            self::modes(&path, &name, modes);
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_owner_reads_blobs_and_uploads_also_in_a_directory_that_was_open_to_others() {
+    let kept = tempfile::tempdir().unwrap();
+    let blobs = kept.path().join("blobs");
+    let shard = blobs.join("sha256/ab");
+    for directory in [&blobs, &blobs.join("uploads"), &blobs.join("sha256"), &shard] {
+        std::fs::create_dir(directory).unwrap();
+        std::fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    }
+    for file in [blobs.join("owner"), blobs.join("uploads/aa01"), shard.join("ab".repeat(32))] {
+        std::fs::write(&file, "x").unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
+    }
+    let content = Content::open(&blobs).unwrap();
+    content.begin("aa02").unwrap();
+    content.begin("aa03").unwrap();
+    content.append("aa03", None, body(&[b"a blob"]), Algorithm::Sha256, 100).await.unwrap();
+    content.finish("aa03", &Digest::of(Algorithm::Sha256, b"a blob")).await.unwrap();
+    assert_eq!(content.owner("ff").await.unwrap(), "x");
+    let mut found = vec![("".to_owned(), std::fs::metadata(&blobs).unwrap().permissions().mode() & 0o777)];
+    modes(&blobs, "", &mut found);
+    assert!(found.len() >= 10, "{found:?}");
+    for (name, mode) in found {
+        let is_directory = blobs.join(name.trim_start_matches('/')).is_dir();
+        assert_eq!(mode, if is_directory { 0o700 } else { 0o600 }, "{name}");
+    }
 }
