@@ -1,7 +1,7 @@
 //! The database and what opens its secrets.
 
 use std::fs::{File, TryLockError};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Storage {
             let path = options.key_file()?;
             // A database without its key is half a backup: another key opens nothing in it.
             if options.key_file.is_none() && !path.exists() && !options.database_file().exists() {
-                write_key(&path)?;
+                write_key(&path, sync_directory)?;
             }
         }
         let wrapping_key = wrapping_key(options)?;
@@ -202,8 +202,9 @@ pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
     made.map_err(|source| StartError::File { path: path.into(), source })
 }
 
-/// Writes a new key beside its final place and links it there, so that two first starts agree on one.
-pub(crate) fn write_key(path: &Path) -> Result<(), StartError> {
+/// Writes a new key beside its final place and links it there, so that two first starts agree on one. Then the key's name
+/// is made durable: a machine that fails later must not leave a database whose key is gone.
+pub(crate) fn write_key(path: &Path, sync_directory: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StartError> {
     let failed = |source| StartError::File { path: path.into(), source };
     let hex: String = bowline_core::hex(&random_bytes::<32>());
     let suffix: String = bowline_core::hex(&random_bytes::<8>());
@@ -213,9 +214,15 @@ pub(crate) fn write_key(path: &Path) -> Result<(), StartError> {
     let linked = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft).map_err(failed)?;
     match linked {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
-        _ => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        // Also where another start linked it: this one relies on the key as well.
+        _ => sync_directory(path.parent().unwrap_or(path)).map_err(failed),
     }
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 fn from_hex(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -273,4 +280,39 @@ async fn audit_issuance(db: &Db, now: Micros, id: String) -> Result<(), StartErr
     })
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn the_directory_of_a_new_key_is_synced_when_the_key_has_its_name() {
+        let kept = tempfile::tempdir().unwrap();
+        let path = kept.path().join("key");
+        for start in ["the first", "another that came second"] {
+            let mut synced = Vec::new();
+            let sync = |directory: &Path| {
+                assert_eq!(names(directory), ["key"], "{start}: the key is there, and its draft is not");
+                synced.push(directory.to_owned());
+                sync_directory(directory)
+            };
+            write_key(&path, sync).unwrap();
+            assert_eq!(synced, [kept.path()], "{start}");
+        }
+        assert_eq!(from_hex(&std::fs::read(&path).unwrap()).unwrap().len(), 32);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_key_whose_name_is_not_durable_stops_the_start() {
+        let kept = tempfile::tempdir().unwrap();
+        let refused = write_key(&kept.path().join("key"), |_| Err(io::Error::other("the disk fails")));
+        assert!(refused.unwrap_err().to_string().contains("the disk fails"));
+    }
 }

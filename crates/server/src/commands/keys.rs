@@ -10,7 +10,7 @@ use crate::commands::shown::{Output, Table};
 use crate::error::StartError;
 use crate::keys::{self, Schedule, Which};
 use crate::options::TokenAlgorithm;
-use crate::storage::{Storage, read_key, write_key};
+use crate::storage::{Storage, read_key, sync_directory, write_key};
 use crate::storage_options::StorageOptions;
 
 /// The shortest time between two rotations by schedule: a new key is published ten minutes before it signs, and the old
@@ -140,7 +140,7 @@ async fn rewrap(command: RewrapCommand) -> Result<(), StartError> {
     let now = SystemClock.now();
     let storage = Storage::open_stopped(&options, now).await?;
     if !new.exists() {
-        write_key(&new)?;
+        write_key(&new, sync_directory)?;
     }
     let key = read_key(&new)?;
     if key.as_bytes() == storage.wrapping_key.as_bytes() {
