@@ -188,7 +188,7 @@ impl Door {
             away(unanswered.problem)
         })?;
         let id = hex(&random_bytes::<16>());
-        self.registry.begin_fetch(&asked.visitor, name, &id).await?;
+        self.registry.begin_fetch(&asked.visitor, name, &id, size).await?;
         let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
         if kept.is_err() {
             // Bytes that have their place already are collected, unless the database shows them after all.

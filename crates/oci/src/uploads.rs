@@ -6,9 +6,13 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{Name, RefusalCode, RegistryError, StoredBlob, Visitor};
+use bowline_services::content::{Name, OpenUpload, RefusalCode, RegistryError, StoredBlob, Visitor};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use tokio::sync::Mutex;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
+use crate::body::Broken;
 use crate::{Asked, Door, body, range};
 
 /// Most bytes of a blob.
@@ -27,11 +31,10 @@ impl Door {
         }
         let digest = asked.parameter("digest").map(read_digest).transpose()?;
         let id = hex(&random_bytes::<16>());
-        let room = self.registry.begin_upload(&asked.visitor, name, &id).await?;
+        let upload = self.registry.begin_upload(&asked.visitor, name, &id, digest.as_ref().map(Digest::as_str)).await?;
         self.content.begin(&id)?;
         let Some(digest) = digest else { return Ok(under_way(name, &id, 0, StatusCode::ACCEPTED)) };
-        let place = Place { name, id: &id, room };
-        let done = self.append_and_finish(asked, body, &place, &digest).await;
+        let done = self.append_and_finish(asked, body, Place { name, id: &id, upload }, &digest).await;
         if done.is_err() {
             self.end(asked, name, &id).await?;
         }
@@ -61,17 +64,18 @@ impl Door {
             Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
             _ => return Err(wrong_verb("GET, PATCH, PUT, DELETE")),
         }
-        let room = self.registry.own_upload(&asked.visitor, name, id).await?;
-        let place = Place { name, id, room };
+        let digest = asked.parameter("digest").filter(|_| asked.method == Method::PUT);
+        let upload = self.registry.own_upload(&asked.visitor, name, id, digest).await?;
+        let mut place = Place { name, id, upload };
         match asked.method {
             Method::PATCH => {
-                let (_, uploaded) = self.append(asked, body, &place, Algorithm::Sha256).await?;
+                let (_, uploaded) = self.append(asked, body, &mut place, Algorithm::Sha256).await?;
+                self.registry.upload_grew(&mut place.upload, uploaded).await?;
                 Ok(under_way(name, id, uploaded, StatusCode::ACCEPTED))
             }
             Method::PUT => {
-                let digest = asked.parameter("digest");
                 let digest = digest.ok_or_else(|| Refused::new(RefusalCode::DigestInvalid, "digest is required"))?;
-                self.append_and_finish(asked, body, &place, &read_digest(digest)?).await
+                self.append_and_finish(asked, body, place, &read_digest(digest)?).await
             }
             Method::DELETE => {
                 self.end(asked, name, id).await?;
@@ -87,7 +91,7 @@ impl Door {
         &self,
         asked: &Asked,
         body: Body,
-        place: &Place<'_>,
+        place: &mut Place<'_>,
         algorithm: Algorithm,
     ) -> Result<(Visitor, u64), Refused> {
         let range = match asked.header(header::CONTENT_RANGE) {
@@ -99,21 +103,61 @@ impl Door {
         };
         let start = range.map(|(first, _)| first);
         let promised = range.map(|(first, last)| last - first + 1);
-        let parts = body::parts(body, promised);
-        let Place { name, id, room } = *place;
-        match self.content.append(id, start, parts, algorithm, room.min(BLOB_BYTES)).await {
-            Ok(uploaded) => Ok((asked.visitor.renewed()?, uploaded)),
-            Err(ContentError::TooLarge(most)) if most == room => Err(no_room(room)),
-            Err(error @ ContentError::OutOfOrder { uploaded }) => Err(Refused::from(error)
+        let Place { name, id, upload } = place;
+        let (before, room) = (upload.bytes(), upload.room());
+        let growth = Mutex::new(Growth { upload, size: before, refusal: None });
+        let parts = self.noted(body::parts(body, promised), &growth);
+        let limit = room.unwrap_or(BLOB_BYTES).min(BLOB_BYTES);
+        let appended = self.content.append(id, start, parts, algorithm, limit).await;
+        let Growth { upload, refusal, .. } = growth.into_inner();
+        if appended.is_err() && upload.bytes() != before {
+            // What had arrived is taken back. An upload that has ended meanwhile counts nothing any more.
+            if let Err(error) = self.registry.upload_grew(upload, before).await {
+                tracing::info!(id, ?error, "the size of an upload that was taken back is not noted");
+            }
+        }
+        match (appended, refusal) {
+            (Ok(uploaded), _) => Ok((asked.visitor.renewed()?, uploaded)),
+            (Err(_), Some(refusal)) => {
+                // A token that has ended meanwhile comes first: without it the upload is not the caller's to know of.
+                asked.visitor.renewed()?;
+                Err(refusal.into())
+            }
+            (Err(ContentError::TooLarge(most)), _) if Some(most) == room => {
+                Err(upload.exceeded().map_or_else(|| ContentError::TooLarge(most).into(), Refused::from))
+            }
+            (Err(error @ ContentError::OutOfOrder { uploaded }), _) => Err(Refused::from(error)
                 .with_header(header::LOCATION, location(name, id))
                 .with_header(header::RANGE, range_of(uploaded))),
-            Err(error) => Err(error.into()),
+            (Err(error), _) => Err(error.into()),
         }
     }
 
-    async fn append_and_finish(&self, asked: &Asked, body: Body, place: &Place<'_>, digest: &Digest) -> Answer {
-        let Place { name, id, .. } = *place;
-        let (visitor, _) = self.append(asked, body, place, digest.algorithm()).await?;
+    /// Notes on the way how far the upload has come; ends the body where it may not grow any more.
+    fn noted<'a>(
+        &'a self,
+        parts: impl Stream<Item = Result<Bytes, Broken>> + Send + 'a,
+        growth: &'a Mutex<Growth<'_>>,
+    ) -> impl Stream<Item = Result<Bytes, Broken>> + Send + 'a {
+        parts.then(async move |part| {
+            let part = part?;
+            let mut growth = growth.lock().await;
+            growth.size += part.len() as u64;
+            let size = growth.size;
+            match self.registry.upload_grows(growth.upload, size).await {
+                Ok(()) => Ok(part),
+                Err(refusal) => {
+                    growth.refusal = Some(refusal);
+                    Err(Broken)
+                }
+            }
+        })
+    }
+
+    async fn append_and_finish(&self, asked: &Asked, body: Body, mut place: Place<'_>, digest: &Digest) -> Answer {
+        let (visitor, _) = self.append(asked, body, &mut place, digest.algorithm()).await?;
+        self.registry.keep_upload(&mut place.upload).await?;
+        let Place { name, id, .. } = place;
         let stored = match self.content.finish(id, digest).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -157,17 +201,19 @@ impl Door {
 }
 
 /// An upload of a repository.
-#[derive(Clone, Copy)]
 struct Place<'a> {
     name: &'a Name,
     id: &'a str,
-    /// Bytes that a quota could have room for: more are not even stored.
-    room: u64,
+    upload: OpenUpload,
 }
 
-fn no_room(room: u64) -> Refused {
-    let message = format!("a quota allots {room} bytes in all, fewer than this blob has; ask for a higher quota");
-    Refused::new(RefusalCode::Denied, message)
+/// An upload while a body is added to it.
+struct Growth<'a> {
+    upload: &'a mut OpenUpload,
+    /// Bytes before the body, and what has arrived of it.
+    size: u64,
+    /// Why the body was ended.
+    refusal: Option<RegistryError>,
 }
 
 fn under_way(name: &Name, id: &str, uploaded: u64, status: StatusCode) -> Response {

@@ -44,7 +44,7 @@ pub use principal::{ANONYMOUS, Narrowing, OPERATOR, Principal, TokenFacts};
 pub use rate_limit::RateLimits;
 pub use record::{Actor, record_audit, record_event};
 pub use remembered::{Entry, Remembered, network};
-pub use settings::{OrganizationCreators, Settings};
+pub use settings::{OrganizationCreators, Settings, UploadLimits};
 pub use streams::{Stream, Streams};
 pub use terms::require_terms;
 pub use vault::Vault;

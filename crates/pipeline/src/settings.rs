@@ -1,4 +1,4 @@
-use bowline_core::{TermsDocument, Uidp};
+use bowline_core::{Micros, TermsDocument, Uidp};
 
 /// Who may create an organization (a root group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -8,6 +8,17 @@ pub enum OrganizationCreators {
     Operator,
     /// Any signed-in caller, who becomes its owner.
     Anyone,
+}
+
+/// What open uploads to the registry may take up.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadLimits {
+    /// Uploads that one identity may have open.
+    pub per_identity: u32,
+    /// Uploads that may be open in one organization.
+    pub per_organization: u32,
+    /// An upload that has not grown for this long ends.
+    pub idle: Micros,
 }
 
 /// What the operator configured and handlers need to know. Immutable while the server runs.
@@ -39,6 +50,8 @@ pub struct Settings {
     pub community_charts: Option<Uidp>,
     /// The same for the other catalogue of charts that the contract names.
     pub iamguarded_charts: Option<Uidp>,
+    /// What open uploads may take up.
+    pub uploads: UploadLimits,
 }
 
 impl Settings {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bowline_content::{Content, ContentError, Copy, Digest};
 use bowline_core::{Error, Micros, Result};
+use bowline_pipeline::UploadLimits;
 use bowline_services::content::garbage::{self, BlobRow};
 use bowline_store::Db;
 
@@ -18,6 +19,10 @@ use crate::options::Options;
 /// Longest time between two collections, and longest grace, in seconds.
 const LONGEST_EVERY: i64 = 30 * 86400;
 pub(crate) const LONGEST_GRACE: i64 = 365 * 86400;
+/// Shortest and longest time that an upload may stay open without growing, in seconds. Clients may be silent for a minute
+/// in the middle of a body: much more than that must be left when they are.
+const SHORTEST_UPLOAD_IDLE: i64 = 300;
+const LONGEST_UPLOAD_IDLE: i64 = 86400;
 
 /// When is collected, and what is spared.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +46,22 @@ impl Schedule {
         let grace = seconds("gc-grace", options.gc_grace.as_deref().unwrap_or("24h"), LONGEST_GRACE)?;
         Ok(Schedule { every, grace: grace * 1_000_000 })
     }
+}
+
+/// What open uploads may take up.
+///
+/// # Errors
+/// A time in which a client may stay silent in the middle of a body, or one beyond what an upload may take at all.
+pub(crate) fn upload_limits(options: &Options) -> std::result::Result<UploadLimits, StartError> {
+    let idle = seconds("upload-idle", options.upload_idle.as_deref().unwrap_or("1h"), LONGEST_UPLOAD_IDLE)?;
+    if idle < SHORTEST_UPLOAD_IDLE {
+        return Err(StartError::Option(format!("--upload-idle: {SHORTEST_UPLOAD_IDLE}s at least, not {idle}s")));
+    }
+    Ok(UploadLimits {
+        per_identity: options.uploads_per_identity.unwrap_or(500),
+        per_organization: options.uploads_per_organization.unwrap_or(2000),
+        idle: idle * 1_000_000,
+    })
 }
 
 /// What is collected.

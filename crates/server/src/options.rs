@@ -120,6 +120,15 @@ pub struct Options {
     /// How long a pushed blob may wait for its manifest [default: 24h]
     #[arg(long, env = "BOWLINE_GC_GRACE", value_name = "TIME")]
     pub gc_grace: Option<String>,
+    /// How long an upload to the registry may stay open without growing: 5m to 24h [default: 1h]
+    #[arg(long, env = "BOWLINE_UPLOAD_IDLE", value_name = "TIME")]
+    pub upload_idle: Option<String>,
+    /// Uploads to the registry that one identity may have open [default: 500]
+    #[arg(long, env = "BOWLINE_UPLOADS_PER_IDENTITY", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub uploads_per_identity: Option<u32>,
+    /// Uploads to the registry that may be open in one organization [default: 2000]
+    #[arg(long, env = "BOWLINE_UPLOADS_PER_ORGANIZATION", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub uploads_per_organization: Option<u32>,
     /// Who may create organizations [default: operator]
     #[arg(long, env = "BOWLINE_ORGANIZATIONS", value_name = "WHO")]
     pub organizations: Option<Organizations>,
@@ -277,6 +286,9 @@ impl Options {
             pull_spill: self.pull_spill.or(file.pull_spill),
             gc_every: self.gc_every.or(file.gc_every),
             gc_grace: self.gc_grace.or(file.gc_grace),
+            upload_idle: self.upload_idle.or(file.upload_idle),
+            uploads_per_identity: self.uploads_per_identity.or(file.uploads_per_identity),
+            uploads_per_organization: self.uploads_per_organization.or(file.uploads_per_organization),
             organizations: self.organizations.or(file.organizations),
             tls_cert: self.tls_cert.or(file.tls_cert),
             tls_key: self.tls_key.or(file.tls_key),

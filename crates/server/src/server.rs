@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::blobs::{Blobs, content};
 use crate::error::StartError;
-use crate::garbage::Schedule;
+use crate::garbage::{Schedule, upload_limits};
 use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
@@ -199,6 +199,7 @@ fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Sett
         advisory_prefix: options.advisory_prefix()?,
         community_charts: catalog("community-charts", options.community_charts.as_deref())?,
         iamguarded_charts: catalog("iamguarded-charts", options.iamguarded_charts.as_deref())?,
+        uploads: upload_limits(options)?,
         base_url,
         auth_url,
         registry_audience,

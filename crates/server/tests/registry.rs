@@ -30,6 +30,8 @@ mod manifests;
 mod mirrors;
 #[path = "registry/mounts.rs"]
 mod mounts;
+#[path = "registry/open_uploads.rs"]
+mod open_uploads;
 #[path = "registry/oracle.rs"]
 mod oracle;
 #[path = "registry/permissions.rs"]

@@ -162,4 +162,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0028_promises_of_invitations.sql"),
         postgres: include_str!("../migrations/postgres/0028_promises_of_invitations.sql"),
     },
+    Migration {
+        version: 29,
+        name: "open_uploads",
+        sqlite: include_str!("../migrations/sqlite/0029_open_uploads.sql"),
+        postgres: include_str!("../migrations/postgres/0029_open_uploads.sql"),
+    },
 ];

@@ -9,13 +9,19 @@ use tokio::net::TcpStream;
 use crate::support::*;
 
 /// A request under way, of whose body parts are still to come.
-struct Slow {
+pub(crate) struct Slow {
     stream: TcpStream,
 }
 
 impl Slow {
     /// Sends the head of `"VERB /path"` with a body of so many bytes.
-    async fn begin(server: &TestServer, client: &Client, what: &str, content_type: &str, length: usize) -> Slow {
+    pub(crate) async fn begin(
+        server: &TestServer,
+        client: &Client,
+        what: &str,
+        content_type: &str,
+        length: usize,
+    ) -> Slow {
         let mut stream = TcpStream::connect(server.server().address()).await.unwrap();
         let (host, token) = (server.base().split_once("://").unwrap().1, client.token());
         let head = format!(
@@ -26,11 +32,11 @@ impl Slow {
         Slow { stream }
     }
 
-    async fn send(&mut self, part: &[u8]) {
+    pub(crate) async fn send(&mut self, part: &[u8]) {
         self.stream.write_all(part).await.unwrap();
     }
 
-    async fn answer(mut self) -> String {
+    pub(crate) async fn answer(mut self) -> String {
         let mut answer = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(20), self.stream.read_to_end(&mut answer)).await;
         read.expect("an answer in time").unwrap();

@@ -96,10 +96,47 @@ pub(super) fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Opti
     Ok(None)
 }
 
-/// Bytes that the tightest quota of a repository allots: nothing larger can ever be kept there.
-pub(super) async fn most_bytes(tx: &mut ReadTx, repo: &Uidp) -> Result<u64> {
-    let quotas = policies(tx, repo).await?.into_iter().map(|policy| policy.byte_quota);
-    Ok(quotas.filter_map(|quota| u64::try_from(quota).ok().filter(|quota| *quota > 0)).min().unwrap_or(u64::MAX))
+/// What the tightest quota leaves an upload.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    place: String,
+    quota: i64,
+    /// Bytes that the upload may have in all.
+    pub(super) bytes: u64,
+}
+
+impl Room {
+    /// The refusal of an upload with more bytes.
+    pub(super) fn exceeded(&self) -> Error {
+        let Room { place, quota, bytes } = self;
+        let description = format!(
+            "the blobs of {place} may have {quota} bytes; beside what is stored and other open uploads, {bytes} are left \
+             for this upload; delete some, cancel uploads or ask for a higher quota"
+        );
+        Error::quota(place, description)
+    }
+}
+
+/// What the quotas of a repository leave an open upload beside what is stored and what other open uploads have brought;
+/// absent without a quota. A place that has the blob with this digest already does not count it again.
+pub(super) async fn room(tx: &mut ReadTx, repo: &Uidp, upload: &str, digest: Option<&str>) -> Result<Option<Room>> {
+    let mut tightest: Option<Room> = None;
+    for policy in policies(tx, repo).await? {
+        let (place, quota) = (policy.uid, policy.byte_quota);
+        let is_there = match digest {
+            Some(digest) if quota > 0 => stored_bytes::contains(tx, &place, digest).await?,
+            _ => false,
+        };
+        if quota <= 0 || is_there {
+            continue;
+        }
+        let taken = stored_bytes::total(tx, &place).await? + stored_bytes::of_open_uploads(tx, &place, upload).await?;
+        let bytes = u64::try_from(quota.saturating_sub(taken)).unwrap_or_default();
+        if tightest.as_ref().is_none_or(|room| bytes < room.bytes) {
+            tightest = Some(Room { place, quota, bytes });
+        }
+    }
+    Ok(tightest)
 }
 
 /// Refuses if more is stored at the repository, or below a group above it, than its policy allots.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bowline_core::{Error, Result, Uidp};
+use bowline_core::{Error, Result, UidRange, Uidp};
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
@@ -15,6 +15,22 @@ const COLLECTION: &str = "blob_bytes";
 /// Bytes of the different blobs of all repositories at and below the place.
 pub(super) async fn total(tx: &mut ReadTx, place: &str) -> Result<i64> {
     Ok(counters::total(tx, COLLECTION, &Scope::Subtree(place)).await?)
+}
+
+/// Whether a repository at or below the place has the blob.
+pub(super) async fn contains(tx: &mut ReadTx, place: &str, digest: &str) -> Result<bool> {
+    let UidRange { lower, upper } = UidRange::subtree(place);
+    let sql = "SELECT digest FROM repo_blobs WHERE digest = $1 AND repo >= $2 AND repo < $3 LIMIT 1";
+    let params = [Value::from(digest), Value::from(&lower), Value::from(&upper)];
+    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
+}
+
+/// Bytes that the open uploads at and below the place have brought, but for one upload.
+pub(super) async fn of_open_uploads(tx: &mut ReadTx, place: &str, but: &str) -> Result<i64> {
+    let UidRange { lower, upper } = UidRange::subtree(place);
+    let sql = "SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM uploads WHERE repo >= $1 AND repo < $2 AND id <> $3";
+    let params = [Value::from(&lower), Value::from(&upper), Value::from(but)];
+    Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or_default())
 }
 
 /// Counts a blob that was just linked.

@@ -272,22 +272,27 @@ impl Registry {
         Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (mirror, size)))
     }
 
-    /// Begins to fetch a blob, under an id that was drawn at random.
+    /// Begins to fetch a blob of so many bytes, under an id that was drawn at random.
     ///
     /// # Errors
     /// The repository is gone.
-    pub async fn begin_fetch(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+    pub async fn begin_fetch(&self, visitor: &Visitor, name: &Name, id: &str, bytes: u64) -> Result<(), RegistryError> {
         let (visitor, name, id) = (visitor.clone(), name.clone(), id.to_owned());
         let written = self.pipeline.db.write(move |tx| {
             let (visitor, name, id) = (visitor.clone(), name.clone(), id.clone());
             Box::pin(async move {
                 let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
                 // No visitor has this identity, so that none goes on with the upload.
-                let sql =
-                    "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, '', $3, $4)";
-                let (now, end) = (visitor.now(), visitor.now() + UPLOAD_LIFETIME);
-                tx.execute(sql, &[Value::from(&id), Value::from(repo.as_str()), Value::Int(now), Value::Int(end)])
-                    .await?;
+                let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at, bytes)
+                           VALUES ($1, $2, '', $3, $4, $5)";
+                let params = [
+                    Value::from(&id),
+                    Value::from(repo.as_str()),
+                    Value::Int(visitor.now()),
+                    Value::Int(visitor.now() + UPLOAD_LIFETIME),
+                    Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
+                ];
+                tx.execute(sql, &params).await?;
                 Ok(())
             })
         });

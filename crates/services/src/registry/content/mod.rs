@@ -20,6 +20,7 @@ mod referrers;
 mod refusal;
 mod retaining;
 mod tag_lists;
+mod upload_growth;
 mod uploads;
 
 use std::net::IpAddr;
@@ -44,6 +45,7 @@ pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use tag_lists::{Moved, TagPage};
+pub use upload_growth::OpenUpload;
 pub use uploads::UPLOAD_LIFETIME;
 
 /// The registry's rules over the database.

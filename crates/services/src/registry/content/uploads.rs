@@ -1,11 +1,16 @@
 //! Uploads under way: who began one alone goes on with it.
+//!
+//! An open upload takes room: it counts against quotas and against the limits of its identity and its organization, and it
+//! ends when it does not grow, see [`super::upload_growth`].
 
 use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
-use bowline_core::{Error, Micros, Uidp};
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_core::{Error, Micros, UidRange, Uidp};
+use bowline_pipeline::UploadLimits;
+use bowline_store::{ReadTx, Row, Value, WriteTx};
 
+use super::upload_growth::OpenUpload;
 use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs, garbage};
-use crate::registry::limits;
+use crate::registry::limits::{self, Room};
 
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
@@ -14,55 +19,126 @@ pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
 const AT_ONCE: i64 = 500;
 
 impl Registry {
-    /// Begins an upload under an id that was drawn at random; the most bytes that a quota could have room for.
+    /// Begins an upload under an id that was drawn at random.
     ///
     /// An upload that a failing machine forgets is begun anew, so its row waits for no disk; a repository that a push
-    /// makes does.
+    /// makes does. The limits are read once the row is there, in a snapshot: uploads that begin at the same time do not
+    /// make each other's transactions try again.
     ///
     /// # Errors
-    /// The visitor may not push here, or has too many uploads under way.
-    pub async fn begin_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<u64, RegistryError> {
+    /// The visitor may not push here, or too many uploads are open.
+    pub async fn begin_upload(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        id: &str,
+        digest: Option<&str>,
+    ) -> Result<OpenUpload, RegistryError> {
         let db = &self.pipeline.db;
         let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.to_owned()));
         let begun = db.write_scratch(move |tx| {
             let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
             Box::pin(async move {
                 let Some(repo) = registry.pushable_there(tx, &visitor, &name).await? else { return Ok(None) };
-                begin(tx, &visitor, &repo, &id).await.map(Some)
+                registry.insert_upload(tx, &visitor, repo, id).await.map(Some)
             })
         });
-        if let Some(room) = begun.await? {
-            return Ok(room);
+        let begun = if let Some(begun) = begun.await? {
+            begun
+        } else {
+            let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.to_owned()));
+            let begun = db.write(move |tx| {
+                let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
+                Box::pin(async move {
+                    let repo = registry.pushable(tx, &visitor, &name).await?;
+                    let begun = registry.insert_upload(tx, &visitor, repo, id).await?;
+                    // Before anything is committed: an upload that is refused makes no repository.
+                    let limits = registry.pipeline.settings.uploads;
+                    require_few(tx, limits, visitor.subject(), &begun.repo).await?;
+                    Ok::<_, RegistryError>(begun)
+                })
+            });
+            begun.await?
+        };
+        let begun = OpenUpload { digest: digest.map(str::to_owned), ..begun };
+        match self.within_limits(visitor, &begun).await {
+            Ok(room) => Ok(OpenUpload { room, ..begun }),
+            Err(error) => {
+                self.forget_upload(id).await?;
+                Err(error)
+            }
         }
-        let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.to_owned()));
-        let begun = db.write(move |tx| {
-            let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
-            Box::pin(async move {
-                let repo = registry.pushable(tx, &visitor, &name).await?;
-                begin(tx, &visitor, &repo, &id).await
-            })
-        });
-        begun.await
     }
 
-    /// Refuses unless this is an upload of the visitor's own in this repository, to which they may still push; the most
-    /// bytes that a quota could have room for.
+    /// Writes the row of an upload.
+    async fn insert_upload(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        repo: Uidp,
+        id: String,
+    ) -> Result<OpenUpload, RegistryError> {
+        let created_at = visitor.now();
+        let expires_at = self.end_of_upload(created_at, created_at);
+        let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+        let params = [
+            Value::from(&id),
+            Value::from(repo.as_str()),
+            Value::from(visitor.subject()),
+            Value::Int(created_at),
+            Value::Int(expires_at),
+        ];
+        tx.execute(sql, &params).await?;
+        Ok(OpenUpload { id, repo, digest: None, created_at, expires_at, bytes: 0, room: None })
+    }
+
+    /// What quotas leave an upload that has just begun, unless too many are open with it.
+    async fn within_limits(&self, visitor: &Visitor, upload: &OpenUpload) -> Result<Option<Room>, RegistryError> {
+        let limits = self.pipeline.settings.uploads;
+        let (identity, upload) = (visitor.subject().to_owned(), upload.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                require_few(tx, limits, &identity, &upload.repo).await?;
+                Ok(limits::room(tx, &upload.repo, &upload.id, upload.digest.as_deref()).await?)
+            })
+        });
+        read.await
+    }
+
+    /// The visitor's own upload in this repository, to which they may still push; `digest` is that of a request that
+    /// finishes it.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
-    pub async fn own_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<u64, RegistryError> {
+    pub async fn own_upload(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        id: &str,
+        digest: Option<&str>,
+    ) -> Result<OpenUpload, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
-        let id = id.to_owned();
+        let (id, digest) = (id.to_owned(), digest.map(str::to_owned));
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
                     let repo = registry.readable_for_push(tx, &visitor, &name).await?;
-                    require_own(tx, &visitor, &repo, &id).await?;
-                    Ok(limits::most_bytes(tx, &repo).await?)
+                    let upload = require_own(tx, &visitor, &repo, &id).await?;
+                    let room = limits::room(tx, &repo, &id, digest.as_deref()).await?;
+                    Ok(OpenUpload { digest, room, ..upload })
                 })
             })
             .await
+    }
+
+    async fn forget_upload(&self, id: &str) -> Result<(), RegistryError> {
+        let id = id.to_owned();
+        let written = self.pipeline.db.write_scratch(move |tx| {
+            let id = id.clone();
+            Box::pin(async move { forget(tx, &id).await })
+        });
+        written.await
     }
 
     /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
@@ -157,43 +233,56 @@ pub(super) async fn under_way(tx: &mut ReadTx, ids: &[String]) -> Result<Vec<Str
     tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await
 }
 
-/// Writes the row of an upload; the most bytes that a quota could have room for.
-async fn begin(tx: &mut WriteTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<u64, RegistryError> {
-    require_few(tx, visitor.subject(), repo).await?;
-    let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
+/// Refuses if more uploads are open than the limits allow, the one that has just begun among them. Each count stops at one
+/// beyond its limit. What is fetched from upstreams is no push of an identity, and does not count.
+async fn require_few(tx: &mut ReadTx, limits: UploadLimits, identity: &str, repo: &Uidp) -> Result<(), RegistryError> {
+    let UidRange { lower, upper } = UidRange::subtree(repo.root_str());
+    let sql = "SELECT (SELECT count(*) FROM (SELECT id FROM uploads WHERE identity = $1 LIMIT $2) AS own),
+                      (SELECT count(*) FROM (SELECT id FROM uploads WHERE repo >= $3 AND repo < $4 AND identity <> ''
+                                             LIMIT $5) AS others)";
+    let (per_identity, per_organization) = (i64::from(limits.per_identity), i64::from(limits.per_organization));
     let params = [
-        Value::from(id),
-        Value::from(repo.as_str()),
-        Value::from(visitor.subject()),
-        Value::Int(visitor.now()),
-        Value::Int(visitor.now() + UPLOAD_LIFETIME),
+        Value::from(identity),
+        Value::Int(per_identity + 1),
+        Value::from(&lower),
+        Value::from(&upper),
+        Value::Int(per_organization + 1),
     ];
-    tx.execute(sql, &params).await?;
-    Ok(limits::most_bytes(tx, repo).await?)
-}
-
-/// Uploads that one identity may have under way in one repository: each may hold bytes that no quota counts.
-const MOST_AT_ONCE: i64 = 1000;
-
-async fn require_few(tx: &mut ReadTx, identity: &str, repo: &Uidp) -> Result<(), RegistryError> {
-    let sql = "SELECT count(*) FROM (SELECT id FROM uploads WHERE repo = $1 AND identity = $2 LIMIT $3) AS few";
-    let params = [Value::from(repo.as_str()), Value::from(identity), Value::Int(MOST_AT_ONCE)];
-    let under_way = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
-    if under_way.unwrap_or_default() < MOST_AT_ONCE {
-        return Ok(());
-    }
-    let message = format!("{MOST_AT_ONCE} uploads of yours are under way here: finish or end some of them");
+    let counts = tx.query_opt(sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?;
+    let (of_identity, of_organization) = counts.unwrap_or_default();
+    let too_many = match () {
+        () if of_identity > per_identity => format!("this identity has {per_identity} uploads open"),
+        () if of_organization > per_organization => format!("this organization has {per_organization} uploads open"),
+        () => return Ok(()),
+    };
+    let minutes = limits.idle / 60_000_000;
+    let message = format!(
+        "{too_many}, the most there may be: finish or cancel some; one that does not grow ends after {minutes} minutes"
+    );
     Err(RegistryError::refused(RefusalCode::TooManyRequests, message))
 }
 
-async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<(), RegistryError> {
-    let sql = "SELECT id FROM uploads WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
+async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<OpenUpload, RegistryError> {
+    let sql = "SELECT created_at, expires_at, bytes FROM uploads
+               WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
     let params =
         [Value::from(id), Value::from(repo.as_str()), Value::from(visitor.subject()), Value::Int(visitor.now())];
-    let found = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-    found.map(|_| ()).ok_or_else(|| {
-        RegistryError::refused(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one")
-    })
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(OpenUpload {
+            id: id.to_owned(),
+            repo: repo.clone(),
+            digest: None,
+            created_at: row.int(0)?,
+            expires_at: row.int(1)?,
+            bytes: row.int(2)?.unsigned_abs(),
+            room: None,
+        })
+    };
+    tx.query_opt(sql, &params, read).await?.ok_or_else(unknown)
+}
+
+pub(super) fn unknown() -> RegistryError {
+    RegistryError::refused(RefusalCode::BlobUploadUnknown, "there is no such upload of yours: begin a new one")
 }
 
 pub(super) async fn forget(tx: &mut WriteTx, id: &str) -> Result<(), RegistryError> {
