@@ -312,6 +312,12 @@ impl Error {
         Error::new(Reason::Unavailable, message).with(Detail::RetryAfter(Duration::from_secs(1))).because(source)
     }
 
+    /// Adds what to do about it to the message.
+    pub fn advise(mut self, advice: &str) -> Error {
+        self.0.message = format!("{}; {advice}", self.0.message).into();
+        self
+    }
+
     /// Adds a detail.
     pub fn with(mut self, detail: Detail) -> Error {
         self.0.details.push(detail);

@@ -111,6 +111,8 @@ mod provider_ends;
 mod registry_policies;
 #[path = "behaviour/registry_upstreams.rs"]
 mod registry_upstreams;
+#[path = "behaviour/registry_sources.rs"]
+mod registry_sources;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

@@ -232,6 +232,18 @@ async fn policies_of_repositories_and_groups() {
     }
     terminal.keep(&server.actor("viewer", &organization).await);
     ended(&terminal.run(&["registry", "policy", "set", "acme/nginx", "--public", "false"]).await, 4);
+    // An editor changes repositories, and may not push.
+    terminal.keep(&server.actor("editor", &organization).await);
+    for set in [
+        &["registry", "policy", "set", "acme/nginx", "--upstream", "https://registry.example.com/evil"][..],
+        &["registry", "repos", "update", "acme/nginx", "--source", "registry.example.com/evil"],
+        &["registry", "repos", "create", "acme/copy", "--source", "registry.example.com/evil"],
+    ] {
+        let refused = terminal.run(set).await;
+        ended(&refused, 4);
+        let told = text(&refused.stderr);
+        assert!(told.contains("manifest.create") && told.contains("registry.push"), "{told}");
+    }
     server.stop().await;
 }
 

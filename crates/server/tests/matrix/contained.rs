@@ -121,6 +121,7 @@ fn attached() -> Vec<Row> {
         at::<methods1::ListChartsByImageRepo>(|aim| r1::ListChartsByImageRepoRequest { repo_id: aim.uid(Kind::Repo) }),
         Row {
             let_through: NOT_FOUND,
+            also: super::sources::PUSH,
             ..at::<charts::AddChart>(|aim| r1::AddChartRequest {
                 parent_id: aim.group(),
                 source_repo_id: aim.uid(Kind::Repo),

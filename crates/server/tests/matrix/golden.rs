@@ -32,7 +32,8 @@ async fn roles_and_methods_are_as_the_golden_file_says() {
             let outcome = over_grpc(&fixture, &caller.actor, &row, own).await;
             cells.push(may(&row, &outcome, &own.group));
         }
-        write_row(&mut text, short(row.full_name), &cells);
+        let purpose = if row.also.is_empty() { "" } else { " with content" };
+        write_row(&mut text, &format!("{}{purpose}", short(row.full_name)), &cells);
     }
     drop(fixture);
     server.stop().await;

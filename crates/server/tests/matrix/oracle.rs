@@ -64,6 +64,11 @@ fn granted_at<'p>(row: &Row, place: &'p Place) -> &'p str {
     organization.unwrap_or(&place.group)
 }
 
+/// Whether the caller holds what other methods need there, where the request does as much as they do.
+fn holds_also(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> bool {
+    row.also.iter().all(|method| holds(caller, &needed(fixture, method), &place.group))
+}
+
 /// The gRPC code that both transports must answer with.
 pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Place) -> i32 {
     if matches!(caller.standing, Standing::Nobody) {
@@ -92,6 +97,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
             }
         }
         Judged::Place if !held => DENIED,
+        Judged::Place if place.exists && !holds_also(fixture, caller, row, place) => DENIED,
         Judged::Place if row.let_through_at(&place.group) != OK => row.let_through_at(&place.group),
         Judged::Place if !place.exists => {
             if row.absent_is_fine {

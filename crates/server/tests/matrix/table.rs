@@ -5,6 +5,7 @@ mod contained;
 mod feeds;
 mod joining;
 mod personal;
+mod sources;
 pub(crate) mod telling;
 mod transfers;
 
@@ -103,6 +104,8 @@ pub(crate) struct Row {
     pub(crate) grants: Option<&'static str>,
     /// Whether the role is given at the organization, wherever below it the request goes.
     pub(crate) grants_at_root: bool,
+    /// Methods whose capabilities the caller must hold there as well, because of what this request asks for.
+    pub(crate) also: &'static [&'static str],
     /// What a success takes away.
     pub(crate) takes: Option<Kind>,
     /// Whether the absence of what the request names is a success.
@@ -135,6 +138,7 @@ pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Requ
         judged,
         grants: None,
         grants_at_root: false,
+        also: &[],
         takes: None,
         absent_is_fine: false,
         let_through: OK,
@@ -183,6 +187,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(joining::associations());
     rows.extend(repositories());
     rows.extend(contained::everything());
+    rows.extend(sources::rows());
     rows.extend(advisories::rows());
     rows.extend(personal::terms());
     rows.extend(personal::of_people());

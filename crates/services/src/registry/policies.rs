@@ -2,10 +2,14 @@
 //! here it is judged and kept.
 
 use bowline_contract::bowline::registry::v1 as ours;
-use bowline_contract::bowline::registry::v1::rpc::content::{ListReferrers, ListTags, PullBlob, PullManifest};
+use bowline_contract::bowline::registry::v1::rpc::content::{
+    ListReferrers, ListTags, PullBlob, PullManifest, PushManifest,
+};
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
+use bowline_contract::v1::registry::rpc::registry::UpdateTag;
+use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_contract::{Auth, Method};
-use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Result, Uidp};
+use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Reason, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -79,6 +83,9 @@ async fn update<T>(
     if after.retention != before.retention && after.retention.as_ref().is_some_and(retention::has_rules) {
         require_capabilities_of(call, place, &[methods::ApplyRetention::FULL_NAME])?;
     }
+    if after.upstream != before.upstream || matches!(password, Password::Given(_)) {
+        require_push(call, place)?;
+    }
     after.update_time = timestamp(call.now());
     let sealed = upstream_credentials::sealed(tx, place.as_str()).await?;
     let sealed = upstream_credentials::seal(call.vault(), place, &password, sealed);
@@ -122,6 +129,19 @@ pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, nam
         }
     }
     call.require_all(place.as_str(), &given)
+}
+
+/// What a push of a manifest with new and moved tags needs.
+const PUSH: [&str; 3] = [PushManifest::FULL_NAME, CreateTag::FULL_NAME, UpdateTag::FULL_NAME];
+
+/// A source or an upstream supplies images as a push does: changing one needs the capabilities of a push there.
+pub(super) fn require_push<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> {
+    require_capabilities_of(call, place, &PUSH).map_err(|error| match error.reason() {
+        Reason::PermissionDenied => {
+            error.advise("images come from a source or an upstream as from a push: ask for the role registry.push")
+        }
+        _ => error,
+    })
 }
 
 /// The policy with what the mask covers taken from what was given.

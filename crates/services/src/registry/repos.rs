@@ -183,7 +183,7 @@ async fn create_new<T>(
     input: RepoInput,
 ) -> Result<(Uidp, Changed<Stored>)> {
     let mut repo = repo_fields::of_new(input.repo, input.by_operator)?;
-    let source = sources::settle(tx, call, None, &mut repo).await?;
+    let source = sources::settle(tx, call, parent, None, &mut repo).await?;
     create_settled(tx, call, parent, repo, source, input.readme).await
 }
 
@@ -292,7 +292,7 @@ async fn change<T>(
     input: &RepoInput,
 ) -> Result<Changed<Stored>> {
     let mut after = repo_fields::changed(&before, &input.repo, mask, input.by_operator)?;
-    let source = sources::settle(tx, call, Some(&before), &mut after).await?;
+    let source = sources::settle(tx, call, uid, Some(&before), &mut after).await?;
     after.update_time = timestamp(call.now());
     save(tx, uid, &before, &after, call.now()).await?;
     sources::put(tx, uid, source).await?;

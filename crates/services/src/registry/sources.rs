@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::content::is_public;
 use super::paths::{self, Name};
-use super::policies::{judge_address, require_capabilities_of};
+use super::policies::{judge_address, require_capabilities_of, require_push};
 use super::repos;
 
 /// The source of a synchronized repository.
@@ -52,28 +52,39 @@ pub(super) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Opti
     if has_ended { Ok(None) } else { Source::stored(&from) }
 }
 
-/// Judges a source that was given or changed, and spells it as it is answered: a repository here by its UIDP.
+/// Validates a source that was given or changed, and spells it as responses do: a repository here by its UIDP. `place`
+/// is the repository, or the group of a new one.
 ///
 /// Returns what to keep with [`put`]; absent if the source stays as it was.
 ///
 /// # Errors
-/// INVALID_ARGUMENT if it names nothing that the caller may pull from.
+/// INVALID_ARGUMENT if it names nothing that the caller may pull from, PERMISSION_DENIED if it changes and the caller
+/// lacks what a push needs at the place.
 pub(super) async fn settle<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
+    place: &Uidp,
     before: Option<&v2::Repo>,
     after: &mut v2::Repo,
 ) -> Result<Option<Settled>> {
-    if before.map_or("", repos::source) == repos::source(after) {
+    let stored = before.map_or("", repos::source);
+    if stored == repos::source(after) {
         return Ok(None);
     }
-    let Some(sync) = after.sync_config.as_mut() else { return Ok(Some(Settled(None))) };
+    let Some(sync) = after.sync_config.as_mut() else {
+        require_push(call, place)?;
+        return Ok(Some(Settled(None)));
+    };
     let source = named(tx, call, &sync.source).await?.ok_or_else(|| Error::invalid_field(FIELD, NO_SOURCE))?;
     if let Source::Here(uid) = &source {
         if before.is_some_and(|before| before.uid == uid.as_str()) {
             return Err(Error::invalid_field(FIELD, "a repository cannot be its own source"));
         }
         uid.as_str().clone_into(&mut sync.source);
+    }
+    // The same source may be spelled by its name.
+    if stored != sync.source {
+        require_push(call, place)?;
     }
     Ok(Some(Settled(Some(source))))
 }

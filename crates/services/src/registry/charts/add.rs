@@ -18,6 +18,7 @@ use crate::kinds::CHART;
 use crate::references::require_group;
 use crate::registry::content::is_public;
 use crate::registry::paths;
+use crate::registry::policies::require_push;
 use crate::registry::sources::{self, Settled, Source};
 use crate::registry::{repo_fields, repos};
 
@@ -39,6 +40,7 @@ struct Needed {
 async fn add(tx: &mut WriteTx, call: &Call) -> Result<Changed<v1::AddChartResponse>> {
     let parent = call.place()?;
     require_group(tx, parent).await?;
+    require_push(call, parent)?;
     let chart = source(tx, call).await?;
     let manifest = manifest(tx, &chart, &call.request().tag).await?;
     let needed = needed(tx, call, &manifest).await?;
