@@ -1,7 +1,6 @@
 //! Who asks: a token of ours for the registry, or a user name and a password that are exchanged for one.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
@@ -12,7 +11,8 @@ use bowline_contract::Method as _;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Reason, Uidp};
-use bowline_pipeline::{ANONYMOUS, Arrival, Call, Principal, Transport};
+use bowline_pipeline::{ANONYMOUS, Arrival, Call, Caller, Entry, OwnKeys, Principal, Remembered, Transport};
+use bowline_services::IdentityRevision;
 use bowline_services::content::RefusalCode;
 use prost::Message as _;
 
@@ -43,27 +43,32 @@ pub(crate) struct Issued {
 /// Credentials that are kept at most.
 const KEPT: usize = 10_000;
 
-/// Tokens that credentials were exchanged for, by the credential's digest, as long as the tokens last.
+/// Tokens that credentials were exchanged for, by the credential's digest.
 ///
-/// What the token's identity may, and whether it is still there, is looked up at every request all the same.
-#[derive(Default)]
-pub(crate) struct Exchanged(Mutex<HashMap<[u8; 32], Issued>>);
+/// An entry ends with the token, with the credential's own `exp`, with the revision of the identity, and with the
+/// server's signing keys. What the identity may do is read at every request.
+pub(crate) struct Exchanged(Remembered<[u8; 32], Kept>);
+
+#[derive(Clone)]
+struct Kept {
+    token: Arc<str>,
+    identity: Option<IdentityRevision>,
+    keys: Arc<OwnKeys>,
+}
+
+impl Default for Exchanged {
+    fn default() -> Exchanged {
+        Exchanged(Remembered::new(KEPT))
+    }
+}
 
 impl Exchanged {
-    fn get(&self, digest: &[u8; 32], now: Micros) -> Option<Issued> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(digest).filter(|issued| now < issued.expires_at).cloned()
+    fn get(&self, digest: [u8; 32], now: Micros) -> Option<Kept> {
+        self.0.change(digest, now, |known| (None, known.map(|entry| entry.value)))
     }
 
-    fn put(&self, digest: [u8; 32], issued: Issued, now: Micros) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KEPT {
-            known.retain(|_, issued| now < issued.expires_at);
-        }
-        if known.len() >= KEPT {
-            known.clear();
-        }
-        known.insert(digest, issued);
+    fn put(&self, digest: [u8; 32], value: Kept, until: Micros, now: Micros) {
+        self.0.change(digest, now, |_| (Some(Entry { until, value }), ()));
     }
 }
 
@@ -71,6 +76,17 @@ impl Credential {
     fn digest(&self) -> [u8; 32] {
         // No user name holds a NUL, so that two credentials never look alike.
         sha256(&[self.user.as_bytes(), b"\0", self.password.as_bytes()].concat())
+    }
+
+    /// The identity that it is for, if it passes: the named one, or the one of a token of ours.
+    fn identity(&self) -> Option<Uidp> {
+        let named = Uidp::parse(&self.user).ok();
+        named.or_else(|| Uidp::parse(&parse_unverified(&self.password).ok()?.subject).ok())
+    }
+
+    /// When it ends by its own word; absent where it is no token, such as a signed request for AWS.
+    fn ends_at(&self) -> Option<Micros> {
+        parse_unverified(&self.password).ok().map(|presented| presented.expiry.saturating_mul(1_000_000))
     }
 }
 
@@ -117,7 +133,7 @@ impl Door {
                 return Ok(Known { principal: Principal::Anonymous, has_credential: false });
             }
             Presented::Bearer(token) => token.into(),
-            Presented::Basic(credential) => self.exchanged(&credential, arrival).await?.token,
+            Presented::Basic(credential) => self.exchanged(&credential, arrival).await?,
         };
         let principal = self.verified(&token)?;
         if principal.subject() == ANONYMOUS {
@@ -146,20 +162,40 @@ impl Door {
     }
 
     /// The token for a credential, from an earlier exchange if there was one.
-    async fn exchanged(&self, credential: &Credential, arrival: &Arrival) -> Result<Issued, Refused> {
+    async fn exchanged(&self, credential: &Credential, arrival: &Arrival) -> Result<Arc<str>, Refused> {
         let (digest, now) = (credential.digest(), self.pipeline.clock.now());
-        if let Some(issued) = self.exchanged.get(&digest, now) {
-            return Ok(issued);
+        let keys = self.pipeline.authenticator.keys();
+        if let Some(kept) = self.exchanged.get(digest, now)
+            && Arc::ptr_eq(&kept.keys, &keys)
+            && kept.identity == self.revision(credential).await?
+        {
+            return Ok(kept.token);
         }
-        let issued = self.exchange(credential, arrival).await?;
-        self.exchanged.put(digest, issued.clone(), now);
-        Ok(issued)
+        let caller = self.admit(credential, arrival)?;
+        // Read before the exchange, so that a change during it ends the entry.
+        let identity = self.revision(credential).await?;
+        let issued = self.issue(credential, caller, arrival).await?;
+        if let Some(ends_at) = credential.ends_at() {
+            let kept = Kept { token: issued.token.clone(), identity, keys };
+            self.exchanged.put(digest, kept, ends_at.min(issued.expires_at), now);
+        }
+        Ok(issued.token)
+    }
+
+    async fn revision(&self, credential: &Credential) -> Result<Option<IdentityRevision>, Refused> {
+        let Some(uid) = credential.identity() else { return Ok(None) };
+        Ok(IdentityRevision::read(&self.pipeline.db, &uid).await?)
     }
 
     /// Exchanges a credential for a token of ours for the registry, by the same method that every exchange takes.
     pub(crate) async fn exchange(&self, credential: &Credential, arrival: &Arrival) -> Result<Issued, Refused> {
-        let identity = Uidp::parse(&credential.user).ok();
-        if identity.is_none() && !self.is_ours(&credential.password) {
+        let caller = self.admit(credential, arrival)?;
+        self.issue(credential, caller, arrival).await
+    }
+
+    /// Counts an exchange against the address, and refuses what can be none.
+    fn admit(&self, credential: &Credential, arrival: &Arrival) -> Result<Caller, Refused> {
+        if Uidp::parse(&credential.user).is_err() && !self.is_ours(&credential.password) {
             // Counted like an exchange, although none begins.
             self.pipeline.limits.count_address(Some(arrival.address))?;
             return Err(Refused::new(
@@ -168,16 +204,19 @@ impl Door {
                  name is the identity's UIDP",
             ));
         }
+        let password = Some(credential.password.clone());
+        Ok(self.pipeline.admit(self.exchange_method()?, password, Some(arrival.address))?)
+    }
+
+    async fn issue(&self, credential: &Credential, caller: Caller, arrival: &Arrival) -> Result<Issued, Refused> {
+        let identity = Uidp::parse(&credential.user).ok();
         let request = ExchangeRequest {
             aud: vec![self.pipeline.settings.registry_audience.clone()],
             identity: identity.map(String::from).unwrap_or_default(),
             ..ExchangeRequest::default()
         };
-        let method = self.pipeline.contract.by_full_name(Exchange::FULL_NAME);
-        let method = method.ok_or_else(|| Error::internal("the exchange is not in the contract"))?.index;
-        let caller = self.pipeline.admit(method, Some(credential.password.clone()), Some(arrival.address))?;
         let call = Call {
-            method,
+            method: self.exchange_method()?,
             payload: request.encode_to_vec().into(),
             caller,
             request_id: arrival.request_id.to_string(),
@@ -190,6 +229,11 @@ impl Door {
         let raw = RawToken::decode(answer.payload).map_err(Error::internal)?;
         let expiry = raw.expiry.as_ref().map_or(0, |expiry| expiry.seconds);
         Ok(Issued { token: raw.token.into(), expires_at: expiry * 1_000_000 })
+    }
+
+    fn exchange_method(&self) -> Result<usize, Error> {
+        let method = self.pipeline.contract.by_full_name(Exchange::FULL_NAME);
+        Ok(method.ok_or_else(|| Error::internal("the exchange is not in the contract"))?.index)
     }
 
     fn is_ours(&self, token: &str) -> bool {

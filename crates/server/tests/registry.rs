@@ -16,6 +16,8 @@ mod credentials;
 mod deleting;
 #[path = "registry/documents.rs"]
 mod documents;
+#[path = "registry/ended_credentials.rs"]
+mod ended_credentials;
 #[path = "registry/fake_upstream.rs"]
 mod fake_upstream;
 #[path = "registry/full_disk.rs"]

@@ -31,7 +31,7 @@ use bowline_pipeline::Handlers;
 
 pub use advisory::Published;
 pub use iam::{ROLE_COLUMNS, RoleColumn, human_uid, seed_built_in_roles};
-pub use oidc::Exchange;
+pub use oidc::{Exchange, IdentityRevision};
 pub use people::People;
 pub use registry::attached::BlobBytes;
 use registry::attached::{Documents, NoBlobs};

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use bowline_authn::matching::{ClaimMatch, Expect};
+use bowline_authn::wrap::sha256;
 use bowline_contract::v2::iam::identity::claim_match::{Aud, Iss, Sub};
 use bowline_contract::v2::iam::identity::{self, Relationship};
-use bowline_core::{Error, Result};
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_store::Db;
 
 use super::refusals;
-use crate::iam::identities::IdentityRow;
+use crate::iam::identities::{self, IdentityRow};
 
 /// Stored number of people.
 pub(super) const PERSON: i32 = 0;
@@ -72,6 +74,34 @@ impl Basis {
             Some(Relationship::ServicePrincipal(_)) => Err(refusals::mismatch("a service principal cannot be assumed")),
             None => Err(Error::internal("an identity has lost its relationship")),
         }
+    }
+}
+
+/// What decides whether a credential proves an identity, as a digest that changes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdentityRevision([u8; 32]);
+
+impl IdentityRevision {
+    /// The revision now; absent where there is no such identity, and for the operator, who has no row.
+    ///
+    /// # Errors
+    /// The storage is unavailable.
+    pub async fn read(db: &Db, uid: &Uidp) -> Result<Option<IdentityRevision>> {
+        let uid = uid.clone();
+        let row = db.read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await })).await?;
+        Ok(row.map(|row| IdentityRevision::of(&row)))
+    }
+
+    fn of(row: &IdentityRow) -> IdentityRevision {
+        let mut bytes = Vec::new();
+        for text in [row.issuer.as_bytes(), row.subject.as_bytes(), &row.stored] {
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text);
+        }
+        bytes.extend(row.relationship_type.to_le_bytes());
+        bytes.extend(row.expires_at.unwrap_or(Micros::MAX).to_le_bytes());
+        bytes.push(u8::from(row.deactivated));
+        IdentityRevision(sha256(&bytes))
     }
 }
 

@@ -24,6 +24,7 @@ use bowline_pipeline::Handlers;
 
 use crate::people::People;
 
+pub use candidates::IdentityRevision;
 pub use exchange::Exchange;
 pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;
