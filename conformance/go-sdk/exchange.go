@@ -44,14 +44,19 @@ func exchange(ctx context.Context, w *world) {
 			same(must(auth.ExtractExpiry(pair.AccessToken)).Unix(), pair.Expiry.Unix(), "exp")
 			return works(pair.AccessToken)
 		})
-		check("without an identity "+way.name, func() error {
-			pair, err := swap(w.upstream)
+		check("without an identity, inside an organization "+way.name, func() error {
+			pair, err := swap(w.upstream, sts.WithScope(w.org))
 			if err == nil {
-				// The subject may be matched by one identity only.
+				// The subject may be matched by one identity of the organization only.
 				_, subject, _ := auth.ExtractIssuerAndSubject(pair.AccessToken)
 				same(subject, w.identity, "sub")
 			}
 			return err
+		})
+		check("without an identity and an organization "+way.name, func() error {
+			_, err := swap(w.upstream)
+			that(err != nil && strings.Contains(err.Error(), "no identity found"), "refused with %v", err)
+			return nil
 		})
 		check("narrowed by a capability "+way.name, func() error {
 			pair := must(swap(w.upstream, sts.WithIdentity(w.identity), sts.WithCapabilities("groups.list")))

@@ -88,18 +88,25 @@ export async function run(w) {
     that(answer.json.capabilities.some((c) => c.group?.id === w.org && c.role?.name === 'owner'), `no owner of ${w.org} among the capabilities`);
   });
 
-  await check('without an identity the one exact claim match is found', async () => {
-    const answer = await sts.get('/sts/exchange', { aud: w.base });
+  await check('without an identity the one exact claim match of the organization is found', async () => {
+    const answer = await sts.get('/sts/exchange', { aud: w.base, scopes: w.org });
     same(answer.status, 200, 'status');
     same(decode(answer.json.token).claims.sub, w.ids.owner, 'sub');
+    for (const [scopes, uid] of [[w.org, w.ids.twin], [w.elsewhere, w.ids.twin2]]) {
+      const twin = await w.operator.as(await w.idp.token('walk-twin')).get('/sts/exchange', { aud: w.base, scopes });
+      same(twin.status, 200, 'status of a subject of two organizations');
+      same(decode(twin.json.token).claims.sub, uid, 'sub of a subject of two organizations');
+    }
   });
 
-  await check('without an identity, none and several candidates answer alike', async () => {
-    const twin = await w.operator.as(await w.idp.token('walk-twin')).get('/sts/exchange', { aud: w.base });
-    const none = await w.operator.as(await w.idp.token('walk-unknown')).get('/sts/exchange', { aud: w.base });
-    that(twin.status >= 400 && twin.status < 500, `status ${twin.status}`);
-    same([none.status, none.text], [twin.status, twin.text], 'answer for an unknown subject');
-    matches(twin.json.message, /no identity found/, 'message');
+  await check('without an identity, an unknown subject and no organization answer alike', async () => {
+    const none = await w.operator.as(await w.idp.token('walk-unknown')).get('/sts/exchange', { aud: w.base, scopes: w.org });
+    for (const name of ['walk-owner', 'walk-twin']) {
+      const answer = await w.operator.as(await w.idp.token(name)).get('/sts/exchange', { aud: w.base });
+      that(answer.status >= 400 && answer.status < 500, `status ${answer.status}`);
+      same([none.status, none.text], [answer.status, answer.text], 'answer for an unknown subject');
+      matches(answer.json.message, /no identity found/, 'message');
+    }
   });
 
   await check('a named identity settles which of several is meant', async () => {

@@ -43,6 +43,8 @@ mod escalation;
 mod exchange;
 #[path = "behaviour/exchange_aws.rs"]
 mod exchange_aws;
+#[path = "behaviour/exchange_untargeted.rs"]
+mod exchange_untargeted;
 #[path = "behaviour/feeds.rs"]
 mod feeds;
 #[path = "behaviour/feeds_support.rs"]
@@ -109,10 +111,10 @@ mod people_support;
 mod provider_ends;
 #[path = "behaviour/registry_policies.rs"]
 mod registry_policies;
-#[path = "behaviour/registry_upstreams.rs"]
-mod registry_upstreams;
 #[path = "behaviour/registry_sources.rs"]
 mod registry_sources;
+#[path = "behaviour/registry_upstreams.rs"]
+mod registry_upstreams;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

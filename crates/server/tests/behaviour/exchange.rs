@@ -6,7 +6,6 @@ use bowline_authn::capset;
 use bowline_contract::v1::auth::rpc::auth::Validate;
 use bowline_contract::v1::oidc::ExchangeRequest;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
-use bowline_core::Error;
 use bowline_testkit::{RestReply, TestServer};
 use serde_json::{Value, json};
 
@@ -241,61 +240,6 @@ async fn static_keys_are_their_own_authority_until_they_end() {
         assert_eq!(show(&identity, &late).await.status, 403);
     })
     .await;
-}
-
-#[tokio::test]
-async fn an_untargeted_exchange_finds_exactly_one() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let elsewhere = server.organization("globex").await;
-        let issuer = server.idp().issuer();
-        let nobody = "no identity found; pass identity=<uid>";
-        let ask = async |subject: &str| {
-            let token = server.idp().token(subject, server.base(), Value::Null);
-            server.exchange(&token, &[("aud", server.base())]).await
-        };
-        let refusal = async |subject: &str| {
-            let reply = ask(subject).await;
-            (
-                reply.status,
-                reply.json()["message"].as_str().unwrap_or_default().to_owned(),
-                reply.json()["details"].clone(),
-            )
-        };
-        let pattern = json!({ "claimMatch": { "issuer": issuer, "subjectPattern": "r.*" } });
-        assumable(server, &org, pattern).await;
-        let none = refusal("r1").await;
-        assert_eq!((none.0, none.1.as_str()), (403, nobody), "patterns are never picked");
-        let one = assumable(server, &org, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
-        assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], one.as_str());
-        assumable(server, &elsewhere, json!({ "claimMatch": { "issuer": issuer, "subject": "r1" } })).await;
-        assert_eq!(refusal("r1").await, none, "two are told like none");
-        assert_eq!(refusal("r2").await, none);
-        // A person of the operator's with that issuer and subject comes before every claim match.
-        crate::people_support::offered(server).await;
-        let person = "a".repeat(40);
-        let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
-                     relationship_type, relationship, issuer, subject, deactivated, created_at, updated_at)
-                   SELECT $1, '', '', 'person', '', '', '', '', 0, relationship, $2, $3, FALSE, 0, 0
-                   FROM identities WHERE uid = $4";
-        execute(server, sql, &[&person, issuer, "r1", &one]).await;
-        clear_relationship(server, &person).await;
-        assert_eq!(claims_of(&token_of(&ask("r1").await))["sub"], person.as_str());
-    })
-    .await;
-}
-
-async fn clear_relationship(server: &TestServer, uid: &str) {
-    let uid = uid.to_owned();
-    let written = server.server().parts().storage.db.write(move |tx| {
-        let uid = uid.clone();
-        Box::pin(async move {
-            let sql = "UPDATE identities SET relationship = $2 WHERE uid = $1";
-            let params = [bowline_store::Value::from(&uid), bowline_store::Value::Bytes(&[])];
-            tx.execute(sql, &params).await.map_err(Error::from)
-        })
-    });
-    written.await.expect("the row is changed");
 }
 
 #[tokio::test]

@@ -50,18 +50,27 @@ pub(crate) async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<IdentityRo
 /// Enough to see that an issuer and subject belong to several.
 const CANDIDATES: i64 = 20;
 
-/// People and claim matches with exactly this issuer and subject.
-pub(crate) async fn find_by_subject(tx: &mut ReadTx, issuer: &str, subject: &str) -> Result<Vec<IdentityRow>> {
+/// People with exactly this issuer and subject, and claim matches of the organization with both.
+pub(crate) async fn find_by_subject(
+    tx: &mut ReadTx,
+    issuer: &str,
+    subject: &str,
+    organization: Option<&str>,
+) -> Result<Vec<IdentityRow>> {
     // Patterns are stored as ''.
     if issuer.is_empty() || subject.is_empty() {
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT {} FROM identities WHERE issuer = $1 AND subject = $2 AND relationship_type IN (0, 1)
-         ORDER BY relationship_type, uid LIMIT $3",
+        "SELECT {} FROM identities
+         WHERE issuer = $1 AND subject = $2 AND (relationship_type = 0 OR (relationship_type = 1 AND org = $3))
+         ORDER BY relationship_type, uid LIMIT $4",
         TABLE.columns
     );
-    tx.query(&sql, &[Value::from(issuer), Value::from(subject), Value::Int(CANDIDATES)], IdentityRow::read).await
+    // Every claim match lives in an organization, so the empty name finds none.
+    let organization = Value::from(organization.unwrap_or_default());
+    let params = [Value::from(issuer), Value::from(subject), organization, Value::Int(CANDIDATES)];
+    tx.query(&sql, &params, IdentityRow::read).await
 }
 
 /// Whether a person or a claim match has exactly this issuer.

@@ -10,7 +10,7 @@ use bowline_authn::matching::{ClaimMatch, Compiled};
 use bowline_contract::Contract;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authenticator, Open, Settings};
+use bowline_pipeline::{Authenticator, Narrowing, Open, Settings};
 use bowline_store::Db;
 use serde_json::{Map, Value, json};
 
@@ -137,7 +137,7 @@ impl Exchange {
     async fn prove_foreign(&self, token: &str, presented: &Presented, asked: &Asked, now: Micros) -> Result<Proof> {
         let (row, expected) = match &asked.identity {
             Some(identity) => self.named(token, presented, identity, now).await?,
-            None => self.unnamed(token, presented, now).await?,
+            None => self.unnamed(token, presented, &asked.narrowing, now).await?,
         };
         require_active(&row, now)?;
         self.require_operators(&row).await?;
@@ -197,9 +197,18 @@ impl Exchange {
         Ok((row, trust.expected))
     }
 
-    /// The identity that the store finds by the token's issuer and subject.
-    async fn unnamed(&self, token: &str, presented: &Presented, now: Micros) -> Result<(IdentityRow, ClaimMatch)> {
+    /// The identity that the store finds by the token's issuer and subject: a person, or a machine of the organization
+    /// that the caller's `scopes` name. Any organization may register any issuer and subject, so a match elsewhere
+    /// neither hinders the caller nor receives it.
+    async fn unnamed(
+        &self,
+        token: &str,
+        presented: &Presented,
+        narrowing: &Narrowing,
+        now: Micros,
+    ) -> Result<(IdentityRow, ClaimMatch)> {
         let (issuer, subject) = (presented.issuer.clone(), presented.subject.clone());
+        let organization = narrowing::organization(&narrowing.scopes).map(str::to_owned);
         let rows = self
             .db
             .read(move |tx| {
@@ -207,7 +216,7 @@ impl Exchange {
                     if !identities::trusts_issuer_exactly(tx, &issuer).await? {
                         return Ok(None);
                     }
-                    identities::find_by_subject(tx, &issuer, &subject).await.map(Some)
+                    identities::find_by_subject(tx, &issuer, &subject, organization.as_deref()).await.map(Some)
                 })
             })
             .await?;

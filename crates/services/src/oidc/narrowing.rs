@@ -92,6 +92,12 @@ fn outermost(mut groups: Vec<Uidp>) -> Vec<Uidp> {
     kept
 }
 
+/// The organization of these groups; absent without groups, and for groups of several organizations.
+pub(super) fn organization(scopes: &[Uidp]) -> Option<&str> {
+    let (first, others) = scopes.split_first()?;
+    others.iter().all(|scope| scope.root_str() == first.root_str()).then(|| first.root_str())
+}
+
 /// The claim that carries it; none if nothing is taken away.
 pub(crate) fn to_claim(narrowing: &Narrowing) -> Option<claims::Narrowing> {
     narrowing.is_narrow().then(|| claims::Narrowing {
@@ -206,6 +212,14 @@ mod tests {
         let groups = vec![below(A, 2), uidp(B), uidp(A), below(A, 1), uidp(A)];
         assert_eq!(outermost(groups), [uidp(A), uidp(B)]);
         assert_eq!(outermost(vec![below(A, 2), below(A, 1)]), [below(A, 1), below(A, 2)]);
+    }
+
+    #[test]
+    fn groups_name_one_organization_or_none() {
+        assert_eq!(organization(&[]), None);
+        assert_eq!(organization(&[below(A, 1)]), Some(A));
+        assert_eq!(organization(&[uidp(B), below(B, 1), below(B, 2)]), Some(B));
+        assert_eq!(organization(&[below(A, 1), uidp(B)]), None);
     }
 
     #[test]
