@@ -10,6 +10,9 @@ use crate::fields::{Fields, Payload, packed_varints};
 use crate::options;
 use crate::text_rule::{TextRule, text_rules};
 
+mod facts;
+pub use facts::{FieldFacts, TextFacts};
+
 /// What is wrong with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {

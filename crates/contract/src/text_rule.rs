@@ -6,6 +6,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use regex::{Regex, RegexBuilder};
 
 use crate::options;
+use crate::rules::TextFacts;
 
 /// What a string may hold.
 #[derive(Clone)]
@@ -48,6 +49,20 @@ impl TextRule {
             return Some(format!("{name} {}", bowline_core::UidpError));
         }
         None
+    }
+
+    /// The rule as documentation states it.
+    pub(crate) fn facts(&self) -> TextFacts {
+        TextFacts {
+            not_empty: self.not_empty,
+            pattern: self.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
+            shown_pattern: self.shown_pattern.clone(),
+            pattern_matches_empty: self.pattern.as_ref().is_none_or(|pattern| pattern.is_match("")),
+            min_characters: self.min_characters,
+            max_characters: self.max_characters,
+            resource_name: self.resource_name,
+            uidp: self.uidp,
+        }
     }
 }
 

@@ -1,0 +1,53 @@
+use std::collections::BTreeMap;
+
+use prost_reflect::{DescriptorPool, MessageDescriptor};
+
+/// Leading comments by full name.
+pub(super) struct Docs(BTreeMap<String, String>);
+
+impl Docs {
+    /// From the documented descriptor set, which is read for this alone.
+    pub(super) fn load() -> Docs {
+        let mut docs = BTreeMap::new();
+        let pool = DescriptorPool::decode(bowline_contract::DESCRIPTOR_SET);
+        let pool = pool.expect("the embedded descriptor set decodes, as a test of the contract shows");
+        for file in pool.files() {
+            let proto = file.file_descriptor_proto();
+            let comments: BTreeMap<&[i32], &str> = proto
+                .source_code_info
+                .iter()
+                .flat_map(|info| &info.location)
+                .filter_map(|location| Some((location.path.as_slice(), location.leading_comments.as_deref()?)))
+                .collect();
+            let mut put = |path: &[i32], name: &str| {
+                if let Some(text) = comments.get(path) {
+                    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                    docs.insert(name.to_owned(), text);
+                }
+            };
+            for message in file.messages() {
+                visit(&message, &mut put);
+            }
+            for service in file.services() {
+                for method in service.methods() {
+                    put(method.path(), method.full_name());
+                }
+            }
+        }
+        Docs(docs)
+    }
+
+    pub(super) fn of(&self, name: &str) -> String {
+        self.0.get(name).cloned().unwrap_or_default()
+    }
+}
+
+fn visit(message: &MessageDescriptor, put: &mut impl FnMut(&[i32], &str)) {
+    put(message.path(), message.full_name());
+    for field in message.fields() {
+        put(field.path(), field.full_name());
+    }
+    for child in message.child_messages() {
+        visit(&child, put);
+    }
+}
