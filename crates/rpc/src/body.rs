@@ -5,12 +5,16 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
+use crate::services::ServiceBody;
+
 /// The body of every response: one type, so that none needs a box.
 pub(crate) enum ReplyBody {
     /// Bytes that are there already.
     Full(Full<Bytes>),
     /// A gRPC body.
     Grpc(tonic::body::Body),
+    /// A body of health or reflection.
+    Service(Box<ServiceBody>),
     /// A body of the router for other paths.
     Other(axum::body::Body),
 }
@@ -29,6 +33,7 @@ impl Body for ReplyBody {
         match self.get_mut() {
             ReplyBody::Full(body) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             ReplyBody::Grpc(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
+            ReplyBody::Service(body) => body.poll(context).map_err(Into::into),
             ReplyBody::Other(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
         }
     }
@@ -37,6 +42,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Full(body) => body.is_end_stream(),
             ReplyBody::Grpc(body) => body.is_end_stream(),
+            ReplyBody::Service(body) => body.has_ended(),
             ReplyBody::Other(body) => body.is_end_stream(),
         }
     }
@@ -45,6 +51,7 @@ impl Body for ReplyBody {
         match self {
             ReplyBody::Full(body) => body.size_hint(),
             ReplyBody::Grpc(body) => body.size_hint(),
+            ReplyBody::Service(_) => SizeHint::default(),
             ReplyBody::Other(body) => body.size_hint(),
         }
     }

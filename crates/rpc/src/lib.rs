@@ -5,6 +5,7 @@
 //! Paths outside the contract (discovery documents, sign-in pages) go to an axum router that the
 //! composition root hands in.
 
+mod acceptor;
 mod access_log;
 mod answer;
 mod body;
@@ -18,20 +19,24 @@ mod kept;
 mod listener;
 mod openapi;
 mod peer;
+mod pulse;
 mod query;
+mod quota;
 mod request_body;
 mod rest;
+mod services;
 mod slice;
 mod streaming;
 mod telemetry;
 
+pub use acceptor::{Acceptor, ListenerOptions};
 pub use cors::Cors;
 pub use encoding::{accepts_gzip, gzip};
 pub use error_details::status_of;
 pub use front::Front;
 pub use hosts::Hosts;
 pub use kept::Kept;
-pub use listener::{Listener, ListenerOptions};
+pub use listener::Listener;
 pub use openapi::openapi;
 pub use peer::TrustedProxies;
 pub use telemetry::Telemetry;

@@ -13,18 +13,22 @@ impl TrustedProxies {
         TrustedProxies(networks)
     }
 
+    /// Whether a connection from that address is a proxy's.
+    pub(crate) fn trusts(&self, address: &IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+
     /// Who called: the last address that no trusted proxy has, read from the right. What is left of an entry that is no
     /// address is not believed: anybody could have written it.
     pub(crate) fn client(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
         // A listener of both families shows IPv4 callers as ::ffff:a.b.c.d.
         let connected = connected.to_canonical();
-        let trusts = |address: &IpAddr| self.0.iter().any(|network| network.contains(address));
-        if !trusts(&connected) {
+        if !self.trusts(&connected) {
             return connected;
         }
         let values: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
         let entries = values.into_iter().rev().flat_map(|value| value.as_bytes().rsplit(|byte| *byte == b','));
-        let believed = entries.map_while(address).find(|address| !trusts(address));
+        let believed = entries.map_while(address).find(|address| !self.trusts(address));
         believed.unwrap_or(connected)
     }
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use crate::error::StartError;
+use crate::providers::OperatorProvider;
 use crate::terms::TermsOption;
 use crate::unusable;
 
@@ -152,6 +153,21 @@ pub struct Options {
     #[arg(long, env = "BOWLINE_TRUSTED_PROXIES", value_name = "CIDR,...", value_delimiter = ',')]
     #[serde(default)]
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Open connections in all [default: what the limit of open files allows, 10000 at most]
+    #[arg(long, env = "BOWLINE_MAX_CONNECTIONS", value_name = "N")]
+    pub max_connections: Option<usize>,
+    /// Open connections of one address (of one /64 with IPv6), trusted proxies excepted; 0 for no limit [default: 512]
+    #[arg(long, env = "BOWLINE_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N")]
+    pub max_connections_per_address: Option<usize>,
+    /// Time from a connection to the head of its first request [default: 10s]
+    #[arg(long, env = "BOWLINE_FIRST_REQUEST_TIMEOUT", value_name = "TIME")]
+    pub first_request_timeout: Option<String>,
+    /// Time that a connection may have no request under way [default: 3m]
+    #[arg(long, env = "BOWLINE_IDLE_TIMEOUT", value_name = "TIME")]
+    pub idle_timeout: Option<String>,
+    /// gRPC reflection, which shows the services to any caller [default: true]
+    #[arg(long, env = "BOWLINE_GRPC_REFLECTION", value_name = "BOOL")]
+    pub grpc_reflection: Option<bool>,
     /// Sites that a sign-in may send tokens to, besides programs on the browser's own machine, comma-separated
     #[arg(long, env = "BOWLINE_REDIRECT_ORIGINS", value_name = "ORIGIN,...", value_delimiter = ',')]
     #[serde(default)]
@@ -224,36 +240,6 @@ pub struct Options {
     pub log: Option<String>,
 }
 
-/// An identity provider of the operator's, as `[[operator-providers]]` in the configuration file.
-#[derive(Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct OperatorProvider {
-    /// Short name: lower-case letters, digits and hyphens.
-    pub id: String,
-    /// What the sign-in page shows [default: the id].
-    pub label: Option<String>,
-    /// Issuer URL.
-    pub issuer: String,
-    /// The server's name at the provider.
-    pub client_id: String,
-    /// The server's secret there; a public client has none.
-    pub client_secret: Option<String>,
-    /// File that holds the secret instead.
-    pub client_secret_file: Option<PathBuf>,
-    /// Scopes to ask for besides openid [default: email, profile].
-    pub scopes: Option<Vec<String>>,
-}
-
-impl std::fmt::Debug for OperatorProvider {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("OperatorProvider")
-            .field("id", &self.id)
-            .field("issuer", &self.issuer)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Options {
     /// These options, with what they leave open taken from the configuration file.
     ///
@@ -302,6 +288,11 @@ impl Options {
                 self.redirect_origins
             },
             cors_origins: if self.cors_origins.is_empty() { file.cors_origins } else { self.cors_origins },
+            max_connections: self.max_connections.or(file.max_connections),
+            max_connections_per_address: self.max_connections_per_address.or(file.max_connections_per_address),
+            first_request_timeout: self.first_request_timeout.or(file.first_request_timeout),
+            idle_timeout: self.idle_timeout.or(file.idle_timeout),
+            grpc_reflection: self.grpc_reflection.or(file.grpc_reflection),
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
             audit_retention: self.audit_retention.or(file.audit_retention),

@@ -1,18 +1,49 @@
 //! The operator's identity providers: from the configuration file, and in the database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bowline_authn::relying::is_issuer;
 use bowline_core::{Error, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
 use bowline_services::people::{ConfiguredProvider, operator_secret_context};
 use bowline_store::{Row, Value};
+use serde::Deserialize;
 
 use crate::error::StartError;
-use crate::options::{OperatorProvider, require_file};
+use crate::options::require_file;
 use crate::storage::Storage;
 
 const KIND: &str = "bowline.dev/OperatorProvider";
+
+/// An identity provider of the operator's, as `[[operator-providers]]` in the configuration file.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OperatorProvider {
+    /// Short name: lower-case letters, digits and hyphens.
+    pub id: String,
+    /// What the sign-in page shows [default: the id].
+    pub label: Option<String>,
+    /// Issuer URL.
+    pub issuer: String,
+    /// The server's name at the provider.
+    pub client_id: String,
+    /// The server's secret there; a public client has none.
+    pub client_secret: Option<String>,
+    /// File that holds the secret instead.
+    pub client_secret_file: Option<PathBuf>,
+    /// Scopes to ask for besides openid [default: email, profile].
+    pub scopes: Option<Vec<String>>,
+}
+
+impl std::fmt::Debug for OperatorProvider {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("OperatorProvider")
+            .field("id", &self.id)
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
+    }
+}
 
 /// The providers of the configuration file, judged.
 pub(crate) fn configured(given: &[OperatorProvider]) -> Result<Vec<ConfiguredProvider>, StartError> {

@@ -14,7 +14,7 @@ use bowline_contract::Contract;
 use bowline_core::{Clock, Uidp};
 use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
-use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, ListenerOptions, Telemetry, TrustedProxies};
+use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, Telemetry, TrustedProxies};
 use bowline_services::content::Registry;
 use bowline_services::{Exchange, People, Published, people};
 use bowline_signin::{Redirects, SignIn};
@@ -29,7 +29,7 @@ use crate::mail::Relay;
 use crate::options::{Options, Organizations, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, disk, doors, facts, keys, providers, terms, tls};
+use crate::{admin, background, connections, disk, doors, facts, keys, providers, terms, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -102,11 +102,14 @@ impl Server {
             .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
         let cors =
             Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
+        let limits = connections::public(options)?;
+        let admin_limits = connections::admin(&limits);
         // Nothing is created before both addresses are held.
         let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
-        let listener = Listener::bind(options.listen(), tls, ListenerOptions::default()).await.map_err(refused)?;
+        let listener = Listener::bind(options.listen(), tls, limits, options.grpc_reflection.unwrap_or(true)).await;
+        let listener = listener.map_err(refused)?;
         let address = listener.address().map_err(refused)?;
-        let admin_socket = admin::bind(options).await?;
+        let admin_socket = admin::bind(options, admin_limits).await?;
         let settings = Arc::new(settings(options, scheme, address)?);
         let storage = Storage::open(options).await?;
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);

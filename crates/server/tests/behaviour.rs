@@ -31,6 +31,8 @@ mod audit_watch;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/connections.rs"]
+mod connections;
 #[path = "behaviour/contents.rs"]
 mod contents;
 #[path = "behaviour/deliveries.rs"]
@@ -89,6 +91,8 @@ mod metadata;
 mod metrics;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
+#[path = "behaviour/open_services.rs"]
+mod open_services;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
 #[path = "behaviour/page_tokens.rs"]
