@@ -134,7 +134,7 @@ async fn only_the_owner_reads_blobs_and_uploads_also_in_a_directory_that_was_ope
         std::fs::write(&file, "x").unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o664)).unwrap();
     }
-    let content = Content::open(&blobs).unwrap();
+    let content = Content::open(&blobs, FullCheck::new(|| false)).unwrap();
     content.begin("aa02").unwrap();
     content.begin("aa03").unwrap();
     content.append("aa03", None, body(&[b"a blob"]), Algorithm::Sha256, 100).await.unwrap();

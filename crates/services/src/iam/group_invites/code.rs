@@ -77,6 +77,8 @@ mod tests {
             role: "r".into(),
             email: String::new(),
             key_id: "00112233445566778899aabbccddeeff".into(),
+            promised: None,
+            narrowing: bowline_pipeline::Narrowing::default(),
             single_use: false,
             inviter: "i".into(),
             expires_at: 1_700_000_000_999_999,
