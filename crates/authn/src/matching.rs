@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use regex::{Regex, RegexBuilder};
+pub use regex::Regex;
+use regex::RegexBuilder;
 use serde_json::Value;
 
 use crate::jwt::Presented;

@@ -40,7 +40,7 @@ pub use method::{ApiVersion, Auth, Body, EventRule, HttpBinding, MethodInfo, Too
 pub use print::{print_capabilities, print_packages};
 pub use roles::BuiltInRole;
 pub use route::{Match, Miss, Routes};
-pub use rules::{FieldFacts, FieldRules, TextFacts, Violation};
+pub use rules::{FieldFacts, FieldRules, TextFacts, Violation, Violations};
 pub use template::Template;
 
 /// A method of the contract as a type: what a handler is registered for.

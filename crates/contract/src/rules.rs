@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use bowline_core::MOST_VIOLATIONS;
 use prost_reflect::{DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::fields::{Fields, Payload, packed_varints};
@@ -22,6 +23,33 @@ pub struct Violation {
     pub description: String,
 }
 
+/// What is wrong with a message.
+#[derive(Debug, Default)]
+pub struct Violations {
+    /// The first ones by field, [`MOST_VIOLATIONS`] at most.
+    pub list: Vec<Violation>,
+    /// How many there are besides.
+    pub more: usize,
+    /// Whether a list has too many elements or a text too many characters: then nothing costlier than these rules may
+    /// look at the message.
+    pub over_limit: bool,
+}
+
+impl Violations {
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    fn push(&mut self, field: &str, description: impl Into<String>) {
+        if self.list.len() < MOST_VIOLATIONS {
+            self.list.push(Violation { field: field.into(), description: description.into() });
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
 /// The rules of every message of the contract, compiled.
 #[derive(Default)]
 pub struct FieldRules {
@@ -32,7 +60,7 @@ pub struct FieldRules {
 /// What to look at in one message.
 #[derive(Default)]
 struct Plan {
-    fields: HashMap<u32, FieldPlan>,
+    fields: BTreeMap<u32, FieldPlan>,
 }
 
 struct FieldPlan {
@@ -42,7 +70,7 @@ struct FieldPlan {
     /// Names the place that is judged: inside a batch, the batch's own stands for it.
     scope: bool,
     repeated: bool,
-    /// Most elements of a repeated field, of whatever type; 0 for no limit.
+    /// Most elements of a repeated field, of whatever type.
     max_elements: usize,
     check: Check,
 }
@@ -69,11 +97,7 @@ impl<'a> Found<'a> {
         match &payload {
             // An empty message is there; an empty scalar is not told from an absent one.
             Payload::Empty if !is_message && !field.repeated => self.count = 0,
-            // Enumerations of a list come one by one, or many in one.
-            Payload::Bytes(packed) if field.repeated && matches!(field.check, Check::Enum(_)) => {
-                self.count += packed_varints(packed).count();
-            }
-            _ => self.count += 1,
+            _ => self.count += field.elements(&payload),
         }
         if is_message && !field.repeated {
             if let Some(Payload::Bytes(first)) = self.last.take_if(|_| self.count == 2) {
@@ -96,19 +120,32 @@ impl FieldPlan {
         if prefix.is_empty() { self.json_name.clone() } else { format!("{prefix}.{}", self.json_name) }
     }
 
-    fn judge_count(&self, count: usize, prefix: &str, scope: &Scope<'_>) -> Option<Violation> {
+    /// Elements in one occurrence of the field.
+    fn elements(&self, payload: &Payload<'_>) -> usize {
+        match payload {
+            // Enumerations of a list come one by one, or many in one.
+            Payload::Bytes(packed) if self.repeated && matches!(self.check, Check::Enum(_)) => {
+                packed_varints(packed).count()
+            }
+            _ => 1,
+        }
+    }
+
+    fn judge_absence(&self, count: usize, prefix: &str, scope: &Scope<'_>, violations: &mut Violations) {
         let rule = match &self.check {
             Check::Text(rule) => rule.as_ref(),
             _ => None,
         };
-        let most = self.max_elements;
-        if self.repeated && most > 0 && count > most {
-            return Some(Violation { field: self.path(prefix), description: format!("at most {most} elements") });
-        }
         let is_needed = (self.required && !(self.scope && scope.depth > 0)) || rule.is_some_and(|rule| rule.not_empty);
-        (count == 0 && is_needed && scope.judges_absence(&self.proto_name)).then(|| required(self.path(prefix)))
+        if count == 0 && is_needed && scope.judges_absence(&self.proto_name) {
+            let field = self.path(prefix);
+            violations.push(&field, required(&field));
+        }
     }
 }
+
+/// Most elements of a repeated field or map to which no rule gives a number.
+const MOST_ELEMENTS: usize = 1000;
 
 impl FieldRules {
     pub(crate) fn load(pool: &DescriptorPool) -> FieldRules {
@@ -129,6 +166,7 @@ impl FieldRules {
                 }
                 let rule = texts.remove(field.full_name());
                 let max_elements = rule.as_ref().map_or(0, |rule| rule.max_elements);
+                let max_elements = if max_elements == 0 { MOST_ELEMENTS } else { max_elements };
                 let check = check(&field, rule, &by_message);
                 plan.fields.insert(
                     field.number(),
@@ -153,48 +191,75 @@ impl FieldRules {
 
     /// Judges a request. `resource` names the request field that holds the resource: violations inside it are
     /// named relative to it. `mask` limits what is judged inside it to the fields that an update changes.
-    pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<Violation> {
-        let mut violations = Vec::new();
+    pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Violations {
+        let mut violations = Violations::default();
         if let Some(plan) = self.by_message.get(message) {
             let scope = Scope { resource, mask, partial: false, depth: 0 };
             self.walk(*plan, wire, "", &scope, &mut violations);
         }
+        violations.list.sort_by(|a, b| a.field.cmp(&b.field));
         violations
     }
 
-    fn walk(&self, plan: usize, wire: &[u8], prefix: &str, scope: &Scope<'_>, violations: &mut Vec<Violation>) {
+    /// Counts every list of a message before it looks at the first element of any.
+    fn walk(&self, plan: usize, wire: &[u8], prefix: &str, scope: &Scope<'_>, violations: &mut Violations) {
         let plan = &self.plans[plan];
+        let masked_out: HashSet<u32> =
+            plan.fields.iter().filter(|(_, field)| scope.is_masked_out(&field.proto_name)).map(|(n, _)| *n).collect();
+        let Some(too_long) = self.too_long(plan, &masked_out, wire, prefix, violations) else {
+            return;
+        };
         let mut found: BTreeMap<u32, Found<'_>> = BTreeMap::new();
-        for item in Fields(wire) {
-            // What the walk cannot read, nothing behind it may: a decoder might read on.
-            let Ok((number, payload)) = item else {
-                let field = if prefix.is_empty() { "request" } else { prefix };
-                violations.push(Violation { field: field.into(), description: "is not well-formed".into() });
-                return;
-            };
-            let Some(field) = plan.fields.get(&number).filter(|field| !scope.is_masked_out(&field.proto_name)) else {
+        for (number, payload) in Fields(wire).flatten() {
+            let Some(field) = plan.fields.get(&number).filter(|_| !masked_out.contains(&number)) else {
                 continue;
             };
             let found = found.entry(number).or_default();
-            if field.repeated {
+            if field.repeated && !too_long.contains(&number) {
                 let path = format!("{}[{}]", field.path(prefix), found.count);
                 self.judge_value(field, &payload, &path, scope, violations);
             }
             found.add(field, payload);
         }
-        for (number, field) in &plan.fields {
-            if scope.is_masked_out(&field.proto_name) {
-                continue;
-            }
+        for (number, field) in plan.fields.iter().filter(|(number, _)| !masked_out.contains(number)) {
             let found = found.remove(number).unwrap_or_default();
             if let Some(payload) = found.payload().filter(|_| !field.repeated) {
                 self.judge_value(field, &payload, &field.path(prefix), scope, violations);
             }
-            if let Some(violation) = field.judge_count(found.count, prefix, scope) {
-                violations.push(violation);
+            field.judge_absence(found.count, prefix, scope, violations);
+        }
+    }
+
+    /// The lists of a message that have too many elements; absent if the message is damaged.
+    fn too_long(
+        &self,
+        plan: &Plan,
+        masked_out: &HashSet<u32>,
+        wire: &[u8],
+        prefix: &str,
+        violations: &mut Violations,
+    ) -> Option<HashSet<u32>> {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for item in Fields(wire) {
+            // What the walk cannot read, nothing behind it may: a decoder might read on.
+            let Ok((number, payload)) = item else {
+                violations.push(if prefix.is_empty() { "request" } else { prefix }, "is not well-formed");
+                return None;
+            };
+            if let Some(field) = plan.fields.get(&number).filter(|field| field.repeated) {
+                *counts.entry(number).or_default() += field.elements(&payload);
             }
         }
-        violations.sort_by(|a, b| a.field.cmp(&b.field));
+        let mut too_long = HashSet::new();
+        for (number, count) in counts.iter().filter(|(number, _)| !masked_out.contains(number)) {
+            let field = &plan.fields[number];
+            if *count > field.max_elements {
+                violations.push(&field.path(prefix), format!("at most {} elements", field.max_elements));
+                violations.over_limit = true;
+                too_long.insert(*number);
+            }
+        }
+        Some(too_long)
     }
 
     fn judge_value(
@@ -203,34 +268,26 @@ impl FieldRules {
         payload: &Payload<'_>,
         path: &str,
         scope: &Scope<'_>,
-        violations: &mut Vec<Violation>,
+        violations: &mut Violations,
     ) {
         match (&field.check, payload) {
             (Check::Text(Some(rule)), Payload::Bytes(bytes)) => {
                 let text = String::from_utf8_lossy(bytes);
                 let name = path.rsplit('.').next().unwrap_or(path);
+                violations.over_limit |= rule.is_too_long(&text);
                 if let Some(description) = rule.judge(name, &text) {
-                    violations.push(Violation { field: path.into(), description });
+                    violations.push(path, description);
                 }
             }
             (Check::Text(None), Payload::Bytes(bytes)) if bytes.contains(&0) => {
-                violations.push(Violation {
-                    field: path.into(),
-                    description: "must not contain the character U+0000".into(),
-                });
+                violations.push(path, "must not contain the character U+0000");
             }
             (Check::Enum(known), Payload::Varint(value)) if !known.contains(&(*value as i32)) => {
-                violations.push(Violation {
-                    field: path.into(),
-                    description: format!("unknown enum value {}", *value as i32),
-                });
+                violations.push(path, format!("unknown enum value {}", *value as i32));
             }
             (Check::Enum(known), Payload::Bytes(packed)) if field.repeated => {
                 for value in packed_varints(packed).filter(|value| !known.contains(&(*value as i32))) {
-                    violations.push(Violation {
-                        field: path.into(),
-                        description: format!("unknown enum value {}", value as i32),
-                    });
+                    violations.push(path, format!("unknown enum value {}", value as i32));
                 }
             }
             (Check::Message(inner), Payload::Bytes(_) | Payload::Empty) => {
@@ -284,9 +341,8 @@ impl Scope<'_> {
     }
 }
 
-fn required(field: String) -> Violation {
-    let name = field.rsplit('.').next().unwrap_or(&field).to_owned();
-    Violation { description: format!("{name} is required"), field }
+fn required(field: &str) -> String {
+    format!("{} is required", field.rsplit('.').next().unwrap_or(field))
 }
 
 fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::ExtensionDescriptor) -> Vec<i32> {
@@ -313,86 +369,5 @@ fn check(field: &FieldDescriptor, rule: Option<TextRule>, by_message: &HashMap<S
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::Contract;
-    use crate::v2::iam::{CreateRoleBindingRequest, Group, UpdateGroupRequest};
-    use prost::Message;
-
-    fn judge(message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Vec<String> {
-        let violations = Contract::load().field_rules().judge(message, wire, resource, mask);
-        violations.into_iter().map(|v| format!("{}: {}", v.field, v.description)).collect()
-    }
-
-    fn update(group: Group) -> Vec<u8> {
-        UpdateGroupRequest { group: Some(group), update_mask: None }.encode_to_vec()
-    }
-
-    const UPDATE: &str = "chainguard.platform.iam.v2.UpdateGroupRequest";
-
-    #[test]
-    fn a_resource_in_two_pieces_is_one() {
-        let body = update(Group { name: "fine name".into(), ..Group::default() });
-        let path = update(Group { uid: "0".repeat(40), ..Group::default() });
-        for wire in [[body.clone(), path.clone()].concat(), [path, body].concat()] {
-            assert_eq!(judge(UPDATE, &wire, Some("group"), None), [""; 0]);
-        }
-    }
-
-    #[test]
-    fn only_what_the_mask_names_is_judged() {
-        let wire = update(Group { name: "BAD".into(), description: "a\tb".into(), ..Group::default() });
-        let mask = |path: &str| vec![path.to_owned()];
-        let name = "name: name must match \"^[a-z0-9 ._-]{1,}$\"";
-        assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("verified"))), [""; 0]);
-        assert_eq!(judge(UPDATE, &wire, Some("group"), Some(&mask("name"))), [name]);
-        assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 2);
-    }
-
-    #[test]
-    fn nothing_hides_behind_an_unknown_group() {
-        let mut group = Group { name: "good name".into(), ..Group::default() }.encode_to_vec();
-        group.extend([0xc3, 0x3e, 0xc4, 0x3e]); // an empty group of field 1000
-        group.extend(Group { name: "BAD/../name".into(), ..Group::default() }.encode_to_vec());
-        let mut wire = vec![0x0a];
-        prost::encoding::encode_varint(group.len() as u64, &mut wire);
-        wire.extend(group);
-        assert_eq!(judge(UPDATE, &wire, Some("group"), None).len(), 1);
-        assert!(!judge(UPDATE, &[0x0a, 0xff], Some("group"), None).is_empty(), "damage is a violation");
-    }
-
-    #[test]
-    fn an_empty_resource_is_there_and_lacks_its_fields() {
-        let request = CreateRoleBindingRequest { parent: "0".repeat(40), role_binding: Some(Default::default()) };
-        let name = "chainguard.platform.iam.v2.CreateRoleBindingRequest";
-        let violations = judge(name, &request.encode_to_vec(), Some("role_binding"), None);
-        assert!(violations.iter().all(|violation| !violation.contains("roleBinding is required")), "{violations:?}");
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn noise_does_not_panic(wire: Vec<u8>) {
-            judge(UPDATE, &wire, Some("group"), None);
-        }
-    }
-
-    #[test]
-    fn elements_are_counted_of_whatever_type_they_are() {
-        use crate::bowline::libraries::v1::{ImportVersionsRequest, PackageVersion};
-        use crate::v1::libraries::{ArtifactFilter, Ecosystem};
-
-        let judged = |versions| {
-            let versions = vec![PackageVersion::default(); versions];
-            let wire = ImportVersionsRequest { versions, dry_run: false }.encode_to_vec();
-            judge("bowline.libraries.v1.ImportVersionsRequest", &wire, None, None)
-        };
-        let refusal = "versions: at most 500 elements".to_owned();
-        assert!(!judged(500).contains(&refusal) && judged(501).contains(&refusal));
-        let ecosystems = |count| {
-            let ecosystems = vec![Ecosystem::Java as i32; count];
-            let wire = ArtifactFilter { ecosystems, ..ArtifactFilter::default() }.encode_to_vec();
-            judge("chainguard.platform.libraries.ArtifactFilter", &wire, None, None)
-        };
-        assert_eq!(ecosystems(50), Vec::<String>::new());
-        assert_eq!(ecosystems(51), ["ecosystems: at most 50 elements"]);
-    }
-}
+#[path = "rules_tests.rs"]
+mod tests;

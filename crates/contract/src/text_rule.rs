@@ -30,15 +30,14 @@ impl TextRule {
         if text.contains('\0') {
             return Some("must not contain the character U+0000".into());
         }
+        if self.is_too_long(text) {
+            return Some(self.length_rule(name));
+        }
         if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
             return Some(format!("{name} must match \"{}\"", self.shown_pattern));
         }
-        let characters = text.chars().count();
-        if characters < self.min_characters || (self.max_characters > 0 && characters > self.max_characters) {
-            return Some(match self.min_characters {
-                0 => format!("{name} must have at most {} characters", self.max_characters),
-                min => format!("{name} must have {min} to {} characters", self.max_characters),
-            });
+        if self.min_characters > 0 && text.chars().count() < self.min_characters {
+            return Some(self.length_rule(name));
         }
         if self.resource_name && is_reserved_name(text) {
             return Some(format!(
@@ -62,6 +61,19 @@ impl TextRule {
             max_characters: self.max_characters,
             resource_name: self.resource_name,
             uidp: self.uidp,
+        }
+    }
+
+    /// Whether the text has more characters than it may: counted before anything costlier looks at it.
+    pub(crate) fn is_too_long(&self, text: &str) -> bool {
+        let most = self.max_characters;
+        most > 0 && text.len() > most && text.chars().count() > most
+    }
+
+    fn length_rule(&self, name: &str) -> String {
+        match self.min_characters {
+            0 => format!("{name} must have at most {} characters", self.max_characters),
+            min => format!("{name} must have {min} to {} characters", self.max_characters),
         }
     }
 }

@@ -144,6 +144,19 @@ impl Reason {
     }
 }
 
+/// Most wrong fields that a response lists.
+pub const MOST_VIOLATIONS: usize = 100;
+/// Most bytes of a field's path, and of a description: both may quote the request.
+const MOST_QUOTED: usize = 512;
+
+/// Cuts a text that quotes too much of a request.
+fn shorten(text: &mut String) {
+    if text.len() > MOST_QUOTED {
+        text.truncate(text.floor_char_boundary(MOST_QUOTED));
+        text.push_str("...");
+    }
+}
+
 /// One wrong request field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldViolation {
@@ -230,9 +243,23 @@ impl Error {
         Error(Box::new(Inner { reason, message: message.into(), details: Vec::new(), source: None }))
     }
 
-    /// Wrong fields, all at once. The message lists them.
+    /// Wrong fields, all at once up to [`MOST_VIOLATIONS`]. The message lists them, and says how many more there are.
     pub fn invalid(violations: Vec<FieldViolation>) -> Error {
-        let list: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
+        Error::invalid_and_more(violations, 0)
+    }
+
+    /// The same where `more` violations were counted besides those that are listed.
+    pub fn invalid_and_more(mut violations: Vec<FieldViolation>, more: usize) -> Error {
+        let more = more + violations.len().saturating_sub(MOST_VIOLATIONS);
+        violations.truncate(MOST_VIOLATIONS);
+        for violation in &mut violations {
+            shorten(&mut violation.field);
+            shorten(&mut violation.description);
+        }
+        let mut list: Vec<String> = violations.iter().map(|v| format!("{}: {}", v.field, v.description)).collect();
+        if more > 0 {
+            list.push(format!("and {more} more violations; correct these first"));
+        }
         Error::new(Reason::InvalidArgument, format!("Invalid argument: {}", list.join("; ")))
             .with(Detail::BadRequest(violations))
     }

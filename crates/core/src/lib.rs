@@ -12,7 +12,8 @@ mod uidp;
 pub use capability_set::CapabilitySet;
 pub use clock::{Clock, Micros, SystemClock};
 pub use error::{
-    Code, Detail, Error, FieldViolation, PreconditionViolation, QuotaViolation, Reason, Result, TermsDocument,
+    Code, Detail, Error, FieldViolation, MOST_VIOLATIONS, PreconditionViolation, QuotaViolation, Reason, Result,
+    TermsDocument,
 };
 pub use range::{UidRange, intersect, just_after, merge};
 pub use uidp::{MAX_LEVELS, ROOT_LENGTH, SEGMENT_LENGTH, Uidp, UidpError, hex};

@@ -4,22 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use bowline_contract::{Auth, Contract, MethodInfo};
-use bowline_core::{CapabilitySet, Clock, Detail, Error, FieldViolation, Reason, Result, Uidp};
+use bowline_core::{CapabilitySet, Clock, Detail, Error, Reason, Result, Uidp};
 use bowline_store::{Db, ReadTx, Value};
 use bowline_transcode::Tables;
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
 use crate::authenticate::Authenticator;
-use crate::call::{Authorized, Call, Caller, Context, Open, Transport};
+use crate::call::{Authorized, Call, Caller, Context, Open};
 use crate::field_names::{json_path, last};
 use crate::grants::{Grants, GrantsCache};
-use crate::handlers::{Answer, Handler, Handlers, JudgeFn};
-use crate::mask::{self, Mask};
+use crate::handlers::{Answer, Handler, Handlers};
+use crate::judges::Judge;
 use crate::page::PageKey;
 use crate::principal::Principal;
 use crate::rate_limit::RateLimits;
 use crate::settings::Settings;
 use crate::streams::Streams;
+use crate::validate::Validated;
 use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
@@ -31,6 +33,11 @@ pub struct Outcome {
     /// The place that was judged; empty if none was.
     pub scope: String,
 }
+
+/// Requests whose costly work runs at once: the others wait, and calls without such work do not.
+const COSTLY_AT_ONCE: usize = 4;
+/// Heavy reads that run at once; fewer than the former, which heavy reads need as well.
+const HEAVY_AT_ONCE: usize = 2;
 
 /// Everything that the path of a call needs.
 pub struct Pipeline {
@@ -57,6 +64,10 @@ pub struct Pipeline {
     /// The open streams.
     pub streams: Arc<Streams>,
     pub(crate) grants: Arc<GrantsCache>,
+    /// Permits for work that costs much: validation, and what transactions defer.
+    pub(crate) costly: Semaphore,
+    /// Permits for heavy reads.
+    pub(crate) heavy: Semaphore,
 }
 
 impl Pipeline {
@@ -87,6 +98,8 @@ impl Pipeline {
             limits,
             streams: Arc::default(),
             grants: Arc::default(),
+            costly: Semaphore::new(COSTLY_AT_ONCE),
+            heavy: Semaphore::new(HEAVY_AT_ONCE),
         }
     }
 
@@ -111,7 +124,7 @@ impl Pipeline {
     }
 
     /// Takes a call to its end.
-    pub async fn dispatch(&self, call: Call) -> Outcome {
+    pub async fn dispatch(self: &Arc<Self>, call: Call) -> Outcome {
         let info = self.contract.method(call.method);
         let scope = self.shown_scope(&call, info);
         let principal = call.caller.principal.subject().to_owned();
@@ -132,7 +145,7 @@ impl Pipeline {
         }
     }
 
-    async fn run(&self, call: Call, info: &MethodInfo) -> Result<Answer> {
+    async fn run(self: &Arc<Self>, call: Call, info: &MethodInfo) -> Result<Answer> {
         let gate = self.gate(call);
         if let Some(Handler::Open(handler)) = self.handlers.get(gate.context.method) {
             return handler(Open::new(gate.payload.clone(), gate.context.clone())).await;
@@ -141,23 +154,15 @@ impl Pipeline {
     }
 
     /// Takes a call to a handler that works in a transaction.
-    async fn run_inside(&self, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
+    async fn run_inside(self: &Arc<Self>, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::OpenRead(handler)) => {
                 let open = Open::new(gate.payload.clone(), gate.context.clone());
                 self.db.read(move |tx| Box::pin(async move { handler(tx, &open).await })).await
             }
-            Some(Handler::Read(handler)) => {
-                self.db
-                    .read(move |tx| {
-                        Box::pin(async move {
-                            let authorized = gate.pass(tx).await?;
-                            handler(tx, &authorized).await
-                        })
-                    })
-                    .await
-            }
-            Some(Handler::ReadThen(handler)) => self.read_and_go_on(gate, handler).await,
+            Some(Handler::Read(handler)) => self.read(Arc::new(gate), handler).await,
+            Some(Handler::HeavyRead(handler)) => self.heavy_read(Arc::new(gate), handler).await,
+            Some(Handler::ReadThen(handler)) => self.read_and_go_on(Arc::new(gate), handler).await,
             Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
             Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,
             Some(Handler::Prepared(prepare)) => self.prepare_and_write(Arc::new(gate), prepare).await,
@@ -211,18 +216,18 @@ pub(crate) struct Gate {
     grants: Arc<GrantsCache>,
     pub(crate) context: Arc<Context>,
     pub(crate) payload: Bytes,
-    judge: Option<Arc<JudgeFn>>,
+    pub(crate) judge: Option<Judge>,
 }
 
 impl Gate {
-    /// Authorizes, then validates; both in the snapshot that the handler works in.
-    pub(crate) async fn pass(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
+    /// Authorizes in the snapshot that the handler works in. What the request alone decides was validated before.
+    pub(crate) async fn pass(&self, tx: &mut ReadTx, validated: &Validated) -> Result<Authorized<Bytes>> {
         let mut authorized = self.authorize(tx).await?;
-        authorized.mask = self.validate(self.context.info())?.map(Arc::new);
+        authorized.mask = validated.mask.clone();
         Ok(authorized)
     }
 
-    async fn authorize(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
+    pub(crate) async fn authorize(&self, tx: &mut ReadTx) -> Result<Authorized<Bytes>> {
         let context = &self.context;
         let info = context.info();
         let grants = self.grants.load(tx, &context.principal, context.now).await?;
@@ -309,60 +314,6 @@ impl Gate {
             Ok(value) => Ok(value.map(std::borrow::Cow::into_owned).unwrap_or_default()),
             Err(error) => Err(Error::invalid_field(error.field, error.message)),
         }
-    }
-
-    /// Judges the fields, and the update mask if the method has one.
-    fn validate(&self, info: &MethodInfo) -> Result<Option<Mask>> {
-        let resource = mask::resource_of(info);
-        let mask = match (&resource, info.input.get_field_by_name("update_mask")) {
-            (Some((field, message)), Some(mask_field)) => Some(self.mask(info, field, message, mask_field.number())?),
-            _ => None,
-        };
-        let judged = mask.as_ref().filter(|mask| !mask.is_whole()).map(Mask::paths);
-        let violations = self.context.contract.field_rules().judge(
-            info.input.full_name(),
-            &self.payload,
-            resource.as_ref().map(|(field, _)| field.as_str()),
-            judged,
-        );
-        let mut violations: Vec<FieldViolation> =
-            violations.into_iter().map(|v| FieldViolation { field: v.field, description: v.description }).collect();
-        for further in self.judge.as_ref().map(|judge| judge(&self.payload)).unwrap_or_default() {
-            if violations.iter().all(|known| known.field != further.field) {
-                violations.push(further);
-            }
-        }
-        if violations.is_empty() { Ok(mask) } else { Err(Error::invalid(violations)) }
-    }
-
-    fn mask(
-        &self,
-        info: &MethodInfo,
-        field: &str,
-        message: &prost_reflect::MessageDescriptor,
-        number: u32,
-    ) -> Result<Mask> {
-        let decoded =
-            prost_reflect::DynamicMessage::decode(info.input.clone(), self.payload.clone()).map_err(|error| {
-                Error::new(Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}"))
-            })?;
-        if decoded.has_field_by_number(number) {
-            let value = decoded.get_field_by_number(number);
-            let paths = value.as_ref().and_then(|value| value.as_message()).and_then(|mask| {
-                let paths = mask.get_field_by_name("paths")?;
-                Some(paths.as_list()?.iter().filter_map(|path| path.as_str().map(String::from)).collect::<Vec<_>>())
-            });
-            let paths = paths.unwrap_or_default();
-            if !paths.is_empty() {
-                return mask::judge_explicit(message, paths);
-            }
-        }
-        if let (Transport::Rest, Some(present)) = (self.context.transport, &self.context.present) {
-            return Ok(mask::derive(message, present.iter().cloned()));
-        }
-        let resource = decoded.get_field_by_name(field);
-        let wire = resource.as_ref().and_then(|value| value.as_message()).map(prost::Message::encode_to_vec);
-        Ok(mask::derive(message, mask::populated(message, &wire.unwrap_or_default())))
     }
 }
 

@@ -1,13 +1,14 @@
 use std::sync::Arc;
 
 use bowline_contract::{Auth, Contract, Method};
-use bowline_core::{Error, FieldViolation, Result};
+use bowline_core::{Error, Result};
 use bowline_store::{BoxFuture, ReadTx, WriteTx};
 use bytes::Bytes;
 use prost::Message;
 
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
+use crate::judges::Judge;
 
 pub(crate) type ReadFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
@@ -25,7 +26,6 @@ pub(crate) type WriteFn =
     dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
 /// Makes the handler of one request, which runs in the transaction.
 pub(crate) type PrepareFn = dyn Fn(&Bytes) -> Result<Arc<WriteFn>> + Send + Sync;
-pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer>> + Send + Sync;
 
 /// An encoded answer.
@@ -64,6 +64,7 @@ pub struct Watched<T> {
 #[derive(Clone)]
 pub(crate) enum Handler {
     Read(Arc<ReadFn>),
+    HeavyRead(Arc<ReadFn>),
     ReadThen(Arc<ReadThenFn>),
     ReadAgain(Arc<ReadAgainFn>),
     Write(Arc<WriteFn>),
@@ -75,9 +76,9 @@ pub(crate) enum Handler {
 
 /// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
 pub struct Handlers {
-    contract: Arc<Contract>,
+    pub(crate) contract: Arc<Contract>,
     table: Vec<Option<Handler>>,
-    judges: Vec<Option<Arc<JudgeFn>>>,
+    pub(crate) judges: Vec<Option<Judge>>,
 }
 
 impl Handlers {
@@ -97,16 +98,21 @@ impl Handlers {
         + Sync
         + 'static,
     ) -> Self {
-        self.put::<M>(
-            true,
-            Handler::Read(Arc::new(move |tx, call| {
-                let handler = handler.clone();
-                Box::pin(async move {
-                    let typed = call.with_request(decode::<M::Request>(call.request())?);
-                    Ok(handler(tx, &typed).await?.encode_to_vec().into())
-                })
-            })),
-        );
+        self.put::<M>(true, Handler::Read(typed_read::<M>(handler)));
+        self
+    }
+
+    /// Registers a handler that reads so much that it would hold up other calls: it runs on a thread of its own, a few
+    /// at once, for a limited time.
+    pub fn heavy_read<M: Method>(
+        mut self,
+        handler: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<M::Response>>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.put::<M>(true, Handler::HeavyRead(typed_read::<M>(handler)));
         self
     }
 
@@ -306,24 +312,6 @@ impl Handlers {
         self
     }
 
-    /// Registers what is judged of a request besides the contract's rules, where the request alone decides it:
-    /// the caller hears of everything at once.
-    pub fn judge<M: Method>(
-        mut self,
-        judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
-    ) -> Self {
-        let method = self.contract.by_full_name(M::FULL_NAME);
-        let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
-        let judge =
-            move |payload: &Bytes| decode::<M::Request>(payload).map(|request| judge(&request)).unwrap_or_default();
-        self.judges[method.index] = Some(Arc::new(judge));
-        self
-    }
-
-    pub(crate) fn judge_of(&self, method: usize) -> Option<&Arc<JudgeFn>> {
-        self.judges[method].as_ref()
-    }
-
     /// # Panics
     /// The registration contradicts the contract: a defect that every start shows.
     fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
@@ -351,6 +339,22 @@ impl Handlers {
     pub fn implements(&self, method: usize) -> bool {
         self.table[method].is_some()
     }
+}
+
+fn typed_read<M: Method>(
+    handler: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<M::Response>>
+    + Clone
+    + Send
+    + Sync
+    + 'static,
+) -> Arc<ReadFn> {
+    Arc::new(move |tx, call| {
+        let handler = handler.clone();
+        Box::pin(async move {
+            let typed = call.with_request(decode::<M::Request>(call.request())?);
+            Ok(handler(tx, &typed).await?.encode_to_vec().into())
+        })
+    })
 }
 
 pub(crate) fn decode<T: Message + Default>(payload: &Bytes) -> Result<T> {

@@ -46,6 +46,9 @@ impl Mask {
     }
 }
 
+/// Most paths of a mask: every field of a request is compared with each.
+const MOST_PATHS: usize = 100;
+
 /// The request field of an update that holds the resource, and its message; absent for other methods.
 pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescriptor)> {
     let resource = info.resource_field()?;
@@ -54,6 +57,9 @@ pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescripto
 
 /// Judges a mask that the caller wrote: every path names a field that a caller may change.
 pub(crate) fn judge_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
+    if paths.len() > MOST_PATHS {
+        return Err(Error::invalid_field("updateMask", format!("at most {MOST_PATHS} paths")));
+    }
     let mut violations = Vec::new();
     let mut known = Vec::new();
     for path in paths {
@@ -95,7 +101,13 @@ pub(crate) fn derive(resource: &MessageDescriptor, present: impl IntoIterator<It
         let top = path.split('.').next().unwrap_or(path);
         resource.get_field_by_name(top).is_some_and(|field| !is_output_only(&field))
     };
-    Mask::new(present.into_iter().filter(changeable).collect())
+    let mut paths: Vec<String> = Vec::new();
+    for path in present.into_iter().filter(changeable) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    Mask::new(paths)
 }
 
 fn is_output_only(field: &prost_reflect::FieldDescriptor) -> bool {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::call::{Call, Caller};
 use crate::dispatch::Pipeline;
 use crate::handlers::{Handler, WatchFn, Watched};
+use crate::validate::Validated;
 
 /// Streams that one caller may have open at once, one organization's callers together, and everybody.
 const PER_CALLER: usize = 16;
@@ -123,6 +124,7 @@ pub struct Stream {
     handler: Arc<WatchFn>,
     call: Call,
     cursor: Option<i64>,
+    validated: Validated,
     /// Found and not taken yet: what one look gave.
     found: VecDeque<(i64, Bytes)>,
     more: bool,
@@ -141,10 +143,12 @@ impl Pipeline {
             return Err(Error::internal("a method that gives one answer was called for a stream"));
         };
         let place = self.streams.begin(call.caller.principal.subject())?;
+        let validated = self.validate(&Arc::new(self.gate(call.clone()))).await?;
         let mut stream = Stream {
             pipeline: self.clone(),
             handler,
             cursor: call.resume,
+            validated,
             call,
             found: VecDeque::new(),
             more: true,
@@ -217,10 +221,10 @@ impl Stream {
         self.news.mark_unchanged();
         let caller = Caller { principal, ..self.call.caller.clone() };
         let gate = pipeline.gate(Call { caller, ..self.call.clone() });
-        let (handler, cursor) = (self.handler.clone(), self.cursor);
+        let (handler, cursor, validated) = (self.handler.clone(), self.cursor, self.validated.clone());
         let look = pipeline.db.read(move |tx| {
             Box::pin(async move {
-                let authorized = gate.pass(tx).await?;
+                let authorized = gate.pass(tx, &validated).await?;
                 handler(tx, &authorized, cursor).await
             })
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bowline_contract::{Auth, Method};
-use bowline_core::{Error, FieldViolation, Micros, Reason, Result, Uidp};
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_store::{ReadTx, WriteTx};
 
 use crate::call::{Authorized, Context, Transport};
@@ -162,8 +162,7 @@ impl Visit {
         if violations.is_empty() {
             return Ok(());
         }
-        let violations = violations.into_iter();
-        Err(Error::invalid(violations.map(|v| FieldViolation { field: v.field, description: v.description }).collect()))
+        Err(crate::validate::invalid(violations))
     }
 
     fn context(&self, method: usize) -> Context {

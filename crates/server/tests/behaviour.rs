@@ -91,6 +91,8 @@ mod metadata;
 mod metrics;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
+#[path = "behaviour/neighbours.rs"]
+mod neighbours;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
 #[path = "behaviour/osv_api.rs"]
@@ -155,6 +157,8 @@ mod support;
 mod tags;
 #[path = "behaviour/terms.rs"]
 mod terms;
+#[path = "behaviour/too_many_elements.rs"]
+mod too_many_elements;
 #[path = "behaviour/traces.rs"]
 mod traces;
 #[path = "behaviour/visibility.rs"]
@@ -165,3 +169,5 @@ mod vulnerability_metadata;
 mod walks;
 #[path = "behaviour/wire.rs"]
 mod wire;
+#[path = "behaviour/work_before_limits.rs"]
+mod work_before_limits;

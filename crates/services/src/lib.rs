@@ -14,6 +14,7 @@ pub mod libraries;
 mod list;
 mod mail;
 mod oidc;
+mod patterns;
 pub mod people;
 mod ping;
 pub mod records;

@@ -168,4 +168,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0029_open_uploads.sql"),
         postgres: include_str!("../migrations/postgres/0029_open_uploads.sql"),
     },
+    Migration {
+        version: 32,
+        name: "budget_of_tag_patterns",
+        sqlite: include_str!("../migrations/sqlite/0032_budget_of_tag_patterns.sql"),
+        postgres: include_str!("../migrations/postgres/0032_budget_of_tag_patterns.sql"),
+    },
 ];

@@ -203,3 +203,37 @@ async fn what_no_quota_has_room_for_is_not_even_kept_for_a_while() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_tags_in_one_push_are_judged_by_all_patterns_in_force() {
+    on_each_engine(async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let mut parent = org.clone();
+        let mut name = org.clone();
+        for level in 0..3 {
+            let patterns: Vec<String> = (0..20).map(|n| format!("fixed-{level}-{n}-[a-z]{{1,9}}")).collect();
+            policy(server, "groups", &parent, json!({ "immutableTagPatterns": patterns })).await;
+            parent = server.group(&parent, &format!("level-{level}")).await;
+            name = format!("{name}/level-{level}");
+        }
+        let repo = server.repo(&parent, "app").await;
+        let name = format!("{name}/app");
+        assert!(!repo.is_empty());
+        client.blob(&name, CONFIG_BYTES).await;
+        for layer in [&b"one"[..], b"two"] {
+            client.blob(&name, layer).await;
+            let manifest = image(layer);
+            let tags: Vec<String> = (0..19).map(|n| format!("tag=moves-{n}")).collect();
+            let reply = client.put(&name, &format!("{}?{}", digest_of(&manifest), tags.join("&")), &manifest).await;
+            assert_eq!(reply.status, 201, "{}", reply.text());
+        }
+        let (first, second) = (image(b"one"), image(b"two"));
+        let fixed = format!("{}?tag=moves-1&tag=fixed-2-19-x", digest_of(&first));
+        assert_eq!(client.put(&name, &fixed, &first).await.status, 201, "the tag is new");
+        let moved = format!("{}?tag=moves-1&tag=fixed-2-19-x", digest_of(&second));
+        assert_eq!(code(&client.put(&name, &moved, &second).await, 403), "DENIED");
+        let tag = client.get(&format!("/v2/{name}/manifests/moves-1")).await;
+        assert_eq!(tag.json(), first, "nothing of the refused push stays");
+    })
+    .await;
+}

@@ -163,6 +163,7 @@ fn judge<T>(call: &Authorized<T>, given: &v2::AccountAssociation) -> Result<()> 
     let rules = call.contract().field_rules();
     let violations = rules.judge(&v2::AccountAssociation::full_name(), &given.encode_to_vec(), None, None);
     let violations: Vec<FieldViolation> = violations
+        .list
         .into_iter()
         .map(|wrong| FieldViolation { field: wrong.field, description: wrong.description })
         .collect();

@@ -81,6 +81,7 @@ fn judge_name(contract: &Contract, name: &str) -> Result<()> {
     let group = v1::Group { name: name.into(), ..v1::Group::default() };
     let violations = contract.field_rules().judge(&v1::Group::full_name(), &group.encode_to_vec(), None, None);
     let violations: Vec<FieldViolation> = violations
+        .list
         .into_iter()
         .map(|wrong| FieldViolation { field: "group".into(), description: wrong.description })
         .collect();

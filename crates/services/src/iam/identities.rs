@@ -19,6 +19,7 @@ use super::relationship::{self, Spelling, V2};
 use super::{access, groups, identities_v1, metadata, role_bindings};
 use crate::kinds::IDENTITY;
 use crate::list::{self, Filter, Listed};
+use crate::patterns::Validation;
 use crate::people::sessions;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -26,7 +27,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<GetIdentity>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListIdentities>(|tx, call| Box::pin(list(tx, call)))
         .read::<LookupIdentity>(|_tx, call| Box::pin(async move { Ok(lookup(call.request())) }))
-        .judge::<CreateIdentity>(|request| {
+        .judge_costly::<CreateIdentity>(|request| {
             let given = request.identity.as_ref().and_then(|identity| identity.relationship.as_ref());
             relationship::violations(given, &V2)
         })
@@ -158,7 +159,7 @@ pub(crate) async fn create_in<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let relationship = relationship::settle(input.relationship, None, call.now(), spelling)?;
+    let relationship = relationship::settle(input.relationship, None, call.now(), spelling, Validation::inside())?;
     let mut row = IdentityRow {
         uid: call.new_child(group),
         name: input.name,
@@ -244,7 +245,13 @@ pub(crate) async fn update<T>(
     }
     let stored = before.relationship()?;
     if let Some(chosen) = relationship::chosen(stored.as_ref(), mask, input.relationship, call.contract().pool())? {
-        after.set_relationship(&relationship::settle(Some(chosen), stored.as_ref(), call.now(), spelling)?);
+        after.set_relationship(&relationship::settle(
+            Some(chosen),
+            stored.as_ref(),
+            call.now(),
+            spelling,
+            Validation::inside(),
+        )?);
     }
     if after.stored != before.stored {
         require_what_it_may(tx, call, &before.uid).await?;

@@ -15,9 +15,9 @@ use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 pub(crate) use texts::issuer_problem;
-use texts::pattern_problem;
 
 use crate::list::timestamp;
+use crate::patterns::Validation;
 
 /// How long static keys are good for at most, and when nothing is said.
 const STATIC_KEYS_LIFE: Micros = 365 * 24 * 3600 * 1_000_000;
@@ -181,6 +181,7 @@ pub(crate) fn settle(
     before: Option<&Relationship>,
     now: Micros,
     spelling: &Spelling,
+    patterns: Validation,
 ) -> Result<Relationship> {
     let mut relationship = given.ok_or_else(missing)?;
     // Rules may have become stricter since it was stored, and a maximum moves with the clock.
@@ -191,7 +192,7 @@ pub(crate) fn settle(
         Relationship::StaticKeys(keys) => keys.expiration_time,
         _ => None,
     });
-    let mut judge = Judge { member: spelling.shown(&relationship), violations: Vec::new() };
+    let mut judge = Judge { member: spelling.shown(&relationship), violations: Vec::new(), patterns };
     match &mut relationship {
         Relationship::ClaimMatch(claims) => judge.claim_match(claims),
         Relationship::StaticKeys(keys) => {
@@ -204,6 +205,7 @@ pub(crate) fn settle(
         Relationship::AwsIdentity(aws) => judge.aws_identity(aws),
         Relationship::ServicePrincipal(number) => judge.service_principal(*number),
     }
+    judge.patterns.finish()?;
     if judge.violations.is_empty() { Ok(relationship) } else { Err(Error::invalid(judge.violations)) }
 }
 
@@ -214,7 +216,7 @@ pub(crate) fn violations(given: Option<&Relationship>, spelling: &Spelling) -> V
         // When they end is judged with the clock, by the handler.
         keys.expiration_time = None;
     }
-    let Err(error) = settle(given, None, 0, spelling) else {
+    let Err(error) = settle(given, None, 0, spelling, Validation::Before) else {
         return Vec::new();
     };
     let lists = error.details().iter().filter_map(|detail| match detail {
@@ -240,6 +242,7 @@ impl Spelling {
 struct Judge {
     member: &'static str,
     violations: Vec<FieldViolation>,
+    patterns: Validation,
 }
 
 impl Judge {
@@ -261,13 +264,13 @@ impl Judge {
 
     fn pattern(&mut self, field: &str, pattern: &str) {
         self.require(field, pattern);
-        if let Some(problem) = pattern_problem(pattern) {
+        if let Some(problem) = self.patterns.problem(pattern) {
             self.refuse(field, problem);
         }
     }
 
     fn claim_match(&mut self, claims: &ClaimMatch) {
-        // Before any pattern is compiled: this runs where other writers wait.
+        // Before any pattern is compiled.
         let texts = claims.claims.iter().chain(&claims.claim_patterns);
         let bytes: usize = texts.map(|(name, text)| name.len() + text.len()).sum();
         if claims.claims.len() + claims.claim_patterns.len() > MOST_CLAIMS || bytes > MOST_CLAIM_BYTES {

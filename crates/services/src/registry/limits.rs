@@ -6,6 +6,7 @@ use bowline_store::{ReadTx, Row, Value};
 use prost::Message;
 
 use super::stored_bytes;
+use crate::patterns;
 
 /// The policies that hold for a repository: its own and those of the groups above it.
 pub(super) async fn policies(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<RegistryPolicy>> {
@@ -25,21 +26,38 @@ pub(super) async fn policies(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<Registr
 /// # Errors
 /// FAILED_PRECONDITION.
 pub(super) async fn require_movable(tx: &mut ReadTx, repo: &Uidp, tag: &str) -> Result<()> {
-    for policy in policies(tx, repo).await? {
-        if let Some(pattern) = first_match(&policy.immutable_tag_patterns, tag)? {
-            let description = format!(
-                "the tag \"{tag}\" is immutable: the policy of {} has the pattern \"{pattern}\"; use another tag, or \
-                 have the policy changed",
-                policy.uid
-            );
-            return Err(Error::precondition("TAG_IMMUTABLE", tag, description));
-        }
+    let policies = policies(tx, repo).await?;
+    let (places, patterns) = immutable(&policies);
+    if let Some(at) = patterns::first_matches(&patterns, &[tag.to_owned()])?[0] {
+        let description = format!(
+            "the tag \"{tag}\" is immutable: the policy of {} has the pattern \"{}\"; use another tag, or have the \
+             policy changed",
+            places[at], patterns[at]
+        );
+        return Err(Error::precondition("TAG_IMMUTABLE", tag, description));
     }
     Ok(())
 }
 
+/// Has all these names matched at once that [`require_movable`] asks about one by one.
+pub(super) async fn match_ahead(tx: &mut ReadTx, repo: &Uidp, tags: &[String]) -> Result<()> {
+    if !tags.is_empty() {
+        let policies = policies(tx, repo).await?;
+        patterns::first_matches(&immutable(&policies).1, tags)?;
+    }
+    Ok(())
+}
+
+/// The patterns of immutable tags, each with the place whose policy has it.
+fn immutable(policies: &[RegistryPolicy]) -> (Vec<&str>, Vec<String>) {
+    let all = policies.iter().flat_map(|policy| {
+        policy.immutable_tag_patterns.iter().map(move |pattern| (policy.uid.as_str(), pattern.clone()))
+    });
+    all.unzip()
+}
+
 /// Tags that are judged at a time.
-const PAGE: i64 = 500;
+const PAGE: i64 = 5000;
 
 /// Refuses to take a manifest out of the repository that an index there names, or an index that it names in turn, if an
 /// immutable tag is at that index: it would go on to name an image that cannot be pulled.
@@ -48,11 +66,10 @@ const PAGE: i64 = 500;
 /// FAILED_PRECONDITION.
 pub(super) async fn require_no_immutable_index(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<()> {
     let policies = policies(tx, repo).await?;
-    let patterns: Vec<String> = policies.into_iter().flat_map(|policy| policy.immutable_tag_patterns).collect();
+    let (_, patterns) = immutable(&policies);
     if patterns.is_empty() {
         return Ok(());
     }
-    let is_immutable = matcher(&patterns)?;
     // Digests allow no circle, and `UNION` walks through each index once.
     let sql = "WITH RECURSIVE indexes (digest) AS (
                  SELECT f.manifest FROM manifest_references f
@@ -66,7 +83,8 @@ pub(super) async fn require_no_immutable_index(tx: &mut ReadTx, repo: &Uidp, dig
     loop {
         let params = [Value::from(repo.as_str()), Value::from(digest), Value::from(&after), Value::Int(PAGE)];
         let names = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
-        if let Some(tag) = names.iter().find(|name| is_immutable(name)) {
+        let matches = patterns::first_matches(&patterns, &names)?;
+        if let Some((tag, _)) = names.iter().zip(matches).find(|(_, at)| at.is_some()) {
             let description = format!(
                 "the immutable tag \"{tag}\" is at an index that needs {digest}; have the policy changed before the \
                  manifest is deleted"
@@ -76,24 +94,6 @@ pub(super) async fn require_no_immutable_index(tx: &mut ReadTx, repo: &Uidp, dig
         let Some(last) = names.into_iter().next_back() else { return Ok(()) };
         after = last;
     }
-}
-
-/// Tells whether one of these patterns matches a whole name: compiled once for many names.
-pub(super) fn matcher(patterns: &[String]) -> Result<impl Fn(&String) -> bool + use<>> {
-    let compiled: std::result::Result<Vec<_>, String> =
-        patterns.iter().map(|pattern| bowline_authn::matching::whole(pattern)).collect();
-    let compiled = compiled.map_err(Error::internal)?;
-    Ok(move |name: &String| compiled.iter().any(|pattern| pattern.is_match(name)))
-}
-
-/// The first of these patterns that matches the whole name.
-pub(super) fn first_match<'a>(patterns: &'a [String], name: &str) -> Result<Option<&'a str>> {
-    for pattern in patterns {
-        if bowline_authn::matching::whole(pattern).map_err(Error::internal)?.is_match(name) {
-            return Ok(Some(pattern));
-        }
-    }
-    Ok(None)
 }
 
 /// What the tightest quota leaves an upload.

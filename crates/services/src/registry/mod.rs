@@ -10,6 +10,7 @@ mod limits;
 mod manifest_metadata;
 mod neutral;
 mod paths;
+mod pattern_budget;
 mod policies;
 mod readme_html;
 mod readmes;

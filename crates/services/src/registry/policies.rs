@@ -15,20 +15,22 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 use url::Url;
 
+use super::pattern_budget;
 use super::upstream_credentials::{self, Password};
 use super::{repos, retention};
 use crate::kinds::REGISTRY_POLICY;
 use crate::list::timestamp;
+use crate::patterns;
 use crate::references::require_group;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<methods::GetRepoPolicy>(|tx, call| Box::pin(get_of_repo(tx, call)))
         .write::<methods::UpdateRepoPolicy>(|tx, call| Box::pin(update_of_repo(tx, call)))
-        .judge::<methods::UpdateRepoPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .judge_costly::<methods::UpdateRepoPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
         .read::<methods::GetGroupPolicy>(|tx, call| Box::pin(get_of_group(tx, call)))
         .write::<methods::UpdateGroupPolicy>(|tx, call| Box::pin(update_of_group(tx, call)))
-        .judge::<methods::UpdateGroupPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .judge_costly::<methods::UpdateGroupPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
 }
 
 /// The policy of a place; empty where nobody set one.
@@ -86,6 +88,9 @@ async fn update<T>(
     if after.upstream != before.upstream || matches!(password, Password::Given(_)) {
         require_push(call, place)?;
     }
+    if after.immutable_tag_patterns.len() > before.immutable_tag_patterns.len() {
+        pattern_budget::require(tx, place, after.immutable_tag_patterns.len()).await?;
+    }
     after.update_time = timestamp(call.now());
     let sealed = upstream_credentials::sealed(tx, place.as_str()).await?;
     let sealed = upstream_credentials::seal(call.vault(), place, &password, sealed);
@@ -96,11 +101,13 @@ async fn update<T>(
 
 /// Writes a policy, and the sealed password of its upstream.
 async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sealed: &[u8], now: Micros) -> Result<()> {
-    let sql = "INSERT INTO registry_policies (place, org, is_public, policy, upstream_password, updated_at)
-               VALUES ($1, $2, $3, $4, $5, $6)
+    let sql =
+        "INSERT INTO registry_policies (place, org, is_public, policy, upstream_password, updated_at, tag_patterns)
+               VALUES ($1, $2, $3, $4, $5, $6, $7)
                ON CONFLICT (place) DO UPDATE SET is_public = excluded.is_public, policy = excluded.policy,
                                                  upstream_password = excluded.upstream_password,
-                                                 updated_at = excluded.updated_at";
+                                                 updated_at = excluded.updated_at,
+                                                 tag_patterns = excluded.tag_patterns";
     let encoded = ours::RegistryPolicy { uid: String::new(), ..policy.clone() }.encode_to_vec();
     let params = [
         Value::from(place.as_str()),
@@ -109,6 +116,7 @@ async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sea
         Value::from(&encoded),
         Value::Bytes(sealed),
         Value::Int(now),
+        Value::Int(pattern_budget::number(policy)),
     ];
     tx.execute(sql, &params).await?;
     Ok(())
@@ -176,12 +184,12 @@ fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
     if policy.byte_quota < 0 {
         refuse("byteQuota", "must not be negative".into());
     }
-    patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
+    judge_patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
     if let Some(upstream) = &policy.upstream {
         if let Err(description) = judge_address(&upstream.url) {
             refuse("upstream.url", description.into());
         }
-        patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
+        judge_patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
     }
     wrong.extend(judge_retention(policy.retention.as_ref()));
     wrong
@@ -199,15 +207,15 @@ pub(super) fn judge_retention(retention: Option<&ours::Retention>) -> Vec<FieldV
             refuse(field, format!("must be 0 to {MOST_KEPT}"));
         }
     }
-    patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
+    judge_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
     wrong
 }
 
-fn patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
+fn judge_patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
     for pattern in patterns {
         if pattern.is_empty() {
             refuse(field, "a pattern must not be empty".into());
-        } else if let Err(description) = bowline_authn::matching::whole(pattern) {
+        } else if let Some(description) = patterns::problem(pattern) {
             refuse(field, description);
         }
     }

@@ -3,7 +3,7 @@
 
 mod decide;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{ApplyRetention, PreviewRetention};
@@ -15,16 +15,19 @@ use self::decide::{Rules, Stored, batch, doomed};
 use super::content::{find_stored, take_out, take_out_unnamed_blobs};
 use super::{limits, policies, repos};
 use crate::list::timestamp;
+use crate::patterns;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<PreviewRetention>(|tx, call| Box::pin(preview(tx, call)))
-        .judge::<PreviewRetention>(|request| policies::judge_retention(request.retention.as_ref()))
+        .heavy_read::<PreviewRetention>(|tx, call| Box::pin(preview(tx, call)))
+        .judge_costly::<PreviewRetention>(|request| policies::judge_retention(request.retention.as_ref()))
         .write::<ApplyRetention>(|tx, call| Box::pin(apply(tx, call)))
 }
 
 /// Manifests that a preview lists.
 const SHOWN: usize = 1000;
+/// Manifests, and tags, of the largest repository for which there are previews.
+const MOST_PREVIEWED: i64 = 100_000;
 /// Manifests that one transaction removes, about.
 const AT_ONCE: usize = 100;
 const DAY: Micros = 24 * 3600 * 1_000_000;
@@ -37,8 +40,25 @@ pub(super) fn has_rules(retention: &ours::Retention) -> bool {
 async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionRequest>) -> Result<ours::RetentionOutcome> {
     let repo = call.place()?;
     repos::require(tx, repo).await?;
+    require_previewable(tx, repo).await?;
     let plan = Plan::of(tx, repo, call.request().retention.clone(), call.now()).await?;
     Ok(plan.outcome(repo, plan.oldest(SHOWN)))
+}
+
+/// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
+async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
+    for (what, sql) in [
+        ("manifests", "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS some"),
+        ("tags", "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS some"),
+    ] {
+        let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
+        let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
+        if count > MOST_PREVIEWED {
+            let text = format!("the repository has more than {MOST_PREVIEWED} {what}; a preview reads at most as many");
+            return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
+        }
+    }
+    Ok(())
 }
 
 async fn apply(
@@ -68,6 +88,8 @@ pub(super) async fn remove(
     draw: [u8; 32],
 ) -> Result<(ours::RetentionOutcome, Vec<Change>)> {
     let plan = Plan::of(tx, repo, None, now).await?;
+    let tags: Vec<String> = plan.shown.iter().flat_map(|manifest| &manifest.tags).cloned().collect();
+    limits::match_ahead(tx, repo, &tags).await?;
     let part = batch(&plan.stored, &plan.marks, AT_ONCE);
     let mut changes = Vec::new();
     for at in &part {
@@ -137,8 +159,10 @@ impl Plan {
 
 /// The manifests of a repository, and how each is shown.
 async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stored>, Vec<ours::RemovedManifest>)> {
-    let is_kept = limits::matcher(kept)?;
     let mut tags = tags(tx, repo).await?;
+    let names: Vec<String> = tags.values().flatten().cloned().collect();
+    let matches = patterns::first_matches(kept, &names)?;
+    let kept: HashSet<String> = names.into_iter().zip(matches).filter_map(|(name, at)| at.map(|_| name)).collect();
     let mut members = members(tx, repo).await?;
     let sql = "SELECT r.digest, r.pushed_at, r.last_pulled_at, r.subject, m.media_type, m.total_size
                FROM repo_manifests r JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 ORDER BY r.digest";
@@ -163,7 +187,7 @@ async fn load(tx: &mut ReadTx, repo: &Uidp, kept: &[String]) -> Result<(Vec<Stor
             pushed_at,
             pulled_at,
             has_tags: !manifest.tags.is_empty(),
-            is_kept_by_name: manifest.tags.iter().any(&is_kept),
+            is_kept_by_name: manifest.tags.iter().any(|tag| kept.contains(tag)),
             subjects: subjects.chain(manifest.tags.iter().filter_map(|tag| named_subject(tag))).collect(),
             members: members.remove(&manifest.digest).unwrap_or_default(),
         });

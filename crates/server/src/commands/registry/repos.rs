@@ -240,7 +240,7 @@ fn unfit(content: &str) -> Option<String> {
     let request = v2::UpdateRepoReadmeRequest { repo_readme: Some(readme), update_mask: None }.encode_to_vec();
     let judged = ["content".to_owned()];
     let violations = contract.field_rules().judge(&message, &request, Some("repo_readme"), Some(&judged));
-    violations.into_iter().next().map(|violation| violation.description)
+    violations.list.into_iter().next().map(|violation| violation.description)
 }
 
 async fn write_readme(api: &bowline_client::Api, uid: &str, content: String) -> Result<(), ClientError> {

@@ -1,22 +1,6 @@
-//! Which texts are issuers, and which are patterns.
+//! Which texts are issuers.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
-
-use bowline_authn::matching::{self, Expect};
-
-/// Why a pattern cannot be used. It stands in for a subject, because only whole expectations compile.
-pub(super) fn pattern_problem(pattern: &str) -> Option<String> {
-    let alone = matching::ClaimMatch {
-        issuer: Expect::Exact(String::new()),
-        subject: Expect::Pattern(pattern.to_owned()),
-        audience: None,
-        claims: BTreeMap::new(),
-        claim_patterns: BTreeMap::new(),
-    };
-    let problem = alone.compile().err()?;
-    Some(problem.strip_prefix("subject: ").unwrap_or(&problem).to_owned())
-}
 
 /// Why an issuer cannot be one. Issuers are compared as text, so they have to be written properly.
 pub(crate) fn issuer_problem(issuer: &str) -> Option<&'static str> {

@@ -231,7 +231,7 @@ fn synchronized(call: &Call, group: Option<&Uidp>, needed: &Needed) -> Result<v2
     let request = v2::CreateRepoRequest { parent, repo: Some(repo.clone()) };
     let type_name = v2::CreateRepoRequest::full_name();
     let rules = call.contract().field_rules();
-    match rules.judge(&type_name, &request.encode_to_vec(), Some("repo"), None).into_iter().next() {
+    match rules.judge(&type_name, &request.encode_to_vec(), Some("repo"), None).list.into_iter().next() {
         None => repo_fields::of_new(repo, false),
         Some(violation) => {
             let problem = format!("{} cannot be a repository here: {}", needed.name, violation.description);

@@ -45,7 +45,7 @@ impl Registry {
             return Ok(false);
         }
         let (visitor, name, reference) = (visitor.clone(), name.clone(), reference.clone());
-        let written = self.pipeline.db.write(move |tx| {
+        let written = self.pipeline.write_deferring(move |tx| {
             let (visitor, name, reference) = (visitor.clone(), name.clone(), reference.clone());
             Box::pin(async move {
                 match lacking(tx, &visitor, &name, &reference).await? {

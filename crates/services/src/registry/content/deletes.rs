@@ -51,9 +51,7 @@ impl Registry {
     async fn delete(&self, visitor: &Visitor, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
         let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
         self.pipeline
-            .db
-            .from_reserve()
-            .write(move |tx| {
+            .write_deferring_on(&self.pipeline.db.from_reserve(), move |tx| {
                 let job = job.clone();
                 let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {
                     let (registry, visitor, name, doomed) = &*job;
@@ -165,7 +163,9 @@ pub(in crate::registry) async fn take_out(
 ) -> Result<Vec<Change>, Error> {
     limits::require_no_immutable_index(tx, repo, &manifest.digest).await?;
     let mut changes = vec![manifests::change(repo, Some(manifest), None)];
-    for tag in tag_names(tx, repo, &manifest.digest).await? {
+    let tags = tag_names(tx, repo, &manifest.digest).await?;
+    limits::match_ahead(tx, repo, &tags).await?;
+    for tag in tags {
         let gone = tags::delete_tag(tx, repo, &tag, at, draw).await?;
         changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
     }

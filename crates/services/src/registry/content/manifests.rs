@@ -106,8 +106,7 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let (registry, visitor, name, pushed) = (self.clone(), visitor.clone(), name.clone(), Arc::new(pushed));
         self.pipeline
-            .db
-            .write(move |tx| {
+            .write_deferring(move |tx| {
                 let (registry, visitor, name, pushed) =
                     (registry.clone(), visitor.clone(), name.clone(), pushed.clone());
                 Box::pin(async move { registry.push(tx, &visitor, &name, &pushed).await })
@@ -133,6 +132,7 @@ impl Registry {
             changes.extend(put.change());
             interaction.tag_previous_digest = put.before.map(|tag| tag.digest).unwrap_or_default();
         }
+        limits::match_ahead(tx, &repo, &pushed.tags).await?;
         for tag in &pushed.tags {
             changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?.change());
         }

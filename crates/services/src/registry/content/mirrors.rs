@@ -15,6 +15,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::uploads::{UPLOAD_LIFETIME, forget};
 use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use crate::patterns;
 use crate::registry::sources::{self, Source};
 use crate::registry::upstream_credentials::{self, Credentials};
 use crate::registry::{limits, paths, tags, upstream_tags};
@@ -67,10 +68,10 @@ impl Mirror {
     }
 
     /// Whether the upstream is asked for this.
-    fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
+    async fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
         match reference {
             Reference::Tag(tag) if !self.tag_patterns.is_empty() => {
-                Ok(limits::first_match(&self.tag_patterns, tag)?.is_some())
+                Ok(patterns::any_matches(&self.tag_patterns, tag).await?)
             }
             Reference::Tag(_) | Reference::Digest(_) => Ok(true),
         }
@@ -101,7 +102,7 @@ impl Registry {
         reference: &Reference,
     ) -> Result<Option<Mirror>, RegistryError> {
         match self.mirror_for::<PullManifest>(visitor, name).await? {
-            Some(mirror) if mirror.has(reference)? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
+            Some(mirror) if mirror.has(reference).await? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
             _ => Ok(None),
         }
     }
@@ -210,7 +211,7 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let fetched = std::sync::Arc::new(fetched);
-        let written = self.pipeline.db.write(move |tx| {
+        let written = self.pipeline.write_deferring(move |tx| {
             let (registry, visitor, name, fetched) = (registry.clone(), visitor.clone(), name.clone(), fetched.clone());
             Box::pin(async move { registry.keep(tx, &visitor, &name, &fetched).await })
         });

@@ -1,6 +1,7 @@
 //! Refusals in the words of the distribution protocol.
 
 use bowline_core::{Error, Reason, Uidp};
+use bowline_pipeline::MayDefer;
 use bowline_store::StoreError;
 use serde_json::{Value, json};
 
@@ -67,6 +68,15 @@ impl From<Error> for RegistryError {
             _ => return RegistryError::Failed(error),
         };
         RegistryError::refused(code, error.message())
+    }
+}
+
+impl MayDefer for RegistryError {
+    fn pipeline_error(&self) -> Option<&Error> {
+        match self {
+            RegistryError::Failed(error) => Some(error),
+            RegistryError::Refused(_) => None,
+        }
     }
 }
 

@@ -33,15 +33,18 @@ impl Registry {
 
     async fn retain_in(&self, repo: &Uidp) -> Result<u64, Error> {
         let (place, now) = (repo.clone(), self.pipeline.clock.now());
+        // Removing images works on a full disk.
         let db = self.pipeline.db.from_reserve();
-        let mut remaining =
-            db.read(move |tx| Box::pin(async move { retention::waiting(tx, &place, now).await })).await?;
+        let waiting =
+            self.pipeline.read_deferring(move |tx| Box::pin(async move { retention::waiting(tx, &place, now).await }));
+        let mut remaining = waiting.await?;
         let mut removed = 0;
         while remaining > 0 {
             let (registry, repo, now) = (self.clone(), repo.clone(), self.pipeline.clock.now());
             let draw = bowline_authn::wrap::random_bytes();
-            let (gone, left) = db
-                .write(move |tx| {
+            let (gone, left) = self
+                .pipeline
+                .write_deferring_on(&db, move |tx| {
                     let (registry, repo) = (registry.clone(), repo.clone());
                     Box::pin(async move { registry.retain_some(tx, &repo, now, draw).await })
                 })

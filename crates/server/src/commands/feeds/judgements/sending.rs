@@ -98,7 +98,7 @@ impl<'a> Sender<'a> {
         let request = self.request(origin, vec![message.clone()]);
         let name = ImportAdvisoriesRequest::full_name();
         let violations = self.rules.judge(&name, &request.encode_to_vec(), None, None);
-        match violations.first() {
+        match violations.list.first() {
             None => Ok(()),
             Some(violation) => {
                 let field = violation.field.trim_start_matches("advisories[0].");

@@ -1,0 +1,134 @@
+//! Validation of requests: what the request alone decides, outside of every transaction.
+
+use std::sync::Arc;
+
+use bowline_contract::{MethodInfo, Violations};
+use bowline_core::{Error, FieldViolation, MOST_VIOLATIONS, Reason, Result};
+
+use crate::call::Transport;
+use crate::dispatch::{Gate, Pipeline};
+use crate::mask::{self, Mask};
+
+/// Largest request, in bytes, that is validated on the thread that serves the connection.
+const SMALL: usize = 4096;
+
+/// What validation made of a request: handlers run only with one.
+#[derive(Clone)]
+pub(crate) struct Validated {
+    pub(crate) mask: Option<Arc<Mask>>,
+}
+
+impl Pipeline {
+    /// Validates a request before its transaction begins, so that no other caller waits for it.
+    ///
+    /// A caller without the permission gets PERMISSION_DENIED, whatever the fields hold, and causes no costly work.
+    pub(crate) async fn validate(&self, gate: &Arc<Gate>) -> Result<Validated> {
+        let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
+        if gate.payload.len() <= SMALL && !is_costly {
+            return match gate.validate() {
+                Ok(validated) => Ok(validated),
+                Err(error) => {
+                    self.authorize(gate).await?;
+                    Err(error)
+                }
+            };
+        }
+        self.validate_authorized(gate).await
+    }
+
+    /// The same for calls whose work before the transaction costs much, however small the request is: the caller is
+    /// authorized first in any case.
+    pub(crate) async fn validate_authorized(&self, gate: &Arc<Gate>) -> Result<Validated> {
+        self.authorize(gate).await?;
+        let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
+        let _permit = match is_costly {
+            true => Some(self.costly.acquire().await.map_err(Error::internal)?),
+            false => None,
+        };
+        let gate = gate.clone();
+        tokio::task::spawn_blocking(move || gate.validate()).await.map_err(Error::internal)?
+    }
+
+    /// Authorizes in a snapshot of its own. It counts for refusals alone: the transaction authorizes again.
+    pub(crate) async fn authorize(&self, gate: &Arc<Gate>) -> Result<()> {
+        let gate = gate.clone();
+        self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await
+    }
+}
+
+impl Gate {
+    /// Validates the update mask, if the method has one, then the fields by the contract's rules, and last by the
+    /// method's own rule, which sees only requests within the limits of the former.
+    fn validate(&self) -> Result<Validated> {
+        let info = self.context.info();
+        let resource = mask::resource_of(info);
+        let mask = match (&resource, info.input.get_field_by_name("update_mask")) {
+            (Some((field, message)), Some(mask_field)) => Some(self.mask(info, field, message, mask_field.number())?),
+            _ => None,
+        };
+        let judged = mask.as_ref().filter(|mask| !mask.is_whole()).map(Mask::paths);
+        let mut violations = self.context.contract.field_rules().judge(
+            info.input.full_name(),
+            &self.payload,
+            resource.as_ref().map(|(field, _)| field.as_str()),
+            judged,
+        );
+        let over_limit = violations.over_limit;
+        let mut more = std::mem::take(&mut violations.more);
+        let mut violations = listed(violations);
+        if let Some(judge) = self.judge.as_ref().filter(|_| !over_limit) {
+            for further in (judge.judge)(&self.payload) {
+                if violations.len() >= MOST_VIOLATIONS {
+                    more += 1;
+                } else if violations.iter().all(|known| known.field != further.field) {
+                    violations.push(further);
+                }
+            }
+        }
+        if violations.is_empty() {
+            return Ok(Validated { mask: mask.map(Arc::new) });
+        }
+        Err(Error::invalid_and_more(violations, more))
+    }
+
+    fn mask(
+        &self,
+        info: &MethodInfo,
+        field: &str,
+        message: &prost_reflect::MessageDescriptor,
+        number: u32,
+    ) -> Result<Mask> {
+        let decoded =
+            prost_reflect::DynamicMessage::decode(info.input.clone(), self.payload.clone()).map_err(|error| {
+                Error::new(Reason::InvalidArgument, format!("Invalid argument: the request does not decode: {error}"))
+            })?;
+        if decoded.has_field_by_number(number) {
+            let value = decoded.get_field_by_number(number);
+            let paths = value.as_ref().and_then(|value| value.as_message()).and_then(|mask| {
+                let paths = mask.get_field_by_name("paths")?;
+                Some(paths.as_list()?.iter().filter_map(|path| path.as_str().map(String::from)).collect::<Vec<_>>())
+            });
+            let paths = paths.unwrap_or_default();
+            if !paths.is_empty() {
+                return mask::judge_explicit(message, paths);
+            }
+        }
+        if let (Transport::Rest, Some(present)) = (self.context.transport, &self.context.present) {
+            return Ok(mask::derive(message, present.iter().cloned()));
+        }
+        let resource = decoded.get_field_by_name(field);
+        let wire = resource.as_ref().and_then(|value| value.as_message()).map(prost::Message::encode_to_vec);
+        Ok(mask::derive(message, mask::populated(message, &wire.unwrap_or_default())))
+    }
+}
+
+/// The error for violations of field rules.
+pub(crate) fn invalid(violations: Violations) -> Error {
+    let more = violations.more;
+    Error::invalid_and_more(listed(violations), more)
+}
+
+fn listed(violations: Violations) -> Vec<FieldViolation> {
+    let list = violations.list.into_iter();
+    list.map(|v| FieldViolation { field: v.field, description: v.description }).collect()
+}

@@ -1,0 +1,192 @@
+//! Requests whose work would cost much: their limits are checked first, and what is done is done where no other
+//! organization waits for it.
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::registry_policies::{PreviewRetention, UpdateGroupPolicy};
+use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
+use bowline_contract::v2::iam::rpc::identity_providers_service::CreateIdentityProvider;
+use bowline_contract::v2::iam::{CreateIdentityProviderRequest, IdentityProvider};
+use bowline_testkit::{GrpcError, TestServer};
+use serde_json::{Value, json};
+
+use crate::contents::{Manifest, digest, store};
+use crate::neighbours::Neighbour;
+use crate::support::{call, done, execute, inventory, on_each_engine, refused};
+
+/// 450 KB of patterns, each other than the others, and each costly to compile.
+fn patterns() -> Vec<String> {
+    (0..15_000).map(|n| format!(r"v[0-9]{{1,9}}\.(a|b){{1,9}}-{n:05}")).collect()
+}
+
+fn policy(org: &str, patterns: Vec<String>) -> ours::UpdateGroupPolicyRequest {
+    let policy =
+        ours::RegistryPolicy { uid: org.into(), immutable_tag_patterns: patterns, ..ours::RegistryPolicy::default() };
+    ours::UpdateGroupPolicyRequest { policy: Some(policy), update_mask: None }
+}
+
+/// Checks that the request is refused for one list alone, by its size.
+fn require_limit(error: &GrpcError, field: &str, most: usize) {
+    assert_eq!(error.message, format!("Invalid argument: {field}: at most {most} elements"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifteen_thousand_patterns_are_refused_before_the_first_is_compiled() {
+    on_each_engine(async |server| {
+        let org = server.organization("loud").await;
+        let repo = server.repo(&org, "app").await;
+        let (owner, viewer) = (server.actor("owner", &org).await, server.actor("viewer", &org).await);
+        let neighbour = Neighbour::of(server).await;
+        let (before, many) = (inventory(server).await, patterns());
+        let harmless = async || {
+            let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, vec![String::new()])).await.unwrap_err();
+            assert!(error.message.contains("must not be empty"), "{}", error.message);
+        };
+        let writes = async || {
+            let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, many.clone())).await.unwrap_err();
+            require_limit(&error, "immutableTagPatterns", 20);
+        };
+        neighbour.is_not_held_up("a policy", harmless, writes).await;
+        let preview = async |keep_patterns: Vec<String>| {
+            let retention = Some(ours::Retention { keep_patterns, ..ours::Retention::default() });
+            let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+            viewer.grpc::<PreviewRetention>(request).await
+        };
+        let harmless = async || assert!(preview(vec!["v.*".into()]).await.is_ok());
+        let reads = async || {
+            let error = preview(many.clone()).await.unwrap_err();
+            require_limit(&error, "retention.keepPatterns", 20);
+        };
+        neighbour.is_not_held_up("a preview", harmless, reads).await;
+        let unchanged = inventory(server).await;
+        assert_eq!(unchanged.len(), before.len());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_caller_without_the_permission_learns_nothing_about_the_fields() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let viewer = server.actor("viewer", &org).await;
+        for patterns in [patterns(), vec!["(".into()], vec![]] {
+            let error = viewer.grpc::<UpdateGroupPolicy>(policy(&org, patterns)).await.unwrap_err();
+            assert_eq!(error.code, 7, "{}", error.message);
+        }
+        let body = json!({ "name": "Not A Name", "description": "d".repeat(10_000) });
+        refused(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_identity_provider_of_many_scopes_is_refused_at_once() {
+    on_each_engine(async |server| {
+        let org = server.organization("loud").await;
+        let owner = server.actor("owner", &org).await;
+        let neighbour = Neighbour::of(server).await;
+        let create = async |scopes: usize| {
+            let oidc = Oidc {
+                issuer: "https://login.example.com".into(),
+                client_id: "client".into(),
+                additional_scopes: vec![String::new(); scopes],
+                ..Oidc::default()
+            };
+            let provider = IdentityProvider {
+                name: "login".into(),
+                default_role: server.role("viewer"),
+                configuration: Some(Configuration::Oidc(oidc)),
+                ..IdentityProvider::default()
+            };
+            let request = CreateIdentityProviderRequest { parent: org.clone(), identity_provider: Some(provider) };
+            owner.grpc::<CreateIdentityProvider>(request).await.unwrap_err()
+        };
+        let harmless = async || assert!(create(1).await.message.contains("a scope must not be empty"));
+        let hostile = async || require_limit(&create(40_000).await, "oidc.additionalScopes", 20);
+        neighbour.is_not_held_up("an identity provider", harmless, hostile).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_names_a_hundred_wrong_fields_and_counts_the_others() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let operator = server.operator().await;
+        let body = json!({ "name": "web", "aliases": vec!["no tag"; 1000] });
+        let refusal =
+            refused(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.violations().len(), 100);
+        assert!(refusal.message().ends_with("; and 900 more violations; correct these first"), "{}", refusal.message());
+        let masks = vec!["nothing"; 101].join(",");
+        let what = format!("PATCH /registry/v2/repos/{}?updateMask={masks}", server.repo(&org, "app").await);
+        let refusal = refused(&operator, &what, json!({}), 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.violations(), [("updateMask".to_owned(), "at most 100 paths".to_owned())]);
+    })
+    .await;
+}
+
+/// Sets patterns of immutable tags for a group or a repository.
+async fn set(server: &TestServer, kind: &str, place: &str, patterns: usize) -> (u16, String) {
+    let patterns: Vec<String> = (0..patterns).map(|n| format!("v{n}\\..*")).collect();
+    let what = format!("PATCH /registrypolicies/v1/{kind}/{place}");
+    let reply = call(&server.operator().await, &what, json!({ "immutableTagPatterns": patterns })).await;
+    (reply.status, reply.text())
+}
+
+#[tokio::test]
+async fn patterns_in_force_at_one_repository_have_one_budget() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let mut groups = vec![org.clone()];
+        for level in 1..12 {
+            let parent = groups.last().expect("there is one").clone();
+            groups.push(server.group(&parent, &format!("level {level}")).await);
+        }
+        let repo = server.repo(&groups[11], "app").await;
+        for group in &groups[1..4] {
+            assert_eq!(set(server, "groups", group, 20).await.0, 200);
+        }
+        let (status, text) = set(server, "groups", &groups[4], 20).await;
+        assert_eq!(status, 429, "{text}");
+        for part in ["QUOTA_EXCEEDED", "80 immutable tag patterns", "60 of the groups above", "64 are the most"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        // Below all of them, and above.
+        assert_eq!(set(server, "repos", &repo, 4).await.0, 200);
+        let (status, text) = set(server, "groups", &org, 1).await;
+        assert_eq!(status, 429, "{text}");
+        assert!(text.contains("64 of policies below it"), "{text}");
+        // Another branch has a budget of its own.
+        let other = server.group(&org, "other").await;
+        assert_eq!(set(server, "groups", &other, 20).await.0, 200);
+        // What lessens them is accepted, whatever there is.
+        execute(server, "UPDATE registry_policies SET tag_patterns = NULL", &[]).await;
+        assert_eq!(set(server, "groups", &org, 1).await.0, 429, "policies of before are counted as well");
+        assert_eq!(set(server, "groups", &groups[2], 19).await.0, 200);
+        assert_eq!(set(server, "groups", &org, 1).await.0, 200);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn there_is_no_preview_of_a_repository_that_is_too_large_for_it() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let (small, large) = (server.repo(&org, "small").await, server.repo(&org, "large").await);
+        let viewer = server.actor("viewer", &org).await;
+        let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
+                                          annotations, content, created_at)
+                   WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
+                   SELECT 'sha256:' || n, '', '', '', '', 1, 0, '{}', m.content, 0 FROM numbers, manifests m";
+        store(server, &small, &Manifest { digest: &digest('a'), shape: 1, size: 0, names: &[], config: None }).await;
+        execute(server, sql, &[]).await;
+        let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
+                   SELECT $1, digest, $2, '', '', 0 FROM manifests";
+        execute(server, sql, &[&large, &org]).await;
+        let preview = |repo: &str| format!("GET /registrypolicies/v1/repos/{repo}:previewRetention");
+        done(&viewer, &preview(&small), Value::Null).await;
+        let refusal = refused(&viewer, &preview(&large), Value::Null, 400, "FAILED_PRECONDITION").await;
+        assert!(refusal.message().contains("more than 100000 manifests"), "{}", refusal.message());
+    })
+    .await;
+}

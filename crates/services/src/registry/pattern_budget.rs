@@ -1,0 +1,100 @@
+//! How many patterns of immutable tags may be in force at one repository: those of its own policy and of the groups
+//! above it. The budget is kept when a policy is written, so that no push finds it exceeded.
+
+use bowline_contract::bowline::registry::v1::RegistryPolicy;
+use bowline_core::{Error, Result, UidRange, Uidp};
+use bowline_store::{ReadTx, Row, Value};
+use prost::Message;
+
+use super::limits;
+
+/// Patterns that may be in force at one repository.
+const MOST_IN_FORCE: usize = 64;
+/// Policies with patterns below the place whose policy is written: each is read then.
+const MOST_BELOW: i64 = 10_000;
+
+/// The number of a policy's patterns, as the column has it.
+pub(super) fn number(policy: &RegistryPolicy) -> i64 {
+    i64::try_from(policy.immutable_tag_patterns.len()).unwrap_or(i64::MAX)
+}
+
+/// Refuses if with so many patterns at this place some repository at or below it would have too many.
+///
+/// # Errors
+/// QUOTA_EXCEEDED.
+pub(super) async fn require(tx: &mut ReadTx, place: &Uidp, here: usize) -> Result<()> {
+    let holding = limits::policies(tx, place).await?;
+    let above = holding.iter().filter(|policy| policy.uid != place.as_str());
+    let above: usize = above.map(|policy| policy.immutable_tag_patterns.len()).sum();
+    let below = deepest(&below(tx, place).await?);
+    if above + here + below > MOST_IN_FORCE {
+        let text = format!(
+            "{} immutable tag patterns would be in force at one repository: {above} of the groups above {place}, {here} \
+             of this policy and {below} of policies below it, and {MOST_IN_FORCE} are the most; merge patterns, or \
+             remove some there",
+            above + here + below
+        );
+        return Err(Error::quota(place.as_str(), text));
+    }
+    Ok(())
+}
+
+/// The policies with patterns below a place, by UIDP, and how many each has.
+async fn below(tx: &mut ReadTx, place: &Uidp) -> Result<Vec<(String, usize)>> {
+    let UidRange { lower, upper } = UidRange::below(place.as_str());
+    // Policies of earlier versions were not counted when they were written.
+    let sql = "SELECT place, tag_patterns, CASE WHEN tag_patterns IS NULL THEN policy END FROM registry_policies
+               WHERE place >= $1 AND place < $2 AND (tag_patterns IS NULL OR tag_patterns > 0)
+               ORDER BY place LIMIT $3";
+    let read = |row: &Row<'_>| {
+        let count = match row.opt_int(1)? {
+            Some(count) => usize::try_from(count).unwrap_or(0),
+            None => {
+                let policy = RegistryPolicy::decode(row.bytes(2)?.as_slice()).map_err(Error::internal)?;
+                policy.immutable_tag_patterns.len()
+            }
+        };
+        Ok::<_, Error>((row.text(0)?, count))
+    };
+    let params = [Value::from(&lower), Value::from(&upper), Value::Int(MOST_BELOW + 1)];
+    let found = tx.query(sql, &params, read).await?;
+    if found.len() as i64 > MOST_BELOW {
+        let text = format!(
+            "more than {MOST_BELOW} policies below {place} have immutable tag patterns; set patterns further down, or \
+             remove some there"
+        );
+        return Err(Error::quota(place.as_str(), text));
+    }
+    Ok(found)
+}
+
+/// The most patterns on the way from the top to any of these places, which are in the order of their UIDPs.
+fn deepest(places: &[(String, usize)]) -> usize {
+    let mut most = 0;
+    let mut way: Vec<(&str, usize)> = Vec::new();
+    for (place, count) in places {
+        let is_below = |above: &str| place.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+        while way.last().is_some_and(|(above, _)| !is_below(above)) {
+            way.pop();
+        }
+        let sum = way.last().map_or(0, |(_, sum)| *sum) + count;
+        way.push((place, sum));
+        most = most.max(sum);
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_way_down_counts() {
+        let places =
+            |list: &[(&str, usize)]| list.iter().map(|(place, n)| ((*place).to_owned(), *n)).collect::<Vec<_>>();
+        assert_eq!(deepest(&[]), 0);
+        let tree = [("a", 1), ("a/b", 10), ("a/b/c", 100), ("a/bb", 5), ("a/d/e/f", 1000), ("b", 7)];
+        assert_eq!(deepest(&places(&tree)), 1001);
+        assert_eq!(deepest(&places(&tree[..4])), 111);
+    }
+}
