@@ -196,8 +196,10 @@ fn written(server: &TestServer, names: &BTreeMap<&str, String>, delivery: &Deliv
         "body": delivery.json(),
     });
     let mut text = serde_json::to_string_pretty(&shown).expect("JSON") + "\n";
-    let digest = claims["webhook"]["digest"].as_str().expect("a digest");
-    text = text.replace(digest, "sha256:<digest>");
+    for of in ["digest", "headers", "sink"] {
+        let digest = claims["webhook"][of].as_str().expect("a digest");
+        text = text.replace(digest, &format!("sha256:<{of}>"));
+    }
     text = text.replace(server.base(), "<base>").replace(server.idp().issuer(), "<issuer>");
     // Longer UIDPs first: a parent's is how its child's begins.
     let mut known: Vec<_> = names.iter().collect();

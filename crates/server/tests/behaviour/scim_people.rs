@@ -300,6 +300,10 @@ async fn a_directory_never_ends_the_last_owner_that_is_not_its_own() {
         server.bind(&machine, &owner, &org).await;
         directory.done(&format!("PATCH {user}"), deactivate, 200).await;
         assert_eq!(sees(&signed_in(server, &ann, None), &org).await, 403);
+        // Deactivated, the person keeps the binding that makes them an owner again, should the other one go.
+        execute(server, "UPDATE identities SET expires_at = 1 WHERE uid = $1", &[&machine]).await;
+        directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+        execute(server, "UPDATE identities SET expires_at = NULL WHERE uid = $1", &[&machine]).await;
         directory.done(&format!("DELETE {user}"), Value::Null, 204).await;
     })
     .await;

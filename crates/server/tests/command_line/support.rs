@@ -138,7 +138,7 @@ pub(crate) async fn signed_in(server: &TestServer, terminal: &Terminal, argument
         let choose = location(&browser.post("/activate", &[("user_code", &code)]).await);
         page = browser.get(&format!("{choose}&connection=main")).await;
     }
-    let at_provider = location(&page);
+    let at_provider = page.header("location").map_or_else(|| link(&page), String::from);
     let confirm = browser.get(&server.idp().approve(&at_provider, person, Value::Null)).await;
     let (flow, token) = (field(&confirm, "flow"), field(&confirm, "token"));
     let moved = browser.post("/oauth/confirm", &[("flow", &flow), ("token", &token), ("answer", "continue")]).await;
@@ -151,6 +151,13 @@ pub(crate) async fn signed_in(server: &TestServer, terminal: &Terminal, argument
 
 fn location(reply: &RestReply) -> String {
     reply.header("location").unwrap_or_else(|| panic!("no way on: {}", reply.text())).to_owned()
+}
+
+/// The address of the page's one button.
+fn link(page: &RestReply) -> String {
+    let text = page.text();
+    let (_, rest) = text.split_once("class=\"button\" href=\"").unwrap_or_else(|| panic!("no button: {text}"));
+    rest.split('"').next().unwrap_or_default().replace("&amp;", "&")
 }
 
 fn field(reply: &RestReply, name: &str) -> String {

@@ -45,6 +45,15 @@ pub(crate) async fn count(tx: &mut ReadTx, contract: &Contract, group: &str, exc
     counted(tx, "AND b.parent = $4 AND b.identity <> $5", &params).await
 }
 
+/// What a directory does to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lockout {
+    /// Deactivates them: their bindings stay and count for nothing.
+    Deactivation,
+    /// Takes their bindings away, those of a person who cannot act at the moment too.
+    Removal,
+}
+
 /// Whether a directory may lock this person out of its group and what is below: they own nothing there, or the group
 /// keeps an owner who can act, at the group or above it. A person who was made owner by others than the directory's
 /// provider needs to leave such an owner behind: a directory never ends the last one that is not its own.
@@ -56,6 +65,7 @@ pub(crate) async fn may_be_locked_out(
     contract: &Contract,
     provider: &Uidp,
     person: &str,
+    lockout: Lockout,
     now: Micros,
 ) -> Result<bool> {
     let group = provider.parent_str();
@@ -63,8 +73,18 @@ pub(crate) async fn may_be_locked_out(
     let (below, after) = (format!("{group}/"), format!("{group}0"));
     let mut params = acting(contract, now)?;
     params.extend([Value::from(person), Value::from(group), Value::from(&below), Value::from(&after)]);
-    let is_below = "AND b.identity = $4 AND (b.parent = $5 OR (b.parent >= $6 AND b.parent < $7))";
-    if counted(tx, is_below, &params).await? == 0 {
+    let is_below = "b.identity = $4 AND (b.parent = $5 OR (b.parent >= $6 AND b.parent < $7))";
+    let owns = match lockout {
+        Lockout::Deactivation => counted(tx, &format!("AND {is_below}"), &params).await? > 0,
+        Lockout::Removal => {
+            let sql = "SELECT count(*) FROM role_bindings b
+                       WHERE b.role = $1 AND b.identity = $2 AND (b.parent = $3 OR (b.parent >= $4 AND b.parent < $5))";
+            let owner = Value::from(&role(contract)?.uid);
+            let params = [owner, Value::from(person), Value::from(group), Value::from(&below), Value::from(&after)];
+            tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0) > 0
+        }
+    };
+    if !owns {
         return Ok(true);
     }
     let is_own = is_made_owner_by(tx, contract, provider, person).await?;

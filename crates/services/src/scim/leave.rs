@@ -6,7 +6,8 @@ use bowline_pipeline::Change;
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::refusal::{Refusal, Result, ScimError};
-use crate::iam::{owners, role_bindings};
+use crate::iam::owners::{self, Lockout};
+use crate::iam::role_bindings;
 
 /// Ends the sessions that a person began through the provider, with all that hangs on them.
 pub(super) async fn end_sessions(tx: &mut WriteTx, provider: &Uidp, person: &str) -> Result<()> {
@@ -31,9 +32,10 @@ pub(super) async fn require_other_owner(
     contract: &Contract,
     provider: &Uidp,
     person: &str,
+    lockout: Lockout,
     now: Micros,
 ) -> Result<()> {
-    if person.is_empty() || owners::may_be_locked_out(tx, contract, provider, person, now).await? {
+    if person.is_empty() || owners::may_be_locked_out(tx, contract, provider, person, lockout, now).await? {
         return Ok(());
     }
     Err(ScimError::refuse(

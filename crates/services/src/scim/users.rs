@@ -15,6 +15,7 @@ use super::leave::{end_sessions, leave, require_other_owner};
 use super::patch;
 use super::refusal::{Refusal, Result, ScimError};
 use super::rows::{self, COLUMNS, UserRow, Where};
+use crate::iam::owners::Lockout;
 use crate::kinds::SCIM_USER;
 
 /// Most users of one answer.
@@ -282,7 +283,8 @@ async fn create(
     let person = directory.person(&attributes.external_id);
     row.set(attributes, person);
     if !row.active {
-        require_other_owner(tx, contract, &directory.provider, &row.person, changing.now).await?;
+        require_other_owner(tx, contract, &directory.provider, &row.person, Lockout::Deactivation, changing.now)
+            .await?;
     }
     rows::insert(tx, &row).await?;
     if !row.active {
@@ -321,10 +323,10 @@ async fn change(
     }
     let (provider, now) = (&directory.provider, changing.now);
     if !is_same_person {
-        require_other_owner(tx, contract, provider, &before.person, now).await?;
+        require_other_owner(tx, contract, provider, &before.person, Lockout::Removal, now).await?;
     }
     if !after.active {
-        require_other_owner(tx, contract, provider, &after.person, now).await?;
+        require_other_owner(tx, contract, provider, &after.person, Lockout::Deactivation, now).await?;
     }
     after.updated_at = changing.now;
     rows::update(tx, &after).await?;
@@ -348,7 +350,7 @@ async fn delete(
     before: UserRow,
     changing: &Changing,
 ) -> Result<UserRow> {
-    require_other_owner(tx, contract, &directory.provider, &before.person, changing.now).await?;
+    require_other_owner(tx, contract, &directory.provider, &before.person, Lockout::Removal, changing.now).await?;
     tx.execute("DELETE FROM scim_users WHERE uid = $1", &[Value::from(before.uid.as_str())]).await?;
     let mut changes = leave(tx, &directory.provider, &before.person).await?;
     iam_changed(tx).await?;
