@@ -7,13 +7,14 @@ mod capability_set;
 mod clock;
 mod error;
 mod range;
+mod reason;
 mod uidp;
 
 pub use capability_set::CapabilitySet;
 pub use clock::{Clock, Micros, SystemClock};
 pub use error::{
-    Code, Detail, Error, FieldViolation, MOST_VIOLATIONS, PreconditionViolation, QuotaViolation, Reason, Result,
-    TermsDocument,
+    Detail, Error, FieldViolation, MOST_VIOLATIONS, PreconditionViolation, QuotaViolation, Result, TermsDocument,
 };
 pub use range::{UidRange, intersect, just_after, merge};
+pub use reason::{Code, Reason};
 pub use uidp::{MAX_LEVELS, ROOT_LENGTH, SEGMENT_LENGTH, Uidp, UidpError, hex};

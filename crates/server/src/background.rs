@@ -5,13 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bowline_authn::keys::KeyRing;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
 use bowline_oci::Door;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
-use bowline_pipeline::{Authenticator, OwnKeys};
 use bowline_services::content::Registry;
 use bowline_services::{Exchange, Published, people};
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
@@ -28,7 +26,6 @@ const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
 const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
-const LOOK_FOR_KEYS_EVERY: Duration = Duration::from_secs(2);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const LOOK_FOR_GARBAGE_EVERY: Duration = Duration::from_secs(60);
@@ -60,7 +57,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     if let Some(days) = parts.audit_retention {
         tasks.spawn(prune(parts.clone(), days));
     }
-    tasks.spawn(look_for_keys(parts.clone()));
+    tasks.spawn(keys::follow(parts.clone()));
     tasks.spawn(refresh_documents(parts.published.clone()));
     tasks.spawn(expire_uploads(parts.door.clone()));
     if let Some(every) = parts.retention_every {
@@ -304,43 +301,6 @@ async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Resul
         return Ok(0);
     }
     people::prune(tx, now).await
-}
-
-async fn look_for_keys(parts: Arc<Parts>) {
-    loop {
-        tokio::time::sleep(LOOK_FOR_KEYS_EVERY).await;
-        match keys::load(&parts.storage.db, &parts.storage.wrapping_key).await {
-            Ok(ring) => {
-                rotate_keys(&parts, &ring).await;
-                take_keys(&parts.authenticator, ring, parts.clock.now());
-            }
-            Err(error) => tracing::warn!(%error, "the signing keys could not be read; the known ones stay in use"),
-        }
-    }
-}
-
-/// Adds a signing key when the schedule says so; the next look takes it.
-async fn rotate_keys(parts: &Parts, ring: &KeyRing) {
-    let storage = &parts.storage;
-    match keys::rotate_if_due(&storage.db, &storage.wrapping_key, ring, parts.clock.now()).await {
-        Ok(None) => {}
-        Ok(Some(kid)) => tracing::info!(kid, "signing key added by schedule"),
-        Err(error) => tracing::warn!(%error, "signing key rotation failed; trying again"),
-    }
-}
-
-/// Takes the keys of the database if they are others than the known ones, or if one of those ended.
-fn take_keys(authenticator: &Authenticator, ring: KeyRing, now: Micros) {
-    let seconds = now.div_euclid(1_000_000);
-    let verification = ring.verification_keys(seconds);
-    let known = authenticator.keys();
-    let facts = |ring: &KeyRing| -> Vec<(String, i64, Option<i64>)> {
-        ring.keys().iter().map(|key| (key.key.kid().to_owned(), key.signs_from, key.retired_at)).collect()
-    };
-    if facts(&known.ring) != facts(&ring) || known.verification != verification {
-        tracing::info!(keys = ring.keys().len(), "signing keys changed");
-        authenticator.replace_keys(OwnKeys { ring, verification });
-    }
 }
 
 async fn note_last_seen(exchange: Arc<Exchange>, mut stopped: watch::Receiver<bool>) {

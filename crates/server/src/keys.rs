@@ -1,5 +1,6 @@
 //! Signing keys and secrets in the database, sealed with the key file.
 
+mod follow;
 mod rewrap;
 mod rotation;
 
@@ -13,10 +14,10 @@ use bowline_store::{Db, ReadTx, Row, Value, WriteTx};
 
 use crate::error::StartError;
 
+pub(crate) use follow::follow;
 pub(crate) use rewrap::rewrap;
-pub(crate) use rotation::{
-    Schedule, Which, clear_schedule, read_schedule, revoke, rotate, rotate_if_due, write_schedule,
-};
+use rotation::rotate_if_due;
+pub(crate) use rotation::{Schedule, Which, clear_schedule, read_schedule, revoke, rotate, write_schedule};
 
 const KIND: &str = "bowline.dev/SigningKey";
 

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bowline_authn::keys::Algorithm;
 use bowline_store::{DiskProbe, Room};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Deserialize;
 
 use crate::error::StartError;
+pub use crate::option_values::{LogFormat, Organizations, TokenAlgorithm};
 use crate::providers::OperatorProvider;
 use crate::terms::TermsOption;
 use crate::unusable;
@@ -27,45 +28,6 @@ const FREE_MAIL_DOMAINS: [&str; 12] = [
     "qq.com",
     "163.com",
 ];
-
-/// Who may create organizations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Organizations {
-    /// Only the operator.
-    Operator,
-    /// Any signed-in caller, who becomes the owner.
-    Anyone,
-}
-
-/// Signature algorithm of the server's tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenAlgorithm {
-    /// RSA: what OpenID Connect requires, and verifiers without configuration expect.
-    Rs256,
-    /// ECDSA on P-256: smaller and quicker to sign.
-    Es256,
-}
-
-impl From<TokenAlgorithm> for Algorithm {
-    fn from(algorithm: TokenAlgorithm) -> Algorithm {
-        match algorithm {
-            TokenAlgorithm::Rs256 => Algorithm::Rs256,
-            TokenAlgorithm::Es256 => Algorithm::Es256,
-        }
-    }
-}
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
 
 /// Options of the server and of the commands that work on its storage.
 ///

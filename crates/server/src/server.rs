@@ -11,9 +11,9 @@ use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_content::Content;
 use bowline_contract::Contract;
-use bowline_core::{Clock, Uidp};
+use bowline_core::Clock;
 use bowline_oci::Door;
-use bowline_pipeline::{Authenticator, OrganizationCreators, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
+use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, Telemetry, TrustedProxies};
 use bowline_services::content::Registry;
 use bowline_services::{Exchange, People, Published, people};
@@ -24,12 +24,12 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::blobs::{Blobs, content};
 use crate::error::StartError;
-use crate::garbage::{Schedule, upload_limits};
+use crate::garbage::Schedule;
 use crate::mail::Relay;
-use crate::options::{Options, Organizations, public_url};
+use crate::options::{Options, public_url};
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, connections, disk, doors, facts, keys, providers, terms, tls};
+use crate::{admin, background, connections, disk, doors, facts, keys, providers, settings, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -110,7 +110,7 @@ impl Server {
         let listener = listener.map_err(refused)?;
         let address = listener.address().map_err(refused)?;
         let admin_socket = admin::bind(options, admin_limits).await?;
-        let settings = Arc::new(settings(options, scheme, address)?);
+        let settings = Arc::new(settings::of(options, scheme, address)?);
         let storage = Storage::open(options).await?;
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
@@ -162,60 +162,10 @@ impl Server {
     }
 }
 
-/// The group that an option names.
-fn catalog(option: &str, given: Option<&str>) -> Result<Option<Uidp>, StartError> {
-    let parsed = given.map(Uidp::parse).transpose();
-    parsed.map_err(|problem| StartError::Option(format!("--{option} names no group: it {problem}")))
-}
-
 /// Waits until the server stops.
 pub(crate) async fn wait_for(mut stopped: watch::Receiver<bool>) {
     // An error means that the server is gone, which is as good a reason to stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
-}
-
-fn settings(options: &Options, scheme: &str, address: SocketAddr) -> Result<Settings, StartError> {
-    let base_url = match &options.base_url {
-        Some(url) => public_url("base-url", url)?,
-        None => format!("{scheme}://{address}"),
-    };
-    let auth_url = match &options.auth_url {
-        Some(url) => public_url("auth-url", url)?,
-        None => base_url.clone(),
-    };
-    let host = base_url.split_once("://").map_or(&*base_url, |(_, rest)| rest).split('/').next().unwrap_or_default();
-    let registry_audience = options.registry_host.clone().unwrap_or_else(|| host.to_owned());
-    let libraries_audience = match &options.libraries_url {
-        Some(url) => public_url("libraries-url", url)?,
-        None => format!("{base_url}/libraries"),
-    };
-    let settings = Settings {
-        api_audience: base_url.clone(),
-        organizations: match options.organizations {
-            Some(Organizations::Anyone) => OrganizationCreators::Anyone,
-            Some(Organizations::Operator) | None => OrganizationCreators::Operator,
-        },
-        terms: terms::documents(options)?,
-        terms_required: options.terms_required,
-        blocked_email_domains: options.blocked_email_domains(),
-        sends_mail: options.smtp_url.is_some(),
-        advisory_prefix: options.advisory_prefix()?,
-        community_charts: catalog("community-charts", options.community_charts.as_deref())?,
-        iamguarded_charts: catalog("iamguarded-charts", options.iamguarded_charts.as_deref())?,
-        uploads: upload_limits(options)?,
-        base_url,
-        auth_url,
-        registry_audience,
-        libraries_audience,
-    };
-    let [api, registry, libraries] = settings.audiences();
-    if api == registry || api == libraries || registry == libraries {
-        return Err(StartError::Option(format!(
-            "the API ({api}), the registry ({registry}) and the libraries ({libraries}) must have different audiences: \
-             a token for one must not open another"
-        )));
-    }
-    Ok(settings)
 }
 
 async fn assemble(

@@ -294,27 +294,6 @@ async fn a_role_is_shown_to_who_may_read_it_while_it_is_there() {
 }
 
 #[tokio::test]
-async fn invitations_go_with_their_group() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let team = server.group(&org, "team").await;
-        let owner = server.actor("owner", &org).await;
-        for _ in 0..3 {
-            invite(server, &team, &server.role("viewer")).await;
-        }
-        let kept = uid_of(&invite(server, &org, &server.role("viewer")).await);
-        let audited = number(server, "SELECT count(*) FROM audit").await;
-        done(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
-        assert_eq!(number(server, "SELECT count(*) FROM audit").await - audited, 4, "the group and three invitations");
-        let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
-        assert_eq!((each(&list["groupInvites"], "uid"), &list["totalCount"]), (vec![kept.as_str()], &json!("1")));
-        let list = done(&owner, &format!("GET /iam/v2/groupInvites?uidp.children_of={org}"), Value::Null).await;
-        assert_eq!(list["totalCount"], "1");
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn the_operator_invites_into_a_new_organization_that_nobody_owns() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;

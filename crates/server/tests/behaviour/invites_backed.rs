@@ -7,7 +7,9 @@ use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
 use crate::accepting::{accept, invite, person, refused as not_accepted};
-use crate::support::{call, done, execute, holder, inventory, on_each_engine, provider, refused, role, uid_of};
+use crate::support::{
+    call, done, each, execute, holder, inventory, number, on_each_engine, provider, refused, role, uid_of,
+};
 
 #[tokio::test]
 async fn a_role_that_an_invitation_promises_grows_only_by_what_the_caller_holds_there() {
@@ -139,6 +141,33 @@ async fn every_column_that_holds_a_role_is_known_to_the_widening_check() {
             found += usize::from(holds_it);
         }
         assert_eq!(found, ROLE_COLUMNS.len());
+    })
+    .await;
+}
+
+/// A new invitation of viewers; its UIDP.
+async fn invite_to(server: &TestServer, group: &str) -> String {
+    let body = json!({ "roleUid": server.role("viewer"), "ttl": "3600s" });
+    invite(&server.operator().await, group, body).await.0
+}
+
+#[tokio::test]
+async fn invitations_go_with_their_group() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let team = server.group(&org, "team").await;
+        let owner = server.actor("owner", &org).await;
+        for _ in 0..3 {
+            invite_to(server, &team).await;
+        }
+        let kept = invite_to(server, &org).await;
+        let audited = number(server, "SELECT count(*) FROM audit").await;
+        done(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
+        assert_eq!(number(server, "SELECT count(*) FROM audit").await - audited, 4, "the group and three invitations");
+        let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
+        assert_eq!((each(&list["groupInvites"], "uid"), &list["totalCount"]), (vec![kept.as_str()], &json!("1")));
+        let list = done(&owner, &format!("GET /iam/v2/groupInvites?uidp.children_of={org}"), Value::Null).await;
+        assert_eq!(list["totalCount"], "1");
     })
     .await;
 }

@@ -9,6 +9,7 @@ mod attributes;
 mod filter;
 mod leave;
 mod link;
+mod listing;
 mod patch;
 mod path;
 mod refusal;
