@@ -140,7 +140,7 @@ async fn only_the_owner_reads_blobs_and_uploads_also_in_a_directory_that_was_ope
     content.append("aa03", None, body(&[b"a blob"]), Algorithm::Sha256, 100).await.unwrap();
     content.finish("aa03", &Digest::of(Algorithm::Sha256, b"a blob")).await.unwrap();
     assert_eq!(content.owner("ff").await.unwrap(), "x");
-    let mut found = vec![("".to_owned(), std::fs::metadata(&blobs).unwrap().permissions().mode() & 0o777)];
+    let mut found = vec![(String::new(), std::fs::metadata(&blobs).unwrap().permissions().mode() & 0o777)];
     modes(&blobs, "", &mut found);
     assert!(found.len() >= 10, "{found:?}");
     for (name, mode) in found {

@@ -206,7 +206,7 @@ impl FieldRules {
         let plan = &self.plans[plan];
         let masked_out: HashSet<u32> =
             plan.fields.iter().filter(|(_, field)| scope.is_masked_out(&field.proto_name)).map(|(n, _)| *n).collect();
-        let Some(too_long) = self.too_long(plan, &masked_out, wire, prefix, violations) else {
+        let Some(too_long) = Self::too_long(plan, &masked_out, wire, prefix, violations) else {
             return;
         };
         let mut found: BTreeMap<u32, Found<'_>> = BTreeMap::new();
@@ -232,7 +232,6 @@ impl FieldRules {
 
     /// The lists of a message that have too many elements; absent if the message is damaged.
     fn too_long(
-        &self,
         plan: &Plan,
         masked_out: &HashSet<u32>,
         wire: &[u8],

@@ -223,7 +223,7 @@ impl Gate {
     /// Authorizes in the snapshot that the handler works in. What the request alone decides was validated before.
     pub(crate) async fn pass(&self, tx: &mut ReadTx, validated: &Validated) -> Result<Authorized<Bytes>> {
         let mut authorized = self.authorize(tx).await?;
-        authorized.mask = validated.mask.clone();
+        authorized.mask.clone_from(&validated.mask);
         Ok(authorized)
     }
 

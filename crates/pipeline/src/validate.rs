@@ -41,10 +41,7 @@ impl Pipeline {
     pub(crate) async fn validate_authorized(&self, gate: &Arc<Gate>) -> Result<Validated> {
         self.authorize(gate).await?;
         let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
-        let _permit = match is_costly {
-            true => Some(self.costly.acquire().await.map_err(Error::internal)?),
-            false => None,
-        };
+        let _permit = if is_costly { Some(self.costly.acquire().await.map_err(Error::internal)?) } else { None };
         let gate = gate.clone();
         tokio::task::spawn_blocking(move || gate.validate()).await.map_err(Error::internal)?
     }

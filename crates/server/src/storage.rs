@@ -54,7 +54,7 @@ impl Storage {
             }
         }
         let wrapping_key = wrapping_key(options)?;
-        let db = connect(options, |room| room.look()).await?;
+        let db = connect(options, Room::look).await?;
         let migrated = db.migrate(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))?;
         Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
     }
@@ -146,14 +146,13 @@ async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
 }
 
 async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {
-    let opened = match &options.database_url {
-        Some(url) => Db::open_postgres(url, PostgresOptions::default()).await,
-        None => {
-            let room = Arc::new(options.room());
-            prepare(&room);
-            let sqlite = SqliteOptions { room: Some(room), ..SqliteOptions::default() };
-            Db::open_sqlite(&options.database_file(), sqlite).await
-        }
+    let opened = if let Some(url) = &options.database_url {
+        Db::open_postgres(url, PostgresOptions::default()).await
+    } else {
+        let room = Arc::new(options.room());
+        prepare(&room);
+        let sqlite = SqliteOptions { room: Some(room), ..SqliteOptions::default() };
+        Db::open_sqlite(&options.database_file(), sqlite).await
     };
     opened.map_err(|error| unusable::database(options, &error))
 }

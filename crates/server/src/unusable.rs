@@ -10,13 +10,12 @@ use crate::options::Options;
 /// The database cannot be opened or brought up to date.
 pub(crate) fn database(options: &Options, error: &StoreError) -> StartError {
     let message = error.message();
-    let (cause, hint) = match &options.database_url {
+    let (cause, hint) = if options.database_url.is_some() {
         // The URL may hold a password, and is not repeated.
-        Some(_) => (format!("cannot use the database at --database-url: {message}"), postgres_hint(error)),
-        None => {
-            let file = options.database_file();
-            (format!("cannot use the database {}: {message}", file.display()), sqlite_hint(error, &file))
-        }
+        (format!("cannot use the database at --database-url: {message}"), postgres_hint(error))
+    } else {
+        let file = options.database_file();
+        (format!("cannot use the database {}: {message}", file.display()), sqlite_hint(error, &file))
     };
     StartError::Unusable { cause, hint }
 }

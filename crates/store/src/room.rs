@@ -23,9 +23,11 @@ pub struct Space {
     pub free: u64,
 }
 
+type Measure = dyn Fn(&Path) -> io::Result<Space> + Send + Sync;
+
 /// Measures the file system that a path is on; tests give their own figures.
 #[derive(Clone)]
-pub struct DiskProbe(Arc<dyn Fn(&Path) -> io::Result<Space> + Send + Sync>);
+pub struct DiskProbe(Arc<Measure>);
 
 impl DiskProbe {
     /// A probe of one's own.

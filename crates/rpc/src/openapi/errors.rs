@@ -88,8 +88,7 @@ fn refusals() -> Vec<Refusal> {
 
 fn response(description: &str, header: Option<(&str, &str)>) -> Value {
     let mut headers = Map::new();
-    let further = header.map(|(name, text)| (name, text));
-    for (name, text) in [("x-request-id", "Names the call in the server's log.")].into_iter().chain(further) {
+    for (name, text) in [("x-request-id", "Names the call in the server's log.")].into_iter().chain(header) {
         headers.insert(name.into(), json!({ "description": text, "schema": { "type": "string" } }));
     }
     json!({

@@ -34,7 +34,8 @@ fn in_path(schemas: &mut Schemas<'_>, route: &Route<'_>, name: &str, path: &str)
         schema = schemas.field(&field, Form::Input);
         description = schemas.docs.of(field.full_name());
         if name != path {
-            description = format!("{description} Fills `{path}` of the request.").trim_start().to_owned();
+            let space = if description.is_empty() { "" } else { " " };
+            description.push_str(&format!("{space}Fills `{path}` of the request."));
         }
     }
     if schema["type"] == "string" && schema.get("minLength").is_none() {

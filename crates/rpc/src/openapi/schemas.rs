@@ -31,7 +31,9 @@ pub(super) struct Schemas<'a> {
 impl<'a> Schemas<'a> {
     pub(super) fn new(contract: &'a Contract, methods: &[&MethodInfo]) -> Schemas<'a> {
         let mut outputs = BTreeSet::new();
-        methods.iter().for_each(|method| reach(&method.output, &mut outputs));
+        for method in methods {
+            reach(&method.output, &mut outputs);
+        }
         let wanted = BTreeSet::from([(STATUS.to_owned(), Form::Output)]);
         Schemas { contract, docs: Docs::load(), outputs, wanted, enums: BTreeMap::new() }
     }
@@ -183,9 +185,8 @@ impl<'a> Schemas<'a> {
 
     fn name(&self, message: &str, form: Form) -> String {
         match form {
-            Form::Output => message.into(),
             Form::Input if self.outputs.contains(message) => format!("{message}.Input"),
-            Form::Input => message.into(),
+            Form::Output | Form::Input => message.into(),
             Form::Update => format!("{message}.Update"),
         }
     }

@@ -128,7 +128,10 @@ async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
     let (first, now) = (storage.token_algorithm, SystemClock.now());
     let revoked = keys::revoke(&storage.db, &storage.wrapping_key, which, algorithm, first, now).await?;
     storage.db.close().await;
-    let mut said: String = revoked.gone.iter().map(|kid| format!("{kid} is revoked\n")).collect();
+    let mut said = String::new();
+    for kid in &revoked.gone {
+        said.push_str(&format!("{kid} is revoked\n"));
+    }
     said.push_str(&format!("{} signs\n", revoked.signs));
     said.push_str("Running servers refuse tokens of revoked keys within two seconds.\n");
     print(&said)
@@ -148,16 +151,20 @@ async fn rewrap(command: RewrapCommand) -> Result<(), StartError> {
     }
     let values = keys::rewrap(&storage.db, &storage.wrapping_key, &key, now).await?;
     storage.close().await;
-    print(&format!("{values} values are sealed with {}\n{}", new.display(), next_step(&options.key_file, &old, &new)))
+    print(&format!(
+        "{values} values are sealed with {}\n{}",
+        new.display(),
+        next_step(options.key_file.is_some(), &old, &new)
+    ))
 }
 
 /// What is left to do after everything was sealed again.
-fn next_step(given: &Option<PathBuf>, old: &Path, new: &Path) -> String {
+fn next_step(is_named: bool, old: &Path, new: &Path) -> String {
     let (old, new) = (old.display(), new.display());
-    match given {
-        Some(_) => format!("Start every server with --key-file {new}; {old} opens nothing here any more.\n"),
-        None => format!("Put it where the server looks for it before it starts: mv {new} {old}\n"),
+    if is_named {
+        return format!("Start every server with --key-file {new}; {old} opens nothing here any more.\n");
     }
+    format!("Put it where the server looks for it before it starts: mv {new} {old}\n")
 }
 
 async fn list(command: ListCommand) -> Result<(), StartError> {

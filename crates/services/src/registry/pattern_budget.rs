@@ -47,12 +47,11 @@ async fn below(tx: &mut ReadTx, place: &Uidp) -> Result<Vec<(String, usize)>> {
                WHERE place >= $1 AND place < $2 AND (tag_patterns IS NULL OR tag_patterns > 0)
                ORDER BY place LIMIT $3";
     let read = |row: &Row<'_>| {
-        let count = match row.opt_int(1)? {
-            Some(count) => usize::try_from(count).unwrap_or(0),
-            None => {
-                let policy = RegistryPolicy::decode(row.bytes(2)?.as_slice()).map_err(Error::internal)?;
-                policy.immutable_tag_patterns.len()
-            }
+        let count = if let Some(count) = row.opt_int(1)? {
+            usize::try_from(count).unwrap_or(0)
+        } else {
+            let policy = RegistryPolicy::decode(row.bytes(2)?.as_slice()).map_err(Error::internal)?;
+            policy.immutable_tag_patterns.len()
         };
         Ok::<_, Error>((row.text(0)?, count))
     };
