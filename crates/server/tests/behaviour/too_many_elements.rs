@@ -122,7 +122,7 @@ fn filled(path: &Path, texts: Texts) -> Vec<u8> {
     let (list, above) = path.split_last().expect("a path has a list at its end");
     let mut elements = Vec::new();
     if let Kind::Enum(_) = list.kind() {
-        return wrapped(above, framed(list.number(), &[1; ELEMENTS]));
+        return wrapped(above, framed(list.number(), &vec![1; ELEMENTS]));
     }
     for number in 0..ELEMENTS {
         let text = match texts {

@@ -74,8 +74,8 @@ async fn serve(data: &str) -> Running {
         let line = lines.next_line().await.expect("a line").expect("the greeting goes on");
         let mut words = line.split_whitespace();
         match words.next() {
-            Some("API") => api = words.next().expect("an address").to_owned(),
-            Some("admin") => admin = words.next().expect("an address").to_owned(),
+            Some("API") => words.next().expect("an address").clone_into(&mut api),
+            Some("admin") => words.next().expect("an address").clone_into(&mut admin),
             _ => {}
         }
     }
