@@ -20,6 +20,11 @@ impl TestClock {
         self.0.fetch_add(i64::try_from(by.as_micros()).expect("a test's duration fits"), Ordering::SeqCst);
     }
 
+    /// Moves the time on to the real one, which commands beside the server go by.
+    pub fn catch_up(&self) {
+        self.0.fetch_max(SystemClock.now(), Ordering::SeqCst);
+    }
+
     /// The time now, in whole seconds since the Unix epoch.
     pub fn seconds(&self) -> i64 {
         self.now().div_euclid(1_000_000)

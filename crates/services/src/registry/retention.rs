@@ -48,8 +48,8 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionReques
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
 async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
     for (what, sql) in [
-        ("manifests", "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS some"),
-        ("tags", "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS some"),
+        ("manifests", "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS bounded"),
+        ("tags", "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS bounded"),
     ] {
         let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
         let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
