@@ -9,4 +9,5 @@ mod answer;
 mod request;
 mod router;
 
+pub use request::MAX_BODY;
 pub use router::{OsvApi, router};

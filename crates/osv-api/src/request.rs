@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::answer::{Answer, invalid, read_token, refused};
 
 /// Most bytes of a body.
-const MAX_BODY: usize = 4 << 20;
+pub const MAX_BODY: usize = 4 << 20;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// Most queries of a batch.

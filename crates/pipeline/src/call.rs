@@ -40,6 +40,11 @@ impl Caller {
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
+
+    /// The address that calls, if it is known.
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
 }
 
 /// What a transport hands over: a method and an encoded request.

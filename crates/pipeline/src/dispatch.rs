@@ -231,9 +231,7 @@ impl Gate {
         let context = &self.context;
         let info = context.info();
         let grants = self.grants.load(tx, &context.principal, context.now).await?;
-        if info.operator_only && !grants.is_operator() {
-            return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
-        }
+        require_operator(info, &grants)?;
         self.judge_own_subject(info)?;
         let Auth::Capabilities { needed, unscoped } = info.auth else {
             return Err(Error::internal("a method without a permission came to the gate"));
@@ -315,6 +313,14 @@ impl Gate {
             Err(error) => Err(Error::invalid_field(error.field, error.message)),
         }
     }
+}
+
+/// Refuses methods of the operator's to everybody else.
+pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()> {
+    if info.operator_only && !grants.is_operator() {
+        return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
+    }
+    Ok(())
 }
 
 /// Refuses if the grants lack any of these at the place, naming what is missing.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use bowline_contract::{MethodInfo, Violations};
+use bowline_contract::{Auth, MethodInfo, Violations};
 use bowline_core::{Error, FieldViolation, MOST_VIOLATIONS, Reason, Result};
 
-use crate::call::Transport;
-use crate::dispatch::{Gate, Pipeline};
+use crate::call::{Caller, Transport};
+use crate::dispatch::{Gate, Pipeline, require_operator};
 use crate::mask::{self, Mask};
 
 /// Largest request, in bytes, that is validated on the thread that serves the connection.
@@ -50,6 +50,28 @@ impl Pipeline {
     pub(crate) async fn authorize(&self, gate: &Arc<Gate>) -> Result<()> {
         let gate = gate.clone();
         self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await
+    }
+}
+
+impl Pipeline {
+    /// Refuses a caller who holds the method's capabilities nowhere. Transports ask before they read a large body; the
+    /// scope that the request names is authorized when it is there.
+    ///
+    /// # Errors
+    /// PERMISSION_DENIED, naming the capabilities.
+    pub async fn authorize_anywhere(&self, method: usize, caller: &Caller) -> Result<()> {
+        let info = self.contract.method(method);
+        let Auth::Capabilities { needed, .. } = &info.auth else { return Ok(()) };
+        let (cache, principal, now) = (self.grants.clone(), caller.principal.clone(), self.clock.now());
+        let load = self.db.read(move |tx| Box::pin(async move { cache.load(tx, &principal, now).await }));
+        let grants = load.await?;
+        require_operator(info, &grants)?;
+        let is_of_caller = info.own_identity_allowed || info.own_subject_field.is_some() || needed.is_empty();
+        if is_of_caller || !grants.visible(needed).is_empty() {
+            return Ok(());
+        }
+        let names = self.contract.capabilities().names(needed).join(", ");
+        Err(Error::permission_denied(format!("Permission denied: the caller lacks {names}")))
     }
 }
 

@@ -13,6 +13,7 @@ use http::HeaderMap;
 use crate::access_log::{self, Entry};
 use crate::cors::Cors;
 use crate::hosts::Hosts;
+use crate::in_flight::InFlight;
 use crate::kept::Kept;
 use crate::peer::TrustedProxies;
 use crate::telemetry::Telemetry;
@@ -38,10 +39,12 @@ pub struct Front {
     pub router: axum::Router,
     /// Longest time for one call.
     pub request_time: Duration,
-    /// Most bytes of a REST body.
-    pub rest_body_bytes: usize,
-    /// Most bytes of a gRPC message.
-    pub grpc_message_bytes: usize,
+    /// Most bytes of a request, where the rule of its method gives no other limit.
+    pub request_bytes: usize,
+    /// Most bytes of a gRPC response.
+    pub grpc_response_bytes: usize,
+    /// Bytes of requests in memory.
+    pub in_flight: Arc<InFlight>,
 }
 
 impl Front {
@@ -54,10 +57,17 @@ impl Front {
     }
 
     /// Takes a call through the pipeline within its time, and logs it.
-    pub(crate) async fn call(&self, call: Call, transport: &'static str, timeout: Option<Duration>) -> Result<Answer> {
+    pub(crate) async fn call(
+        &self,
+        mut call: Call,
+        transport: &'static str,
+        timeout: Option<Duration>,
+    ) -> Result<Answer> {
         let started = Instant::now();
         let method: &MethodInfo = self.contract().method(call.method);
         let request_id = call.request_id.clone();
+        let counted = self.in_flight.count(call.payload, &call.caller);
+        call.payload = counted.map_err(|error| self.refused(call.method, error, transport, &request_id))?;
         let time = timeout.map_or(self.request_time, |timeout| timeout.min(self.request_time));
         let run = AssertUnwindSafe(self.pipeline.dispatch(call)).catch_unwind();
         let (result, principal, scope) = match tokio::time::timeout(time, run).await {
@@ -95,18 +105,18 @@ impl Front {
         }
     }
 
+    /// Most bytes of a request: the method's own limit, or the default, which is small for callers without a token.
+    pub(crate) fn request_limit(&self, method: &MethodInfo) -> usize {
+        let default = match method.auth {
+            Auth::Own | Auth::Public => OPEN_REQUEST_BYTES.min(self.request_bytes),
+            Auth::Capabilities { .. } => self.request_bytes,
+        };
+        method.max_request_bytes.map_or(default, |limit| limit as usize)
+    }
+
     pub(crate) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
         self.proxies.client(connected, headers)
     }
-}
-
-/// Most bytes of a request: the method's own limit, the transport's, and little for callers without a token.
-pub(crate) fn request_limit(method: &MethodInfo, of_transport: usize) -> usize {
-    let of_caller = match method.auth {
-        Auth::Own | Auth::Public => OPEN_REQUEST_BYTES,
-        Auth::Capabilities { .. } => of_transport,
-    };
-    method.max_request_bytes.map_or(of_caller, |limit| limit as usize)
 }
 
 pub(crate) fn deadline(time: Duration) -> Error {

@@ -11,6 +11,7 @@ use futures_util::TryStreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::BodyExt as _;
 use prost::Message;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::{Grpc, ServerStreamingService, UnaryService};
@@ -19,6 +20,7 @@ use tonic::{Code, Status};
 use crate::body::ReplyBody;
 use crate::error_details::status_of;
 use crate::front::{self, Front};
+use crate::in_flight::{Arriving, BodyError};
 use crate::request_body::RequestBody;
 use crate::streaming::Watching;
 
@@ -45,6 +47,17 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
             return refusal.into_http::<tonic::body::Body>().map(ReplyBody::Grpc);
         }
     };
+    let request = request.map(|body| {
+        let (front, request_id) = (front.clone(), request_id.clone());
+        let index = method.index;
+        Arriving::new(&front.clone(), index, &caller, body).map_err(move |error| match error.downcast::<Error>() {
+            Ok(refusal) => {
+                let refusal = front.refused(index, *refusal, "grpc", &request_id);
+                Box::new(status(&front, index, &refusal, &request_id)) as BodyError
+            }
+            Err(other) => other,
+        })
+    });
     let service = Once {
         front: front.clone(),
         method: method.index,
@@ -52,11 +65,11 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
         request_id: request_id.clone(),
         timeout: timeout(request.headers()),
     };
-    let limit = front::request_limit(method, front.grpc_message_bytes);
+    let limit = front.request_limit(method);
     let mut grpc = Grpc::new(BytesCodec)
         .accept_compressed(tonic::codec::CompressionEncoding::Gzip)
         .max_decoding_message_size(limit)
-        .max_encoding_message_size(front.grpc_message_bytes);
+        .max_encoding_message_size(front.grpc_response_bytes);
     // The body arrives inside, so a client that stalls in its middle is covered too.
     let limit = front.request_time * 2;
     let answer = async {

@@ -31,9 +31,14 @@ impl<K: Eq + Hash + Clone> Quota<K> {
 
     /// Takes units until the lease is dropped; without a key only the total counts.
     pub(crate) fn take(self: &Arc<Self>, key: Option<K>, units: usize) -> Result<Lease<K>, Full> {
-        let mut lease = Lease { quota: self.clone(), key, units: 0 };
+        let mut lease = self.lease(key);
         lease.grow(units)?;
         Ok(lease)
+    }
+
+    /// A lease that has no units yet.
+    pub(crate) fn lease(self: &Arc<Self>, key: Option<K>) -> Lease<K> {
+        Lease { quota: self.clone(), key, units: 0 }
     }
 
     fn used(&self) -> MutexGuard<'_, Used<K>> {

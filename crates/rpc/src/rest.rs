@@ -16,6 +16,7 @@ use http_body_util::{BodyExt as _, Limited};
 use crate::answer::{JSON, Names, failure, success, without_body};
 use crate::body::ReplyBody;
 use crate::front::{self, Front};
+use crate::in_flight::Arriving;
 use crate::kept::{self, Asked};
 use crate::query::{self, GIVEN_TWICE, Parameter};
 use crate::request_body::RequestBody;
@@ -104,6 +105,7 @@ async fn answer<'f>(
     if !http_body::Body::is_end_stream(&body) {
         require_identity(&head.headers).map_err(refused)?;
     }
+    let body = Arriving::new(front, first, &caller, body);
     let body = read_body(front, method, body).await.map_err(refused)?;
     let is_form = is_form(&head.headers);
     let content = body.trim_ascii();
@@ -154,21 +156,28 @@ enum Reply {
 }
 
 /// The body, whole. A GET has none that counts.
-async fn read_body(front: &Front, method: &MethodInfo, body: RequestBody) -> Result<Bytes> {
-    let limit = front::request_limit(method, front.rest_body_bytes);
+async fn read_body(front: &Front, method: &MethodInfo, body: Arriving) -> Result<Bytes> {
+    let limit = front.request_limit(method);
     if http_body::Body::is_end_stream(&body) {
         return Ok(Bytes::new());
+    }
+    if http_body::Body::size_hint(&body).lower() > limit as u64 {
+        return Err(too_large(limit));
     }
     let collected = tokio::time::timeout(front.request_time, Limited::new(body, limit).collect()).await;
     match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(Error::new(
-            Reason::RequestTooLarge,
-            format!("The body is larger than {limit} bytes: send less at a time"),
-        )),
-        Ok(Err(_)) => Err(malformed("the body ended before its promised length".into())),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large(limit)),
+        Ok(Err(error)) => Err(match error.downcast::<Error>() {
+            Ok(refusal) => *refusal,
+            Err(_) => malformed("the body ended before its promised length".into()),
+        }),
         Err(_) => Err(Error::new(Reason::DeadlineExceeded, "Deadline exceeded: the body did not arrive in time")),
     }
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::new(Reason::RequestTooLarge, format!("The body is larger than {limit} bytes: send less at a time"))
 }
 
 /// Path, query and body as one encoded request, and the fields that the body names.

@@ -21,6 +21,7 @@ mod option_values;
 mod options;
 mod providers;
 mod record_sweep;
+mod request_sizes;
 mod server;
 mod settings;
 mod storage;

@@ -130,6 +130,12 @@ pub struct Options {
     /// gRPC reflection, which shows the services to any caller [default: true]
     #[arg(long, env = "BOWLINE_GRPC_REFLECTION", value_name = "BOOL")]
     pub grpc_reflection: Option<bool>,
+    /// MiB of a request, where its method has no other limit [default: 4]
+    #[arg(long, env = "BOWLINE_MAX_REQUEST", value_name = "MIB")]
+    pub max_request: Option<u32>,
+    /// MiB of large requests under way in all; a caller may have a quarter of it [default: 256]
+    #[arg(long, env = "BOWLINE_MAX_REQUESTS_UNDER_WAY", value_name = "MIB")]
+    pub max_requests_under_way: Option<u32>,
     /// Sites that a sign-in may send tokens to, besides programs on the browser's own machine, comma-separated
     #[arg(long, env = "BOWLINE_REDIRECT_ORIGINS", value_name = "ORIGIN,...", value_delimiter = ',')]
     #[serde(default)]
@@ -254,6 +260,8 @@ impl Options {
             max_connections_per_address: self.max_connections_per_address.or(file.max_connections_per_address),
             first_request_timeout: self.first_request_timeout.or(file.first_request_timeout),
             idle_timeout: self.idle_timeout.or(file.idle_timeout),
+            max_request: self.max_request.or(file.max_request),
+            max_requests_under_way: self.max_requests_under_way.or(file.max_requests_under_way),
             grpc_reflection: self.grpc_reflection.or(file.grpc_reflection),
             rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
             rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),

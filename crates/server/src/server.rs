@@ -27,9 +27,10 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
 use crate::options::{Options, public_url};
+use crate::request_sizes::RequestSizes;
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
-use crate::{admin, background, connections, disk, doors, facts, keys, providers, settings, tls};
+use crate::{admin, background, connections, disk, doors, facts, keys, providers, request_sizes, settings, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -102,6 +103,7 @@ impl Server {
             .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
         let cors =
             Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
+        let sizes = request_sizes::of(options)?;
         let limits = connections::public(options)?;
         let admin_limits = connections::admin(&limits);
         // Nothing is created before both addresses are held.
@@ -115,7 +117,7 @@ impl Server {
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
         let telemetry = Arc::new(telemetry);
-        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors));
+        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes));
         let (stop, stopped) = watch::channel(false);
         let (admin_address, admin) = admin::serve(admin_socket, &parts, telemetry, stopped.clone())?;
         let notes = background::start_notes(&parts, &stopped);
@@ -312,7 +314,14 @@ pub(crate) fn address_rate(options: &Options) -> u32 {
     options.rate_limit_address.unwrap_or(DEFAULT_ADDRESS_RATE)
 }
 
-fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects: Redirects, cors: Cors) -> Front {
+fn front(
+    options: &Options,
+    parts: &Parts,
+    telemetry: Arc<Telemetry>,
+    redirects: Redirects,
+    cors: Cors,
+    sizes: RequestSizes,
+) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
         contract: parts.contract.clone(),
@@ -332,6 +341,8 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         parts.door.clone(),
         Arc::new(move |name, code, elapsed| counters.count_named(name, code, elapsed)),
     );
+    let in_flight = Arc::new(sizes.in_flight);
+    let osv_api = bowline_osv_api::router(doors::osv_api(options, parts));
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -345,10 +356,11 @@ fn front(options: &Options, parts: &Parts, telemetry: Arc<Telemetry>, redirects:
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages, sign_in.merge(bowline_scim::router(doors::scim(options, parts))))
             .merge(registry)
-            .merge(bowline_osv_api::router(doors::osv_api(options, parts))),
+            .merge(in_flight.hold_bodies(osv_api, bowline_osv_api::MAX_BODY)),
         kept: Kept::default(),
         request_time: Duration::from_mins(1),
-        rest_body_bytes: 10 << 20,
-        grpc_message_bytes: 100 << 20,
+        request_bytes: sizes.request,
+        grpc_response_bytes: 100 << 20,
+        in_flight,
     }
 }

@@ -145,6 +145,8 @@ mod signin_devices;
 mod signin_refusals;
 #[path = "behaviour/sink.rs"]
 mod sink;
+#[path = "behaviour/sizes.rs"]
+mod sizes;
 #[path = "behaviour/stopping.rs"]
 mod stopping;
 #[path = "behaviour/storage_failure.rs"]
