@@ -92,8 +92,9 @@ export async function run(w) {
     same((await w.owner.get(`/iam/v2/groups/${encodeURIComponent(answer.json.uid)}`)).json, answer.json, 'the next read');
   });
   await check('a GET route takes the same parameters as a posted form, and no JSON', async () => {
-    const [read, form] = [await w.owner.get('/auth/v1/ok'), await w.owner.form('/auth/v1/ok', { x: 1 })];
+    const [read, form] = [await w.owner.get('/auth/v1/ok'), await w.owner.form('/auth/v1/ok', {})];
     same([form.status, form.json], [200, read.json], 'answer to the form');
+    same((await w.owner.form('/auth/v1/ok', { x: 1 })).status, 400, 'status with an unknown field');
     same((await w.owner.post('/auth/v1/ok', {})).status, 405, 'status with JSON');
   });
 }
