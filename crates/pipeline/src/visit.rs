@@ -9,7 +9,7 @@ use bowline_core::{Error, Micros, Reason, Result, Uidp};
 use bowline_store::{ReadTx, WriteTx};
 
 use crate::call::{Authorized, Context, Transport};
-use crate::changed::{Changed, EventBody};
+use crate::changed::Changed;
 use crate::dispatch::{Pipeline, require};
 use crate::grants::Grants;
 use crate::principal::Principal;
@@ -131,15 +131,6 @@ impl Visit {
     pub async fn record<R, T>(&self, tx: &mut WriteTx, authorized: &Authorized<R>, changed: Changed<T>) -> Result<T> {
         record::record(tx, &authorized.context, &changed.changes, changed.event.as_ref()).await?;
         Ok(changed.response)
-    }
-
-    /// Appends an event whose cause was authorized earlier, in another transaction.
-    ///
-    /// # Errors
-    /// The storage refuses.
-    pub async fn record_event<M: Method>(&self, tx: &mut WriteTx, event: &EventBody) -> Result<()> {
-        let (method, _) = self.facts::<M>()?;
-        record::record(tx, &self.context(method), &[], Some(event)).await
     }
 
     /// Position and needed capabilities of what is asked for. Only what is judged at a place can be.

@@ -324,6 +324,11 @@ async fn elsewhere(front: &Front, request: Request<RequestBody>, connected: IpAd
     let mut request = request.map(axum::body::Body::new);
     let address = front.peer(connected, request.headers());
     let request_id = front::request_id(request.headers());
+    if !http_body::Body::is_end_stream(request.body())
+        && let Err(error) = require_identity(request.headers())
+    {
+        return failure(front, &error, None, &request_id);
+    }
     request.extensions_mut().insert(Arrival { address, request_id: request_id.as_str().into() });
     let mut router = front.router.clone();
     let mut response = match router.call(request).await {

@@ -96,6 +96,11 @@ async fn a_body_in_an_encoding_that_is_not_understood_is_refused() {
         }
         // Without a body there is nothing to decode.
         assert_eq!(send(&operator, "GET /iam/v2/groups", &[("content-encoding", "gzip")], "").await.status, 200);
+        // Beside the contract likewise.
+        for path in ["/osv/v1/query", "/scim/v2/a/Users", "/v2/a/b/blobs/uploads/", "/oauth/token", "/token"] {
+            let reply = send(&operator, &format!("POST {path}"), &[json, ("content-encoding", "gzip")], "{}").await;
+            assert_eq!(reply.status, 415, "{path}: {}", reply.text());
+        }
     })
     .await;
 }
