@@ -32,6 +32,13 @@ impl Server {
         Server::with(environment, vec!["--data-dir".into(), data.to_string_lossy().into_owned()]).await
     }
 
+    /// On the embedded engine, signing tokens by that algorithm.
+    pub(crate) async fn signing(environment: &Environment, data: &Path, algorithm: &str) -> Outcome<Server> {
+        let data = data.to_string_lossy().into_owned();
+        let options = ["--token-algorithm".into(), algorithm.into()];
+        Server::started(environment, vec!["--data-dir".into(), data], &options).await
+    }
+
     /// On PostgreSQL.
     pub(crate) async fn on_postgres(environment: &Environment, database: &Database, key: &Path) -> Outcome<Server> {
         std::fs::write(key, "5a".repeat(32))?;
@@ -43,6 +50,10 @@ impl Server {
     }
 
     async fn with(environment: &Environment, storage: Vec<String>) -> Outcome<Server> {
+        Server::started(environment, storage, &[]).await
+    }
+
+    async fn started(environment: &Environment, storage: Vec<String>, options: &[String]) -> Outcome<Server> {
         let sockets = [TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?];
         let (api, admin) = (sockets[0].local_addr()?, sockets[1].local_addr()?);
         drop(sockets);
@@ -50,6 +61,7 @@ impl Server {
         let process = Command::new(&environment.server)
             .arg("serve")
             .args(&storage)
+            .args(options)
             .args(["--listen", &api.to_string(), "--admin-listen", &admin.to_string()])
             .args(["--log", "warn", "--rate-limit-address", "0", "--osv-rate", "0"])
             .stdin(Stdio::null())
