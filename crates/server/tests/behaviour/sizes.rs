@@ -110,7 +110,7 @@ async fn bytes_that_wait_for_the_writer_are_bounded() {
     let rest: Vec<_> = calls.collect().await;
     let accepted = rest.iter().filter(|result| result.is_ok()).count();
     assert!((1..=21).contains(&accepted), "{rest:?}");
-    assert!(rest.iter().flat_map(|result| result.as_ref().err()).all(|error| error.code == EXHAUSTED), "{rest:?}");
+    assert!(rest.iter().filter_map(|result| result.as_ref().err()).all(|error| error.code == EXHAUSTED), "{rest:?}");
     writer.await.expect("the writer goes on");
     // All bytes are given back.
     owner.grpc_raw(CREATE, padded(&org, "later", 3 * MIB)).await.expect("room again");

@@ -136,7 +136,8 @@ fn filled(path: &Path, texts: Texts) -> Vec<u8> {
     let (list, above) = path.split_last().expect("a path has a list at its end");
     let mut elements = Vec::new();
     if let Kind::Enum(_) = list.kind() {
-        return wrapped(above, framed(list.number(), &[1; ELEMENTS]));
+        let values: Vec<u8> = std::iter::repeat_n(1, ELEMENTS).collect();
+        return wrapped(above, framed(list.number(), &values));
     }
     for number in 0..ELEMENTS {
         let text = match texts {
