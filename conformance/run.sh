@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients feeds feeds-formats terraform browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients feeds feeds-formats openapi terraform browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats terraform browser}
+suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats openapi terraform browser}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -115,6 +115,24 @@ if [[ " $suites " == *" feeds-formats "* ]]; then
   fi
 fi
 
+if [[ " $suites " == *" openapi "* ]]; then
+  export OPENAPI_MODULES=$cache/openapi/$(digest "$here/openapi/package-lock.json")
+  if [ ! -e "$OPENAPI_MODULES/.done" ]; then
+    say "installing validators of OpenAPI"
+    mkdir -p "$OPENAPI_MODULES"
+    cp "$here"/openapi/package.json "$here"/openapi/package-lock.json "$OPENAPI_MODULES"
+    (cd "$OPENAPI_MODULES" && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error)
+    touch "$OPENAPI_MODULES/.done"
+  fi
+  export OPENAPI_VENV=$cache/openapi-venv/$(digest "$here/openapi/requirements.txt")
+  if [ ! -e "$OPENAPI_VENV/.done" ]; then
+    say "installing a generator of clients, its Java runtime and schemathesis"
+    python3 -m venv "$OPENAPI_VENV"
+    "$OPENAPI_VENV/bin/pip" install -q --disable-pip-version-check -r "$here/openapi/requirements.txt"
+    touch "$OPENAPI_VENV/.done"
+  fi
+fi
+
 if [[ " $suites " == *" browser "* ]]; then
   export BROWSER_MODULES=$cache/browser/$(digest "$here/browser/package-lock.json")
   if [ ! -e "$BROWSER_MODULES/.done" ]; then
@@ -213,6 +231,7 @@ for suite in $suites; do
     clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
     feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
+    openapi) node "$here/openapi/main.mjs" || failed+=" $suite" ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)
       export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk
