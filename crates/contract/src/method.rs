@@ -152,6 +152,17 @@ impl MethodInfo {
         self.works_on_full_disk || self.bindings.first().is_some_and(|binding| binding.verb == Verb::Delete)
     }
 
+    /// The scope field, if the method is authorized at the scope that the request names.
+    pub fn authorized_field(&self) -> Option<&str> {
+        let is_scoped = matches!(self.auth, Auth::Capabilities { unscoped: false, .. });
+        self.scope_field.as_deref().filter(|_| is_scoped)
+    }
+
+    /// Whether the scope field takes the name of a verified organization as well as a UIDP.
+    pub fn scope_takes_names(&self) -> bool {
+        matches!(self.scope_field.as_deref(), Some("parent" | "parent_id" | "group"))
+    }
+
     /// Whether the method changes something.
     pub fn is_mutation(&self) -> bool {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)

@@ -281,7 +281,7 @@ impl Gate {
         if value.is_empty() {
             return Err(Error::invalid_field(&shown, format!("{} is required", last(&shown))));
         }
-        if let Some(uidp) = self.organization_by_name(tx, field, &value, grants).await? {
+        if let Some(uidp) = self.organization_by_name(tx, info, &value, grants).await? {
             return Ok(uidp);
         }
         Err(Error::invalid_field(&shown, format!("{} {}", last(&shown), bowline_core::UidpError)))
@@ -291,11 +291,11 @@ impl Gate {
     async fn organization_by_name(
         &self,
         tx: &mut ReadTx,
-        field: &str,
+        info: &MethodInfo,
         name: &str,
         grants: &Grants,
     ) -> Result<Option<Uidp>> {
-        if !matches!(field, "parent" | "parent_id" | "group") || name.contains(['/', '\0']) {
+        if !info.scope_takes_names() || name.contains(['/', '\0']) {
             return Ok(None);
         }
         let sql = "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified";

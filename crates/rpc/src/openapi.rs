@@ -11,6 +11,7 @@ mod schemas;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_contract::{ApiVersion, Auth, Body, Contract, MethodInfo};
+use prost_reflect::Kind;
 use serde_json::{Map, Value, json};
 
 use paths::{PathItem, Route};
@@ -80,14 +81,17 @@ fn operation(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'_>) 
         "responses": responses(schemas, route),
     });
     if let Some(schema) = body(schemas, route) {
-        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        let required = requires_body(schemas, route, &schema);
+        operation["requestBody"] =
+            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
     }
     match &method.auth {
         Auth::Public => operation["security"] = json!([]),
         Auth::Capabilities { needed, .. } => {
             operation["x-capabilities"] = json!(schemas.contract.capabilities().names(needed));
         }
-        Auth::Own => {}
+        // The method authenticates by itself: a code, or the token of another issuer, may take the place of a token.
+        Auth::Own => operation["security"] = json!([{ "bearer": [] }, {}]),
     }
     operation
 }
@@ -106,6 +110,16 @@ fn body(schemas: &mut Schemas<'_>, route: &Route<'_>) -> Option<Value> {
             Some(schemas.resource(method, &field, &filled))
         }
     }
+}
+
+/// Whether a request without a body lacks something: it is read as an empty object where the body is one.
+fn requires_body(schemas: &Schemas<'_>, route: &Route<'_>, schema: &Value) -> bool {
+    let Body::Field(name) = &route.binding.body else { return schema.get("required").is_some() };
+    let Some(field) = route.method.input.get_field_by_name(name) else { return true };
+    let Kind::Message(message) = field.kind() else { return true };
+    let mut fields = message.fields().chain([field.clone()]);
+    let is_required = |field| schemas.contract.field_rules().facts(&field).is_some_and(|facts| facts.required);
+    field.is_list() || fields.any(is_required)
 }
 
 fn responses(schemas: &mut Schemas<'_>, route: &Route<'_>) -> Value {
@@ -129,34 +143,27 @@ fn success(schemas: &mut Schemas<'_>, method: &MethodInfo) -> Value {
     json!({ "description": "Done.", "content": { "application/json": { "schema": schema } } })
 }
 
-/// Server-sent events, as text that holds a list: OpenAPI 3.1 has no word for the items of a stream.
+/// One server-sent event: OpenAPI 3.1 has no word for the items of a stream, and its tools read the schema as theirs.
 fn events(method: &MethodInfo, message: Value) -> Value {
     let name = method.output.name().to_lowercase();
     let data =
         |schema: Value| json!({ "type": "string", "contentMediaType": "application/json", "contentSchema": schema });
     json!({
-        "type": "string",
-        "contentMediaType": "text/event-stream",
-        "contentSchema": {
-            "type": "array",
-            "items": {
-                "oneOf": [
-                    {
-                        "type": "object",
-                        "required": ["id", "event", "data"],
-                        "properties": {
-                            "id": { "type": "string", "pattern": "^[0-9]+$", "description": "Position to resume from." },
-                            "event": { "const": name },
-                            "data": data(message),
-                        },
-                    },
-                    {
-                        "type": "object",
-                        "required": ["event", "data"],
-                        "properties": { "event": { "const": "error" }, "data": data(schemas::reference(errors::STATUS)) },
-                    },
-                ],
+        "oneOf": [
+            {
+                "type": "object",
+                "required": ["id", "event", "data"],
+                "properties": {
+                    "id": { "type": "string", "pattern": "^[0-9]+$", "description": "Position to resume from." },
+                    "event": { "const": name },
+                    "data": data(message),
+                },
             },
-        },
+            {
+                "type": "object",
+                "required": ["event", "data"],
+                "properties": { "event": { "const": "error" }, "data": data(schemas::reference(errors::STATUS)) },
+            },
+        ],
     })
 }

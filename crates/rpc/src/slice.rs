@@ -8,12 +8,16 @@ use crate::query::{GIVEN_TWICE, Parameter};
 /// Length of a page when only its number is given.
 const DEFAULT_SLICE: usize = 50;
 
+/// Whether a response holds everything, so that parts of it can be requested.
+pub(crate) fn is_whole_list(method: &MethodInfo) -> bool {
+    method.version == ApiVersion::V1
+        && method.output.get_field_by_name("items").is_some()
+        && method.input.get_field_by_name("page_size").is_none()
+}
+
 /// Takes the parameters that cut a part out of a whole list: how many elements to leave out, and how many to keep.
 pub(crate) fn slice(method: &MethodInfo, parameters: &mut Vec<Parameter>) -> Result<Option<(usize, usize)>> {
-    let is_whole_list = method.version == ApiVersion::V1
-        && method.output.get_field_by_name("items").is_some()
-        && method.input.get_field_by_name("page_size").is_none();
-    if !is_whole_list {
+    if !is_whole_list(method) {
         return Ok(None);
     }
     let mut take = |names: &[&str]| -> Result<Option<usize>> {
@@ -25,8 +29,10 @@ pub(crate) fn slice(method: &MethodInfo, parameters: &mut Vec<Parameter>) -> Res
             return Err(Error::invalid_field(second.name, GIVEN_TWICE));
         }
         let Some(Parameter { name, value, .. }) = first else { return Ok(None) };
-        let number = value.parse().map_err(|_| Error::invalid_field(name, "must be a whole number, 0 or more"))?;
-        Ok(Some(number))
+        let Ok(number) = value.parse::<u32>() else {
+            return Err(Error::invalid_field(name, format!("must be a whole number, 0 or more, at most {}", u32::MAX)));
+        };
+        Ok(usize::try_from(number).ok())
     };
     let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
     let (page, size) = (take(&["page"])?, take(&["page_size", "pageSize"])?);

@@ -175,6 +175,105 @@ fn rules_of_fields_are_keywords_of_their_schemas() {
 }
 
 #[test]
+fn fields_that_name_the_scope_are_required_and_uidps() {
+    let contract = Contract::load();
+    for (version, document) in documents() {
+        let mut seen = 0;
+        for (name, path, operation) in operations(&document) {
+            let sample = shape(path).replace("{}", "x");
+            let route = contract.routes().find(Some(verb(name)), &sample).expect("a route");
+            let method = contract.method(route.method);
+            let Some(scope) = method.authorized_field() else { continue };
+            let binding = method.bindings.iter().find(|binding| binding.verb == verb(name)).expect("a binding");
+            let place = binding.template.fields().position(|field| field == scope);
+            let schema = match place {
+                Some(at) => &operation["parameters"][at]["schema"],
+                None if operation.get("requestBody").is_some() => {
+                    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+                    let property = method.input.get_field_by_name(scope).map(|field| field.json_name().to_owned());
+                    let property = property.expect("a field of the request");
+                    assert!(
+                        body["required"].as_array().is_some_and(|names| names.contains(&json!(property))),
+                        "{path}"
+                    );
+                    &body["properties"][property]
+                }
+                None => continue,
+            };
+            assert_eq!(schema["minLength"], 1, "{name} {path}");
+            assert_eq!(schema["pattern"].is_string(), !method.scope_takes_names(), "{name} {path}: {schema}");
+            seen += 1;
+        }
+        assert!(seen > 40, "{version:?}: {seen}");
+    }
+}
+
+#[test]
+fn sizes_of_pages_are_not_negative() {
+    for (_, document) in documents() {
+        let mut seen = 0;
+        for (name, path, operation) in operations(&document) {
+            for parameter in operation["parameters"].as_array().expect("parameters") {
+                if ["pageSize", "skip"].iter().any(|paging| parameter["name"] == *paging) {
+                    let schema = &parameter["schema"];
+                    let pattern = json!("^(?:0|[1-9][0-9]{0,18})$");
+                    assert!(schema["minimum"] == 0 || schema["pattern"] == pattern, "{name} {path}: {schema}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 5);
+    }
+}
+
+#[test]
+fn parts_of_the_whole_lists_of_v1_are_documented() {
+    let [(_, v1), (_, v2)] = documents();
+    let parts = |document: &Value, path: &str| {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().expect("parameters");
+        let names = parameters.iter().filter_map(|parameter| parameter["name"].as_str());
+        names
+            .filter(|name| ["offset", "limit", "page", "pageSize"].contains(name))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(parts(&v1, "/registry/v1/repos"), ["offset", "limit", "page", "pageSize"]);
+    assert_eq!(parts(&v1, "/libraries/v1/policies"), ["pageSize"], "a list that has pages");
+    assert_eq!(parts(&v2, "/registry/v2/repos"), ["pageSize"]);
+}
+
+#[test]
+fn a_body_is_required_where_a_member_of_it_is() {
+    let document = v2();
+    let is_required = |path: &str| document["paths"][path]["post"]["requestBody"]["required"].clone();
+    assert_eq!(is_required("/iam/v2/groups"), true);
+    assert_eq!(is_required("/catalog/v1/versions:import"), false);
+    assert_eq!(is_required("/feeds/bowline/v1/imports/{uid}:abort"), false);
+    let [(_, v1), _] = documents();
+    // The body is a list, and no text is not one.
+    assert_eq!(v1["paths"]["/iam/v1/rolebindings/batch/{parent}"]["post"]["requestBody"]["required"], true);
+}
+
+#[test]
+fn no_member_is_required_twice() {
+    for (_, document) in documents() {
+        walk(&document, &mut |name, value| {
+            let names = value.as_array().filter(|_| name == "required").map_or(&[][..], Vec::as_slice);
+            let distinct: BTreeSet<&str> = names.iter().filter_map(Value::as_str).collect();
+            assert_eq!(distinct.len(), names.len(), "{value}");
+        });
+    }
+}
+
+#[test]
+fn methods_that_authenticate_by_themselves_take_a_token_or_none() {
+    let [(_, v1), _] = documents();
+    for path in ["/sts/exchange", "/sts/headless_sessions"] {
+        assert_eq!(v1["paths"][path]["get"]["security"], json!([{ "bearer": [] }, {}]), "{path}");
+    }
+}
+
+#[test]
 fn patterns_have_no_syntax_that_other_languages_lack() {
     for (_, document) in documents() {
         walk(&document, &mut |name, value| {
@@ -192,7 +291,7 @@ fn a_stream_is_documented_as_what_it_is() {
     let watch = &document["paths"]["/audit/v1/entries:watch"]["get"];
     let content = watch["responses"]["200"]["content"].as_object().expect("content");
     assert_eq!(content.keys().collect::<Vec<_>>(), ["text/event-stream"]);
-    let event = &content["text/event-stream"]["schema"]["contentSchema"]["items"]["oneOf"][0]["properties"];
+    let event = &content["text/event-stream"]["schema"]["oneOf"][0]["properties"];
     assert_eq!(event["event"]["const"], "entry");
     assert_eq!(event["data"]["contentSchema"]["$ref"], "#/components/schemas/bowline.audit.v1.Entry");
     let parameters = watch["parameters"].as_array().expect("parameters");

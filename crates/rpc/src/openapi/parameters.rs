@@ -5,7 +5,9 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Value, json};
 
 use super::paths::{self, PathItem, Route};
-use super::schemas::{Form, Schemas};
+use crate::slice::is_whole_list;
+
+use super::schemas::{self, Form, Schemas};
 
 /// The parameters of a route.
 pub(super) fn of(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'_>) -> Vec<Value> {
@@ -15,6 +17,23 @@ pub(super) fn of(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'
     if route.binding.body != Body::Whole {
         let mut query = Query { schemas, route, parameters: &mut parameters };
         query.of(&route.method.input, "", "", true);
+    }
+    if is_whole_list(route.method) {
+        let numbers = [
+            ("offset", 0, "Elements to leave out."),
+            ("limit", 0, "Most elements of the response; all of them without it."),
+            ("page", 1, "Number of a page; ignored beside `offset` or `limit`."),
+            ("pageSize", 0, "Elements of a page; 50 if only `page` is there."),
+        ];
+        parameters.extend(numbers.map(|(name, least, description)| {
+            json!({
+                "name": name,
+                "in": "query",
+                "required": false,
+                "description": description,
+                "schema": { "type": "integer", "format": "int64", "minimum": least, "maximum": u32::MAX },
+            })
+        }));
     }
     if route.method.server_streaming {
         parameters.push(json!({
@@ -37,6 +56,9 @@ fn in_path(schemas: &mut Schemas<'_>, route: &Route<'_>, name: &str, path: &str)
             let space = if description.is_empty() { "" } else { " " };
             description.push_str(&format!("{space}Fills `{path}` of the request."));
         }
+    }
+    if route.method.authorized_field() == Some(path) {
+        schemas::scoped(route.method, &mut schema);
     }
     if schema["type"] == "string" && schema.get("minLength").is_none() {
         schema["minLength"] = 1.into();
@@ -91,11 +113,15 @@ impl Query<'_, '_> {
         self.schemas.contract.text_forms().any(|(name, _, _)| name == message.full_name())
     }
 
-    fn push(&mut self, field: &FieldDescriptor, name: String, is_needed: bool, schema: Value) {
+    fn push(&mut self, field: &FieldDescriptor, name: String, is_needed: bool, mut schema: Value) {
+        let is_scope = name == field.json_name() && self.route.method.authorized_field() == Some(field.name());
+        if is_scope {
+            schemas::scoped(self.route.method, &mut schema);
+        }
         self.parameters.push(json!({
             "name": name,
             "in": "query",
-            "required": is_needed,
+            "required": is_needed || is_scope,
             "description": self.schemas.docs.of(field.full_name()),
             "schema": schema,
         }));

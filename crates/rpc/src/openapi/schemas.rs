@@ -11,6 +11,9 @@ use super::docs::Docs;
 use super::errors::STATUS;
 use super::patterns::{RESERVED_NAME, UIDP, ecma};
 
+/// A number of at most 64 bits as a text.
+const INTEGER: &str = "^(?:0|-?[1-9][0-9]{0,18})$";
+
 /// Which of the schemas of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
@@ -41,10 +44,21 @@ impl<'a> Schemas<'a> {
     /// A whole request, without the fields that the path fills.
     pub(super) fn request(&mut self, method: &MethodInfo, filled: &[&str]) -> Value {
         let resource = method.resource_field().filter(|_| has_mask(method));
-        self.object(&method.input, filled, true, |field| match &resource {
+        let mut schema = self.object(&method.input, filled, true, |field| match &resource {
             Some(resource) if resource == field => Form::Update,
             _ => Form::Input,
-        })
+        });
+        let scope = method.authorized_field().filter(|path| !filled.contains(path));
+        if let Some(field) = scope.and_then(|path| method.input.get_field_by_name(path)) {
+            scoped(method, &mut schema["properties"][field.json_name()]);
+            let name = Value::from(field.json_name());
+            match schema.get_mut("required").and_then(Value::as_array_mut) {
+                Some(names) if names.contains(&name) => {}
+                Some(names) => names.push(name),
+                None => schema["required"] = json!([name]),
+            }
+        }
+        schema
     }
 
     /// The field of a request that stands alone in the body.
@@ -77,7 +91,11 @@ impl<'a> Schemas<'a> {
                 return json!({});
             };
             let value = self.kind(&entry.map_entry_value_field(), form, false, &TextFacts::default());
-            return limited(json!({ "type": "object", "additionalProperties": value }), "Properties", &facts);
+            let mut schema = json!({ "type": "object", "additionalProperties": value });
+            if entry.map_entry_key_field().kind() != Kind::String {
+                schema["propertyNames"] = json!({ "pattern": INTEGER });
+            }
+            return limited(schema, "Properties", &facts);
         }
         if field.is_list() {
             let items = self.kind(field, form, facts.text.not_empty, &facts.text);
@@ -108,12 +126,9 @@ impl<'a> Schemas<'a> {
             }
             Kind::Bool => return json!({ "type": "boolean" }),
             Kind::Double | Kind::Float => return json!({ "type": "number", "format": "double" }),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-                let digits = if not_zero { "^-?[1-9][0-9]{0,18}$" } else { "^-?[0-9]{1,19}$" };
-                return json!({ "type": "string", "format": "int64", "pattern": digits });
-            }
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => return int64(field, form, not_zero),
             Kind::Uint64 | Kind::Fixed64 => {
-                let digits = if not_zero { "^[1-9][0-9]{0,19}$" } else { "^[0-9]{1,20}$" };
+                let digits = if not_zero { "^[1-9][0-9]{0,19}$" } else { "^(?:0|[1-9][0-9]{0,19})$" };
                 return json!({ "type": "string", "format": "uint64", "pattern": digits });
             }
             Kind::Uint32 | Kind::Fixed32 => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
@@ -121,6 +136,9 @@ impl<'a> Schemas<'a> {
         };
         if not_zero {
             schema["not"] = json!({ "const": 0 });
+        }
+        if is_paging(field, form) {
+            schema["minimum"] = 0.into();
         }
         schema
     }
@@ -225,6 +243,14 @@ impl<'a> Schemas<'a> {
     }
 }
 
+/// The schema of the field that names the scope.
+pub(super) fn scoped(method: &MethodInfo, schema: &mut Value) {
+    schema["minLength"] = 1.into();
+    if !method.scope_takes_names() {
+        schema["pattern"] = UIDP.into();
+    }
+}
+
 fn has_mask(method: &MethodInfo) -> bool {
     method.input.get_field_by_name("update_mask").is_some()
 }
@@ -243,6 +269,20 @@ fn reach(message: &MessageDescriptor, reached: &mut BTreeSet<String>) {
 
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// Numbers of a list request, which are never negative.
+fn is_paging(field: &FieldDescriptor, form: Form) -> bool {
+    form != Form::Output && matches!(field.name(), "page_size" | "skip")
+}
+
+fn int64(field: &FieldDescriptor, form: Form, not_zero: bool) -> Value {
+    let digits = match (is_paging(field, form), not_zero) {
+        (true, _) => "^(?:0|[1-9][0-9]{0,18})$",
+        (false, true) => "^-?[1-9][0-9]{0,18}$",
+        (false, false) => INTEGER,
+    };
+    json!({ "type": "string", "format": "int64", "pattern": digits })
 }
 
 fn limited(mut schema: Value, what: &str, facts: &FieldFacts) -> Value {
