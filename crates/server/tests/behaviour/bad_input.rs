@@ -46,6 +46,10 @@ async fn bad_fields_are_named() {
             ("POST /registry/v2/repos/nowhere", r#"{"name":"x"}"#, "parent", "UIDP"),
             ("GET /registry/v2/repos?page_size=-1", "", "pageSize", "negative"),
             ("GET /registry/v2/repos?skip=-1", "", "skip", "negative"),
+            // Also where there is nothing to list.
+            ("GET /registry/v1/buildreports?pageSize=-1", "", "pageSize", "negative"),
+            ("GET /registry/v1/buildstatus?pageSize=-1", "", "pageSize", "negative"),
+            ("GET /feeds/bowline/v1/sources/none/records?pageSize=-1", "", "pageSize", "negative"),
             ("GET /registry/v2/repos?pageSize=many", "", "pageSize", ""),
             ("GET /registry/v2/repos?order_by=size", "", "orderBy", "size"),
             ("GET /registry/v2/repos?order_by=name+down", "", "orderBy", ""),

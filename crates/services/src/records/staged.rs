@@ -2,7 +2,7 @@
 
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports::{ListRecords, ListStaged};
-use bowline_core::Result;
+use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Handlers};
 use bowline_store::{ReadTx, Row, Value};
 
@@ -17,18 +17,22 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 /// Most records of a page: 64 bytes each.
 const MOST: usize = 5000;
 
-fn limit(page_size: i32) -> usize {
-    usize::try_from(page_size).ok().filter(|size| *size > 0).map_or(MOST, |size| size.min(MOST))
+fn limit(page_size: i32) -> Result<usize> {
+    match usize::try_from(page_size) {
+        Ok(0) => Ok(MOST),
+        Ok(size) => Ok(size.min(MOST)),
+        Err(_) => Err(Error::invalid_field("pageSize", "must not be negative")),
+    }
 }
 
 async fn records(tx: &mut ReadTx, call: &Authorized<feeds::ListRecordsRequest>) -> Result<feeds::ListRecordsResponse> {
     let request = call.request();
+    let size = limit(request.page_size)?;
     let Some(source) = sources::find(tx, &request.source).await? else {
         return Ok(feeds::ListRecordsResponse::default());
     };
     let sql = "SELECT id, digest FROM records
                WHERE source = $1 AND id > $2 AND since <= $3 AND until > $3 ORDER BY id LIMIT $4";
-    let size = limit(request.page_size);
     let params = [
         Value::Int(source.number),
         Value::from(&request.after_id),
@@ -44,7 +48,7 @@ async fn records(tx: &mut ReadTx, call: &Authorized<feeds::ListRecordsRequest>) 
 async fn staged(tx: &mut ReadTx, call: &Authorized<feeds::ListStagedRequest>) -> Result<feeds::ListStagedResponse> {
     let request = call.request();
     let import = import_row::require_open(tx, &request.uid, None).await?;
-    let size = limit(request.page_size);
+    let size = limit(request.page_size)?;
     let params = [
         Value::Int(import.source_number),
         Value::Int(import.generation),

@@ -22,13 +22,22 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<entitlements::Summary>(|_, _| Box::pin(async { Ok(v1::EntitlementSummaryResponse::default()) }))
         .read::<entitlements::GetEffectiveEntitlements>(|_, _| Box::pin(async { Ok(everything()) }))
         .read::<entitlements::GetFeatures>(|tx, call| Box::pin(features(tx, call)))
-        .read::<registry::ListBuildReports>(|_, _| Box::pin(async { Ok(v1::BuildReportList::default()) }))
-        .read::<registry::GetBuildStatus>(|_, _| Box::pin(async { Ok(v1::BuildStatus::default()) }))
+        .read::<registry::ListBuildReports>(|_, call| {
+            Box::pin(async { no_page(call.request().page_size, v1::BuildReportList::default()) })
+        })
+        .read::<registry::GetBuildStatus>(|_, call| {
+            Box::pin(async { no_page(call.request().page_size, v1::BuildStatus::default()) })
+        })
         .read::<registry::GetPackageVersionMetadata>(|_, call| {
             Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
         .read::<registry::GetHelm>(|tx, call| Box::pin(helm(tx, call)))
         .read::<policies::CheckPolicies>(|tx, call| Box::pin(check_policies(tx, call)))
+}
+
+/// The empty response to a request for a page of nothing.
+fn no_page<T>(page_size: i32, empty: T) -> Result<T> {
+    if page_size < 0 { Err(Error::invalid_field("pageSize", "must not be negative")) } else { Ok(empty) }
 }
 
 /// No limit, as clients write it.
