@@ -35,12 +35,14 @@ impl Asked {
     }
 
     fn knows(&self, etag: &str) -> bool {
-        let known = self.known.as_ref().and_then(|value| value.to_str().ok()).unwrap_or("");
-        known
-            .split(',')
-            .map(str::trim)
-            .any(|known| known == "*" || known == etag || Some(known) == etag.strip_prefix("W/"))
+        is_known(self.known.as_ref(), etag)
     }
+}
+
+/// Whether an `If-None-Match` names the weak tag, without regard to weakness.
+pub fn is_known(if_none_match: Option<&HeaderValue>, etag: &str) -> bool {
+    let known = if_none_match.and_then(|value| value.to_str().ok()).unwrap_or("");
+    known.split(',').map(str::trim).any(|known| known == "*" || known == etag || Some(known) == etag.strip_prefix("W/"))
 }
 
 /// An answer as it is sent.

@@ -37,7 +37,7 @@ pub use error_details::status_of;
 pub use front::Front;
 pub use hosts::Hosts;
 pub use in_flight::InFlight;
-pub use kept::Kept;
+pub use kept::{Kept, is_known};
 pub use listener::Listener;
 pub use openapi::openapi;
 pub use peer::TrustedProxies;

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use bowline_authn::wrap::sha256;
 use bowline_contract::{ApiVersion, Contract};
 use bowline_core::Clock;
 use bowline_pipeline::{Authenticator, Settings};
@@ -31,6 +32,8 @@ pub(crate) struct OpenApi {
 }
 
 struct Encoded {
+    /// Stands for the content in either encoding.
+    etag: String,
     plain: Bytes,
     /// Absent if the encoder failed.
     gzip: Option<Bytes>,
@@ -122,7 +125,8 @@ async fn openapi_v2(State(pages): State<Pages>, headers: HeaderMap) -> Response 
 fn openapi(pages: &Pages, version: ApiVersion) -> Encoded {
     let plain = bowline_rpc::openapi(&pages.contract, version, &pages.settings.base_url).to_string();
     let gzip = bowline_rpc::gzip(plain.as_bytes(), flate2::Compression::default()).ok();
-    Encoded { plain: plain.into(), gzip }
+    let etag = format!("W/\"{}\"", bowline_core::hex(&sha256(plain.as_bytes())));
+    Encoded { etag, plain: plain.into(), gzip }
 }
 
 impl Encoded {
@@ -130,6 +134,11 @@ impl Encoded {
         let gzip = self.gzip.clone().filter(|_| bowline_rpc::accepts_gzip(headers));
         let mut described = headers_of_document();
         described.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        described.extend(HeaderValue::from_str(&self.etag).ok().map(|etag| (header::ETAG, etag)));
+        if bowline_rpc::is_known(headers.get(header::IF_NONE_MATCH), &self.etag) {
+            described.remove(header::CONTENT_TYPE);
+            return (StatusCode::NOT_MODIFIED, described).into_response();
+        }
         if gzip.is_some() {
             described.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }

@@ -179,6 +179,32 @@ async fn large_responses_are_compressed_for_callers_that_accept_it() {
 }
 
 #[tokio::test]
+async fn openapi_documents_are_sent_once_to_callers_that_keep_them() {
+    on_each_engine(async |server| {
+        let caller = server.anonymous();
+        for path in ["/openapi/v1.json", "/openapi/v2.json"] {
+            let get = format!("GET {path}");
+            let first = send(&caller, &get, &[], "").await;
+            let etag = first.header("etag").expect("an ETag").to_owned();
+            assert_eq!((first.status, etag.starts_with("W/\"")), (200, true), "{etag}");
+            let packed = send(&caller, &get, &[("accept-encoding", "gzip")], "").await;
+            assert_eq!(packed.header("etag"), Some(&*etag), "the tag is that of the content");
+            for encoding in ["identity", "gzip"] {
+                let headers = [("if-none-match", &*etag), ("accept-encoding", encoding)];
+                let known = send(&caller, &get, &headers, "").await;
+                assert_eq!((known.status, known.body.len()), (304, 0), "{path}");
+                for header in ["etag", "cache-control", "vary"] {
+                    assert_eq!(known.header(header), first.header(header), "{path}: {header}");
+                }
+            }
+            let changed = send(&caller, &get, &[("if-none-match", "W/\"other\"")], "").await;
+            assert_eq!((changed.status, &changed.body), (200, &first.body), "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_root_says_what_answers_there() {
     on_each_engine(async |server| {
         let reply = call(&server.anonymous(), "GET /", Value::Null).await;
