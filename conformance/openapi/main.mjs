@@ -1,15 +1,18 @@
-// The OpenAPI documents, checked by software of others: two validators, and the clients of two generators, which
-// compile and run a flow of each domain.
+// The OpenAPI documents, checked by software of others: two validators; the clients of two generators, which compile
+// and run a flow of each domain; and requests that schemathesis makes of them.
 //
 //   BASE_URL, OPERATOR_TOKEN   the server
+//   BOWLINE                    its binary
 //   OPENAPI_MODULES            where the packages of package.json are
 //   OPENAPI_VENV               where those of requirements.txt are
+//   OPENAPI_WHOLE=1            more requests of schemathesis than the sample, for about a quarter of an hour
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { check, checks } from '../lib.mjs';
+import { requests } from './requests.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const { BASE_URL, OPENAPI_MODULES, OPENAPI_VENV } = process.env;
@@ -19,9 +22,11 @@ process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 symlinkSync(join(OPENAPI_MODULES, 'node_modules'), join(work, 'node_modules'));
 writeFileSync(join(work, 'package.json'), '{ "type": "module" }\n');
 
-function run(command, ...args) {
-  const env = { ...process.env, HOME: work, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-  const options = { cwd: work, env, encoding: 'utf8', timeout: 300_000, maxBuffer: 1 << 28 };
+const run = (command, ...args) => runWith({}, command, ...args);
+
+function runWith(more, command, ...args) {
+  const env = { ...process.env, HOME: work, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', ...more };
+  const options = { cwd: work, env, encoding: 'utf8', timeout: 3_600_000, maxBuffer: 1 << 28 };
   const { status, stdout, stderr, error } = spawnSync(command, args, options);
   if (error) throw error;
   return { status, output: `${stdout}${stderr}` };
@@ -111,5 +116,9 @@ for (const [client, generator] of [['typed', 'openapi-typescript'], ['generated'
   succeeds(`the client of ${generator} compiles`, npm('tsc'), ...compiler, `${client}.ts`, 'node.d.ts');
   succeeds(`the client of ${generator} runs a flow of each domain`, 'node', `${client}.js`);
 }
+
+// ---- requests --------------------------------------------------------------------------------------------
+
+await requests(work, runWith, documents);
 
 console.log(`${checks()} passed, 0 failed`);
