@@ -11,7 +11,7 @@ use bowline_contract::Method as _;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Reason, Uidp};
-use bowline_pipeline::{ANONYMOUS, Arrival, Call, Caller, Entry, OwnKeys, Principal, Remembered, Transport};
+use bowline_pipeline::{ANONYMOUS, Arrival, Call, Caller, Entry, OwnKeys, Principal, Remembered, Surface, Transport};
 use bowline_services::IdentityRevision;
 use bowline_services::content::RefusalCode;
 use prost::Message as _;
@@ -129,7 +129,7 @@ impl Door {
     pub(crate) async fn principal(&self, headers: &HeaderMap, arrival: &Arrival) -> Result<Known, Refused> {
         let token: Arc<str> = match presented(headers)? {
             Presented::Nothing => {
-                self.pipeline.limits.count_address(Some(arrival.address))?;
+                self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
                 return Ok(Known { principal: Principal::Anonymous, has_credential: false });
             }
             Presented::Bearer(token) => token.into(),
@@ -137,10 +137,10 @@ impl Door {
         };
         let principal = self.verified(&token)?;
         if principal.subject() == ANONYMOUS {
-            self.pipeline.limits.count_address(Some(arrival.address))?;
+            self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
             return Ok(Known { principal: Principal::Anonymous, has_credential: true });
         }
-        self.pipeline.limits.count_principal(principal.subject())?;
+        self.pipeline.limits.count_principal(Surface::Registry, principal.subject())?;
         Ok(Known { principal, has_credential: true })
     }
 
@@ -197,7 +197,7 @@ impl Door {
     fn admit(&self, credential: &Credential, arrival: &Arrival) -> Result<Caller, Refused> {
         if Uidp::parse(&credential.user).is_err() && !self.is_ours(&credential.password) {
             // Counted like an exchange, although none begins.
-            self.pipeline.limits.count_address(Some(arrival.address))?;
+            self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
             return Err(Refused::new(
                 RefusalCode::Unauthorized,
                 "the password is no token of this server; with a token of another issuer, or a pull token, the user \

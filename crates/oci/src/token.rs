@@ -9,7 +9,7 @@ use axum::response::Response;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Error, hex};
-use bowline_pipeline::{ANONYMOUS, Arrival};
+use bowline_pipeline::{ANONYMOUS, Arrival, Surface};
 use bowline_services::content::RefusalCode;
 use prost_types::Timestamp;
 use serde_json::json;
@@ -116,7 +116,7 @@ fn bad(message: &str) -> Refused {
 impl Door {
     /// A token that everybody gets who wants to pull what everybody may. It may nothing that nobody may do.
     async fn anonymous(&self, scopes: &[Scope], arrival: &Arrival) -> Result<Issued, Refused> {
-        self.pipeline.limits.count_address(Some(arrival.address))?;
+        self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
         let mut is_public = false;
         for scope in scopes.iter().take(SCOPES) {
             if let Scope::Repository(name) = scope {

@@ -6,7 +6,7 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
 use axum::routing::{any, get, post};
 use bowline_core::Code;
-use bowline_pipeline::{Arrival, RateLimits};
+use bowline_pipeline::{Arrival, RateLimits, Surface};
 use bowline_services::records::RecordLookup;
 
 use crate::answer::{self, Answer, failed, invalid, refused};
@@ -88,7 +88,7 @@ async fn wrong_verb() -> Answer {
 }
 
 fn count(api: &OsvApi, arrival: &Arrival) -> bowline_core::Result<()> {
-    api.limits.count_address(Some(arrival.address))
+    api.limits.count_address(Surface::Osv, Some(arrival.address))
 }
 
 async fn logged(method: &str, arrival: &Arrival, asked: impl Future<Output = Outcome>) -> Answer {

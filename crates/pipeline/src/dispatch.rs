@@ -18,7 +18,7 @@ use crate::handlers::{Answer, Handler, Handlers};
 use crate::judges::Judge;
 use crate::page::PageKey;
 use crate::principal::Principal;
-use crate::rate_limit::RateLimits;
+use crate::rate_limit::{RateLimits, Surface};
 use crate::settings::Settings;
 use crate::streams::Streams;
 use crate::validate::Validated;
@@ -110,13 +110,13 @@ impl Pipeline {
     pub fn admit(&self, method: usize, bearer: Option<String>, peer: Option<IpAddr>) -> Result<Caller> {
         let principal = match self.contract.method(method).auth {
             Auth::Own | Auth::Public => {
-                self.limits.count_address(peer)?;
+                self.limits.count_address(Surface::Api, peer)?;
                 Principal::Anonymous
             }
             Auth::Capabilities { .. } => {
                 let audiences = [self.settings.api_audience.as_str()];
                 let principal = self.authenticator.authenticate(bearer.as_deref(), &audiences, self.clock.now())?;
-                self.limits.count_principal(principal.subject())?;
+                self.limits.count_principal(Surface::Api, principal.subject())?;
                 principal
             }
         };

@@ -45,7 +45,7 @@ pub use handlers::{Answer, Handlers, Watched};
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};
 pub use principal::{ANONYMOUS, Narrowing, OPERATOR, Principal, TokenFacts};
-pub use rate_limit::RateLimits;
+pub use rate_limit::{RateLimits, Refusals, Surface};
 pub use record::{Actor, record_audit, record_event};
 pub use remembered::{Entry, Remembered, network};
 pub use settings::{OrganizationCreators, Settings, UploadLimits};

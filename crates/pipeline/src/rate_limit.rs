@@ -1,5 +1,7 @@
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bowline_core::{Detail, Error, Micros, Reason, Result};
@@ -12,6 +14,60 @@ pub struct RateLimits {
     by_principal: Option<Buckets<String>>,
     by_address: Option<Buckets<IpAddr>>,
     made_at: Instant,
+    refusals: Arc<Refusals>,
+}
+
+/// The part of the server that a limited call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// Methods of the contract.
+    Api,
+    /// The registry host.
+    Registry,
+    /// The pages of sign-in.
+    SignIn,
+    /// Directories over SCIM.
+    Scim,
+    /// The OSV query API.
+    Osv,
+    /// gRPC health and reflection.
+    Health,
+}
+
+impl Surface {
+    /// All of them.
+    pub const ALL: [Surface; 6] =
+        [Surface::Api, Surface::Registry, Surface::SignIn, Surface::Scim, Surface::Osv, Surface::Health];
+
+    /// The surface as the value of a label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Surface::Api => "api",
+            Surface::Registry => "registry",
+            Surface::SignIn => "sign_in",
+            Surface::Scim => "scim",
+            Surface::Osv => "osv",
+            Surface::Health => "health",
+        }
+    }
+}
+
+/// Calls that limits refused, by surface.
+#[derive(Debug, Default)]
+pub struct Refusals([AtomicU64; Surface::ALL.len()]);
+
+impl Refusals {
+    /// Refused calls of that surface.
+    pub fn of(&self, surface: Surface) -> u64 {
+        self.0[surface as usize].load(Ordering::Relaxed)
+    }
+
+    fn counted<T>(&self, surface: Surface, result: Result<T>) -> Result<T> {
+        if result.is_err() {
+            self.0[surface as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        result
+    }
 }
 
 /// Buckets that are held, of those that are not full.
@@ -39,26 +95,40 @@ impl RateLimits {
             by_principal: Buckets::new(per_principal),
             by_address: Buckets::new(per_address),
             made_at: Instant::now(),
+            refusals: Arc::default(),
         }
+    }
+
+    /// The same limits, whose refusals count together with those of others.
+    pub fn counted_with(self, other: &RateLimits) -> RateLimits {
+        RateLimits { refusals: other.refusals.clone(), ..self }
+    }
+
+    /// The calls that were refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// Counts a call of an authenticated caller.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to wait.
-    pub fn count_principal(&self, subject: &str) -> Result<()> {
-        self.by_principal.as_ref().map_or(Ok(()), |buckets| buckets.count(subject.to_owned(), self.now()))
+    pub fn count_principal(&self, surface: Surface, subject: &str) -> Result<()> {
+        let counted =
+            self.by_principal.as_ref().map_or(Ok(()), |buckets| buckets.count(subject.to_owned(), self.now()));
+        self.refusals.counted(surface, counted)
     }
 
     /// Counts a call that needs no token of ours, by the address it came from.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to wait.
-    pub fn count_address(&self, address: Option<IpAddr>) -> Result<()> {
-        match (&self.by_address, address) {
+    pub fn count_address(&self, surface: Surface, address: Option<IpAddr>) -> Result<()> {
+        let counted = match (&self.by_address, address) {
             (Some(buckets), Some(address)) => buckets.count(network(address), self.now()),
             _ => Ok(()),
-        }
+        };
+        self.refusals.counted(surface, counted)
     }
 
     fn now(&self) -> Micros {
@@ -118,13 +188,18 @@ mod tests {
     fn each_limit_is_of_its_own() {
         let limits = RateLimits::new(1, 0);
         for _ in 0..10 {
-            limits.count_principal("a").unwrap();
+            limits.count_principal(Surface::Api, "a").unwrap();
         }
-        limits.count_principal("a").unwrap_err();
-        limits.count_principal("b").unwrap();
+        limits.count_principal(Surface::Api, "a").unwrap_err();
+        limits.count_principal(Surface::Api, "b").unwrap();
         for _ in 0..100 {
-            limits.count_address(Some([127, 0, 0, 1].into())).unwrap();
+            limits.count_address(Surface::Osv, Some([127, 0, 0, 1].into())).unwrap();
         }
+        let others = RateLimits::new(0, 1).counted_with(&limits);
+        let refused = (0..13).filter(|_| others.count_address(Surface::Scim, Some([127, 0, 0, 1].into())).is_err());
+        assert_eq!(refused.count(), 3);
+        let refusals = Surface::ALL.map(|surface| limits.refusals().of(surface));
+        assert_eq!(refusals, [1, 0, 0, 3, 0, 0], "each surface has a count of its own");
         assert!(Buckets::<u8>::new(0).is_none());
         assert_eq!(Buckets::<u8>::new(u32::MAX).unwrap().interval, 1);
     }

@@ -17,9 +17,10 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use crate::body::ReplyBody;
+use crate::connection_counts::{ConnectionCounts, OpenConnection, Refusal};
 use crate::peer::TrustedProxies;
 use crate::pulse::{Pulse, RunningBody};
-use crate::quota::Quota;
+use crate::quota::{Full, Quota};
 
 /// How long a connection stays that was asked to close and has no request under way.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -52,6 +53,7 @@ pub struct Acceptor {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     options: ListenerOptions,
+    counts: Arc<ConnectionCounts>,
 }
 
 impl Acceptor {
@@ -65,7 +67,7 @@ impl Acceptor {
         options: ListenerOptions,
     ) -> std::io::Result<Acceptor> {
         let socket = TcpListener::bind(address).await?;
-        Ok(Acceptor { socket, tls: tls.map(TlsAcceptor::from), options })
+        Ok(Acceptor { socket, tls: tls.map(TlsAcceptor::from), options, counts: Arc::default() })
     }
 
     /// The bound address.
@@ -74,6 +76,11 @@ impl Acceptor {
     /// The socket is gone.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.socket.local_addr()
+    }
+
+    /// The connections of this listener, counted as they come and go.
+    pub fn counts(&self) -> Arc<ConnectionCounts> {
+        self.counts.clone()
     }
 
     /// Serves a router until `stop` resolves, then lets running calls end.
@@ -97,7 +104,7 @@ impl Acceptor {
         H: Fn(Request<Incoming>, IpAddr) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = Response<ReplyBody>> + Send + 'static,
     {
-        let Acceptor { socket, tls, options } = self;
+        let Acceptor { socket, tls, options, counts } = self;
         let options = Arc::new(options);
         let open = Quota::new(options.connections, options.connections_by_address);
         let (stopping, _) = watch::channel(());
@@ -112,6 +119,7 @@ impl Acceptor {
                 Ok((stream, peer)) => (stream, peer.ip().to_canonical()),
                 // Out of file descriptors, mostly: the next one may succeed.
                 Err(error) => {
+                    counts.refuse(Refusal::Accept);
                     refusals.count(&error);
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
@@ -121,6 +129,10 @@ impl Acceptor {
             let lease = match open.take(key, 1) {
                 Ok(lease) => lease,
                 Err(full) => {
+                    counts.refuse(match full {
+                        Full::Total => Refusal::Limit,
+                        Full::Key => Refusal::AddressLimit,
+                    });
                     refusals.count(&format!("{full:?} limit of open connections reached by {peer}"));
                     continue;
                 }
@@ -128,9 +140,10 @@ impl Acceptor {
             let connection =
                 Connection { options: options.clone(), handler: handler.clone(), peer, pulse: Pulse::new() };
             let (tls, stopped) = (tls.clone(), stopping.subscribe());
+            let counted = OpenConnection::new(counts.clone());
             tokio::spawn(async move {
                 connection.run(tls, stream, stopped).await;
-                drop(lease);
+                drop((lease, counted));
             });
         }
         drop(socket);

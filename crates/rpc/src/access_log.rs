@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bowline_contract::MethodInfo;
-use bowline_core::{Code, Error, Reason, Result};
+use bowline_core::{Code, Error, Result};
 
 use crate::front::Front;
 
@@ -24,9 +24,6 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         _ => "allowed",
     };
     front.telemetry.count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);
-    if result.as_ref().is_err_and(|error| error.reason() == Reason::RateLimited) {
-        front.telemetry.count_limited();
-    }
     tracing::info!(
         target: "access",
         method = %entry.method.full_name,

@@ -9,6 +9,7 @@ mod acceptor;
 mod access_log;
 mod answer;
 mod body;
+mod connection_counts;
 mod cors;
 mod encoding;
 mod error_details;
@@ -31,6 +32,7 @@ mod streaming;
 mod telemetry;
 
 pub use acceptor::{Acceptor, ListenerOptions};
+pub use connection_counts::{ConnectionCounts, Refusal};
 pub use cors::Cors;
 pub use encoding::{accepts_gzip, gzip};
 pub use error_details::status_of;

@@ -7,6 +7,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::acceptor::{Acceptor, ListenerOptions};
 use crate::body::ReplyBody;
+use crate::connection_counts::ConnectionCounts;
 use crate::front::Front;
 use crate::hosts::Admission;
 use crate::request_body::RequestBody;
@@ -41,6 +42,11 @@ impl Listener {
     /// The socket is gone.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.acceptor.address()
+    }
+
+    /// The connections of this listener, counted as they come and go.
+    pub fn counts(&self) -> Arc<ConnectionCounts> {
+        self.acceptor.counts()
     }
 
     /// Serves until `stop` resolves, then lets running calls end.

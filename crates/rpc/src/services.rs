@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bowline_pipeline::{RateLimits, network};
+use bowline_pipeline::{RateLimits, Surface, network};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -76,7 +76,9 @@ impl Services {
         limits: &RateLimits,
         address: IpAddr,
     ) -> Result<Response<ReplyBody>, Status> {
-        limits.count_address(Some(address)).map_err(|error| Status::resource_exhausted(error.to_string()))?;
+        limits
+            .count_address(Surface::Health, Some(address))
+            .map_err(|error| Status::resource_exhausted(error.to_string()))?;
         let lease = self.calls.take(Some(network(address)), 1).map_err(|_| {
             Status::resource_exhausted(format!(
                 "Too many health and reflection calls are under way ({CALLS_BY_ADDRESS} of an address, {CALLS} in all): \

@@ -8,7 +8,6 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 const CALLS: &str = "bowline_calls_total";
 const SECONDS: &str = "bowline_call_seconds";
-const LIMITED: &str = "bowline_rate_limited_total";
 
 /// Codes 0 (OK) to 16.
 const CODES: usize = 17;
@@ -23,7 +22,6 @@ pub struct Telemetry {
     domains: Vec<String>,
     calls: Vec<OnceLock<Counter>>,
     durations: Vec<OnceLock<Histogram>>,
-    limited: OnceLock<Counter>,
 }
 
 impl Telemetry {
@@ -43,7 +41,6 @@ impl Telemetry {
         let telemetry = Telemetry {
             calls: (0..methods.len() * CODES).map(|_| OnceLock::new()).collect(),
             durations: domains.iter().map(|_| OnceLock::new()).collect(),
-            limited: OnceLock::new(),
             recorder,
             methods,
             domain_of,
@@ -52,7 +49,6 @@ impl Telemetry {
         let recorder = &telemetry.recorder;
         recorder.describe_counter(CALLS.into(), None, "Calls by method and gRPC code, 0 for OK".into());
         recorder.describe_histogram(SECONDS.into(), None, "Durations of calls by domain, in seconds".into());
-        recorder.describe_counter(LIMITED.into(), None, "Calls of methods that a rate limit refused".into());
         Ok(telemetry)
     }
 
@@ -83,33 +79,35 @@ impl Telemetry {
         durations.record(elapsed.as_secs_f64());
     }
 
-    /// Counts a call that a rate limit refused.
-    pub(crate) fn count_limited(&self) {
-        let key = || self.recorder.register_counter(&Key::from_name(LIMITED), &METADATA);
-        self.limited.get_or_init(key).increment(1);
-    }
-
     /// Says what a gauge is.
     pub fn describe(&self, name: &'static str, help: &'static str) {
         self.recorder.describe_gauge(name.into(), None, help.into());
     }
 
-    /// Sets a gauge.
-    pub fn set(&self, name: &'static str, labels: &[(&'static str, &'static str)], value: f64) {
-        let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, *value)).collect();
-        self.recorder.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
+    /// Says what a counter is.
+    pub fn describe_total(&self, name: &'static str, help: &'static str) {
+        self.recorder.describe_counter(name.into(), None, help.into());
     }
 
-    /// Sets a figure that only grows. `name` must be one of few.
-    pub fn set_total(&self, name: &'static str, help: &'static str, value: u64) {
-        self.recorder.describe_counter(name.into(), None, help.into());
-        self.recorder.register_counter(&Key::from_static_name(name), &METADATA).absolute(value);
+    /// Sets a gauge. Values of labels must be few.
+    pub fn set(&self, name: &'static str, labels: &[(&'static str, &'static str)], value: f64) {
+        self.recorder.register_gauge(&key(name, labels), &METADATA).set(value);
+    }
+
+    /// Sets a counter, which only grows. Values of labels must be few.
+    pub fn set_total(&self, name: &'static str, labels: &[(&'static str, &'static str)], value: u64) {
+        self.recorder.register_counter(&key(name, labels), &METADATA).absolute(value);
     }
 
     /// What `/metrics` answers from.
     pub fn handle(&self) -> PrometheusHandle {
         self.recorder.handle()
     }
+}
+
+fn key(name: &'static str, labels: &[(&'static str, &'static str)]) -> Key {
+    let labels: Vec<Label> = labels.iter().map(|(name, value)| Label::new(*name, *value)).collect();
+    Key::from_parts(name, labels)
 }
 
 static METADATA: Metadata<'static> = Metadata::new("bowline", Level::INFO, Some(module_path!()));

@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::routing::any;
 use bowline_core::{Clock, Micros};
-use bowline_pipeline::{Arrival, RateLimits};
+use bowline_pipeline::{Arrival, RateLimits, Surface};
 use bowline_services::ScimUsers;
 use bowline_services::scim::{Changing, Presented, User};
 use serde_json::Value;
@@ -81,7 +81,7 @@ async fn answer(
     rest: &str,
 ) -> Outcome {
     let request_id: &str = &arrival.request_id;
-    scim.limits.count_address(Some(arrival.address)).map_err(|error| failed(&error, request_id))?;
+    scim.limits.count_address(Surface::Scim, Some(arrival.address)).map_err(|error| failed(&error, request_id))?;
     let presented = Presented::new(provider, request::bearer(&head.headers));
     let now = scim.clock.now();
     let admitted = scim.users.admit(&presented, now).await;
@@ -89,7 +89,7 @@ async fn answer(
     let parameters = Parameters::read(head.uri.query().unwrap_or_default());
     let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
     if head.method != Method::GET || parameters.query().reads_everybody() {
-        let counted = scim.limits.count_principal(directory.provider.as_str());
+        let counted = scim.limits.count_principal(Surface::Scim, directory.provider.as_str());
         counted.map_err(|error| failed(&error, request_id))?;
     }
     let base = format!("{}/scim/v2/{provider}", scim.base_url);

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
 use bowline_core::Error;
-use bowline_rpc::{Acceptor, ListenerOptions, Telemetry};
+use bowline_rpc::{Acceptor, ListenerOptions};
 use bowline_store::Db;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -34,12 +34,12 @@ pub(crate) async fn bind(options: &Options, limits: ListenerOptions) -> Result<A
 /// The socket is gone.
 pub(crate) fn serve(
     acceptor: Acceptor,
-    parts: &Arc<Parts>,
-    telemetry: Arc<Telemetry>,
+    parts: &Parts,
+    metrics: Metrics,
     stopped: watch::Receiver<bool>,
 ) -> Result<(SocketAddr, JoinHandle<()>), StartError> {
     let address = acceptor.address().map_err(|error| StartError::Defect(error.to_string()))?;
-    let router = router(parts.storage.db.clone(), Metrics::new(parts.clone(), telemetry));
+    let router = router(parts.storage.db.clone(), metrics);
     Ok((address, tokio::spawn(acceptor.serve_router(router, wait_for(stopped)))))
 }
 

@@ -16,11 +16,11 @@ use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::garbage::{Collected, Plan, collect};
+use crate::garbage::{Collected, Plan, collect_parts};
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
-use crate::{disk, keys};
+use crate::{blob_totals, disk, keys};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -54,6 +54,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(fold(parts.storage.db.from_reserve(), parts.clock.clone()));
     tasks.spawn(number(parts.clone()));
     tasks.spawn(disk::watch(parts.storage.db.clone()));
+    tasks.spawn(blob_totals::follow(parts.clone()));
     if let Some(days) = parts.audit_retention {
         tasks.spawn(prune(parts.clone(), days));
     }
@@ -253,16 +254,26 @@ async fn retain(parts: Arc<Parts>, every: Duration) {
     tokio::time::sleep(every.min(FIRST_RETENTION_AFTER)).await;
     loop {
         match retain_once(&parts, every).await {
-            Ok(0) => {}
-            Ok(removed) => tracing::info!(removed, "retention removed manifests"),
-            Err(error) => tracing::warn!(cause = %cause(&error), "retention did not run; trying again later"),
+            Ok(None) => {}
+            Ok(Some(removed)) => {
+                let mut counts = parts.work_counts.lock();
+                counts.retentions.end(true, parts.clock.now());
+                counts.retired += removed;
+                if removed > 0 {
+                    tracing::info!(removed, "retention removed manifests");
+                }
+            }
+            Err(error) => {
+                parts.work_counts.lock().retentions.end(false, parts.clock.now());
+                tracing::warn!(cause = %cause(&error), "retention did not run; trying again later");
+            }
         }
         tokio::time::sleep(every).await;
     }
 }
 
 /// One round, if no other replica does them; gives how many manifests went.
-async fn retain_once(parts: &Parts, every: Duration) -> Result<u64, Error> {
+async fn retain_once(parts: &Parts, every: Duration) -> Result<Option<u64>, Error> {
     let db = parts.storage.db.from_reserve();
     // The next round comes before the lease ends.
     let (holder, lasts) = (parts.replica.clone(), 2 * every.as_micros() as Micros);
@@ -271,7 +282,7 @@ async fn retain_once(parts: &Parts, every: Duration) -> Result<u64, Error> {
         let holder = holder.clone();
         Box::pin(async move { lease(tx, "retention", &holder, lasts, now).await })
     });
-    if is_ours.await? { parts.registry.retain().await } else { Ok(0) }
+    if is_ours.await? { parts.registry.retain().await.map(Some) } else { Ok(None) }
 }
 
 /// Deletes sessions, refresh tokens and other rows that have ended.
@@ -352,12 +363,17 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
 
 async fn collect_once(parts: &Parts, now: Micros) {
     let plan = Plan { until: now - parts.collection.grace, is_dry_run: false };
-    match collect(&parts.storage.db.from_reserve(), &parts.content, plan).await {
-        Ok(collected) if collected.is_nothing() => {}
-        Ok(Collected { links, manifests, blobs, files, uploads, bytes }) => {
-            tracing::info!(links, manifests, blobs, files, uploads, bytes, "garbage collected");
-        }
-        Err(error) => tracing::warn!(cause = %cause(&error), "garbage was collected in part; trying again later"),
+    let (collected, result) = collect_parts(&parts.storage.db.from_reserve(), &parts.content, plan).await;
+    let mut counts = parts.work_counts.lock();
+    counts.collections.end(result.is_ok(), parts.clock.now());
+    counts.collected.add(collected);
+    drop(counts);
+    if !collected.is_nothing() {
+        let Collected { links, manifests, blobs, files, uploads, bytes } = collected;
+        tracing::info!(links, manifests, blobs, files, uploads, bytes, "garbage collected");
+    }
+    if let Err(error) = result {
+        tracing::warn!(cause = %cause(&error), "garbage was collected in part; trying again later");
     }
 }
 

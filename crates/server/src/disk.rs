@@ -51,12 +51,12 @@ pub(crate) const FIGURES: &[(&str, &str)] = &[
     ("bowline_disk_reserve_bytes", "Bytes that are held back for deletions and the operator"),
     ("bowline_disk_full", "1 while writes that need room are refused"),
 ];
-const DROPPED: (&str, &str) = ("bowline_pull_events_dropped_total", "Pull events that were dropped");
+pub(crate) const DROPPED: (&str, &str) = ("bowline_pull_events_dropped_total", "Pull events that were dropped");
 
 /// Brings the figures of the disk and of the pulls up to date.
 pub(crate) fn measure(db: &Db, registry: &Registry, telemetry: &Telemetry) {
     let pulls = registry.pull_backlog();
-    telemetry.set_total(DROPPED.0, DROPPED.1, pulls.dropped);
+    telemetry.set_total(DROPPED.0, &[], pulls.dropped);
     let mut values = vec![pulls.in_memory as f64, pulls.spilled_bytes as f64];
     if let Some(room) = db.room() {
         values.extend([room.free() as f64, room.held() as f64, f64::from(u8::from(room.is_full()))]);

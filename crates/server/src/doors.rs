@@ -20,13 +20,14 @@ pub(crate) fn scim(options: &Options, parts: &Parts) -> Scim {
         base_url: parts.settings.base_url.clone(),
         clock: parts.clock.clone(),
         draw: bowline_authn::wrap::random_bytes::<8>,
-        limits: RateLimits::new(options.scim_rate.unwrap_or(DEFAULT_SCIM_RATE), address_rate(options)),
+        limits: RateLimits::new(options.scim_rate.unwrap_or(DEFAULT_SCIM_RATE), address_rate(options))
+            .counted_with(&parts.pipeline.limits),
     }
 }
 
 pub(crate) fn osv_api(options: &Options, parts: &Parts) -> OsvApi {
     OsvApi {
         records: RecordLookup::new(parts.storage.db.clone()),
-        limits: RateLimits::new(0, options.osv_rate.unwrap_or(DEFAULT_OSV_RATE)),
+        limits: RateLimits::new(0, options.osv_rate.unwrap_or(DEFAULT_OSV_RATE)).counted_with(&parts.pipeline.limits),
     }
 }

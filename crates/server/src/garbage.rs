@@ -91,6 +91,15 @@ pub struct Collected {
 }
 
 impl Collected {
+    pub(crate) fn add(&mut self, other: Collected) {
+        self.links += other.links;
+        self.manifests += other.manifests;
+        self.blobs += other.blobs;
+        self.files += other.files;
+        self.uploads += other.uploads;
+        self.bytes += other.bytes;
+    }
+
     /// Whether there was nothing to collect.
     pub fn is_nothing(&self) -> bool {
         *self == Collected::default()
@@ -102,13 +111,15 @@ impl Collected {
 /// # Errors
 /// The database or the disk refuses; what has gone by then is gone, and the rest goes the next time.
 pub async fn collect(db: &Db, content: &Content, plan: Plan) -> Result<Collected> {
+    let (collected, result) = collect_parts(db, content, plan).await;
+    result.map(|()| collected)
+}
+
+/// The same, with what went before an error.
+pub(crate) async fn collect_parts(db: &Db, content: &Content, plan: Plan) -> (Collected, Result<()>) {
     let mut collection = Collection { db, content, plan, found: Collected::default(), doomed: HashMap::new() };
-    collection.links().await?;
-    collection.manifests().await?;
-    collection.blobs().await?;
-    collection.files().await?;
-    collection.uploads().await?;
-    Ok(collection.found)
+    let result = collection.run().await;
+    (collection.found, result)
 }
 
 struct Collection<'a> {
@@ -121,6 +132,14 @@ struct Collection<'a> {
 }
 
 impl Collection<'_> {
+    async fn run(&mut self) -> Result<()> {
+        self.links().await?;
+        self.manifests().await?;
+        self.blobs().await?;
+        self.files().await?;
+        self.uploads().await
+    }
+
     async fn links(&mut self) -> Result<()> {
         let mut after = String::new();
         loop {

@@ -5,6 +5,7 @@
 
 mod admin;
 mod background;
+mod blob_totals;
 mod blobs;
 mod cli;
 mod commands;
@@ -31,6 +32,7 @@ mod tls;
 mod unusable;
 mod verify;
 mod well_known;
+mod work_counts;
 
 pub use cli::run;
 pub use error::StartError;
@@ -41,3 +43,4 @@ pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};
 pub use terms::TermsOption;
 pub use verify::{Bad, Verified, verify};
+pub use work_counts::WorkCounts;

@@ -1,46 +1,107 @@
-//! Metrics of the process, its storage and its background work, gathered when `/metrics` is read.
+//! Metrics of the process, its listeners, its storage and its background work, gathered when `/metrics` is read.
+
+mod process;
+mod storage;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_core::{Error, Result};
-use bowline_rpc::Telemetry;
-use bowline_store::{Db, Engine, ReadTx};
+use bowline_pipeline::Surface;
+use bowline_rpc::{ConnectionCounts, Refusal, Telemetry};
+use bowline_store::Load;
 use tokio::sync::Mutex;
 
 use crate::disk;
 use crate::server::Parts;
+use crate::work_counts::Rounds;
 
-/// Figures of the storage are at most this old: some are sums over whole tables.
+/// Figures of the storage are at most this old.
 const STORAGE_EVERY: Duration = Duration::from_secs(15);
-/// Unnumbered rows of the audit log that are counted.
-const MOST_UNNUMBERED: i64 = 10_000;
 
-/// What `/metrics` is answered from.
+/// A name and what it means.
+type Described = (&'static str, &'static str);
+
+const BUILD: Described = ("bowline_build_info", "1, with the version as a label");
+const KEY_AGE: Described = ("bowline_signing_key_age_seconds", "Seconds since the key that signs tokens began to sign");
+const OPEN: Described = ("bowline_connections_open", "Open connections by listener");
+const REFUSED: Described = ("bowline_connections_refused_total", "Connections refused, by listener and reason");
+const RATE_LIMITED: Described =
+    ("bowline_rate_limited_total", "Calls that a rate limit refused, by the part of the server");
+const WRITES_WAITING: Described =
+    ("bowline_write_queue_length", "Writes that wait for the writer of the embedded database");
+const WRITE_GROUPS: Described = ("bowline_write_groups_total", "Groups of writes that were committed together");
+const WRITES: Described = ("bowline_writes_total", "Writes in these groups");
+const POOL: Described = ("bowline_database_connections", "Connections to PostgreSQL by state");
+const POOL_WAITING: Described =
+    ("bowline_database_connection_waiters", "Transactions that wait for a connection to PostgreSQL");
+const COLLECTIONS: Described = ("bowline_garbage_collections_total", "Garbage collections by outcome");
+const COLLECTED: Described = ("bowline_garbage_removed_total", "What garbage collections removed, by kind");
+const COLLECTED_BYTES: Described =
+    ("bowline_garbage_removed_bytes_total", "Bytes of blobs and files that garbage collections removed");
+const COLLECTED_AT: Described = (
+    "bowline_garbage_last_success_timestamp_seconds",
+    "End of the last whole garbage collection of this process, in seconds since the Unix epoch",
+);
+const RETENTIONS: Described = ("bowline_retention_runs_total", "Rounds of retention by outcome");
+const RETIRED: Described = ("bowline_retention_removed_manifests_total", "Manifests that retention removed");
+const RETIRED_AT: Described = (
+    "bowline_retention_last_success_timestamp_seconds",
+    "End of the last whole round of retention of this process, in seconds since the Unix epoch",
+);
+
+const GAUGES: &[Described] =
+    &[BUILD, KEY_AGE, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, RETIRED_AT];
+const COUNTERS: &[Described] = &[
+    REFUSED,
+    RATE_LIMITED,
+    WRITE_GROUPS,
+    WRITES,
+    COLLECTIONS,
+    COLLECTED,
+    COLLECTED_BYTES,
+    RETENTIONS,
+    RETIRED,
+    disk::DROPPED,
+];
+
+/// What `/metrics` is rendered from.
 pub(crate) struct Metrics {
     parts: Arc<Parts>,
     telemetry: Arc<Telemetry>,
+    listeners: [(&'static str, Arc<ConnectionCounts>); 2],
     storage_read_at: Mutex<Option<Instant>>,
 }
 
 impl Metrics {
-    pub(crate) fn new(parts: Arc<Parts>, telemetry: Arc<Telemetry>) -> Metrics {
-        telemetry.describe("bowline_build_info", "1, with the version as a label");
-        for &(name, help) in PROCESS.iter().chain(STORAGE).chain(disk::FIGURES).chain([&KEY_AGE]) {
+    pub(crate) fn new(
+        parts: Arc<Parts>,
+        telemetry: Arc<Telemetry>,
+        listeners: [(&'static str, Arc<ConnectionCounts>); 2],
+    ) -> Metrics {
+        for &(name, help) in [GAUGES, process::FIGURES, storage::FIGURES, storage::BLOBS, disk::FIGURES].concat().iter()
+        {
             telemetry.describe(name, help);
         }
-        telemetry.set("bowline_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        Metrics { parts, telemetry, storage_read_at: Mutex::new(None) }
+        for &(name, help) in COUNTERS {
+            telemetry.describe_total(name, help);
+        }
+        telemetry.set(BUILD.0, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+        Metrics { parts, telemetry, listeners, storage_read_at: Mutex::new(None) }
     }
 
     /// The text of all metrics. If the storage fails, its last figures stay.
     pub(crate) async fn render(&self) -> String {
-        let process = [resident_bytes(), open_descriptors(), most_descriptors()];
-        for (&(name, _), value) in PROCESS.iter().zip(process) {
-            if let Some(value) = value {
-                self.telemetry.set(name, &[], value);
-            }
-        }
+        process::measure(&self.telemetry);
+        self.measure_keys();
+        self.measure_connections();
+        self.measure_load();
+        self.measure_background_work();
+        disk::measure(&self.parts.storage.db, &self.parts.registry, &self.telemetry);
+        self.measure_storage().await;
+        self.telemetry.handle().render()
+    }
+
+    fn measure_keys(&self) {
         let now = self.parts.clock.now().div_euclid(1_000_000);
         let keys = self.parts.authenticator.keys();
         let signing =
@@ -48,97 +109,75 @@ impl Metrics {
         if let Some(since) = signing.map(|key| key.signs_from).max() {
             self.telemetry.set(KEY_AGE.0, &[], (now - since) as f64);
         }
-        drop(keys);
-        disk::measure(&self.parts.storage.db, &self.parts.registry, &self.telemetry);
-        self.read_storage().await;
-        self.telemetry.handle().render()
     }
 
-    async fn read_storage(&self) {
+    fn measure_connections(&self) {
+        for (listener, counts) in &self.listeners {
+            self.telemetry.set(OPEN.0, &[("listener", listener)], counts.open() as f64);
+            for why in Refusal::ALL {
+                let labels = [("listener", *listener), ("reason", why.label())];
+                self.telemetry.set_total(REFUSED.0, &labels, counts.refused(why));
+            }
+        }
+        let refusals = self.parts.pipeline.limits.refusals();
+        for surface in Surface::ALL {
+            self.telemetry.set_total(RATE_LIMITED.0, &[("surface", surface.label())], refusals.of(surface));
+        }
+    }
+
+    fn measure_load(&self) {
+        match self.parts.storage.db.load() {
+            Load::Sqlite(writer) => {
+                self.telemetry.set(WRITES_WAITING.0, &[], writer.waiting as f64);
+                self.telemetry.set_total(WRITE_GROUPS.0, &[], writer.groups);
+                self.telemetry.set_total(WRITES.0, &[], writer.writes);
+            }
+            Load::Postgres(pool) => {
+                self.telemetry.set(POOL.0, &[("state", "used")], pool.used as f64);
+                self.telemetry.set(POOL.0, &[("state", "idle")], pool.idle as f64);
+                self.telemetry.set(POOL_WAITING.0, &[], pool.waiting as f64);
+            }
+        }
+    }
+
+    fn measure_background_work(&self) {
+        let counts = self.parts.work_counts.lock();
+        self.measure_rounds(COLLECTIONS, COLLECTED_AT, counts.collections);
+        let collected = counts.collected;
+        let kinds = [
+            ("links", collected.links),
+            ("manifests", collected.manifests),
+            ("blobs", collected.blobs),
+            ("files", collected.files),
+            ("uploads", collected.uploads),
+        ];
+        for (kind, removed) in kinds {
+            self.telemetry.set_total(COLLECTED.0, &[("kind", kind)], removed);
+        }
+        self.telemetry.set_total(COLLECTED_BYTES.0, &[], collected.bytes);
+        self.measure_rounds(RETENTIONS, RETIRED_AT, counts.retentions);
+        self.telemetry.set_total(RETIRED.0, &[], counts.retired);
+        if let Some(blobs) = counts.blobs {
+            storage::set_blobs(&self.telemetry, blobs);
+        }
+    }
+
+    fn measure_rounds(&self, runs: Described, last_success: Described, rounds: Rounds) {
+        self.telemetry.set_total(runs.0, &[("outcome", "success")], rounds.succeeded);
+        self.telemetry.set_total(runs.0, &[("outcome", "failure")], rounds.failed);
+        if let Some(at) = rounds.last_success {
+            self.telemetry.set(last_success.0, &[], at.div_euclid(1_000_000) as f64);
+        }
+    }
+
+    async fn measure_storage(&self) {
         let mut read_at = self.storage_read_at.lock().await;
         if read_at.is_some_and(|at| at.elapsed() < STORAGE_EVERY) {
             return;
         }
-        match storage(&self.parts.storage.db).await {
-            Ok(values) => {
-                for (&(name, _), value) in STORAGE.iter().zip(values) {
-                    self.telemetry.set(name, &[], value as f64);
-                }
-                *read_at = Some(Instant::now());
-            }
+        match storage::measure(&self.parts.storage.db, &self.telemetry).await {
+            Ok(()) => *read_at = Some(Instant::now()),
             Err(error) => tracing::warn!(%error, "metrics of the storage could not be read"),
         }
     }
-}
-
-type Described = (&'static str, &'static str);
-
-const KEY_AGE: Described = ("bowline_signing_key_age_seconds", "Seconds since the key that signs tokens began to sign");
-
-const PROCESS: &[Described] = &[
-    ("process_resident_memory_bytes", "Resident memory of the process"),
-    ("process_open_fds", "Open file descriptors"),
-    ("process_max_fds", "Limit of open file descriptors"),
-];
-
-/// In the order of [`storage`].
-const STORAGE: &[Described] = &[
-    ("bowline_database_bytes", "Size of the database"),
-    ("bowline_blobs", "Blobs of the container registry"),
-    ("bowline_blob_bytes", "Bytes of these blobs"),
-    ("bowline_delivery_waiting_events", "Events by which the slowest subscription is behind"),
-    ("bowline_delivery_failing_subscriptions", "Subscriptions whose last attempt failed"),
-    ("bowline_delivery_dead_letters", "Events that a subscription did not take for a day"),
-    ("bowline_audit_unnumbered_rows", "Rows of the audit log that wait for their number, counted up to 10000"),
-];
-
-async fn storage(db: &Db) -> Result<[i64; 7]> {
-    db.read(|tx| {
-        Box::pin(async move {
-            let size = match tx.engine() {
-                Engine::Sqlite => "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-                Engine::Postgres => "SELECT pg_database_size(current_database())",
-            };
-            let waiting = "SELECT coalesce(max(seq), 0)
-                - coalesce((SELECT min(cursor) FROM subscription_cursors), coalesce(max(seq), 0)) FROM outbox";
-            // The newest rows alone: older ones have their numbers.
-            let unnumbered = format!(
-                "SELECT count(*) FROM (SELECT 1 FROM audit WHERE seq IS NULL AND id > coalesce(
-                   (SELECT id FROM audit WHERE seq IS NOT NULL ORDER BY seq DESC LIMIT 1), 0) - {MOST_UNNUMBERED}
-                 LIMIT {MOST_UNNUMBERED}) AS unnumbered"
-            );
-            Ok([
-                number(tx, size).await?,
-                number(tx, "SELECT count(*) FROM blobs").await?,
-                number(tx, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blobs").await?,
-                number(tx, waiting).await?,
-                number(tx, "SELECT count(*) FROM subscription_cursors WHERE attempts > 0").await?,
-                number(tx, "SELECT count(*) FROM dead_letters").await?,
-                number(tx, &unnumbered).await?,
-            ])
-        })
-    })
-    .await
-}
-
-async fn number(tx: &mut ReadTx, sql: &str) -> Result<i64> {
-    let found = tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?;
-    Ok(found.unwrap_or_default())
-}
-
-/// Absent where the system has no `/proc`.
-fn resident_bytes() -> Option<f64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|kibibytes| kibibytes * 1024.0)
-}
-
-fn open_descriptors() -> Option<f64> {
-    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as f64)
-}
-
-fn most_descriptors() -> Option<f64> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -26,10 +26,12 @@ use crate::blobs::{Blobs, content};
 use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
+use crate::metrics::Metrics;
 use crate::options::{Options, public_url};
 use crate::request_sizes::RequestSizes;
 use crate::storage::Storage;
 use crate::well_known::{self, Pages};
+use crate::work_counts::WorkCounts;
 use crate::{admin, background, connections, disk, doors, facts, keys, providers, request_sizes, settings, tls};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
@@ -75,6 +77,8 @@ pub struct Parts {
     pub tables: Arc<Tables>,
     /// The client for requests to hosts that others name.
     pub client: GuardedClient,
+    /// What the background work did.
+    pub work_counts: WorkCounts,
     /// What this replica calls itself where one of several does something.
     pub replica: String,
 }
@@ -119,7 +123,9 @@ impl Server {
         let telemetry = Arc::new(telemetry);
         let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes));
         let (stop, stopped) = watch::channel(false);
-        let (admin_address, admin) = admin::serve(admin_socket, &parts, telemetry, stopped.clone())?;
+        let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
+        let metrics = Metrics::new(parts.clone(), telemetry, listeners);
+        let (admin_address, admin) = admin::serve(admin_socket, &parts, metrics, stopped.clone())?;
         let notes = background::start_notes(&parts, &stopped);
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
         let background = background::start(&parts, relay);
@@ -269,6 +275,7 @@ async fn assemble(
         retention_every: options.retention_every(),
         tables,
         client,
+        work_counts: WorkCounts::default(),
         replica,
     })
 }

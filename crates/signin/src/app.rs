@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::Micros;
-use bowline_pipeline::{Arrival, Settings, Vault};
+use bowline_pipeline::{Arrival, Settings, Surface, Vault};
 use bowline_services::people::Context;
 use bowline_store::Db;
 
@@ -118,7 +118,7 @@ pub(crate) async fn around(
 }
 
 fn count(app: &App, arrival: &Arrival) -> Result<(), Problem> {
-    Ok(app.parts.pipeline.limits.count_address(Some(arrival.address))?)
+    Ok(app.parts.pipeline.limits.count_address(Surface::SignIn, Some(arrival.address))?)
 }
 
 /// A form of one of our own pages: not one that another site sent.

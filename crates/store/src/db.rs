@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::error::StoreError;
+use crate::load::Load;
 use crate::postgres::{BEGIN_LEASED, BEGIN_SCRATCH, BEGIN_WRITE, Postgres, PostgresOptions};
 use crate::room::Room;
 use crate::sqlite::{Flush, JobKind, Sqlite, SqliteOptions};
@@ -70,6 +71,14 @@ impl Db {
     /// Connects to PostgreSQL. TLS is not built in: `sslmode=require` is refused.
     pub async fn open_postgres(url: &str, options: PostgresOptions) -> Result<Db, StoreError> {
         Ok(Db::new(Backend::Postgres(Postgres::open(url, &options).await?)))
+    }
+
+    /// What waits and what was done, now.
+    pub fn load(&self) -> Load {
+        match &self.backend {
+            Backend::Sqlite(sqlite) => Load::Sqlite(sqlite.load()),
+            Backend::Postgres(postgres) => Load::Postgres(postgres.load()),
+        }
     }
 
     /// Which engine stores the data.

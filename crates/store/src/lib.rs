@@ -43,6 +43,7 @@
 pub mod counters;
 mod db;
 mod error;
+mod load;
 mod migrate;
 mod placeholders;
 mod postgres;
@@ -57,6 +58,7 @@ mod value;
 pub use db::{Db, Engine};
 pub use error::{ErrorKind, StoreError};
 pub use futures_util::future::BoxFuture;
+pub use load::{Load, PoolLoad, WriterLoad};
 pub use migrate::{Migration, SchemaState};
 pub use placeholders::rewrite_placeholders;
 pub use postgres::PostgresOptions;

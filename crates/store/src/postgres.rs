@@ -12,6 +12,7 @@ use tokio_postgres::{Config, NoTls};
 use tracing::Instrument;
 
 use crate::error::{ErrorKind, StoreError, chain};
+use crate::load::PoolLoad;
 use crate::tx::{Inner, ReadTx, WriteTx};
 use crate::value::Value;
 
@@ -99,6 +100,15 @@ impl Postgres {
         let opened = Self { pool };
         opened.connect().await?.finish("SELECT 1").await?;
         Ok(opened)
+    }
+
+    pub(crate) fn load(&self) -> PoolLoad {
+        let status = self.pool.status();
+        PoolLoad {
+            used: status.size.saturating_sub(status.available) as u64,
+            idle: status.available as u64,
+            waiting: status.waiting as u64,
+        }
     }
 
     /// A connection that is not in a transaction yet, but guarded like one.

@@ -19,6 +19,7 @@ use rusqlite::{Connection, OpenFlags};
 
 pub(crate) use self::job::{Flush, JobKind};
 use crate::error::{ErrorKind, StoreError};
+use crate::load::WriterLoad;
 use crate::placeholders::rewrite_placeholders;
 use crate::room::Room;
 use crate::row::{Engines, Row};
@@ -96,6 +97,10 @@ impl Sqlite {
             return Err(StoreError::full("little room is left on the disk").into());
         }
         self.writer.write(kind, f).await
+    }
+
+    pub(crate) fn load(&self) -> WriterLoad {
+        self.writer.load()
     }
 
     pub(crate) async fn checkpoint_if_idle(&self) {

@@ -7,6 +7,7 @@
 //! the culprit fails.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
@@ -16,6 +17,7 @@ use super::job::{Flush, Job, JobKind, TypedJob};
 use super::reader::Readers;
 use super::{File, SqliteTx};
 use crate::error::StoreError;
+use crate::load::WriterLoad;
 use crate::tx::{Inner, WriteTx};
 
 const MAX_GROUP: usize = 256;
@@ -29,12 +31,22 @@ enum Message {
 #[derive(Clone)]
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
+    counts: Arc<Counts>,
+}
+
+/// What the thread has done.
+#[derive(Default)]
+struct Counts {
+    groups: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl Writer {
     /// Starts the thread and waits until it has opened the database.
     pub(super) async fn start(file: Arc<File>, readers: Arc<Readers>) -> Result<Self, StoreError> {
         let (queue, messages) = mpsc::channel(file.options.queue.max(1));
+        let counts = Arc::new(Counts::default());
+        let counted = counts.clone();
         let (opened, open) = oneshot::channel();
         std::thread::Builder::new()
             .name("bowline-writer".into())
@@ -53,6 +65,7 @@ impl Writer {
                         tx: conn.map(|conn| WriteTx::new(Inner::Sqlite(conn))),
                         changes: 0,
                         is_checkpointed: false,
+                        counts: counted,
                     }
                     .run(messages);
                 }
@@ -61,7 +74,15 @@ impl Writer {
                 StoreError::unavailable(format!("cannot start the writer thread: {error}")).with_source(error)
             })?;
         open.await.unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
-        Ok(Self { queue })
+        Ok(Self { queue, counts })
+    }
+
+    pub(super) fn load(&self) -> WriterLoad {
+        WriterLoad {
+            waiting: (self.queue.max_capacity() - self.queue.capacity()) as u64,
+            groups: self.counts.groups.load(Ordering::Relaxed),
+            writes: self.counts.writes.load(Ordering::Relaxed),
+        }
     }
 
     pub(super) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
@@ -110,6 +131,7 @@ struct Thread {
     changes: u64,
     /// Whether all of them are in the database itself.
     is_checkpointed: bool,
+    counts: Arc<Counts>,
 }
 
 impl Thread {
@@ -131,6 +153,10 @@ impl Thread {
                 next = (group.len() < MAX_GROUP).then(|| messages.try_recv().ok()).flatten();
             }
             self.run_with_room(&mut group);
+            if !group.is_empty() {
+                self.counts.groups.fetch_add(1, Ordering::Relaxed);
+                self.counts.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
+            }
             for job in &mut group {
                 job.answer();
             }
