@@ -7,6 +7,7 @@ mod admin;
 mod background;
 mod blob_totals;
 mod blobs;
+mod certificate_end;
 mod cli;
 mod commands;
 mod connections;

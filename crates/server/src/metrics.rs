@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::disk;
 use crate::server::Parts;
+use crate::tls::CertificateFiles;
 use crate::work_counts::Rounds;
 
 /// Figures of the storage are at most this old.
@@ -23,6 +24,12 @@ type Described = (&'static str, &'static str);
 
 const BUILD: Described = ("bowline_build_info", "1, with the version as a label");
 const KEY_AGE: Described = ("bowline_signing_key_age_seconds", "Seconds since the key that signs tokens began to sign");
+const NOT_AFTER: Described =
+    ("bowline_tls_certificate_not_after_seconds", "End of the served TLS certificate, in seconds since the Unix epoch");
+const RELOAD_FAILURES: Described = (
+    "bowline_tls_reload_failures_total",
+    "Comparisons, each ten seconds, that found a TLS certificate and key that cannot be used",
+);
 const OPEN: Described = ("bowline_connections_open", "Open connections by listener");
 const REFUSED: Described = ("bowline_connections_refused_total", "Connections refused, by listener and reason");
 const RATE_LIMITED: Described =
@@ -50,8 +57,9 @@ const RETIRED_AT: Described = (
 );
 
 const GAUGES: &[Described] =
-    &[BUILD, KEY_AGE, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, RETIRED_AT];
+    &[BUILD, KEY_AGE, NOT_AFTER, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, RETIRED_AT];
 const COUNTERS: &[Described] = &[
+    RELOAD_FAILURES,
     REFUSED,
     RATE_LIMITED,
     WRITE_GROUPS,
@@ -68,6 +76,7 @@ const COUNTERS: &[Described] = &[
 pub(crate) struct Metrics {
     parts: Arc<Parts>,
     telemetry: Arc<Telemetry>,
+    certificate: Option<Arc<CertificateFiles>>,
     listeners: [(&'static str, Arc<ConnectionCounts>); 2],
     storage_read_at: Mutex<Option<Instant>>,
 }
@@ -76,6 +85,7 @@ impl Metrics {
     pub(crate) fn new(
         parts: Arc<Parts>,
         telemetry: Arc<Telemetry>,
+        certificate: Option<Arc<CertificateFiles>>,
         listeners: [(&'static str, Arc<ConnectionCounts>); 2],
     ) -> Metrics {
         for &(name, help) in [GAUGES, process::FIGURES, storage::FIGURES, storage::BLOBS, disk::FIGURES].concat().iter()
@@ -86,7 +96,7 @@ impl Metrics {
             telemetry.describe_total(name, help);
         }
         telemetry.set(BUILD.0, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        Metrics { parts, telemetry, listeners, storage_read_at: Mutex::new(None) }
+        Metrics { parts, telemetry, certificate, listeners, storage_read_at: Mutex::new(None) }
     }
 
     /// The text of all metrics. If the storage fails, its last figures stay.
@@ -108,6 +118,11 @@ impl Metrics {
             keys.ring.keys().iter().filter(|key| key.signs_from <= now && key.retired_at.is_none_or(|at| now < at));
         if let Some(since) = signing.map(|key| key.signs_from).max() {
             self.telemetry.set(KEY_AGE.0, &[], (now - since) as f64);
+        }
+        let Some(certificate) = &self.certificate else { return };
+        self.telemetry.set_total(RELOAD_FAILURES.0, &[], certificate.failures());
+        if let Some(end) = certificate.not_after() {
+            self.telemetry.set(NOT_AFTER.0, &[], end as f64);
         }
     }
 

@@ -101,6 +101,10 @@ pub struct Options {
     /// PEM file with the certificate's key
     #[arg(long, env = "BOWLINE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// Time between two comparisons of these files with what is served; tests give their own.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub tls_look_every: Option<Duration>,
     /// File with the key that wraps stored secrets [default: <data dir>/key]
     #[arg(long, env = "BOWLINE_KEY_FILE", value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -246,6 +250,7 @@ impl Options {
             organizations: self.organizations.or(file.organizations),
             tls_cert: self.tls_cert.or(file.tls_cert),
             tls_key: self.tls_key.or(file.tls_key),
+            tls_look_every: self.tls_look_every,
             key_file: self.key_file.or(file.key_file),
             token_algorithm: self.token_algorithm.or(file.token_algorithm),
             allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),

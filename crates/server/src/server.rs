@@ -30,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::options::{Options, public_url};
 use crate::request_sizes::RequestSizes;
 use crate::storage::Storage;
+use crate::tls::CertificateFiles;
 use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
 use crate::{admin, background, connections, disk, doors, facts, keys, providers, request_sizes, settings, tls};
@@ -100,7 +101,8 @@ impl Server {
     /// # Errors
     /// What was wrong and what to do.
     pub async fn start(options: &Options, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
-        let tls = tls::config(options)?;
+        let certificate = CertificateFiles::open(options)?;
+        let tls = certificate.as_ref().map(CertificateFiles::server_config).transpose()?;
         let relay = Relay::of(options)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let redirects = Redirects::new(&options.redirect_origins)
@@ -124,11 +126,14 @@ impl Server {
         let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes));
         let (stop, stopped) = watch::channel(false);
         let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
-        let metrics = Metrics::new(parts.clone(), telemetry, listeners);
+        let metrics = Metrics::new(parts.clone(), telemetry, certificate.clone(), listeners);
         let (admin_address, admin) = admin::serve(admin_socket, &parts, metrics, stopped.clone())?;
         let notes = background::start_notes(&parts, &stopped);
         let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
-        let background = background::start(&parts, relay);
+        let mut background = background::start(&parts, relay);
+        if let Some(certificate) = certificate {
+            background.spawn(tls::follow(certificate, options.tls_look_every.unwrap_or(tls::LOOK_EVERY)));
+        }
         Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background, notes })
     }
 

@@ -159,6 +159,8 @@ mod support;
 mod tags;
 #[path = "behaviour/terms.rs"]
 mod terms;
+#[path = "behaviour/tls.rs"]
+mod tls;
 #[path = "behaviour/too_many_elements.rs"]
 mod too_many_elements;
 #[path = "behaviour/traces.rs"]
