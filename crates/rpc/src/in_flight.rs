@@ -26,8 +26,21 @@ const UNCOUNTED: usize = 64 << 10;
 /// Counts the bytes of large requests from their arrival until their last use, the queue of the writer included.
 #[derive(Debug)]
 pub struct InFlight {
-    quota: Arc<Quota<Holder>>,
-    most_by_caller: usize,
+    callers: Arc<Quota<Holder>>,
+    /// Identities cost their organization nothing, so that those of one share a limit.
+    organizations: Arc<Quota<String>>,
+    limits: InFlightLimits,
+}
+
+/// Limits in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlightLimits {
+    /// In all.
+    pub total: usize,
+    /// Of one identity, or of one network where calls take no token.
+    pub caller: usize,
+    /// Of all identities of one organization.
+    pub organization: usize,
 }
 
 /// Whose bytes they are.
@@ -38,9 +51,13 @@ enum Holder {
 }
 
 impl InFlight {
-    /// Limits in bytes.
-    pub fn new(most: usize, most_by_caller: usize) -> InFlight {
-        InFlight { quota: Quota::new(most, most_by_caller), most_by_caller }
+    /// Nothing is under way yet.
+    pub fn new(limits: InFlightLimits) -> InFlight {
+        InFlight {
+            callers: Quota::new(limits.total, limits.caller),
+            organizations: Quota::new(limits.total, limits.organization),
+            limits,
+        }
     }
 
     /// Counts a request as it was decoded until the returned bytes are dropped.
@@ -48,7 +65,7 @@ impl InFlight {
         if payload.len() <= UNCOUNTED {
             return Ok(payload);
         }
-        let mut lease = self.lease(caller);
+        let mut lease = self.lease(holder(caller));
         self.grow(&mut lease, payload.len())?;
         Ok(Bytes::from_owner(Counted { payload, _lease: lease }))
     }
@@ -62,40 +79,67 @@ impl InFlight {
             async move {
                 let arrival = request.extensions().get::<Arrival>();
                 let holder = arrival.map(|arrival| Holder::Network(network(arrival.address)));
-                let mut lease = in_flight.quota.lease(holder);
+                let mut lease = in_flight.lease(holder);
                 let bytes = request.body().size_hint().upper().map_or(most, |bytes| most.min(bytes as usize));
                 match in_flight.grow(&mut lease, if bytes > UNCOUNTED { bytes } else { 0 }) {
                     Ok(()) => next.run(request).await,
-                    Err(error) => too_many(&error),
+                    Err(error) => refusal(&error),
                 }
             }
         }))
     }
 
-    fn lease(&self, caller: &Caller) -> Lease<Holder> {
-        let holder = match caller.principal() {
-            Principal::Anonymous => caller.peer().map(|address| Holder::Network(network(address))),
-            Principal::Token(facts) => Some(Holder::Identity(facts.subject.as_str().to_owned())),
-        };
-        self.quota.lease(holder)
+    fn lease(&self, holder: Option<Holder>) -> Held {
+        let organization = holder.as_ref().and_then(Holder::organization);
+        Held {
+            organization: organization.map(|key| self.organizations.lease(Some(key))),
+            caller: self.callers.lease(holder),
+        }
     }
 
-    fn grow(&self, lease: &mut Lease<Holder>, bytes: usize) -> Result<()> {
-        lease.grow(bytes).map_err(|full| {
-            let message = match full {
-                Full::Key => format!(
-                    "Too many bytes of the caller's requests are under way ({} MiB at most): try again when they have \
-                     been answered",
-                    self.most_by_caller >> 20
-                ),
-                Full::Total => "Too many bytes of requests are under way: try again in a moment".to_owned(),
-            };
-            Error::new(Reason::RateLimited, message).with(Detail::RetryAfter(Duration::from_secs(1)))
+    fn grow(&self, held: &mut Held, bytes: usize) -> Result<()> {
+        if let Some(organization) = &mut held.organization {
+            organization.grow(bytes).map_err(|_| too_many("the organization's", self.limits.organization))?;
+        }
+        held.caller.grow(bytes).map_err(|full| match full {
+            Full::Key => too_many("the caller's", self.limits.caller),
+            Full::Total => too_many("all", self.limits.total),
         })
     }
 }
 
-fn too_many(error: &Error) -> axum::response::Response {
+/// Bytes of one request, given back on drop.
+#[derive(Debug)]
+struct Held {
+    organization: Option<Lease<String>>,
+    caller: Lease<Holder>,
+}
+
+impl Holder {
+    fn organization(&self) -> Option<String> {
+        match self {
+            Holder::Identity(uid) => uid.split('/').next().map(String::from),
+            Holder::Network(_) => None,
+        }
+    }
+}
+
+fn holder(caller: &Caller) -> Option<Holder> {
+    match caller.principal() {
+        Principal::Anonymous => caller.peer().map(|address| Holder::Network(network(address))),
+        Principal::Token(facts) => Some(Holder::Identity(facts.subject.as_str().to_owned())),
+    }
+}
+
+fn too_many(whose: &str, most: usize) -> Error {
+    let message = format!(
+        "Too many bytes of {whose} requests are under way ({} MiB at most): try again when they have been answered",
+        most >> 20
+    );
+    Error::new(Reason::RateLimited, message).with(Detail::RetryAfter(Duration::from_secs(1)))
+}
+
+fn refusal(error: &Error) -> axum::response::Response {
     let body = serde_json::json!({ "code": 8, "message": error.to_string(), "details": [] });
     let mut response = axum::response::Response::new(body.to_string().into());
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -107,7 +151,7 @@ fn too_many(error: &Error) -> axum::response::Response {
 /// A decoded request, counted until its last use.
 struct Counted {
     payload: Bytes,
-    _lease: Lease<Holder>,
+    _lease: Held,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -123,7 +167,7 @@ pub(crate) struct Arriving {
     front: Arc<Front>,
     method: usize,
     caller: Caller,
-    lease: Lease<Holder>,
+    lease: Held,
     arrived: usize,
     counted: usize,
     authorization: Authorization,
@@ -146,7 +190,7 @@ impl Arriving {
             front: front.clone(),
             method,
             caller: caller.clone(),
-            lease: front.in_flight.lease(caller),
+            lease: front.in_flight.lease(holder(caller)),
             arrived: 0,
             counted: 0,
             authorization: Authorization::Unknown,
@@ -198,5 +242,27 @@ impl Body for Arriving {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_of_one_organization_share_a_limit() {
+        let limits = InFlightLimits { total: 8 << 20, caller: 2 << 20, organization: 3 << 20 };
+        let in_flight = InFlight::new(limits);
+        let taken = |uid: &str, bytes| {
+            let mut held = in_flight.lease(Some(Holder::Identity(uid.into())));
+            in_flight.grow(&mut held, bytes).map(|()| held).map_err(|error| error.to_string())
+        };
+        let first = taken("a/1", 2 << 20).unwrap();
+        assert!(taken("a/1", 1).unwrap_err().contains("the caller's requests are under way (2 MiB"));
+        let second = taken("a/2", 1 << 20).unwrap();
+        assert!(taken("a/3", 1).unwrap_err().contains("the organization's requests are under way (3 MiB"));
+        taken("b/1", 2 << 20).unwrap();
+        drop((first, second));
+        taken("a/3", 2 << 20).unwrap();
     }
 }

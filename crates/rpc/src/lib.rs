@@ -38,7 +38,7 @@ pub use encoding::{accepts_gzip, gzip};
 pub use error_details::status_of;
 pub use front::Front;
 pub use hosts::Hosts;
-pub use in_flight::InFlight;
+pub use in_flight::{InFlight, InFlightLimits};
 pub use kept::{Kept, is_known};
 pub use listener::Listener;
 pub use openapi::openapi;

@@ -1,6 +1,6 @@
 //! How large requests may be.
 
-use bowline_rpc::InFlight;
+use bowline_rpc::{InFlight, InFlightLimits};
 
 use crate::error::StartError;
 use crate::options::Options;
@@ -15,8 +15,10 @@ const DEFAULT_UNDER_WAY: u32 = 256;
 pub(crate) struct RequestSizes {
     /// Of a request whose method has no limit of its own.
     pub(crate) request: usize,
-    /// Of requests under way.
+    /// Of requests under way to methods of the contract.
     pub(crate) in_flight: InFlight,
+    /// Of OSV queries under way, which take no token: they leave the others their room.
+    pub(crate) queries: InFlight,
 }
 
 /// The sizes that the options give.
@@ -36,9 +38,11 @@ pub(crate) fn of(options: &Options) -> Result<RequestSizes, StartError> {
         )));
     }
     let mebibytes = |number: u32| number as usize * (1 << 20);
+    let total = mebibytes(under_way);
     Ok(RequestSizes {
         request: mebibytes(request),
-        in_flight: InFlight::new(mebibytes(under_way), mebibytes(under_way) / 4),
+        in_flight: InFlight::new(InFlightLimits { total, caller: total / 4, organization: total / 8 * 3 }),
+        queries: InFlight::new(InFlightLimits { total: total / 4, caller: total / 16, organization: 0 }),
     })
 }
 

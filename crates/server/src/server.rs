@@ -368,7 +368,7 @@ fn front(
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages, sign_in.merge(bowline_scim::router(doors::scim(options, parts))))
             .merge(registry)
-            .merge(in_flight.hold_bodies(osv_api, bowline_osv_api::MAX_BODY)),
+            .merge(Arc::new(sizes.queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY)),
         kept: Kept::default(),
         request_time: Duration::from_mins(1),
         request_bytes: sizes.request,
