@@ -85,6 +85,7 @@ impl Pipeline {
         handlers: Handlers,
         limits: RateLimits,
     ) -> Pipeline {
+        let streams = Arc::new(Streams::new(settings.streams));
         Pipeline {
             contract,
             tables,
@@ -96,7 +97,7 @@ impl Pipeline {
             vault,
             handlers,
             limits,
-            streams: Arc::default(),
+            streams,
             grants: Arc::default(),
             costly: Semaphore::new(COSTLY_AT_ONCE),
             heavy: Semaphore::new(HEAVY_AT_ONCE),

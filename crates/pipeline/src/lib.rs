@@ -49,7 +49,7 @@ pub use rate_limit::{RateLimits, Refusals, Surface};
 pub use record::{Actor, record_audit, record_event};
 pub use remembered::{Entry, Remembered, network};
 pub use settings::{OrganizationCreators, Settings, UploadLimits};
-pub use streams::{Stream, Streams};
+pub use streams::{Stream, StreamLimits, Streams};
 pub use terms::require_terms;
 pub use vault::Vault;
 pub use visit::Visit;

@@ -1,5 +1,7 @@
 use bowline_core::{Micros, TermsDocument, Uidp};
 
+use crate::streams::StreamLimits;
+
 /// Who may create an organization (a root group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OrganizationCreators {
@@ -52,6 +54,8 @@ pub struct Settings {
     pub iamguarded_charts: Option<Uidp>,
     /// What open uploads may take up.
     pub uploads: UploadLimits,
+    /// Streams that may be open.
+    pub streams: StreamLimits,
 }
 
 impl Settings {

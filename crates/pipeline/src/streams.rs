@@ -14,10 +14,23 @@ use crate::dispatch::Pipeline;
 use crate::handlers::{Handler, WatchFn, Watched};
 use crate::validate::Validated;
 
-/// Streams that one caller may have open at once, one organization's callers together, and everybody.
-const PER_CALLER: usize = 16;
-const PER_ORGANIZATION: usize = 256;
-const IN_ALL: usize = 2048;
+/// Streams that may be open at once.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamLimits {
+    /// Of one caller.
+    pub per_caller: usize,
+    /// Of one organization's callers together.
+    pub per_organization: usize,
+    /// Of all callers.
+    pub in_all: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> StreamLimits {
+        StreamLimits { per_caller: 16, per_organization: 256, in_all: 2048 }
+    }
+}
+
 /// Longest time between two looks; news shorten it.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Shortest time between two looks that found nothing, whatever news there are and however much is left to look at.
@@ -25,6 +38,7 @@ const REST: Duration = Duration::from_millis(10);
 
 /// All open streams of a server.
 pub struct Streams {
+    limits: StreamLimits,
     open: Mutex<Open>,
     news: watch::Sender<u64>,
     stopped: watch::Sender<bool>,
@@ -38,13 +52,12 @@ struct Open {
     all: usize,
 }
 
-impl Default for Streams {
-    fn default() -> Streams {
-        Streams { open: Mutex::default(), news: watch::Sender::new(0), stopped: watch::Sender::new(false) }
-    }
-}
-
 impl Streams {
+    /// No streams yet, and never more than these.
+    pub(crate) fn new(limits: StreamLimits) -> Streams {
+        Streams { limits, open: Mutex::default(), news: watch::Sender::new(0), stopped: watch::Sender::new(false) }
+    }
+
     /// Says that there may be something new to see.
     pub fn tell(&self) {
         self.news.send_modify(|n| *n += 1);
@@ -62,16 +75,17 @@ impl Streams {
 
     fn begin(self: &Arc<Self>, subject: &str) -> Result<Place> {
         let organization = organization(subject);
+        let StreamLimits { per_caller, per_organization, in_all } = self.limits;
         let mut open = self.lock();
         let refused = |why: String| Err(Error::new(Reason::QuotaExceeded, format!("Resource exhausted: {why}")));
-        if count(&open.of_caller, subject) >= PER_CALLER {
-            return refused(format!("the caller has {PER_CALLER} streams open; close one first"));
+        if count(&open.of_caller, subject) >= per_caller {
+            return refused(format!("the caller has {per_caller} streams open; close one first"));
         }
-        if count(&open.of_organization, organization) >= PER_ORGANIZATION {
-            return refused(format!("the caller's organization has {PER_ORGANIZATION} streams open; close some first"));
+        if count(&open.of_organization, organization) >= per_organization {
+            return refused(format!("the caller's organization has {per_organization} streams open; close some first"));
         }
-        if open.all >= IN_ALL {
-            return refused(format!("the server has {IN_ALL} streams open; list entries instead, or try again later"));
+        if open.all >= in_all {
+            return refused(format!("the server has {in_all} streams open; list entries instead, or try again later"));
         }
         *open.of_caller.entry(subject.to_owned()).or_default() += 1;
         *open.of_organization.entry(organization.to_owned()).or_default() += 1;
@@ -242,7 +256,7 @@ mod tests {
 
     #[test]
     fn callers_organizations_and_the_server_have_so_many_streams_and_no_more() {
-        let streams = Arc::new(Streams::default());
+        let streams = Arc::new(Streams::new(StreamLimits { per_caller: 3, per_organization: 10, in_all: 25 }));
         let mut places = Vec::new();
         let mut fill = |subject: &str| loop {
             match streams.begin(subject) {
@@ -251,11 +265,11 @@ mod tests {
             }
         };
         let (open, why) = fill("a/0");
-        assert_eq!((open, why.contains("the caller has 16 streams open")), (PER_CALLER, true), "{why}");
+        assert_eq!((open, why.contains("the caller has 3 streams open")), (3, true), "{why}");
         let (open, why) = (1..20).map(|n| fill(&format!("a/{n}"))).last().unwrap_or_default();
-        assert_eq!((open, why.contains("organization has 256 streams open")), (PER_ORGANIZATION, true), "{why}");
+        assert_eq!((open, why.contains("organization has 10 streams open")), (10, true), "{why}");
         let (open, why) = (0..200).map(|n| fill(&format!("b{n}"))).last().unwrap_or_default();
-        assert_eq!((open, why.contains("the server has 2048 streams open")), (IN_ALL, true), "{why}");
+        assert_eq!((open, why.contains("the server has 25 streams open")), (25, true), "{why}");
         places.clear();
         let open = streams.lock();
         assert!(open.all == 0 && open.of_caller.is_empty() && open.of_organization.is_empty());

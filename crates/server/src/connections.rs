@@ -5,8 +5,8 @@ use std::time::Duration;
 use bowline_rpc::{ListenerOptions, TrustedProxies};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::commands::duration::seconds;
 use crate::error::StartError;
+use crate::limits;
 use crate::options::Options;
 
 /// Descriptors for everything but public connections: the admin listener, the database, deliveries.
@@ -46,10 +46,7 @@ pub(crate) fn public(options: &Options) -> Result<ListenerOptions, StartError> {
         Some(0) => usize::MAX,
         Some(wanted) => wanted,
     };
-    let time = |flag, given: &Option<String>, default| match given {
-        None => Ok(default),
-        Some(text) => seconds(flag, text, LONGEST).map(|seconds| Duration::from_secs(seconds.unsigned_abs())),
-    };
+    let time = |flag, given: &Option<String>, default| limits::time(flag, given.as_deref(), default, LONGEST);
     Ok(ListenerOptions {
         connections,
         connections_by_address,
@@ -58,7 +55,7 @@ pub(crate) fn public(options: &Options) -> Result<ListenerOptions, StartError> {
         concurrent_streams: 250,
         first_request: time("first-request-timeout", &options.first_request_timeout, Duration::from_secs(10))?,
         idle: time("idle-timeout", &options.idle_timeout, Duration::from_mins(3))?,
-        drain: Duration::from_secs(30),
+        drain: limits::drain(options)?,
     })
 }
 
@@ -69,7 +66,7 @@ pub(crate) fn admin(public: &ListenerOptions) -> ListenerOptions {
         connections_by_address: ADMIN_BY_ADDRESS,
         proxies: TrustedProxies::default(),
         concurrent_streams: 16,
-        drain: ADMIN_DRAIN,
+        drain: public.drain.min(ADMIN_DRAIN),
         ..public.clone()
     }
 }
@@ -116,6 +113,8 @@ mod tests {
         }
         let options = Options { max_connections: Some(0), ..Options::default() };
         assert!(public(&options).unwrap_err().to_string().starts_with("--max-connections 0: "));
+        let options = Options { shutdown_timeout: Some("2m".into()), ..Options::default() };
+        assert_eq!(public(&options).unwrap().drain, Duration::from_mins(2));
         let options = Options { idle_timeout: Some("soon".into()), ..Options::default() };
         assert!(public(&options).unwrap_err().to_string().starts_with("--idle-timeout soon: "));
     }

@@ -11,7 +11,6 @@ use crate::error::StartError;
 pub use crate::option_values::{LogFormat, Organizations, TokenAlgorithm};
 use crate::providers::OperatorProvider;
 use crate::terms::TermsOption;
-use crate::unusable;
 
 /// Where anybody gets an address: such a domain stands for no organization.
 const FREE_MAIL_DOMAINS: [&str; 12] = [
@@ -64,6 +63,12 @@ pub struct Options {
     /// PostgreSQL instead of the embedded database: postgres://user@host/database
     #[arg(long, env = "BOWLINE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub database_url: Option<String>,
+    /// Connections to PostgreSQL that this process opens at most [default: 16]
+    #[arg(long, env = "BOWLINE_DATABASE_CONNECTIONS", value_name = "N")]
+    pub database_connections: Option<u32>,
+    /// MiB of the embedded database that each reader maps into memory at most; 0 for none [default: 1024]
+    #[arg(long, env = "BOWLINE_DATABASE_MAP", value_name = "MIB")]
+    pub database_map: Option<u32>,
     /// Bucket with the blobs of the container registry: s3://bucket/prefix [default: <data dir>/blobs]
     #[arg(long, env = "BOWLINE_BLOB_URL", value_name = "URL", hide_env_values = true)]
     pub blob_url: Option<String>,
@@ -131,6 +136,24 @@ pub struct Options {
     /// Time that a connection may have no request under way [default: 3m]
     #[arg(long, env = "BOWLINE_IDLE_TIMEOUT", value_name = "TIME")]
     pub idle_timeout: Option<String>,
+    /// Longest time that a call may take, and the body of a REST request to arrive [default: 60s]
+    #[arg(long, env = "BOWLINE_REQUEST_TIMEOUT", value_name = "TIME")]
+    pub request_timeout: Option<String>,
+    /// Time that running calls have to end when the server stops [default: 30s]
+    #[arg(long, env = "BOWLINE_SHUTDOWN_TIMEOUT", value_name = "TIME")]
+    pub shutdown_timeout: Option<String>,
+    /// Streams (watching the audit log) that one caller may have open [default: 16]
+    #[arg(long, env = "BOWLINE_STREAMS_PER_CALLER", value_name = "N")]
+    pub streams_per_caller: Option<u32>,
+    /// Streams that the callers of one organization may have open together [default: 256]
+    #[arg(long, env = "BOWLINE_STREAMS_PER_ORGANIZATION", value_name = "N")]
+    pub streams_per_organization: Option<u32>,
+    /// Streams that may be open in all [default: 2048]
+    #[arg(long, env = "BOWLINE_MAX_STREAMS", value_name = "N")]
+    pub max_streams: Option<u32>,
+    /// MiB of memory for public advisories, which are read from the database beyond it; 0 for none [default: 256]
+    #[arg(long, env = "BOWLINE_ADVISORY_MEMORY", value_name = "MIB")]
+    pub advisory_memory: Option<u32>,
     /// gRPC reflection, which shows the services to any caller [default: true]
     #[arg(long, env = "BOWLINE_GRPC_REFLECTION", value_name = "BOOL")]
     pub grpc_reflection: Option<bool>,
@@ -213,87 +236,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// These options, with what they leave open taken from the configuration file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has a key that is no option or a value of the wrong type.
-    pub fn with_file(self) -> Result<Options, StartError> {
-        let Some(path) = self.config.clone() else {
-            return Ok(self);
-        };
-        let text = std::fs::read_to_string(&path).map_err(|error| unusable::configuration_file(&path, &error))?;
-        let file: Options = toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
-        Ok(self.or(file))
-    }
-
-    fn or(self, file: Options) -> Options {
-        let list = |own: Vec<ipnet::IpNet>, other: Vec<ipnet::IpNet>| if own.is_empty() { other } else { own };
-        Options {
-            config: self.config,
-            data_dir: self.data_dir.or(file.data_dir),
-            listen: self.listen.or(file.listen),
-            admin_listen: self.admin_listen.or(file.admin_listen),
-            base_url: self.base_url.or(file.base_url),
-            auth_url: self.auth_url.or(file.auth_url),
-            registry_host: self.registry_host.or(file.registry_host),
-            libraries_url: self.libraries_url.or(file.libraries_url),
-            database_url: self.database_url.or(file.database_url),
-            blob_url: self.blob_url.or(file.blob_url),
-            disk_reserve: self.disk_reserve.or(file.disk_reserve),
-            disk_probe: self.disk_probe,
-            pull_spill: self.pull_spill.or(file.pull_spill),
-            gc_every: self.gc_every.or(file.gc_every),
-            gc_grace: self.gc_grace.or(file.gc_grace),
-            upload_idle: self.upload_idle.or(file.upload_idle),
-            uploads_per_identity: self.uploads_per_identity.or(file.uploads_per_identity),
-            uploads_per_organization: self.uploads_per_organization.or(file.uploads_per_organization),
-            organizations: self.organizations.or(file.organizations),
-            tls_cert: self.tls_cert.or(file.tls_cert),
-            tls_key: self.tls_key.or(file.tls_key),
-            tls_look_every: self.tls_look_every,
-            key_file: self.key_file.or(file.key_file),
-            token_algorithm: self.token_algorithm.or(file.token_algorithm),
-            allow_private_addresses: list(self.allow_private_addresses, file.allow_private_addresses),
-            trusted_proxies: list(self.trusted_proxies, file.trusted_proxies),
-            redirect_origins: if self.redirect_origins.is_empty() {
-                file.redirect_origins
-            } else {
-                self.redirect_origins
-            },
-            cors_origins: if self.cors_origins.is_empty() { file.cors_origins } else { self.cors_origins },
-            max_connections: self.max_connections.or(file.max_connections),
-            max_connections_per_address: self.max_connections_per_address.or(file.max_connections_per_address),
-            first_request_timeout: self.first_request_timeout.or(file.first_request_timeout),
-            idle_timeout: self.idle_timeout.or(file.idle_timeout),
-            max_request: self.max_request.or(file.max_request),
-            max_requests_under_way: self.max_requests_under_way.or(file.max_requests_under_way),
-            grpc_reflection: self.grpc_reflection.or(file.grpc_reflection),
-            rate_limit_principal: self.rate_limit_principal.or(file.rate_limit_principal),
-            rate_limit_address: self.rate_limit_address.or(file.rate_limit_address),
-            audit_retention: self.audit_retention.or(file.audit_retention),
-            retention_every: self.retention_every.or(file.retention_every),
-            scim_rate: self.scim_rate.or(file.scim_rate),
-            osv_rate: self.osv_rate.or(file.osv_rate),
-            aws_sts_hosts: if self.aws_sts_hosts.is_empty() { file.aws_sts_hosts } else { self.aws_sts_hosts },
-            aws_sts_url: self.aws_sts_url.or(file.aws_sts_url),
-            operator_providers: file.operator_providers,
-            log_format: self.log_format.or(file.log_format),
-            terms_required: self.terms_required || file.terms_required,
-            terms: if self.terms.is_empty() { file.terms } else { self.terms },
-            blocked_email_domains: if self.blocked_email_domains.is_empty() {
-                file.blocked_email_domains
-            } else {
-                self.blocked_email_domains
-            },
-            smtp_url: self.smtp_url.or(file.smtp_url),
-            mail_from: self.mail_from.or(file.mail_from),
-            advisory_prefix: self.advisory_prefix.or(file.advisory_prefix),
-            community_charts: self.community_charts.or(file.community_charts),
-            iamguarded_charts: self.iamguarded_charts.or(file.iamguarded_charts),
-            log: self.log.or(file.log),
-        }
-    }
-
     /// How long after one round of retention the next one begins; absent for never.
     pub fn retention_every(&self) -> Option<Duration> {
         let minutes = self.retention_every.unwrap_or(60);

@@ -33,7 +33,9 @@ use crate::storage::Storage;
 use crate::tls::CertificateFiles;
 use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
-use crate::{admin, background, connections, disk, doors, facts, keys, providers, request_sizes, settings, tls};
+use crate::{
+    admin, background, connections, disk, doors, facts, keys, limits, providers, request_sizes, settings, tls,
+};
 
 /// Calls without a token that one address may make per second, where nothing is configured.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
@@ -78,7 +80,7 @@ pub struct Parts {
     pub tables: Arc<Tables>,
     /// The client for requests to hosts that others name.
     pub client: GuardedClient,
-    /// What the background work did.
+    /// Counts of the background work, for the metrics.
     pub work_counts: WorkCounts,
     /// What this replica calls itself where one of several does something.
     pub replica: String,
@@ -110,6 +112,7 @@ impl Server {
         let cors =
             Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
         let sizes = request_sizes::of(options)?;
+        let request_time = limits::request_time(options)?;
         let limits = connections::public(options)?;
         let admin_limits = connections::admin(&limits);
         // Nothing is created before both addresses are held.
@@ -123,7 +126,7 @@ impl Server {
         let parts = Arc::new(assemble(options, storage, settings, clock, address).await?);
         let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
         let telemetry = Arc::new(telemetry);
-        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes));
+        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes, request_time));
         let (stop, stopped) = watch::channel(false);
         let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
         let metrics = Metrics::new(parts.clone(), telemetry, certificate.clone(), listeners);
@@ -232,7 +235,7 @@ async fn assemble(
         providers: operator_providers,
     }));
     let content = content(options, &starting).await?;
-    let published = Arc::new(Published::new(db.clone()));
+    let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -333,6 +336,7 @@ fn front(
     redirects: Redirects,
     cors: Cors,
     sizes: RequestSizes,
+    request_time: Duration,
 ) -> Front {
     let settings = &parts.settings;
     let pages = Pages {
@@ -370,7 +374,7 @@ fn front(
             .merge(registry)
             .merge(Arc::new(sizes.queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY)),
         kept: Kept::default(),
-        request_time: Duration::from_mins(1),
+        request_time,
         request_bytes: sizes.request,
         grpc_response_bytes: 100 << 20,
         in_flight,

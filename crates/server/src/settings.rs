@@ -7,6 +7,7 @@ use bowline_pipeline::{OrganizationCreators, Settings};
 
 use crate::error::StartError;
 use crate::garbage::upload_limits;
+use crate::limits;
 use crate::options::{Options, Organizations, public_url};
 use crate::terms;
 
@@ -49,6 +50,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         community_charts: catalog("community-charts", options.community_charts.as_deref())?,
         iamguarded_charts: catalog("iamguarded-charts", options.iamguarded_charts.as_deref())?,
         uploads: upload_limits(options)?,
+        streams: limits::streams(options)?,
         base_url,
         auth_url,
         registry_audience,

@@ -16,7 +16,7 @@ use bowline_store::{Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOp
 use crate::background::NUMBERING;
 use crate::error::StartError;
 use crate::options::{Options, require_file};
-use crate::{blobs, facts, keys, unusable};
+use crate::{blobs, facts, keys, limits, unusable};
 
 /// The opened, migrated database, and the key that wraps its secrets.
 pub struct Storage {
@@ -147,11 +147,13 @@ async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
 
 async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {
     let opened = if let Some(url) = &options.database_url {
-        Db::open_postgres(url, PostgresOptions::default()).await
+        let max_connections = limits::database_connections(options)?;
+        Db::open_postgres(url, PostgresOptions { max_connections, ..PostgresOptions::default() }).await
     } else {
         let room = Arc::new(options.room());
         prepare(&room);
-        let sqlite = SqliteOptions { room: Some(room), ..SqliteOptions::default() };
+        let mmap_size = limits::database_map(options);
+        let sqlite = SqliteOptions { room: Some(room), mmap_size, ..SqliteOptions::default() };
         Db::open_sqlite(&options.database_file(), sqlite).await
     };
     opened.map_err(|error| unusable::database(options, &error))

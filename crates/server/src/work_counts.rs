@@ -5,7 +5,7 @@ use bowline_core::Micros;
 use crate::blob_totals::BlobTotals;
 use crate::garbage::Collected;
 
-/// What the background work of this process did since its start, for the metrics.
+/// Counts of this process's background work since its start, for the metrics.
 #[derive(Debug, Default)]
 pub struct WorkCounts(Mutex<Counts>);
 

@@ -31,6 +31,8 @@ mod audit_watch;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/chosen_limits.rs"]
+mod chosen_limits;
 #[path = "behaviour/connections.rs"]
 mod connections;
 #[path = "behaviour/contents.rs"]

@@ -73,7 +73,7 @@ impl Db {
         Ok(Db::new(Backend::Postgres(Postgres::open(url, &options).await?)))
     }
 
-    /// What waits and what was done, now.
+    /// How busy the engine is now.
     pub fn load(&self) -> Load {
         match &self.backend {
             Backend::Sqlite(sqlite) => Load::Sqlite(sqlite.load()),

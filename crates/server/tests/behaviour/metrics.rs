@@ -200,7 +200,7 @@ async fn add_blob(server: &TestServer, digest: &str, bytes: i64) {
 }
 
 #[tokio::test]
-async fn blobs_are_counted_and_their_collection_is_told() {
+async fn blobs_and_their_collections_are_counted() {
     for engine in engines() {
         let server = TestServer::start_with(engine, |options| options.gc_every = Some("never".into())).await;
         for (digest, bytes) in [("a", 1), ("b", 20), ("c", 300)] {

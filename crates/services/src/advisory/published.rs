@@ -13,8 +13,6 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::pieces::{self, Piece, PublicGroup};
 
-/// Most memory that public advisories take; what is asked for by name is read from the database beyond it.
-const MOST_MEMORY: usize = 256 << 20;
 /// Most bytes of an answer, encoded.
 const MOST_ANSWER: usize = 64 << 20;
 /// Most advisories of an answer that is read from the database.
@@ -25,6 +23,8 @@ const MOST_READ: i64 = 2000;
 pub struct Published {
     /// Absent in a server that only tells what it could do.
     db: Option<Db>,
+    /// Most bytes of memory that advisories take; what is asked for by name is read from the database beyond it.
+    most_memory: usize,
     snapshot: RwLock<Option<Arc<Snapshot>>>,
 }
 
@@ -42,9 +42,9 @@ struct Snapshot {
 }
 
 impl Published {
-    /// Nothing yet: [`Published::refresh`] looks.
-    pub fn new(db: Db) -> Published {
-        Published { db: Some(db), snapshot: RwLock::default() }
+    /// Nothing yet: [`Published::refresh`] looks, and keeps at most so many bytes in memory.
+    pub fn new(db: Db, most_memory: usize) -> Published {
+        Published { db: Some(db), most_memory, snapshot: RwLock::default() }
     }
 
     /// Looks what changed since the last time, and holds it ready. One caller at a time.
@@ -65,19 +65,20 @@ impl Published {
             // What did not fit was held by half, if at all.
             let whole = known.iter().filter(|known| known.fits);
             let before = whole.flat_map(|known| &known.groups).find(|(known, _)| *known == group);
-            let fits = bytes <= MOST_MEMORY;
+            let fits = bytes <= self.most_memory;
             let pieces = match before {
                 _ if !fits => Arc::default(),
                 Some((_, pieces)) => pieces.clone(),
-                None => Arc::new(load(db, &group.uid, MOST_MEMORY - bytes).await?),
+                None => Arc::new(load(db, &group.uid, self.most_memory - bytes).await?),
             };
             bytes += pieces.iter().map(|piece| piece.bytes()).sum::<usize>();
             read.push((group, pieces));
         }
-        let snapshot = Arc::new(Snapshot::of(read, bytes <= MOST_MEMORY));
+        let snapshot = Arc::new(Snapshot::of(read, bytes <= self.most_memory));
         if !snapshot.fits {
             tracing::warn!(
-                "the public advisories do not fit into {MOST_MEMORY} bytes: they are read from the database"
+                most_memory = self.most_memory,
+                "public advisories do not fit into memory: they are read from the database"
             );
         }
         *self.snapshot.write().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);

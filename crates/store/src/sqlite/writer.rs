@@ -34,7 +34,7 @@ pub(super) struct Writer {
     counts: Arc<Counts>,
 }
 
-/// What the thread has done.
+/// Totals of the thread since its start.
 #[derive(Default)]
 struct Counts {
     groups: AtomicU64,
