@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients feeds feeds-formats openapi terraform browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients feeds feeds-formats openapi terraform soak browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats openapi terraform browser}
+suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats openapi terraform soak browser}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -232,6 +232,7 @@ for suite in $suites; do
     feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
     openapi) BOWLINE=$(realpath "$binary") node "$here/openapi/main.mjs" || failed+=" $suite" ;;
+    soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 || failed+=" $suite" ;;
     terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)
       export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk

@@ -5,7 +5,7 @@
 //   BOWLINE                    its binary
 //   OPENAPI_MODULES            where the packages of package.json are
 //   OPENAPI_VENV               where those of requirements.txt are
-//   OPENAPI_WHOLE=1            more requests of schemathesis than the sample, for about a quarter of an hour
+//   OPENAPI_WHOLE=1            more requests of schemathesis than the sample, for about ten minutes
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

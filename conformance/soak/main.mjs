@@ -8,6 +8,8 @@
 //   - the good client's p99 beside the hostile clients is at most twice that beside the spinning process,
 //   - the server's anonymous memory does not grow from the second third of the time to the last,
 //   - every write that was acknowledged is there at the end.
+//
+// SAMPLE=1 prints the latencies and asserts the rest: a short run beside other work says nothing about them.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -176,7 +178,7 @@ const problems = [];
 const usual = quantile([...before.latencies, ...after.latencies].sort((a, b) => a - b), 0.99);
 const found = quantile(during.latencies, 0.99);
 console.log(`p99: ${found.toFixed(1)} ms beside hostile clients, ${usual.toFixed(1)} ms beside a spinning process: ${(found / usual).toFixed(2)}x (at most 2)`);
-if (found > 2 * usual) problems.push('the good client waits');
+if (found > 2 * usual && !process.env.SAMPLE) problems.push('the good client waits');
 const failures = before.failures + during.failures + after.failures;
 if (failures) problems.push(`${failures} good calls failed`);
 if (!isStanding) problems.push('the hostile clients ended early');
