@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, advisory, barred, event, judge};
-use crate::support::{done, each, holder, inventory, number, on_each_engine, refused};
+use crate::support::{done, each, holder, inventory, number, on_each_engine, refused, role};
 
 const EVENTS: &str = "PUT /vulnerabilities/v1/advisory_events";
 
@@ -165,7 +165,12 @@ async fn settings_are_off_until_they_are_set_by_whoever_decides_and_changes_the_
         let patch = format!("PATCH {settings}");
         refused(&approver, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
         let capabilities = ["CAP_ADVISORIES_APPROVE", "CAP_IAM_GROUPS_UPDATE"];
-        let keeper = holder(server, &org, "keeper", &org, &capabilities).await.actor;
+        let keeper = holder(server, &org, "keeper", &org, &capabilities).await;
+        // Anonymous callers would read what the keeper may not.
+        refused(&keeper.actor, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+        let reader = role(server, &org, "reader", &["CAP_ADVISORIES_LIST"]).await;
+        server.bind(&keeper.uid, &reader, &org).await;
+        let keeper = keeper.actor;
         let on = done(&keeper, &patch, json!({ "public": true })).await;
         assert_eq!((&on["public"], &on["secondReviewerRequired"]), (&json!(true), &json!(false)));
         done(&keeper, &format!("{patch}?updateMask=secondReviewerRequired"), json!({ "secondReviewerRequired": true }))

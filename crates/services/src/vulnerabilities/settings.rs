@@ -2,13 +2,14 @@
 
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as methods;
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::rows::places;
 use crate::kinds::ADVISORY_SETTINGS;
-use crate::list::timestamp;
+use crate::list::{self, timestamp};
 use crate::references::require_group;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -54,6 +55,10 @@ async fn update(
     }
     if after == before {
         return Ok(Changed::nothing(after));
+    }
+    if after.public && !before.public {
+        // Public advisories can be read by anonymous callers: the caller must be able to read them too.
+        call.require_all(group.as_str(), &list::capability(call, Capability::CapAdvisoriesList))?;
     }
     after.update_time = timestamp(call.now());
     if after.public && !before.public {
