@@ -14,6 +14,7 @@ use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, 
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 pub(crate) use fields::violations;
+pub(in crate::iam) use grants::require_all_given;
 
 use super::{external_group_role_mappings, groups, identity_providers_v1, scim_tokens};
 use crate::kinds::IDENTITY_PROVIDER;

@@ -70,6 +70,8 @@ struct Before {
 impl Before {
     async fn load<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Before> {
         let provider = identity_providers::require(tx, call.place()?).await?;
+        // A directory decides who comes in through the provider; without one, all accounts of its issuer do.
+        identity_providers::require_all_given(tx, call, &provider).await?;
         let token = TokenRow::load(tx, &provider.uid).await?;
         Ok(Before { provider, token })
     }

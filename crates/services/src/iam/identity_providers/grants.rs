@@ -49,10 +49,22 @@ pub(super) async fn require_may_change<T>(
     if !is_same_client {
         require_owner(call, after)?;
     }
-    if let Some(role) = roles::find(tx, &after.default_role).await? {
-        call.require_all(after.uid.parent_str(), &role.capabilities)?;
+    require_all_given(tx, call, after).await
+}
+
+/// Authorizes a change of who comes in through a provider. Who decides that can sign in with all that it gives.
+///
+/// # Errors
+/// PERMISSION_DENIED naming what of the default role, or of the role of a mapping, the caller lacks.
+pub(in crate::iam) async fn require_all_given<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    row: &ProviderRow,
+) -> Result<()> {
+    if let Some(role) = roles::find(tx, &row.default_role).await? {
+        call.require_all(row.uid.parent_str(), &role.capabilities)?;
     }
-    require_mapped(tx, call, after).await
+    require_mapped(tx, call, row).await
 }
 
 async fn require_mapped<T>(tx: &mut ReadTx, call: &Authorized<T>, row: &ProviderRow) -> Result<()> {
