@@ -8,6 +8,8 @@
 mod calls;
 #[path = "behaviour/contents.rs"]
 mod contents;
+#[path = "matrix/escalation.rs"]
+mod escalation;
 #[path = "matrix/fixture.rs"]
 mod fixture;
 #[path = "matrix/fixture_libraries.rs"]

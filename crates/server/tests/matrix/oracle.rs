@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_contract::Auth;
+use bowline_contract::{Auth, Contract};
 
 use crate::fixture::{Caller, Fixture, Place, Standing};
 use crate::table::{Judged, Row};
@@ -51,9 +51,15 @@ fn holds_around(caller: &Caller, needed: &BTreeSet<String>, uid: &str) -> bool {
 
 /// The capabilities that the contract asks of a method.
 pub(crate) fn needed(fixture: &Fixture<'_>, method: &str) -> BTreeSet<String> {
-    let contract = &fixture.server.server().parts().contract;
+    needed_of(&fixture.server.server().parts().contract, method)
+}
+
+/// The capabilities that a contract asks of a method.
+pub(crate) fn needed_of(contract: &Contract, method: &str) -> BTreeSet<String> {
     match &contract.by_full_name(method).expect("a method of the contract").auth {
-        Auth::Capabilities { needed, .. } => fixture.names(needed),
+        Auth::Capabilities { needed, .. } => {
+            contract.capabilities().names(needed).into_iter().map(String::from).collect()
+        }
         Auth::Own | Auth::Public => panic!("{method} needs no caller"),
     }
 }

@@ -14,7 +14,7 @@ use super::{Aim, Row, at, default, mask};
 use crate::fixture::Kind;
 
 /// What a push needs.
-pub(super) const PUSH: &[&str] = &[PushManifest::FULL_NAME, CreateTag::FULL_NAME, repos1::UpdateTag::FULL_NAME];
+pub(crate) const PUSH: &[&str] = &[PushManifest::FULL_NAME, CreateTag::FULL_NAME, repos1::UpdateTag::FULL_NAME];
 
 pub(super) fn rows() -> Vec<Row> {
     fn supplies<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {

@@ -5,7 +5,7 @@ mod contained;
 mod feeds;
 mod joining;
 mod personal;
-mod sources;
+pub(crate) mod sources;
 pub(crate) mod telling;
 mod transfers;
 

@@ -28,6 +28,11 @@ fn once<M: Method>(kind: Kind, build: impl Fn(&Aim<'_>, String) -> M::Request + 
     Row { takes: Some(kind), ..at::<M>(move |aim| build(aim, aim.doomed.clone())) }
 }
 
+/// An issuer and a client at it are keys to everybody who signs in there: only owners may set them.
+fn of_owner<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+    Row { grants: Some("owner"), ..at::<M>(build) }
+}
+
 fn provider2(aim: &Aim<'_>) -> i2::IdentityProvider {
     let oidc = provider2::Oidc { issuer: aim.issuer(), client_id: "matrix".into(), ..default() };
     i2::IdentityProvider {
@@ -55,7 +60,7 @@ fn providers_v2() -> Vec<Row> {
             uidp,
             ..default()
         }),
-        grant::<providers2::CreateIdentityProvider>(|aim| i2::CreateIdentityProviderRequest {
+        of_owner::<providers2::CreateIdentityProvider>(|aim| i2::CreateIdentityProviderRequest {
             parent: aim.group(),
             identity_provider: Some(provider2(aim)),
         }),
@@ -67,17 +72,33 @@ fn providers_v2() -> Vec<Row> {
             }),
             update_mask: Some(mask("description")),
         }),
+        of_owner::<providers2::UpdateIdentityProvider>(|aim| {
+            let oidc = provider2::Oidc { client_id: aim.name(), ..default() };
+            i2::UpdateIdentityProviderRequest {
+                identity_provider: Some(i2::IdentityProvider {
+                    uid: aim.uid(Kind::Provisioned),
+                    configuration: Some(provider2::Configuration::Oidc(oidc)),
+                    ..default()
+                }),
+                update_mask: Some(mask("oidc.client_id")),
+            }
+        }),
         delete::<providers2::DeleteIdentityProvider>(Kind::Provider, |uid| i2::DeleteIdentityProviderRequest { uid }),
     ]
 }
 
 fn providers_v1() -> Vec<Row> {
     vec![
-        grant::<providers1::Create>(|aim| i1::CreateIdentityProviderRequest {
+        of_owner::<providers1::Create>(|aim| i1::CreateIdentityProviderRequest {
             parent_id: aim.group(),
             identity_provider: Some(provider1(aim)),
         }),
         at::<providers1::Update>(|aim| i1::IdentityProvider { id: aim.uid(Kind::Provider), ..provider1(aim) }),
+        of_owner::<providers1::Update>(|aim| {
+            let oidc = provider1::Oidc { issuer: aim.issuer(), client_id: aim.name(), ..default() };
+            let configuration = Some(provider1::Configuration::Oidc(oidc));
+            i1::IdentityProvider { id: aim.uid(Kind::Provisioned), configuration, ..provider1(aim) }
+        }),
         list::<providers1::List>(Kind::Provider, false, |uidp| i1::IdentityProviderFilter { uidp, ..default() }),
         delete::<providers1::Delete>(Kind::Provider, |id| i1::DeleteIdentityProviderRequest { id }),
     ]
