@@ -65,9 +65,9 @@ pub(super) const KINDS: [Kind; 17] = [
     kind("owner of the sibling", Holds::BuiltIn("owner"), At::Sibling),
     kind("what the method needs", Holds::Needed, At::Team),
     kind("that and what small roles give", Holds::NeededAndLittle, At::Team),
-    kind("the same at the organization", Holds::NeededAndLittle, At::Organization),
+    kind("that, at the organization", Holds::NeededAndLittle, At::Organization),
     kind("all of an owner but one", Holds::AllButOne, At::Team),
-    kind("the same at the organization", Holds::AllButOne, At::Organization),
+    kind("all of an owner but one, at the organization", Holds::AllButOne, At::Organization),
     kind("owner", Holds::BuiltIn("owner"), At::Team),
     kind("owner of the organization", Holds::BuiltIn("owner"), At::Organization),
 ];
