@@ -38,7 +38,7 @@ pub(crate) async fn follow(parts: Arc<Parts>) {
                 parts.work_counts.lock().blobs = Some(BlobTotals { counted_at: parts.clock.now(), ..totals });
             }
             Err(error) => {
-                tracing::warn!(cause = %cause(&error), "blobs not counted for the metrics; trying again later")
+                tracing::warn!(cause = %cause(&error), "blobs not counted for the metrics; trying again later");
             }
         }
         tokio::time::sleep(REST.max(begun.elapsed().saturating_mul(REST_FACTOR))).await;

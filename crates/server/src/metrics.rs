@@ -88,8 +88,7 @@ impl Metrics {
         certificate: Option<Arc<CertificateFiles>>,
         listeners: [(&'static str, Arc<ConnectionCounts>); 2],
     ) -> Metrics {
-        for &(name, help) in [GAUGES, process::FIGURES, storage::FIGURES, storage::BLOBS, disk::FIGURES].concat().iter()
-        {
+        for &(name, help) in &[GAUGES, process::FIGURES, storage::FIGURES, storage::BLOBS, disk::FIGURES].concat() {
             telemetry.describe(name, help);
         }
         for &(name, help) in COUNTERS {

@@ -55,11 +55,11 @@ async fn a_process_opens_as_many_connections_to_its_database_as_were_chosen() {
     let lists = (0..24).map(|_| done(&operator, "GET /iam/v2/roles", Value::Null));
     join_all(lists).await;
     let page = metrics(&server).await;
-    let open: f64 = ["used", "idle"]
+    let open: i64 = ["used", "idle"]
         .map(|state| value(&page, &format!("bowline_database_connections{{state=\"{state}\"}}")))
         .iter()
         .sum();
-    assert!((1.0..=4.0).contains(&open), "{open} connections");
+    assert!((1..=4).contains(&open), "{open} connections");
     server.stop().await;
 }
 

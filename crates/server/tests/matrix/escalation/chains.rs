@@ -144,7 +144,7 @@ async fn chains_of_steps_give_no_more_than_their_caller_held() {
         let stage = Stage::new(&server).await;
         let all = chains();
         let runs = all.iter().step_by(every).flat_map(|chain| [false, true].map(|owner| run(&stage, chain, owner)));
-        let runs: Vec<Vec<String>> = stream::iter(runs).buffered(AT_ONCE).collect().await;
+        let runs: Vec<Vec<String>> = Box::pin(stream::iter(runs).buffered(AT_ONCE).collect()).await;
         let gains = runs.concat();
         assert!(gains.is_empty(), "{} gains on {engine:?}:\n{}", gains.len(), gains.join("\n"));
         drop(stage);

@@ -35,14 +35,14 @@ fn text(outcomes: &Outcomes) -> String {
         let by = if attack.by.is_empty() { String::new() } else { format!(" [{}]", attack.by) };
         let _ = write!(text, "{:<WIDTH$}", format!("{}{by}", attack.what));
         for cells in row {
-            let _ = write!(text, " {}", cell(cells));
+            let _ = write!(text, " {}", cell(*cells));
         }
         text.push('\n');
     }
     text
 }
 
-fn cell(outcomes: &[Outcome; TOKENS.len()]) -> String {
+fn cell(outcomes: [Outcome; TOKENS.len()]) -> String {
     let sign = |outcome: &Outcome| match outcome {
         Outcome::NoToken => '.',
         Outcome::Denied => '-',
