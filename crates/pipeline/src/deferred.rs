@@ -149,10 +149,14 @@ impl Pipeline {
     }
 
     async fn do_deferred(&self, work: Work) -> Result<(), Error> {
-        let _permit = self.costly.acquire().await.map_err(Error::internal)?;
+        let permit = self.deferred.clone().acquire_owned().await.map_err(Error::internal)?;
         let guard = CancelOnDrop(Cancelled::default());
         let cancelled = guard.0.clone();
-        let done = tokio::task::spawn_blocking(move || work(&cancelled)).await;
+        let done = tokio::task::spawn_blocking(move || {
+            work(&cancelled);
+            drop(permit);
+        })
+        .await;
         drop(guard);
         done.map_err(Error::internal)
     }

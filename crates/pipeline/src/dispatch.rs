@@ -18,6 +18,7 @@ use crate::handlers::{Answer, Handler, Handlers};
 use crate::judges::Judge;
 use crate::page::PageKey;
 use crate::principal::Principal;
+use crate::quota::{Lease, Quota};
 use crate::rate_limit::{RateLimits, Surface};
 use crate::settings::Settings;
 use crate::streams::Streams;
@@ -38,6 +39,43 @@ pub struct Outcome {
 const COSTLY_AT_ONCE: usize = 4;
 /// Heavy reads that run at once; fewer than the former, which heavy reads need as well.
 const HEAVY_AT_ONCE: usize = 2;
+
+/// Most costly requests, and most heavy reads, of one organization that run or wait: a queue that all share must not
+/// be one caller's.
+const COSTLY_BY_ORGANIZATION: usize = 8;
+const HEAVY_BY_ORGANIZATION: usize = 2;
+
+/// Calls that run or wait for a permit, by the caller's organization.
+pub(crate) struct Waiting {
+    costly: Arc<Quota<String>>,
+    heavy: Arc<Quota<String>>,
+}
+
+impl Waiting {
+    fn new() -> Waiting {
+        Waiting {
+            costly: Quota::new(usize::MAX, COSTLY_BY_ORGANIZATION),
+            heavy: Quota::new(usize::MAX, HEAVY_BY_ORGANIZATION),
+        }
+    }
+
+    pub(crate) fn costly(&self, principal: &Principal) -> Result<Lease<String>> {
+        take(&self.costly, principal)
+    }
+
+    pub(crate) fn heavy(&self, principal: &Principal) -> Result<Lease<String>> {
+        take(&self.heavy, principal)
+    }
+}
+
+fn take(quota: &Arc<Quota<String>>, principal: &Principal) -> Result<Lease<String>> {
+    let organization = principal.subject().split('/').next().unwrap_or_default();
+    quota.take(Some(organization.to_owned()), 1).map_err(|_| {
+        let text =
+            "Too many such calls of the organization are under way: make the next one when others have been answered";
+        Error::new(Reason::RateLimited, text).with(Detail::RetryAfter(std::time::Duration::from_secs(1)))
+    })
+}
 
 /// Everything that the path of a call needs.
 pub struct Pipeline {
@@ -64,10 +102,14 @@ pub struct Pipeline {
     /// The open streams.
     pub streams: Arc<Streams>,
     pub(crate) grants: Arc<GrantsCache>,
-    /// Permits for work that costs much: validation, and what transactions defer.
-    pub(crate) costly: Semaphore,
+    /// Permits for validation that costs much.
+    pub(crate) costly: Arc<Semaphore>,
+    /// Permits for what transactions defer: pushes do not wait for validation.
+    pub(crate) deferred: Arc<Semaphore>,
     /// Permits for heavy reads.
-    pub(crate) heavy: Semaphore,
+    pub(crate) heavy: Arc<Semaphore>,
+    /// Costly requests and heavy reads that run or wait, by organization.
+    pub(crate) waiting: Waiting,
 }
 
 impl Pipeline {
@@ -99,8 +141,10 @@ impl Pipeline {
             limits,
             streams,
             grants: Arc::default(),
-            costly: Semaphore::new(COSTLY_AT_ONCE),
-            heavy: Semaphore::new(HEAVY_AT_ONCE),
+            costly: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
+            deferred: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
+            heavy: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
+            waiting: Waiting::new(),
         }
     }
 

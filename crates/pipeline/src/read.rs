@@ -36,9 +36,12 @@ impl Pipeline {
             let text = "Deadline exceeded: the server gives one such call 10 s; narrow the request, or try again later";
             Error::new(Reason::DeadlineExceeded, text)
         };
-        let permit = tokio::time::timeout_at(until, self.heavy.acquire()).await.map_err(too_slow)?;
-        let _permit = permit.map_err(Error::internal)?;
+        let lease = self.waiting.heavy(&gate.context.principal)?;
+        let permit = tokio::time::timeout_at(until, self.heavy.clone().acquire_owned()).await.map_err(too_slow)?;
+        let permit = permit.map_err(Error::internal)?;
         let read = move || {
+            // Held until the read has ended, which a caller who gives up does not end.
+            let _held = (lease, permit);
             runtime.block_on(tokio::time::timeout_at(
                 until,
                 pipeline.read_deferring::<_, Error>(move |tx| {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bowline_contract::{Auth, MethodInfo, Violations};
 use bowline_core::{Error, FieldViolation, MOST_VIOLATIONS, Reason, Result};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::call::{Caller, Transport};
 use crate::dispatch::{Gate, Pipeline, require_operator};
 use crate::mask::{self, Mask};
+use crate::quota::Lease;
 
 /// Largest request, in bytes, that is validated on the thread that serves the connection.
 const SMALL: usize = 4096;
@@ -41,9 +43,21 @@ impl Pipeline {
     pub(crate) async fn validate_authorized(&self, gate: &Arc<Gate>) -> Result<Validated> {
         self.authorize(gate).await?;
         let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
-        let _permit = if is_costly { Some(self.costly.acquire().await.map_err(Error::internal)?) } else { None };
+        let held = if is_costly { Some(self.costly_permit(gate).await?) } else { None };
         let gate = gate.clone();
-        tokio::task::spawn_blocking(move || gate.validate()).await.map_err(Error::internal)?
+        // The permit is held until the work has ended, which a caller who gives up does not end.
+        let validate = move || {
+            let validated = gate.validate();
+            drop(held);
+            validated
+        };
+        tokio::task::spawn_blocking(validate).await.map_err(Error::internal)?
+    }
+
+    async fn costly_permit(&self, gate: &Gate) -> Result<(Lease<String>, OwnedSemaphorePermit)> {
+        let lease = self.waiting.costly(&gate.context.principal)?;
+        let permit = self.costly.clone().acquire_owned().await.map_err(Error::internal)?;
+        Ok((lease, permit))
     }
 
     /// Authorizes in a snapshot of its own. It counts for refusals alone: the transaction authorizes again.

@@ -20,7 +20,7 @@ use crate::body::ReplyBody;
 use crate::connection_counts::{ConnectionCounts, OpenConnection, Refusal};
 use crate::peer::TrustedProxies;
 use crate::pulse::{Pulse, RunningBody};
-use crate::quota::{Full, Quota};
+use bowline_pipeline::{Full, Quota};
 
 /// How long a connection stays that was asked to close and has no request under way.
 const FAREWELL: Duration = Duration::from_secs(1);

@@ -17,8 +17,8 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::answer::JSON;
 use crate::front::Front;
-use crate::quota::{Full, Lease, Quota};
 use crate::request_body::RequestBody;
+use bowline_pipeline::{Full, Lease, Quota};
 
 /// Bytes of a request that are not counted: most requests have fewer.
 const UNCOUNTED: usize = 64 << 10;

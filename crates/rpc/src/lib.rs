@@ -23,7 +23,6 @@ mod openapi;
 mod peer;
 mod pulse;
 mod query;
-mod quota;
 mod request_body;
 mod rest;
 mod services;

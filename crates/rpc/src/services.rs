@@ -16,8 +16,8 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 
 use crate::body::ReplyBody;
-use crate::quota::{Lease, Quota};
 use crate::request_body::RequestBody;
+use bowline_pipeline::{Lease, Quota};
 
 /// Most calls under way, in all and of one address: probes need one each.
 const CALLS: usize = 256;

@@ -29,10 +29,14 @@ pub(crate) fn slice(method: &MethodInfo, parameters: &mut Vec<Parameter>) -> Res
             return Err(Error::invalid_field(second.name, GIVEN_TWICE));
         }
         let Some(Parameter { name, value, .. }) = first else { return Ok(None) };
-        let Ok(number) = value.parse::<u32>() else {
-            return Err(Error::invalid_field(name, format!("must be a whole number, 0 or more, at most {}", u32::MAX)));
-        };
-        Ok(usize::try_from(number).ok())
+        // Clients that want everything send the largest number of 64 bits with a sign.
+        match value.parse::<i64>().map(usize::try_from) {
+            Ok(Ok(number)) => Ok(Some(number)),
+            _ => {
+                let wanted = format!("must be a whole number, 0 or more, at most {}", i64::MAX);
+                Err(Error::invalid_field(name, wanted))
+            }
+        }
     };
     let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
     let (page, size) = (take(&["page"])?, take(&["page_size", "pageSize"])?);

@@ -13,13 +13,19 @@ use bowline_authn::matching::{Regex, whole};
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Cancelled, defer};
+use tokio::sync::Semaphore;
 
 /// Compiled patterns, of which each takes up to 256 KiB and mostly a tenth of that.
 static COMPILED: LazyLock<Mutex<Memory<String, Arc<Regex>>>> = LazyLock::new(|| Memory::new(128));
 /// Which pattern of a list matches a name first.
 static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MOST_NAMES));
+/// The same for lists that were asked about more names than the former holds: tags of a very large repository.
+static LARGE: LazyLock<Mutex<Memory<Key, Arc<HashMap<Key, Outcome>>>>> = LazyLock::new(|| Memory::new(1));
 /// What is wrong with a pattern, if anything.
 static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(|| Memory::new(4096));
+
+/// Permits for matching outside of deferred work.
+static MATCHING: Semaphore = Semaphore::const_new(4);
 
 /// Names of one question whose answers are remembered together.
 const MOST_NAMES: usize = 1 << 17;
@@ -90,16 +96,20 @@ fn compiled(pattern: &str) -> std::result::Result<Arc<Regex>, String> {
 /// Work to be done first, if the answer is not remembered: a transaction that asks must run by `write_deferring` or
 /// `read_deferring`. INTERNAL for a stored pattern that does not compile.
 pub(crate) fn first_matches(patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
+    first_matches_within(MOST_NAMES, patterns, names)
+}
+
+fn first_matches_within(most: usize, patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
     if patterns.is_empty() {
         return Ok(vec![None; names.len()]);
     }
-    let list: Vec<u8> = patterns.iter().flat_map(|p| [&p.len().to_be_bytes(), p.as_bytes()].concat()).collect();
-    let list = sha256(&list);
+    let list = list_key(patterns);
+    let large = if names.len() > most { lock(&LARGE).get(&list) } else { None };
     let (mut found, mut missing) = (Vec::with_capacity(names.len()), Vec::new());
     let mut memory = lock(&MATCHES);
     for name in names {
         let key = key([&list, name.as_bytes()]);
-        match memory.get(&key) {
+        match large.as_ref().and_then(|large| large.get(&key).copied()).or_else(|| memory.get(&key)) {
             Some(outcome) => found.push(outcome),
             None => missing.push((key, name.clone())),
         }
@@ -108,13 +118,28 @@ pub(crate) fn first_matches(patterns: &[String], names: &[String]) -> Result<Vec
     if missing.is_empty() {
         return found.into_iter().map(position).collect();
     }
-    if names.len() > MOST_NAMES {
-        // More than can be remembered at once, so that no attempt would find all of it.
-        let all = names.iter().map(|name| first_match(patterns, name));
-        return all.map(position).collect();
+    let (patterns, names) = (patterns.to_vec(), names.to_vec());
+    if missing.len() > most {
+        return Err(defer(move |cancelled| remember_large(list, &patterns, &names, cancelled)));
     }
-    let patterns = patterns.to_vec();
     Err(defer(move |cancelled| remember_matches(&patterns, missing, cancelled)))
+}
+
+fn list_key(patterns: &[String]) -> Key {
+    let list: Vec<u8> = patterns.iter().flat_map(|p| [&p.len().to_be_bytes(), p.as_bytes()].concat()).collect();
+    key([&list, b""])
+}
+
+/// Remembers all names of one question together, until another two of that size were asked.
+fn remember_large(list: Key, patterns: &[String], names: &[String], cancelled: &Cancelled) {
+    let mut outcomes = HashMap::with_capacity(names.len());
+    for name in names {
+        if cancelled.is_set() {
+            return;
+        }
+        outcomes.insert(key([&list, name.as_bytes()]), first_match(patterns, name));
+    }
+    lock(&LARGE).insert(list, Arc::new(outcomes));
 }
 
 fn remember_matches(patterns: &[String], names: Vec<(Key, String)>, cancelled: &Cancelled) {
@@ -146,10 +171,22 @@ fn position(outcome: Outcome) -> Result<Option<usize>> {
     }
 }
 
-/// Whether one of these patterns matches the whole name, found out on a thread of its own.
+/// Whether one of these patterns matches the whole name: remembered, or found out on a thread of its own, a few at a
+/// time.
 pub(crate) async fn any_matches(patterns: &[String], name: &str) -> Result<bool> {
+    let key = key([&list_key(patterns), name.as_bytes()]);
+    let known = lock(&MATCHES).get(&key);
+    if let Some(outcome) = known {
+        return position(outcome).map(|at| at.is_some());
+    }
+    let permit = MATCHING.acquire().await.map_err(Error::internal)?;
     let (patterns, name) = (patterns.to_vec(), name.to_owned());
-    let matching = move || position(first_match(&patterns, &name)).map(|at| at.is_some());
+    let matching = move || {
+        let _permit = permit;
+        let outcome = first_match(&patterns, &name);
+        lock(&MATCHES).insert(key, outcome);
+        position(outcome).map(|at| at.is_some())
+    };
     tokio::task::spawn_blocking(matching).await.map_err(Error::internal)?
 }
 
@@ -240,12 +277,26 @@ mod tests {
     fn nothing_is_matched_where_the_answer_is_needed_but_looked_up() {
         let (patterns, names) = (texts(&["v[0-9]+", "latest-.*"]), texts(&["v1", "latest-2", "other", "v1x"]));
         assert!(first_matches(&patterns, &names).is_err(), "nothing is known yet");
-        let list: Vec<u8> = patterns.iter().flat_map(|p| [&p.len().to_be_bytes(), p.as_bytes()].concat()).collect();
-        let asked = names.iter().map(|name| (key([&sha256(&list), name.as_bytes()]), name.clone())).collect();
+        let list = list_key(&patterns);
+        let asked = names.iter().map(|name| (key([&list, name.as_bytes()]), name.clone())).collect();
         remember_matches(&patterns, asked, &Cancelled::default());
         assert_eq!(first_matches(&patterns, &names).unwrap(), [Some(0), Some(1), None, None]);
         assert!(first_matches(&texts(&["v[0-9]+"]), &names).is_err(), "another list is another question");
         assert_eq!(first_matches(&[], &names).unwrap(), [None; 4]);
+    }
+
+    #[test]
+    fn more_names_than_are_remembered_one_by_one_are_matched_elsewhere_too() {
+        let patterns = texts(&["large-v[0-9]+"]);
+        let mut names: Vec<String> = (0..5).map(|n| format!("large-v{n}")).collect();
+        assert!(first_matches_within(3, &patterns, &names).is_err(), "nothing is known yet");
+        remember_large(list_key(&patterns), &patterns, &names, &Cancelled::default());
+        assert_eq!(first_matches_within(3, &patterns, &names).unwrap(), [Some(0); 5]);
+        names.push("another".into());
+        assert!(first_matches_within(3, &patterns, &names).is_err(), "one of them is new");
+        let new = (key([&list_key(&patterns), b"another"]), "another".to_owned());
+        remember_matches(&patterns, vec![new], &Cancelled::default());
+        assert_eq!(first_matches_within(3, &patterns, &names).unwrap()[5], None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn of(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'
                 "in": "query",
                 "required": false,
                 "description": description,
-                "schema": { "type": "integer", "format": "int64", "minimum": least, "maximum": u32::MAX },
+                "schema": { "type": "integer", "format": "int64", "minimum": least, "maximum": i64::MAX },
             })
         }));
     }

@@ -190,3 +190,62 @@ async fn there_is_no_preview_of_a_repository_that_is_too_large_for_it() {
     })
     .await;
 }
+
+/// A repository with 20,000 tags of a long name each.
+async fn tagged(server: &TestServer, org: &str) -> String {
+    let repo = server.repo(org, "tagged").await;
+    store(server, &repo, &Manifest { digest: &digest('b'), shape: 1, size: 0, names: &[], config: None }).await;
+    let first = json!({ "name": "first", "digest": digest('b') });
+    done(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), first).await;
+    let sql = "INSERT INTO tags (uid, parent, org, name, digest, deprecated, bundles, hidden, created_at, updated_at)
+               WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
+               SELECT uid || n, parent, org, 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' || n, digest, deprecated, bundles,
+                      hidden, 0, 0
+               FROM numbers, tags WHERE parent = $1 AND name = 'first'";
+    execute(server, sql, &[&repo]).await;
+    repo
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn previews_that_are_given_up_count_until_they_have_ended() {
+    on_each_engine(async |server| {
+        let org = server.organization("acme").await;
+        let repo = tagged(server, &org).await;
+        let viewer = server.actor("viewer", &org).await;
+        let mut limited = 0;
+        for round in 0..100 {
+            // Another question each time, so that nothing is remembered of it.
+            let keep = format!("b*[ab]{{{}}}[0-9]*", round % 30 + 1);
+            let retention = Some(ours::Retention { keep_patterns: vec![keep], ..ours::Retention::default() });
+            let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+            let call = viewer.grpc::<PreviewRetention>(request);
+            match tokio::time::timeout(std::time::Duration::from_millis(30), call).await {
+                Ok(Err(error)) if error.code == 8 => {
+                    assert!(error.message.contains("are under way"), "{}", error.message);
+                    limited += 1;
+                }
+                Ok(Err(error)) => panic!("{} {}", error.code, error.message),
+                Ok(Ok(_)) | Err(_) => {}
+            }
+        }
+        assert!(limited > 0, "callers who give up begin as many as they like");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_queue_of_costly_requests_is_not_one_organizations() {
+    on_each_engine(async |server| {
+        let org = server.organization("loud").await;
+        let owner = server.actor("owner", &org).await;
+        let calls = (0..64).map(|call| {
+            let patterns = (0..20).map(|n| format!(r"c{call}-v[0-9]{{1,9}}\.(a|b){{1,9}}-{n}")).collect();
+            owner.grpc::<UpdateGroupPolicy>(policy(&org, patterns))
+        });
+        let answers = futures_util::future::join_all(calls).await;
+        let limited = answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| error.code == 8).count();
+        assert!(limited > 0, "64 costly requests of one organization wait at once");
+        assert!(answers.iter().any(Result::is_ok), "those within the limit are answered");
+    })
+    .await;
+}

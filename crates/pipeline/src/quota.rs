@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Counts units in use, in all and by key, and refuses more than the limit of either.
 #[derive(Debug)]
-pub(crate) struct Quota<K> {
+pub struct Quota<K> {
     most: usize,
     most_by_key: usize,
     used: Mutex<Used<K>>,
@@ -18,26 +18,31 @@ struct Used<K> {
 
 /// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
+pub enum Full {
+    /// Of all keys together.
     Total,
+    /// Of the key.
     Key,
 }
 
 impl<K: Eq + Hash + Clone> Quota<K> {
     /// Nothing in use yet.
-    pub(crate) fn new(most: usize, most_by_key: usize) -> Arc<Quota<K>> {
+    pub fn new(most: usize, most_by_key: usize) -> Arc<Quota<K>> {
         Arc::new(Quota { most, most_by_key, used: Mutex::new(Used { total: 0, by_key: HashMap::new() }) })
     }
 
     /// Takes units until the lease is dropped; without a key only the total counts.
-    pub(crate) fn take(self: &Arc<Self>, key: Option<K>, units: usize) -> Result<Lease<K>, Full> {
+    ///
+    /// # Errors
+    /// The limit that would be exceeded.
+    pub fn take(self: &Arc<Self>, key: Option<K>, units: usize) -> Result<Lease<K>, Full> {
         let mut lease = self.lease(key);
         lease.grow(units)?;
         Ok(lease)
     }
 
     /// A lease that has no units yet.
-    pub(crate) fn lease(self: &Arc<Self>, key: Option<K>) -> Lease<K> {
+    pub fn lease(self: &Arc<Self>, key: Option<K>) -> Lease<K> {
         Lease { quota: self.clone(), key, units: 0 }
     }
 
@@ -48,7 +53,7 @@ impl<K: Eq + Hash + Clone> Quota<K> {
 
 /// Units in use, given back on drop.
 #[derive(Debug)]
-pub(crate) struct Lease<K: Eq + Hash + Clone> {
+pub struct Lease<K: Eq + Hash + Clone> {
     quota: Arc<Quota<K>>,
     key: Option<K>,
     units: usize,
@@ -56,7 +61,10 @@ pub(crate) struct Lease<K: Eq + Hash + Clone> {
 
 impl<K: Eq + Hash + Clone> Lease<K> {
     /// Takes more units, or none if that exceeds a limit.
-    pub(crate) fn grow(&mut self, units: usize) -> Result<(), Full> {
+    ///
+    /// # Errors
+    /// The limit that would be exceeded.
+    pub fn grow(&mut self, units: usize) -> Result<(), Full> {
         let mut used = self.quota.used();
         if units > self.quota.most.saturating_sub(used.total) {
             return Err(Full::Total);
