@@ -130,7 +130,9 @@ pub(super) async fn room(tx: &mut ReadTx, repo: &Uidp, upload: &str, digest: Opt
         if quota <= 0 || is_there {
             continue;
         }
-        let taken = stored_bytes::total(tx, &place).await? + stored_bytes::of_open_uploads(tx, &place, upload).await?;
+        let taken = stored_bytes::total(tx, &place).await?;
+        let open = stored_bytes::of_open_uploads(tx, &place, upload).await?;
+        let taken = taken.saturating_add(open);
         let bytes = u64::try_from(quota.saturating_sub(taken)).unwrap_or_default();
         if tightest.as_ref().is_none_or(|room| bytes < room.bytes) {
             tightest = Some(Room { place, quota, bytes });

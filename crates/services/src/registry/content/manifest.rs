@@ -11,6 +11,9 @@ pub const MAX_MANIFEST_BYTES: usize = 4 << 20;
 /// Most things that a manifest names.
 const MAX_REFERENCES: usize = 4096;
 
+/// The largest blob, and so the largest size in a descriptor: sums of sizes stay far from overflow.
+pub(super) const MAX_BLOB_BYTES: i64 = 1 << 40;
+
 const OCI_IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const DOCKER_IMAGE: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -213,6 +216,10 @@ fn checked(what: &str, descriptor: Descriptor) -> Result<Named, RegistryError> {
     }
     if size < 0 {
         return Err(invalid(format!("the size of the {what} {digest} is negative")));
+    }
+    if size > MAX_BLOB_BYTES {
+        let message = format!("the size of the {what} {digest} is above {MAX_BLOB_BYTES}, the largest size of a blob");
+        return Err(invalid(message));
     }
     let media_type = media_type.unwrap_or_default();
     require_media_type("mediaType", &media_type)?;

@@ -70,6 +70,7 @@ fn descriptors_are_judged() {
         ("digest", json!("md5:d41d8cd98f00b204e9800998ecf8427e")),
         ("digest", json!("../../etc/passwd")),
         ("size", json!(-1)),
+        ("size", json!((1_i64 << 40) + 1)),
         ("size", json!("3")),
         ("mediaType", json!("a\nb")),
     ] {

@@ -291,7 +291,8 @@ impl Registry {
                     Value::from(repo.as_str()),
                     Value::Int(visitor.now()),
                     Value::Int(visitor.now() + UPLOAD_LIFETIME),
-                    Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
+                    // Manifests stored before descriptor sizes had a limit may declare more.
+                    Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX).min(super::manifest::MAX_BLOB_BYTES)),
                 ];
                 tx.execute(sql, &params).await?;
                 Ok(())
