@@ -30,13 +30,11 @@ pub(crate) fn slice(method: &MethodInfo, parameters: &mut Vec<Parameter>) -> Res
         }
         let Some(Parameter { name, value, .. }) = first else { return Ok(None) };
         // Clients that want everything send the largest number of 64 bits with a sign.
-        match value.parse::<i64>().map(usize::try_from) {
-            Ok(Ok(number)) => Ok(Some(number)),
-            _ => {
-                let wanted = format!("must be a whole number, 0 or more, at most {}", i64::MAX);
-                Err(Error::invalid_field(name, wanted))
-            }
-        }
+        let Ok(Ok(number)) = value.parse::<i64>().map(usize::try_from) else {
+            let wanted = format!("must be a whole number, 0 or more, at most {}", i64::MAX);
+            return Err(Error::invalid_field(name, wanted));
+        };
+        Ok(Some(number))
     };
     let (offset, limit) = (take(&["offset"])?, take(&["limit"])?);
     let (page, size) = (take(&["page"])?, take(&["page_size", "pageSize"])?);

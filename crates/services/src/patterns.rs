@@ -20,7 +20,7 @@ static COMPILED: LazyLock<Mutex<Memory<String, Arc<Regex>>>> = LazyLock::new(|| 
 /// Which pattern of a list matches a name first.
 static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MOST_NAMES));
 /// The same for lists that were asked about more names than the former holds: tags of a very large repository.
-static LARGE: LazyLock<Mutex<Memory<Key, Arc<HashMap<Key, Outcome>>>>> = LazyLock::new(|| Memory::new(1));
+static LARGE: LazyLock<Mutex<Memory<Key, Arc<Outcomes>>>> = LazyLock::new(|| Memory::new(1));
 /// What is wrong with a pattern, if anything.
 static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(|| Memory::new(4096));
 
@@ -32,6 +32,9 @@ const MOST_NAMES: usize = 1 << 17;
 
 /// The first half of a SHA-256 over what is asked.
 type Key = [u8; 16];
+
+/// Outcomes of one list of patterns, by list and name.
+type Outcomes = HashMap<Key, Outcome>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
