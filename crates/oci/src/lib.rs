@@ -8,6 +8,7 @@ mod answer;
 mod blobs;
 mod body;
 mod credentials;
+mod fetched;
 mod lists;
 mod manifests;
 mod mirrored;

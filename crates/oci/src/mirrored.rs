@@ -3,10 +3,8 @@
 use std::fmt;
 
 use axum::http::{Method, StatusCode, header};
-use bowline_authn::guarded::{FetchError, Opened};
-use bowline_authn::wrap::random_bytes;
+use bowline_authn::guarded::Opened;
 use bowline_content::Digest;
-use bowline_core::hex;
 use bowline_services::content::{
     Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
     RefusalCode, RegistryError, StoredBlob,
@@ -14,7 +12,6 @@ use bowline_services::content::{
 
 use crate::answer::{CONTENT_DIGEST, Refused};
 use crate::manifests::{CONFIG_BYTES, digest_of};
-use crate::uploads::BLOB_BYTES;
 use crate::upstream::{Problem, Unanswered};
 use crate::{Asked, Door};
 
@@ -171,60 +168,6 @@ impl Door {
             found => Ok(found?),
         }
     }
-
-    async fn fetch_blob(
-        &self,
-        asked: &Asked,
-        name: &Name,
-        digest: &Digest,
-        mirror: &Mirror,
-        size: u64,
-    ) -> Result<(), Refused> {
-        let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await;
-        let opened = opened.map_err(|unanswered| {
-            if unanswered.is_new {
-                tracing::warn!(%name, %digest, problem = %unanswered.problem, "the upstream was of no use");
-            }
-            away(unanswered.problem)
-        })?;
-        let id = hex(&random_bytes::<16>());
-        self.registry.begin_fetch(&asked.visitor, name, &id, size).await?;
-        let kept = self.keep_blob(asked, name, digest, opened, &id, size).await;
-        if kept.is_err() {
-            // Bytes that have their place already are collected, unless the database shows them after all.
-            self.content.cancel(&id)?;
-            self.registry.end_fetch(&id).await?;
-        }
-        kept
-    }
-
-    async fn keep_blob(
-        &self,
-        asked: &Asked,
-        name: &Name,
-        digest: &Digest,
-        opened: Opened,
-        id: &str,
-        size: u64,
-    ) -> Result<(), Refused> {
-        self.content.begin(id)?;
-        let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
-            Ok::<_, FetchError>(opened.chunk().await?.map(|part| (part, opened)))
-        });
-        self.content.append(id, None, parts, digest.algorithm(), size.min(BLOB_BYTES)).await?;
-        let stored = self.content.finish(id, digest).await?;
-        let blob = StoredBlob { size: stored.size, upload: stored.upload };
-        let visitor = asked.visitor.renewed()?;
-        match self.registry.keep_fetched(&visitor, name, digest.as_str(), id, blob.clone()).await {
-            Ok(before) => self.drop_copy(digest, before).await,
-            Err(RegistryError::Refused(refusal)) => {
-                self.drop_copy(digest, Some(blob.upload)).await;
-                return Err(refusal.into());
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
-    }
 }
 
 fn is_absent(error: &RegistryError) -> bool {
@@ -246,7 +189,7 @@ fn digest_said(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }
 
-fn away(problem: impl fmt::Display) -> Refused {
+pub(crate) fn away(problem: impl fmt::Display) -> Refused {
     let message = format!("it is not here, and the upstream was of no use: {problem}");
     Refused::new(RefusalCode::ManifestUnknown, message).with_status(StatusCode::BAD_GATEWAY)
 }

@@ -105,7 +105,7 @@ impl Door {
         let promised = range.map(|(first, last)| last - first + 1);
         let Place { name, id, upload } = place;
         let (before, room) = (upload.bytes(), upload.room());
-        let growth = Mutex::new(Growth { upload, size: before, refusal: None });
+        let growth = Mutex::new(Growth::of(upload));
         let parts = self.noted(body::parts(body, promised), &growth);
         let limit = room.unwrap_or(BLOB_BYTES).min(BLOB_BYTES);
         let appended = self.content.append(id, start, parts, algorithm, limit).await;
@@ -134,7 +134,7 @@ impl Door {
     }
 
     /// Notes on the way how far the upload has come; ends the body where it may not grow any more.
-    fn noted<'a>(
+    pub(crate) fn noted<'a>(
         &'a self,
         parts: impl Stream<Item = Result<Bytes, Broken>> + Send + 'a,
         growth: &'a Mutex<Growth<'_>>,
@@ -208,12 +208,18 @@ struct Place<'a> {
 }
 
 /// An upload while a body is added to it.
-struct Growth<'a> {
+pub(crate) struct Growth<'a> {
     upload: &'a mut OpenUpload,
     /// Bytes before the body, and what has arrived of it.
     size: u64,
     /// Why the body was ended.
-    refusal: Option<RegistryError>,
+    pub(crate) refusal: Option<RegistryError>,
+}
+
+impl Growth<'_> {
+    pub(crate) fn of(upload: &mut OpenUpload) -> Growth<'_> {
+        Growth { size: upload.bytes(), upload, refusal: None }
+    }
 }
 
 fn under_way(name: &Name, id: &str, uploaded: u64, status: StatusCode) -> Response {

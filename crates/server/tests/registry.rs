@@ -20,6 +20,8 @@ mod documents;
 mod ended_credentials;
 #[path = "registry/fake_upstream.rs"]
 mod fake_upstream;
+#[path = "registry/fetching.rs"]
+mod fetching;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
 #[path = "registry/limits.rs"]

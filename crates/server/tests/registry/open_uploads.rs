@@ -21,7 +21,7 @@ async fn on_each_engine_with(change: impl Fn(&mut Options), test: impl AsyncFn(&
     }
 }
 
-async fn quota(server: &TestServer, kind: &str, uid: &str, bytes: usize) {
+pub(crate) async fn quota(server: &TestServer, kind: &str, uid: &str, bytes: usize) {
     let path = format!("/registrypolicies/v1/{kind}/{uid}");
     let reply = server.operator().await.rest("PATCH", &path, Some(json!({ "byteQuota": bytes.to_string() }))).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -113,7 +113,7 @@ async fn a_body_counts_while_it_arrives_and_what_broke_off_counts_no_more() {
     .await;
 }
 
-async fn until(what: &str, mut ask: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut ask: impl AsyncFnMut() -> bool) {
     for _ in 0..2000 {
         if ask().await {
             return;
@@ -150,6 +150,24 @@ async fn an_identity_and_an_organization_have_so_many_uploads_open() {
         assert_eq!(begin(&beside, &format!("{org}/a")).await.status, 202);
         let whole = format!("POST /v2/{org}/a/blobs/uploads/?digest={}", digest(b"x"));
         assert_eq!(code(&client.send(&whole, &[], b"x").await, 429), "TOOMANYREQUESTS", "also in one request");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_at_once_have_no_more_uploads_open_than_others() {
+    let few = |options: &mut Options| options.uploads_per_identity = Some(2);
+    on_each_engine_with(few, async |server| {
+        let (org, client) = pusher(server, "acme").await;
+        let name = format!("{org}/app");
+        let first = client.begin(&name).await;
+        end(&client, &first).await;
+        for _ in 0..40 {
+            let what = format!("POST /v2/{name}/blobs/uploads/");
+            drop(Slow::begin(server, &client, &what, "application/octet-stream", 0).await);
+        }
+        let open = async || number(server, "SELECT count(*) FROM uploads").await;
+        until("the limit is kept", async || open().await == 2).await;
     })
     .await;
 }

@@ -13,7 +13,8 @@ use bowline_core::{Error, Micros, Reason, Uidp};
 use bowline_pipeline::{Changed, Vault};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::uploads::{UPLOAD_LIFETIME, forget};
+use super::upload_growth::OpenUpload;
+use super::uploads::{NO_IDENTITY, forget};
 use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
 use crate::patterns;
 use crate::registry::sources::{self, Source};
@@ -273,32 +274,29 @@ impl Registry {
         Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (mirror, size)))
     }
 
-    /// Begins to fetch a blob of so many bytes, under an id that was drawn at random.
+    /// Begins to fetch a blob, under an id that was drawn at random. It counts against quotas as its bytes arrive, and no
+    /// identity can go on with it.
     ///
     /// # Errors
     /// The repository is gone.
-    pub async fn begin_fetch(&self, visitor: &Visitor, name: &Name, id: &str, bytes: u64) -> Result<(), RegistryError> {
-        let (visitor, name, id) = (visitor.clone(), name.clone(), id.to_owned());
-        let written = self.pipeline.db.write(move |tx| {
-            let (visitor, name, id) = (visitor.clone(), name.clone(), id.clone());
+    pub async fn begin_fetch(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        id: &str,
+        digest: &str,
+    ) -> Result<OpenUpload, RegistryError> {
+        let (registry, now, name, id) = (self.clone(), visitor.now(), name.clone(), id.to_owned());
+        let written = self.pipeline.db.write_scratch(move |tx| {
+            let (registry, name, id) = (registry.clone(), name.clone(), id.clone());
             Box::pin(async move {
                 let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
-                // No visitor has this identity, so that none goes on with the upload.
-                let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at, bytes)
-                           VALUES ($1, $2, '', $3, $4, $5)";
-                let params = [
-                    Value::from(&id),
-                    Value::from(repo.as_str()),
-                    Value::Int(visitor.now()),
-                    Value::Int(visitor.now() + UPLOAD_LIFETIME),
-                    // Manifests stored before descriptor sizes had a limit may declare more.
-                    Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX).min(super::manifest::MAX_BLOB_BYTES)),
-                ];
-                tx.execute(sql, &params).await?;
-                Ok(())
+                registry.insert_upload(tx, NO_IDENTITY, now, repo, id).await
             })
         });
-        written.await
+        let begun = OpenUpload { digest: Some(digest.to_owned()), ..written.await? };
+        let room = self.room_of(&begun).await?;
+        Ok(OpenUpload { room, ..begun })
     }
 
     /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if
@@ -334,17 +332,12 @@ impl Registry {
         written.await
     }
 
-    /// Forgets a fetch that failed.
+    /// Ends a fetch without a blob.
     ///
     /// # Errors
     /// The storage refuses.
     pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
-        let id = id.to_owned();
-        let written = self.pipeline.db.write(move |tx| {
-            let id = id.clone();
-            Box::pin(async move { forget(tx, &id).await })
-        });
-        written.await
+        self.forget_upload(id).await
     }
 }
 

@@ -97,13 +97,19 @@ impl Registry {
         }
         (upload.bytes, upload.expires_at) = (bytes, expires_at);
         if upload.room.is_some() {
-            let of = upload.clone();
-            let read = self.pipeline.db.read(move |tx| {
-                Box::pin(async move { limits::room(tx, &of.repo, &of.id, of.digest.as_deref()).await })
-            });
-            upload.room = read.await?;
+            upload.room = self.room_of(upload).await?;
         }
         Ok(())
+    }
+
+    /// What quotas leave an upload; absent without a quota.
+    pub(super) async fn room_of(&self, upload: &OpenUpload) -> Result<Option<Room>, RegistryError> {
+        let of = upload.clone();
+        let read = self
+            .pipeline
+            .db
+            .read(move |tx| Box::pin(async move { limits::room(tx, &of.repo, &of.id, of.digest.as_deref()).await }));
+        Ok(read.await?)
     }
 
     /// When an upload ends that has grown now. A quarter more than an upload may rest: noted growth covers all growth of

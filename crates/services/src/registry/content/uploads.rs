@@ -7,6 +7,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::PushBlob;
 use bowline_core::{Error, Micros, UidRange, Uidp};
 use bowline_pipeline::UploadLimits;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
+use tracing::Instrument as _;
 
 use super::upload_growth::OpenUpload;
 use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs, garbage};
@@ -15,15 +16,16 @@ use crate::registry::limits::{self, Room};
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
 
+/// The identity of what is fetched from upstreams: no visitor has it, so that none goes on with the upload.
+pub(super) const NO_IDENTITY: &str = "";
+
 /// Uploads that end in one transaction.
 const AT_ONCE: i64 = 500;
 
 impl Registry {
     /// Begins an upload under an id that was drawn at random.
     ///
-    /// An upload that a failing machine forgets is begun anew, so its row waits for no disk; a repository that a push
-    /// makes does. The limits are read once the row is there, in a snapshot: uploads that begin at the same time do not
-    /// make each other's transactions try again.
+    /// A client that goes away meanwhile does not keep the limits from being checked.
     ///
     /// # Errors
     /// The visitor may not push here, or too many uploads are open.
@@ -34,24 +36,46 @@ impl Registry {
         id: &str,
         digest: Option<&str>,
     ) -> Result<OpenUpload, RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (id, digest) = (id.to_owned(), digest.map(str::to_owned));
+        let beginning = async move { registry.begin_to_the_end(visitor, name, id, digest).await };
+        match tokio::spawn(beginning.in_current_span()).await {
+            Ok(begun) => begun,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => Err(Error::unavailable("the server is stopping: begin the upload again").into()),
+        }
+    }
+
+    /// Writes the row of an upload and removes it where the limits refuse it.
+    ///
+    /// An upload that a failing machine forgets is begun again, so its row waits for no disk; a repository that a push
+    /// makes does. The limits are read once the row is there, in a snapshot: uploads that begin at the same time do not
+    /// make each other's transactions try again.
+    async fn begin_to_the_end(
+        &self,
+        visitor: Visitor,
+        name: Name,
+        id: String,
+        digest: Option<String>,
+    ) -> Result<OpenUpload, RegistryError> {
         let db = &self.pipeline.db;
-        let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.to_owned()));
+        let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.clone()));
         let begun = db.write_scratch(move |tx| {
             let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
             Box::pin(async move {
                 let Some(repo) = registry.pushable_there(tx, &visitor, &name).await? else { return Ok(None) };
-                registry.insert_upload(tx, &visitor, repo, id).await.map(Some)
+                registry.insert_upload(tx, visitor.subject(), visitor.now(), repo, id).await.map(Some)
             })
         });
         let begun = if let Some(begun) = begun.await? {
             begun
         } else {
-            let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.to_owned()));
+            let (registry, asked) = (self.clone(), (visitor.clone(), name, id.clone()));
             let begun = db.write(move |tx| {
                 let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
                 Box::pin(async move {
                     let repo = registry.pushable(tx, &visitor, &name).await?;
-                    let begun = registry.insert_upload(tx, &visitor, repo, id).await?;
+                    let begun = registry.insert_upload(tx, visitor.subject(), visitor.now(), repo, id).await?;
                     // Before anything is committed: an upload that is refused makes no repository.
                     let limits = registry.pipeline.settings.uploads;
                     require_few(tx, limits, visitor.subject(), &begun.repo).await?;
@@ -60,31 +84,31 @@ impl Registry {
             });
             begun.await?
         };
-        let begun = OpenUpload { digest: digest.map(str::to_owned), ..begun };
-        match self.within_limits(visitor, &begun).await {
+        let begun = OpenUpload { digest, ..begun };
+        match self.within_limits(&visitor, &begun).await {
             Ok(room) => Ok(OpenUpload { room, ..begun }),
             Err(error) => {
-                self.forget_upload(id).await?;
+                self.forget_upload(&id).await?;
                 Err(error)
             }
         }
     }
 
     /// Writes the row of an upload.
-    async fn insert_upload(
+    pub(super) async fn insert_upload(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        identity: &str,
+        created_at: Micros,
         repo: Uidp,
         id: String,
     ) -> Result<OpenUpload, RegistryError> {
-        let created_at = visitor.now();
         let expires_at = self.end_of_upload(created_at, created_at);
         let sql = "INSERT INTO uploads (id, repo, identity, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
         let params = [
             Value::from(&id),
             Value::from(repo.as_str()),
-            Value::from(visitor.subject()),
+            Value::from(identity),
             Value::Int(created_at),
             Value::Int(expires_at),
         ];
@@ -132,7 +156,7 @@ impl Registry {
             .await
     }
 
-    async fn forget_upload(&self, id: &str) -> Result<(), RegistryError> {
+    pub(super) async fn forget_upload(&self, id: &str) -> Result<(), RegistryError> {
         let id = id.to_owned();
         let written = self.pipeline.db.write_scratch(move |tx| {
             let id = id.clone();
