@@ -22,7 +22,7 @@ async fn elsewhere(address: SocketAddr) -> TcpStream {
 }
 
 /// Waits for the server to end a connection.
-async fn ended(stream: &mut TcpStream) {
+pub(crate) async fn ended(stream: &mut TcpStream) {
     let mut buffer = [0; 4096];
     let end = async { while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {} };
     tokio::time::timeout(PATIENCE, end).await.expect("the server ends the connection");

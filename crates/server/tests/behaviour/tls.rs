@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_testkit::{Engine, TestServer};
+use futures_util::future::join_all;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio::io::AsyncWriteExt as _;
 
+use crate::connections::ended;
 use crate::deliveries::until;
 use crate::metrics::{metrics, value};
 
@@ -104,5 +107,30 @@ async fn a_renewed_pair_is_served_to_new_connections_and_a_bad_one_changes_nothi
     assert!(connect(address, TWO[0]).await.is_some());
     replace(&key, ONE[1]);
     until("the first pair is served again", async || connect(address, ONE[0]).await.is_some()).await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn silent_handshakes_end() {
+    let directory = tempfile::tempdir().expect("a scratch directory is made");
+    let (certificate, key) = (directory.path().join("chain.pem"), directory.path().join("key.pem"));
+    replace(&certificate, ONE[0]);
+    replace(&key, ONE[1]);
+    let server = TestServer::start_with(Engine::Sqlite, |options| {
+        options.tls_cert = Some(certificate.clone());
+        options.tls_key = Some(key.clone());
+        options.first_request_timeout = Some("2s".into());
+    })
+    .await;
+    let address = server.server().address();
+    // Nothing, the head of a record, and one that promises more than comes.
+    let mut silent = Vec::new();
+    for said in [&b""[..], &[22, 3, 1, 2, 0], &[22, 3, 1, 0, 5, 1, 0, 0, 200, 3]] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.expect("a connection");
+        stream.write_all(said).await.expect("the server reads");
+        silent.push(stream);
+    }
+    assert!(connect(address, ONE[0]).await.is_some(), "others shake hands");
+    join_all(silent.iter_mut().map(ended)).await;
     server.stop().await;
 }
