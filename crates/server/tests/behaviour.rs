@@ -55,6 +55,8 @@ mod feeds;
 mod feeds_support;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/full_disk.rs"]
+mod full_disk;
 #[path = "behaviour/golden_events.rs"]
 mod golden_events;
 #[path = "behaviour/golden_steps.rs"]
