@@ -137,6 +137,8 @@ mod scans;
 mod scim;
 #[path = "behaviour/scim_doors.rs"]
 mod scim_doors;
+#[path = "behaviour/scim_owners.rs"]
+mod scim_owners;
 #[path = "behaviour/scim_people.rs"]
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
