@@ -133,6 +133,15 @@ fn only_taking_away_and_accepting_itself_need_no_accepted_terms() {
 }
 
 #[test]
+fn only_deleting_removing_and_revoking_work_on_a_full_disk() {
+    for method in Contract::load().methods() {
+        let name = method.full_name.rsplit('.').next().unwrap();
+        let takes = ["Delete", "BatchDelete", "Remove", "Revoke"].iter().any(|prefix| name.starts_with(prefix));
+        assert_eq!(method.frees_storage(), takes, "{}: see storage_rules.proto", method.full_name);
+    }
+}
+
+#[test]
 fn an_event_of_ours_is_recorded_and_not_printed() {
     let contract = Contract::load();
     for name in ["chainguard.platform.iam.Groups", "chainguard.platform.iam.v2.GroupsService"] {

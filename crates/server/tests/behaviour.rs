@@ -55,6 +55,8 @@ mod feeds;
 mod feeds_support;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
+#[path = "behaviour/full_disk.rs"]
+mod full_disk;
 #[path = "behaviour/golden_events.rs"]
 mod golden_events;
 #[path = "behaviour/golden_steps.rs"]
@@ -135,6 +137,8 @@ mod scans;
 mod scim;
 #[path = "behaviour/scim_doors.rs"]
 mod scim_doors;
+#[path = "behaviour/scim_owners.rs"]
+mod scim_owners;
 #[path = "behaviour/scim_people.rs"]
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]

@@ -174,4 +174,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0032_budget_of_tag_patterns.sql"),
         postgres: include_str!("../migrations/postgres/0032_budget_of_tag_patterns.sql"),
     },
+    Migration {
+        version: 33,
+        name: "bindings_of_default_roles",
+        sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
+        postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
+    },
 ];

@@ -13,7 +13,7 @@ use crate::people_support::{Own, actor, api, context, enter, offered, own, parts
 use crate::support::{Refusal, call, claims_of, execute, number, on_each_engine, send};
 
 /// Somebody with a refresh token.
-async fn begin(server: &TestServer, asked: Asked) -> (Entered, String) {
+pub(crate) async fn begin(server: &TestServer, asked: Asked) -> (Entered, String) {
     let provider = offered(server).await;
     let upstream = vouched(server, &provider, "ada", Value::Null).await;
     let entered = enter(server, &provider, &upstream).await;

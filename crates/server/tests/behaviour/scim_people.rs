@@ -285,11 +285,9 @@ async fn a_directory_never_ends_the_last_owner_that_is_not_its_own() {
 
         // An owner that the directory's provider made does not count as another one.
         let own = person(server, &directory, "own").await;
-        server.bind(&own, &owner, &org).await;
-        let made = "UPDATE identity_providers SET default_role = $1 WHERE uid = $2";
-        execute(server, made, &[&owner, &directory.provider]).await;
-        let given = "INSERT INTO default_roles_given (provider, person, given_at) VALUES ($1, $2, 0)";
-        execute(server, given, &[&directory.provider, &own]).await;
+        let made = server.bind(&own, &owner, &org).await;
+        let given = "INSERT INTO default_roles_given (provider, person, given_at, binding) VALUES ($1, $2, 0, $3)";
+        execute(server, given, &[&directory.provider, &own, &made]).await;
         directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
         // Its own owner goes as long as another one stays.
         let own_id = directory.user("own", "own").await;

@@ -55,8 +55,8 @@ pub(crate) enum Lockout {
 }
 
 /// Whether a directory may lock this person out of its group and what is below: they own nothing there, or the group
-/// keeps an owner who can act, at the group or above it. A person who was made owner by others than the directory's
-/// provider needs to leave such an owner behind: a directory never ends the last one that is not its own.
+/// keeps an owner who can act, at the group or above it. A person with an owner binding that others than the directory's
+/// provider made needs to leave such an owner behind: a directory never ends the last one that is not its own.
 ///
 /// # Errors
 /// The storage fails.
@@ -97,21 +97,30 @@ pub(crate) async fn may_be_locked_out(
         places.push(format!("${}", params.len()));
         place = uid.rsplit_once('/').map(|(parent, _)| parent);
     }
-    // With an owner of its own gone, any other will do; the provider is named in both cases.
+    // With an owner of its own gone, any other will do; the provider is named in both cases. Where the binding is not
+    // recorded (NULL), removal is harder on both sides: the person is neither an independent owner here nor one of the
+    // directory's own in `is_made_owner_by`.
     let others = if is_own { "OR TRUE" } else { "" };
     let condition = format!(
         "AND b.identity <> $4 AND b.parent IN ({places})
          AND (NOT EXISTS (SELECT 1 FROM default_roles_given d JOIN identity_providers p ON p.uid = d.provider
-                          WHERE d.provider = $5 AND d.person = b.identity AND p.default_role = $1) {others})",
+                          WHERE d.provider = $5 AND d.person = b.identity
+                            AND (d.binding = b.uid OR (d.binding IS NULL AND p.default_role = $1))) {others})",
         places = places.join(", ")
     );
     Ok(counted(tx, &condition, &params).await? > 0)
 }
 
-/// Whether the person is an owner because the provider's default role made them one.
+/// Whether the provider's default role made each binding that makes the person an owner of its group or of what is below.
+/// Bindings that were changed since, and those of default roles given before bindings were recorded, are not its own.
 async fn is_made_owner_by(tx: &mut ReadTx, contract: &Contract, provider: &Uidp, person: &str) -> Result<bool> {
-    let sql = "SELECT d.person FROM default_roles_given d JOIN identity_providers p ON p.uid = d.provider
-               WHERE d.provider = $1 AND d.person = $2 AND p.default_role = $3";
-    let params = [Value::from(provider.as_str()), Value::from(person), Value::from(&role(contract)?.uid)];
-    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
+    let group = provider.parent_str();
+    let (below, after) = (format!("{group}/"), format!("{group}0"));
+    let sql = "SELECT b.uid FROM role_bindings b
+               WHERE b.role = $1 AND b.identity = $2 AND (b.parent = $3 OR (b.parent >= $4 AND b.parent < $5))
+                 AND NOT EXISTS (SELECT 1 FROM default_roles_given d
+                                 WHERE d.provider = $6 AND d.person = b.identity AND d.binding = b.uid)
+               LIMIT 1";
+    let params = [role(contract)?.uid.as_str(), person, group, &below, &after, provider.as_str()].map(Value::from);
+    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_none())
 }

@@ -332,6 +332,9 @@ async fn save(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
     if tx.query_opt(sql, &params, |found| found.text(0).map_err(Error::from)).await?.is_some() {
         return Err(taken(row));
     }
+    // A default role made the binding as it was; from now on it is the administrator's.
+    let sql = "UPDATE default_roles_given SET binding = '' WHERE binding = $1";
+    tx.execute(sql, &[Value::from(row.uid.as_str())]).await?;
     let sql = "UPDATE role_bindings SET identity = $2, role = $3 WHERE uid = $1";
     let params = [Value::from(row.uid.as_str()), Value::from(&row.identity), Value::from(&row.role)];
     // Another transaction may have made the same binding since.

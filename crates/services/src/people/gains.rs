@@ -51,6 +51,7 @@ pub(super) async fn bind_default_role(
         created_at: arrival.now,
     };
     if let Some(change) = role_bindings::give(tx, &row).await? {
+        remember_binding(tx, provider, &row).await?;
         tell_binding(tx, parts, arrival, person, &change, &row).await?;
     }
     Ok(())
@@ -63,9 +64,19 @@ async fn remember_given(
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<bool> {
-    let sql = "INSERT INTO default_roles_given (provider, person, given_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO default_roles_given (provider, person, given_at, binding) VALUES ($1, $2, $3, '')
+               ON CONFLICT DO NOTHING";
     let params = [Value::from(provider.uid.as_str()), Value::from(person.as_str()), Value::Int(arrival.now)];
     Ok(tx.execute(sql, &params).await? == 1)
+}
+
+/// Records the binding that the default role made: it makes the person an owner of the directory's own. A role that the
+/// person had before stays the administrator's.
+async fn remember_binding(tx: &mut WriteTx, provider: &OrganizationProvider, row: &BindingRow) -> Result<()> {
+    let sql = "UPDATE default_roles_given SET binding = $3 WHERE provider = $1 AND person = $2";
+    let params = [Value::from(provider.uid.as_str()), Value::from(&row.identity), Value::from(row.uid.as_str())];
+    tx.execute(sql, &params).await?;
+    Ok(())
 }
 
 async fn tell_binding(

@@ -258,7 +258,9 @@ pub(super) async fn revoke(parts: &Arc<Parts>, text: &str, context: &Context<'_>
     let Some(presented) = parse(text) else { return sessions::revoke(parts, text, context).await };
     let (now, request) = (context.now, sessions::request(context));
     let job = Arc::new((presented, request));
-    let written = parts.db.write(move |tx| {
+    // Revoking works on a full disk.
+    let db = parts.db.from_reserve();
+    let written = db.write(move |tx| {
         let job = job.clone();
         Box::pin(async move {
             let (presented, request) = &*job;

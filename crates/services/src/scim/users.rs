@@ -115,6 +115,19 @@ impl Edit {
             Edit::Delete => "scim Users.delete",
         }
     }
+
+    /// The attributes of the user after the edit; absent for one that is deleted.
+    fn attributes(self, before: &UserRow) -> Result<Option<Attributes>> {
+        match self {
+            Edit::Replace(attributes) => Ok(Some(attributes)),
+            Edit::Patch(message) => {
+                let mut attributes = before.attributes.clone();
+                patch::apply(&mut attributes, &message)?;
+                Attributes::read(attributes).map(Some)
+            }
+            Edit::Delete => Ok(None),
+        }
+    }
 }
 
 impl ScimUsers {
@@ -171,8 +184,10 @@ impl ScimUsers {
     }
 
     async fn edit(&self, presented: &Presented, id: &str, edit: Edit, changing: Changing) -> Result<User> {
-        // Deleting works on a full disk.
-        let db = if matches!(edit, Edit::Delete) { self.db.from_reserve() } else { self.db.clone() };
+        // Revoking works on a full disk.
+        let revokes = matches!(edit, Edit::Delete)
+            || (self.db.is_full() && self.deactivates(presented, id, &edit, changing.now).await?);
+        let db = if revokes { self.db.from_reserve() } else { self.db.clone() };
         let input = (presented.clone(), id.to_owned(), edit, changing, self.contract.clone());
         let write = db.write(move |tx| {
             let (presented, id, edit, changing, contract) = input.clone();
@@ -188,6 +203,23 @@ impl ScimUsers {
             })
         });
         write.await.map(User::from)
+    }
+
+    /// Whether the edit ends the access of a user who has it, or repeats that. Other edits of a deactivated user would
+    /// use up the reserve of a full disk.
+    async fn deactivates(&self, presented: &Presented, id: &str, edit: &Edit, now: Micros) -> Result<bool> {
+        let (presented, id, edit) = (presented.clone(), id.to_owned(), edit.clone());
+        let read = self.db.read(move |tx| {
+            Box::pin(async move {
+                let directory = admit(tx, &presented, now).await?;
+                let before = require(tx, &directory, &id).await?;
+                let Some(attributes) = edit.attributes(&before)? else { return Ok(true) };
+                let mut after = before.clone();
+                after.set(attributes, before.person.clone());
+                Ok(!after.active && (before.active || after == before))
+            })
+        });
+        read.await
     }
 
     /// Users that fit a filter.
@@ -304,14 +336,8 @@ async fn change(
     changing: &Changing,
 ) -> Result<UserRow> {
     let method = edit.method();
-    let attributes = match edit {
-        Edit::Delete => return delete(tx, contract, directory, before, changing).await,
-        Edit::Replace(attributes) => attributes,
-        Edit::Patch(message) => {
-            let mut attributes = before.attributes.clone();
-            patch::apply(&mut attributes, &message)?;
-            Attributes::read(attributes)?
-        }
+    let Some(attributes) = edit.attributes(&before)? else {
+        return delete(tx, contract, directory, before, changing).await;
     };
     let is_same_person = attributes.external_id == before.external_id;
     let person = if is_same_person { before.person.clone() } else { directory.person(&attributes.external_id) };
