@@ -61,7 +61,8 @@ pub(crate) struct RevokeCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Id of the key, as bowline keys list shows it
-    #[arg(group = "which")]
+    // Some ids begin with a hyphen.
+    #[arg(group = "which", allow_hyphen_values = true)]
     kid: Option<String>,
     /// Every key: all tokens issued so far are refused
     #[arg(long, group = "which")]
