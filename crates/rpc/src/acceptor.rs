@@ -42,7 +42,8 @@ pub struct ListenerOptions {
     pub concurrent_streams: u32,
     /// Time from the connection to the end of its first request's head, with TLS handshake and version detection.
     pub first_request: Duration,
-    /// How long a connection may have no request under way. Pings and half requests do not count.
+    /// How long a connection may have no request under way, and how long its client may take nothing of a response. Pings
+    /// and half requests do not count.
     pub idle: Duration,
     /// How long running calls may go on after a shutdown began.
     pub drain: Duration,
@@ -210,19 +211,21 @@ where
         let service = hyper::service::service_fn(|request| {
             let running = pulse.begin();
             let answer = (self.handler)(request, peer);
-            async move { Ok::<_, Infallible>(answer.await.map(|body| RunningBody { body, _running: running })) }
+            async move { Ok::<_, Infallible>(answer.await.map(|body| RunningBody::new(body, running))) }
         });
         let builder = builder(options);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         let farewell = tokio::select! {
             ended = &mut connection => return log_end(peer, ended),
             () = pulse.silence(options.first_request, options.idle) => FAREWELL,
+            () = pulse.stalled(options.idle) => return log_stalled(peer),
             _ = stopped.changed() => if pulse.has_served() { options.drain } else { return },
         };
         // A request that comes at this moment still gets its response.
         connection.as_mut().graceful_shutdown();
         tokio::select! {
             ended = &mut connection => log_end(peer, ended),
+            () = pulse.stalled(options.idle) => log_stalled(peer),
             () = pulse.quiet(farewell) => tracing::debug!(%peer, "silent connection closed"),
         }
     }
@@ -247,6 +250,10 @@ fn builder(options: &ListenerOptions) -> auto::Builder<TokioExecutor> {
         .max_buf_size(128 << 10)
         .max_headers(200);
     builder
+}
+
+fn log_stalled(peer: IpAddr) {
+    tracing::debug!(%peer, "connection closed whose client takes nothing of a response");
 }
 
 fn log_end(peer: IpAddr, ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {

@@ -68,6 +68,18 @@ async fn hundreds_of_silent_connections_stop_neither_service_nor_readiness() {
 }
 
 #[tokio::test]
+async fn a_client_that_takes_nothing_of_a_response_is_disconnected() {
+    let server = TestServer::start_with(engines()[0], |options| options.idle_timeout = Some("1s".into())).await;
+    let mut stream = elsewhere(server.server().address()).await;
+    // GET / over HTTP/2 of a client whose window has no room.
+    let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0];
+    let headers = [0, 0, 3, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84];
+    stream.write_all(&[PREFACE, &settings, &headers].concat()).await.expect("a request");
+    ended(&mut stream).await;
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn connections_beyond_the_limit_are_refused_until_others_end() {
     let server = TestServer::start_with(engines()[0], |options| {
         options.max_connections = Some(20);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use bowline_testkit::TestServer;
+use bowline_testkit::{TestServer, engines};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::open_uploads::until;
 use crate::support::*;
 
 /// A request under way, of whose body parts are still to come.
@@ -110,4 +111,42 @@ async fn what_a_slow_body_changes_happens_when_it_has_come() {
         assert_eq!(number(server, audited).await, 0);
     })
     .await;
+}
+
+/// Connections of clients that are open.
+async fn open_connections(server: &TestServer) -> String {
+    let mut stream = TcpStream::connect(server.server().admin_address()).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap();
+    let series = "bowline_connections_open{listener=\"public\"} ";
+    page.lines().find_map(|line| line.strip_prefix(series)).expect("the series").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_does_not_read_is_disconnected_and_a_slow_one_is_not() {
+    const BYTES: usize = 32 << 20;
+    let server = TestServer::start_with(engines()[0], |options| options.idle_timeout = Some("2s".into())).await;
+    let (org, client) = pusher(&server, "acme").await;
+    let name = format!("{org}/app");
+    let digest = client.blob(&name, &vec![7; BYTES]).await;
+    let get = format!("GET /v2/{name}/blobs/{digest}");
+
+    let mut slow = Slow::begin(&server, &client, &get, "", 0).await.stream;
+    let (mut read, mut part) = (0, vec![0; 1 << 19]);
+    loop {
+        match slow.read(&mut part).await.unwrap() {
+            0 => break,
+            bytes => read += bytes,
+        }
+        tokio::time::sleep(Duration::from_millis(60)).await;
+    }
+    assert!(read > BYTES, "only {read} bytes came");
+
+    let mut silent = Slow::begin(&server, &client, &get, "", 0).await.stream;
+    until("the connections end", async || open_connections(&server).await == "0").await;
+    let mut rest = Vec::new();
+    let _ = silent.read_to_end(&mut rest).await;
+    assert!((1..BYTES).contains(&rest.len()), "{} bytes came", rest.len());
+    server.stop().await;
 }
