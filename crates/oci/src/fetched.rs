@@ -42,7 +42,7 @@ impl Door {
             {
                 return Err(refusal.into());
             }
-            self.keep_blob(asked, name, digest, opened, &id, upload, size).await
+            self.keep_blob(asked, name, digest, Coming { opened, id: &id, upload, size }).await
         };
         let kept = kept.await;
         if kept.is_err() {
@@ -52,16 +52,8 @@ impl Door {
         kept
     }
 
-    async fn keep_blob(
-        &self,
-        asked: &Asked,
-        name: &Name,
-        digest: &Digest,
-        opened: Opened,
-        id: &str,
-        mut upload: OpenUpload,
-        size: u64,
-    ) -> Result<(), Refused> {
+    async fn keep_blob(&self, asked: &Asked, name: &Name, digest: &Digest, coming: Coming<'_>) -> Result<(), Refused> {
+        let Coming { opened, id, mut upload, size } = coming;
         self.content.begin(id)?;
         let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
             let part = opened.chunk().await.map_err(|_: FetchError| Broken)?;
@@ -87,6 +79,15 @@ impl Door {
         }
         Ok(())
     }
+}
+
+/// A blob that an upstream has begun to send.
+struct Coming<'a> {
+    opened: Opened,
+    id: &'a str,
+    upload: OpenUpload,
+    /// Bytes that it may have.
+    size: u64,
 }
 
 /// A fetch under way. One whose client goes away leaves nothing that counts against a quota; what a stopping server

@@ -20,7 +20,7 @@ use crate::garbage::{Collected, Plan, collect_parts};
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
-use crate::{blob_totals, disk, keys};
+use crate::{blob_totals, disk, keys, serving};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ const LONG_LEASE: Micros = 150_000_000;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 /// Names of leases.
-pub(crate) const NUMBERING: &str = "audit numbers";
+const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
 const COLLECTING: &str = "garbage";
 
@@ -53,6 +53,9 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     let mut tasks = JoinSet::new();
     tasks.spawn(fold(parts.storage.db.from_reserve(), parts.clock.clone()));
     tasks.spawn(number(parts.clone()));
+    if parts.storage.db.engine() == Engine::Postgres {
+        tasks.spawn(serving::renew(parts.clone()));
+    }
     tasks.spawn(disk::watch(parts.storage.db.clone()));
     tasks.spawn(blob_totals::follow(parts.clone()));
     if let Some(days) = parts.audit_retention {

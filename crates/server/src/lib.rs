@@ -27,6 +27,7 @@ mod providers;
 mod record_sweep;
 mod request_sizes;
 mod server;
+mod serving;
 mod settings;
 mod storage;
 mod storage_options;

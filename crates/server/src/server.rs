@@ -34,7 +34,7 @@ use crate::tls::CertificateFiles;
 use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
 use crate::{
-    admin, background, connections, disk, doors, facts, keys, limits, providers, request_sizes, settings, tls,
+    admin, background, connections, disk, doors, facts, keys, limits, providers, request_sizes, serving, settings, tls,
 };
 
 /// Calls without a token that one address may make per second, where nothing is configured.
@@ -174,6 +174,7 @@ impl Server {
         background::give_back(&self.parts).await;
         self.parts.exchange.flush_last_seen().await;
         self.parts.registry.flush_pulls().await;
+        serving::leave(&self.parts).await;
         self.parts.storage.close().await;
     }
 }
@@ -197,6 +198,8 @@ async fn assemble(
     // A start writes little, and succeeds on a full disk.
     let starting = db.from_reserve();
     seed(&starting, &contract, clock.now()).await?;
+    let replica: String = bowline_core::hex(&random_bytes::<8>());
+    serving::register(&storage, &replica, clock.now()).await?;
     let ring = keys::load_or_create(&starting, &storage.wrapping_key, storage.token_algorithm, clock.now()).await?;
     let verification = ring.verification_keys(clock.now().div_euclid(1_000_000));
     let own_keys = OwnKeys { ring, verification };
@@ -263,7 +266,6 @@ async fn assemble(
         }
         days => days,
     };
-    let replica = bowline_core::hex(&random_bytes::<8>());
     Ok(Parts {
         contract,
         storage,

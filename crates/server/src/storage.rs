@@ -9,14 +9,13 @@ use std::sync::Arc;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::keys::{Algorithm, KeyRing};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
-use bowline_core::{Clock, Error, Micros};
+use bowline_core::{Clock, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_store::{Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions, Value};
+use bowline_store::{Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions};
 
-use crate::background::NUMBERING;
 use crate::error::StartError;
 use crate::options::{Options, require_file};
-use crate::{blobs, facts, keys, limits, unusable};
+use crate::{blobs, facts, keys, limits, serving, unusable};
 
 /// The opened, migrated database, and the key that wraps its secrets.
 pub struct Storage {
@@ -92,7 +91,8 @@ impl Storage {
         }
     }
 
-    /// The same while no server runs, and none starts: for what a running server would not notice.
+    /// The same while no server runs: for what a running server would not notice. On a shared database the transaction of
+    /// the change looks again, see [`serving::require_stopped_until_commit`].
     ///
     /// # Errors
     /// As [`Storage::open_existing`], or a server works with the database.
@@ -100,11 +100,9 @@ impl Storage {
         let mut storage = Storage::open_existing(options).await?;
         if options.database_url.is_none() {
             storage.lock = Some(lock_directory(&options.data_dir())?);
-        } else if is_served(&storage.db, now).await? {
-            return Err(StartError::Option(
-                "a server works with this database: stop every replica, wait ten seconds, and run the command again"
-                    .into(),
-            ));
+        } else {
+            let read = storage.db.read(move |tx| Box::pin(async move { serving::require_stopped(tx, now).await }));
+            read.await?;
         }
         Ok(storage)
     }
@@ -132,17 +130,6 @@ fn lock_directory(directory: &Path) -> Result<File, StartError> {
         ))),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
-}
-
-/// Whether a server numbers the audit log of a shared database, as one of its replicas always does.
-async fn is_served(db: &Db, now: Micros) -> Result<bool, StartError> {
-    let until = db.read(|tx| {
-        Box::pin(async move {
-            let sql = "SELECT until FROM leases WHERE name = $1";
-            tx.query_opt(sql, &[Value::from(NUMBERING)], |row| row.int(0).map_err(Error::from)).await
-        })
-    });
-    Ok(until.await?.is_some_and(|until| until > now))
 }
 
 async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {

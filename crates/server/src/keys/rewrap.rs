@@ -10,6 +10,7 @@ use bowline_store::{Db, Row, Value, WriteTx};
 
 use super::{key_context, secret_context, shared};
 use crate::error::StartError;
+use crate::serving;
 
 /// The sealed columns of the server itself.
 const OWN_COLUMNS: [SealedColumn; 2] = [
@@ -34,6 +35,7 @@ pub(crate) async fn rewrap(
     db.write(move |tx| {
         let (from, to) = (from.clone(), to.clone());
         Box::pin(async move {
+            serving::require_stopped_until_commit(tx, now).await?;
             let mut values = 0;
             for column in columns() {
                 values += rewrap_column(tx, column, &from, &to).await?;
@@ -73,7 +75,8 @@ async fn rewrap_column(
 
 #[cfg(test)]
 mod tests {
-    use bowline_store::MIGRATIONS;
+    use bowline_authn::wrap::random_bytes;
+    use bowline_store::{MIGRATIONS, SqliteOptions};
 
     use super::*;
 
@@ -112,5 +115,25 @@ mod tests {
             assert!(known.contains(&(table.clone(), column.clone())), "{table}.{column} is not sealed again");
         }
         assert_eq!(seen, known.len());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_started_since_the_first_look_is_seen_in_the_transaction() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = Db::open_sqlite(&directory.path().join("bowline.db"), SqliteOptions::default()).await.unwrap();
+        db.migrate(MIGRATIONS).await.unwrap();
+        let [from, to] = [(); 2].map(|()| KeyEncryptionKey::from_bytes(&random_bytes::<32>()).unwrap());
+        let started = db.write(|tx| {
+            Box::pin(async move {
+                let sql = "INSERT INTO leases (name, holder, until) VALUES ('server a', '', 20)";
+                Ok::<_, Error>(tx.execute(sql, &[]).await?)
+            })
+        });
+        started.await.unwrap();
+        let refused = rewrap(&db, &from, &to, 19).await.unwrap_err();
+        assert!(refused.to_string().contains("a server works with this database"), "{refused}");
+        // Its lease has ended: it was killed.
+        assert_eq!(rewrap(&db, &from, &to, 20).await.unwrap(), 0);
+        db.close().await;
     }
 }
