@@ -1,22 +1,24 @@
 #!/usr/bin/env node
 // Measures two builds of the server by turns, so that what the machine does meanwhile meets both.
 //
-//   bench/turns.mjs BENCH BASELINE SERVER ROUNDS LINE...
-//   bench/turns.mjs target/release/bowline-bench old/bowline target/release/bowline 5 get list create
+//   bench/turns.mjs BASELINE SERVER ROUNDS LINE...
+//   bench/turns.mjs ../before/target/release target/release 5 get list create
 //
+// Both are directories with a bowline and its bowline-bench: prepared databases have the schema of their own build.
 // Prints each figure's median of both and the quartiles of the baseline: a change that stays between them is noise.
 import { execFileSync } from 'node:child_process';
+import path from 'node:path';
 
-const [bench, baseline, server, rounds, ...lines] = process.argv.slice(2);
+const [baseline, server, rounds, ...lines] = process.argv.slice(2);
 if (!lines.length || !(Number(rounds) > 0)) {
-  console.error('usage: bench/turns.mjs BENCH BASELINE SERVER ROUNDS LINE...');
+  console.error('usage: bench/turns.mjs BASELINE SERVER ROUNDS LINE...');
   process.exit(2);
 }
 
 /** Figures of one run, by the row's text and how often it came before. */
-function measure(binary) {
-  const env = { ...process.env, BOWLINE_BENCH_SERVER: binary };
-  const output = execFileSync(bench, lines, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+function measure(build) {
+  const env = { ...process.env, BOWLINE_BENCH_SERVER: path.join(build, 'bowline') };
+  const output = execFileSync(path.join(build, 'bowline-bench'), lines, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
   const seen = new Map();
   const figures = new Map();
   for (const line of output.split('\n')) {
@@ -32,8 +34,8 @@ function measure(binary) {
 
 const found = [new Map(), new Map()];
 for (let round = 1; round <= Number(rounds); round += 1) {
-  for (const [of, binary] of [baseline, server].entries()) {
-    for (const [row, figure] of measure(binary)) found[of].set(row, [...(found[of].get(row) ?? []), figure]);
+  for (const [of, build] of [baseline, server].entries()) {
+    for (const [row, figure] of measure(build)) found[of].set(row, [...(found[of].get(row) ?? []), figure]);
     console.error(`round ${round}: ${of ? 'the server' : 'the baseline'} is measured`);
   }
 }
