@@ -18,7 +18,7 @@ use crate::body::ReplyBody;
 use crate::encoding::gzip;
 use crate::error_details::status_of;
 use crate::front::Front;
-use crate::rest::message_id;
+use crate::rest_request::message_id;
 
 /// Which names the members of the answer have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -25,6 +25,7 @@ mod pulse;
 mod query;
 mod request_body;
 mod rest;
+mod rest_request;
 mod services;
 mod slice;
 mod streaming;

@@ -1,13 +1,11 @@
 //! REST: paths and verbs by the bindings of the contract, JSON by the transcoder.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bowline_contract::{Auth, Body, HttpBinding, Match, MethodInfo, Miss, Verb};
-use bowline_core::{Error, FieldViolation, Reason, Result};
+use bowline_contract::{Auth, Body, Match, MethodInfo, Miss, Verb};
+use bowline_core::{Error, Reason, Result};
 use bowline_pipeline::{Answer, Arrival, Call, Transport};
-use bowline_transcode::{MessageId, TranscodeError};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -18,23 +16,13 @@ use crate::body::ReplyBody;
 use crate::front::{self, Front};
 use crate::in_flight::Arriving;
 use crate::kept::{self, Asked};
-use crate::query::{self, GIVEN_TWICE, Parameter};
+use crate::query::{self, Parameter};
 use crate::request_body::RequestBody;
+use crate::rest_request::{Parts, encoded, malformed};
 use crate::slice::slice;
 use crate::streaming::{Watching, last_event_id};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// Most wrong parameters that one response names.
-const MOST_VIOLATIONS: usize = 100;
-
-/// What of a request is needed after its body was taken.
-struct Parts<'r> {
-    method: &'r MethodInfo,
-    binding: &'r HttpBinding,
-    variables: Vec<(&'r str, String)>,
-    parameters: Vec<Parameter>,
-    body: Bytes,
-}
 
 /// Answers one request that is not gRPC.
 pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
@@ -129,7 +117,7 @@ async fn answer<'f>(
     }
     let slice = slice(method, &mut parameters).map_err(refused)?;
     let parts = Parts { method, binding: route.binding, variables: route.variables, parameters, body };
-    let (payload, present) = encode(front, &parts).map_err(refused)?;
+    let (payload, present) = encoded(front, parts, &caller).await.map_err(refused)?;
     let is_stream = front.pipeline.handlers.streams(method.index);
     // Programs that read a stream send the header along with other calls as well.
     let resume = if is_stream { last_event_id(&head.headers).map_err(refused)? } else { None };
@@ -180,91 +168,6 @@ fn too_large(limit: usize) -> Error {
     Error::new(Reason::RequestTooLarge, format!("The body is larger than {limit} bytes: send less at a time"))
 }
 
-/// Path, query and body as one encoded request, and the fields that the body names.
-fn encode(front: &Front, parts: &Parts<'_>) -> Result<(Vec<u8>, Option<Vec<String>>)> {
-    let tables = front.tables();
-    let id = message_id(front, parts.method.input.full_name())?;
-    let mut wire = Vec::with_capacity(parts.body.len() + 128);
-    let mut violations = Vec::new();
-    let mut present = None;
-    if parts.binding.body != Body::Whole {
-        let mut given = HashSet::new();
-        for Parameter { name, value, of_form } in &parts.parameters {
-            let wrong = match tables.set_parameter(id, name, value, &mut wire) {
-                Ok(true) => {
-                    let path = tables.singular_path(id, name);
-                    path.is_some_and(|path| !given.insert(path)).then(|| field_violation(name, GIVEN_TWICE))
-                }
-                Ok(false) => of_form.then(|| field_violation(name, "the method has no such field")),
-                Err(error) => Some(violation(name, error)),
-            };
-            violations.extend(wrong);
-            if violations.len() >= MOST_VIOLATIONS {
-                break;
-            }
-        }
-    }
-    match &parts.binding.body {
-        Body::None => {}
-        Body::Whole => {
-            let paths = read_json(front, id, &parts.body, &mut wire)?;
-            present = parts.method.resource_field().map(|field| below(field.name(), paths));
-        }
-        Body::Field(field) => {
-            // A list of messages is no resource: it stands in the body as the field's value.
-            let is_list = parts.method.input.get_field_by_name(field).is_some_and(|field| field.is_list());
-            if let Some(inner) = tables.message_at(id, field).filter(|_| !is_list) {
-                let mut resource = Vec::new();
-                present = Some(read_json(front, inner, &parts.body, &mut resource)?);
-                tables.embed(id, field, &resource, &mut wire);
-            } else {
-                // A field that is no single message: its value stands alone in the body, and nothing beside it.
-                if let Err(error) = serde_json::from_slice::<serde_json::Value>(&parts.body) {
-                    return Err(malformed(format!("malformed JSON: {error}")));
-                }
-                let json = [b"{\"", field.as_bytes(), b"\":", &*parts.body, b"}"].concat();
-                read_json(front, id, &json, &mut wire)?;
-            }
-        }
-    }
-    for (field, value) in &parts.variables {
-        if let Err(error) = tables.set_parameter(id, field, value, &mut wire) {
-            violations.push(violation(field, error));
-        }
-    }
-    if violations.is_empty() { Ok((wire, present)) } else { Err(Error::invalid(violations)) }
-}
-
-/// What of the paths lies in the field, seen from there.
-fn below(field: &str, paths: Vec<String>) -> Vec<String> {
-    let inside = |path: String| Some(path.strip_prefix(field)?.strip_prefix('.')?.to_owned());
-    paths.into_iter().filter_map(inside).collect()
-}
-
-fn read_json(front: &Front, id: MessageId, body: &[u8], wire: &mut Vec<u8>) -> Result<Vec<String>> {
-    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
-    match front.tables().from_json(id, body, wire) {
-        Ok(presence) => Ok(presence.paths().to_vec()),
-        Err(errors) => {
-            let (fields, syntax): (Vec<_>, Vec<_>) = errors.into_iter().partition(|error| !error.field.is_empty());
-            if let Some(error) = syntax.into_iter().next() {
-                return Err(malformed(error.message));
-            }
-            let violations = fields.into_iter().map(|e| FieldViolation { field: e.field, description: e.message });
-            Err(Error::invalid(violations.collect()))
-        }
-    }
-}
-
-fn violation(name: &str, error: TranscodeError) -> FieldViolation {
-    let field = if error.field.is_empty() { name.to_owned() } else { error.field };
-    FieldViolation { field, description: error.message }
-}
-
-fn field_violation(name: &str, description: &str) -> FieldViolation {
-    FieldViolation { field: name.into(), description: description.into() }
-}
-
 /// The parameters of a form.
 fn form(bytes: &[u8]) -> Result<Vec<Parameter>> {
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("the form is not UTF-8".into()))?;
@@ -283,14 +186,6 @@ fn require_identity(headers: &HeaderMap) -> Result<()> {
     }
     let message = "Invalid argument: bodies are read without a content encoding: send the body uncompressed";
     Err(Error::new(Reason::UnsupportedEncoding, message))
-}
-
-fn malformed(message: String) -> Error {
-    Error::new(Reason::InvalidArgument, format!("Invalid argument: {message}"))
-}
-
-pub(crate) fn message_id(front: &Front, name: &str) -> Result<MessageId> {
-    front.tables().message(name).ok_or_else(|| Error::internal(format!("{name} has no table")))
 }
 
 /// Whether HEAD is the method's GET without the body: not where a call issues tokens, or its response goes on.

@@ -17,7 +17,7 @@ use crate::access_log::{self, Entry};
 use crate::answer::{Names, error_json};
 use crate::body::ReplyBody;
 use crate::front::{Front, deadline};
-use crate::rest::message_id;
+use crate::rest_request::message_id;
 
 /// Longest silence of server-sent events: proxies close what says nothing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
