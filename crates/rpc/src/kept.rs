@@ -22,6 +22,8 @@ const COMPRESSED_FROM: usize = 1024;
 const ENCODED_ASIDE_FROM: usize = 256 << 10;
 /// Most bytes of encoded answers; past it, the memory starts anew.
 const MOST_BYTES: usize = 192 << 20;
+/// Bytes of an entry besides its answer, so that many small ones count for what they take.
+const ENTRY_BYTES: usize = 512;
 
 /// What a request says of the answer that it has, and of those that it can read.
 pub(crate) struct Asked {
@@ -58,24 +60,44 @@ type Key = (usize, Names, Arc<str>);
 /// Answers by method, names and tag. A tag stands for the content, so nothing here is ever out of date.
 #[derive(Default)]
 pub struct Kept {
-    encoded: Mutex<(HashMap<Key, Encoded>, usize)>,
+    encoded: Mutex<Entries>,
     /// Large answers are encoded one at a time: whoever asks for the same meanwhile finds it here afterwards.
     aside: tokio::sync::Mutex<()>,
 }
 
+#[derive(Default)]
+struct Entries {
+    by_key: HashMap<Key, Encoded>,
+    bytes: usize,
+}
+
+impl Entries {
+    fn insert(&mut self, key: Key, encoded: Encoded) {
+        let added = encoded.bytes();
+        if self.bytes + added > MOST_BYTES {
+            *self = Entries::default();
+        }
+        self.bytes += added;
+        // Two callers may have encoded the same at once.
+        if let Some(previous) = self.by_key.insert(key, encoded) {
+            self.bytes -= previous.bytes();
+        }
+    }
+}
+
+impl Encoded {
+    fn bytes(&self) -> usize {
+        ENTRY_BYTES + self.json.len() + self.gzip.as_ref().map_or(0, Bytes::len)
+    }
+}
+
 impl Kept {
     fn find(&self, key: &Key) -> Option<Encoded> {
-        self.encoded.lock().unwrap_or_else(PoisonError::into_inner).0.get(key).cloned()
+        self.encoded.lock().unwrap_or_else(PoisonError::into_inner).by_key.get(key).cloned()
     }
 
     fn remember(&self, key: Key, encoded: Encoded) {
-        let bytes = encoded.json.len() + encoded.gzip.as_ref().map_or(0, Bytes::len);
-        let mut kept = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.1 + bytes > MOST_BYTES {
-            *kept = (HashMap::new(), 0);
-        }
-        kept.1 += bytes;
-        kept.0.insert(key, encoded);
+        self.encoded.lock().unwrap_or_else(PoisonError::into_inner).insert(key, encoded);
     }
 }
 
@@ -160,6 +182,22 @@ mod tests {
 
     fn asked(name: http::HeaderName, value: &str) -> Asked {
         Asked::of(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
+    }
+
+    #[test]
+    fn small_answers_count_for_their_entries_and_an_answer_counts_once() {
+        let mut entries = Entries::default();
+        let encoded = Encoded { json: Bytes::from_static(b"{}"), gzip: None };
+        let key = |tag: usize| (0, Names::Json, Arc::from(tag.to_string()));
+        for tag in [1, 2, 1] {
+            entries.insert(key(tag), encoded.clone());
+        }
+        assert_eq!(entries.bytes, 2 * (ENTRY_BYTES + 2));
+        for tag in 0..=MOST_BYTES / ENTRY_BYTES {
+            entries.insert(key(tag), encoded.clone());
+            assert!(entries.bytes <= MOST_BYTES);
+        }
+        assert!(entries.by_key.len() < MOST_BYTES / ENTRY_BYTES, "it started anew");
     }
 
     #[test]
