@@ -84,6 +84,8 @@ pub struct Parts {
     pub work_counts: WorkCounts,
     /// What this replica calls itself where one of several does something.
     pub replica: String,
+    /// Whether a command took this server for stopped.
+    pub is_unregistered: watch::Sender<bool>,
 }
 
 /// A running server.
@@ -155,6 +157,11 @@ impl Server {
         self.admin_address
     }
 
+    /// Waits until a command took this server for stopped, after which it must stop: it has the wrong key file.
+    pub async fn unregistered(&self) {
+        wait_for(self.parts.is_unregistered.subscribe()).await;
+    }
+
     /// Lets running calls end, then closes the storage.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
@@ -179,10 +186,10 @@ impl Server {
     }
 }
 
-/// Waits until the server stops.
-pub(crate) async fn wait_for(mut stopped: watch::Receiver<bool>) {
+/// Waits until it is true, such as that the server stops.
+pub(crate) async fn wait_for(mut condition: watch::Receiver<bool>) {
     // An error means that the server is gone, which is as good a reason to stop.
-    let _ = stopped.wait_for(|stopped| *stopped).await;
+    let _ = condition.wait_for(|condition| *condition).await;
 }
 
 async fn assemble(
@@ -287,6 +294,7 @@ async fn assemble(
         client,
         work_counts: WorkCounts::default(),
         replica,
+        is_unregistered: watch::Sender::new(false),
     })
 }
 

@@ -40,26 +40,20 @@ pub(crate) async fn register(storage: &Storage, replica: &str, now: Micros) -> R
     written.await
 }
 
-/// Keeps a server's row for as long as it runs.
+/// Keeps a server's row for as long as it runs. Ends when the row is gone: the server was silent for too long, and a
+/// command that needs every server stopped ran meanwhile. What it seals from then on may not open any more.
 pub(crate) async fn renew(parts: Arc<Parts>) {
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         match renew_once(&parts).await {
             Ok(true) => {}
-            Ok(false) => {
-                tracing::error!(
-                    "this server was silent for too long, and a command that needs every server stopped ran meanwhile: \
-                     start it again, with the key file that the command made"
-                );
-                if let Err(error) = register(&parts.storage, &parts.replica, parts.clock.now()).await {
-                    tracing::warn!(cause = %cause(&error), "the server is not registered; trying again");
-                }
-            }
+            Ok(false) => break,
             Err(error) => {
                 tracing::warn!(cause = %cause(&error), "commands do not see that this server runs; trying again");
             }
         }
     }
+    parts.is_unregistered.send_replace(true);
 }
 
 /// Whether the row was still there.

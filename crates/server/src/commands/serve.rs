@@ -16,7 +16,10 @@ pub(crate) async fn run(options: Options) -> Result<(), StartError> {
     start_log(&options)?;
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
     greet(&options, &server)?;
-    wait_for_signal().await?;
+    let outcome = tokio::select! {
+        signal = wait_for_signal() => Ok(signal?),
+        () = server.unregistered() => Err(unregistered()),
+    };
     tracing::info!("stopping: running calls may end, new ones are refused; a second signal stops at once");
     tokio::spawn(async {
         if wait_for_signal().await.is_ok() {
@@ -24,7 +27,14 @@ pub(crate) async fn run(options: Options) -> Result<(), StartError> {
         }
     });
     server.stop().await;
-    Ok(())
+    outcome
+}
+
+fn unregistered() -> StartError {
+    StartError::Unusable {
+        cause: "this server was silent for too long, and a command that needs every server stopped may have run".into(),
+        hint: "start it again, with the key file that `bowline keys rewrap` made if it ran".into(),
+    }
 }
 
 /// `bowline migrate`.

@@ -180,3 +180,21 @@ async fn everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_
         server.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_was_taken_for_stopped_stops() {
+    for engine in engines() {
+        let server = TestServer::start(engine).await;
+        let removed = server.server().parts().storage.db.write(|tx| {
+            Box::pin(
+                async move { Ok::<_, Error>(tx.execute("DELETE FROM leases WHERE name LIKE 'server %'", &[]).await?) },
+            )
+        });
+        // The embedded engine has the lock of the directory in place of rows.
+        if removed.await.expect("the row is removed") == 0 {
+            continue;
+        }
+        let noticed = tokio::time::timeout(MINUTE, server.server().unregistered()).await;
+        assert!(noticed.is_ok(), "the server goes on after a minute");
+    }
+}
