@@ -9,7 +9,8 @@
 //   - the server's anonymous memory does not grow from the second third of the time to the last,
 //   - every write that was acknowledged is there at the end.
 //
-// SAMPLE=1 prints the latencies and asserts the rest: a short run beside other work says nothing about them.
+// SAMPLE=1 prints the latencies and asserts the rest, memory within wider bounds: a short run beside other work says
+// nothing about latencies.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -187,7 +188,9 @@ const third = Math.floor(during.memory.length / 3);
 const most = (values) => Math.max(...values);
 const [second, last] = [most(during.memory.slice(third, 2 * third)), most(during.memory.slice(2 * third))];
 console.log(`anonymous memory: ${most(during.memory.slice(0, third)).toFixed(0)}, ${second.toFixed(0)}, ${last.toFixed(0)} MiB at most in each third`);
-if (last > second * 1.1 + 8) problems.push('memory grows');
+// A short run is over before the server has started all its threads and filled its caches.
+const mayReach = process.env.SAMPLE ? second * 1.5 + 64 : second * 1.1 + 8;
+if (last > mayReach) problems.push(`memory grows beyond ${mayReach.toFixed(0)} MiB`);
 
 const there = new Map();
 let page = '';
