@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::ContentError;
 use bowline_core::{Error, Reason};
-use bowline_services::content::{Refusal, RefusalCode, RegistryError};
+use bowline_registry::content::{Refusal, RefusalCode, RegistryError};
 use serde_json::{Value, json};
 
 use crate::Door;

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::{Digest, Reader};
-use bowline_services::content::{Name, RefusalCode, StoredBlob};
+use bowline_registry::content::{Name, RefusalCode, StoredBlob};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::range::{self, Wanted};

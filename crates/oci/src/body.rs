@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use bowline_services::content::RefusalCode;
+use bowline_registry::content::RefusalCode;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 

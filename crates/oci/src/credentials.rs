@@ -11,9 +11,9 @@ use bowline_contract::Method as _;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Reason, Uidp};
+use bowline_identity::IdentityRevision;
 use bowline_pipeline::{ANONYMOUS, Arrival, Call, Caller, Entry, OwnKeys, Principal, Remembered, Surface, Transport};
-use bowline_services::IdentityRevision;
-use bowline_services::content::RefusalCode;
+use bowline_registry::content::RefusalCode;
 use prost::Message as _;
 
 use crate::Door;
@@ -151,7 +151,7 @@ impl Door {
         authenticate(&[&settings.registry_audience]).map_err(|error| {
             let is_for_another_door = authenticate(&settings.audiences()).is_ok();
             match Refused::from(error) {
-                Refused { error: bowline_services::content::RegistryError::Refused(refusal), .. }
+                Refused { error: bowline_registry::content::RegistryError::Refused(refusal), .. }
                     if is_for_another_door =>
                 {
                     Refused::new(RefusalCode::Denied, refusal.message)

@@ -5,7 +5,7 @@ use bowline_authn::guarded::{FetchError, Opened};
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Content, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{Mirror, Name, OpenUpload, Registry, RegistryError, StoredBlob};
+use bowline_registry::content::{Mirror, Name, OpenUpload, Registry, RegistryError, StoredBlob};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 

@@ -1,6 +1,6 @@
 //! The registry host: the distribution protocol over HTTP, and its token service.
 //!
-//! What is allowed, and what is there, [`bowline_services::content::Registry`] knows; the bytes of blobs lie in
+//! What is allowed, and what is there, [`bowline_registry::content::Registry`] knows; the bytes of blobs lie in
 //! [`bowline_content::Content`]. This crate reads requests, streams bytes between the two, and writes answers.
 
 mod access;
@@ -31,7 +31,7 @@ use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
 use bowline_content::{Content, ContentError};
 use bowline_pipeline::{Arrival, Pipeline};
-use bowline_services::content::{Registry, Visitor};
+use bowline_registry::content::{Registry, Visitor};
 
 pub use access::Count;
 use access::Entry;

@@ -4,7 +4,7 @@ use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::Digest;
 use bowline_core::Micros;
-use bowline_services::content::{Name, Referrer, RefusalCode};
+use bowline_registry::content::{Name, Referrer, RefusalCode};
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use bowline_content::{Algorithm, Digest};
-use bowline_services::content::{
+use bowline_registry::content::{
     Config, MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor,
 };
 use futures_util::StreamExt as _;

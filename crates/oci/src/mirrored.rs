@@ -5,7 +5,7 @@ use std::fmt;
 use axum::http::{Method, StatusCode, header};
 use bowline_authn::guarded::Opened;
 use bowline_content::Digest;
-use bowline_services::content::{
+use bowline_registry::content::{
     Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
     RefusalCode, RegistryError, StoredBlob,
 };

@@ -1,7 +1,7 @@
 //! Paths of the distribution protocol. The repository's name stands in their middle and has any number of parts.
 
 use bowline_content::Digest;
-use bowline_services::content::{Name, Reference, Refusal, RefusalCode, is_tag};
+use bowline_registry::content::{Name, Reference, Refusal, RefusalCode, is_tag};
 use serde_json::Value;
 
 /// What a path means.

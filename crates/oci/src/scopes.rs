@@ -1,6 +1,6 @@
 //! What a token is asked for.
 
-use bowline_services::content::Name;
+use bowline_registry::content::Name;
 
 /// A resource and what is to be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

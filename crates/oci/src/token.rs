@@ -10,7 +10,7 @@ use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Error, hex};
 use bowline_pipeline::{ANONYMOUS, Arrival, Surface};
-use bowline_services::content::RefusalCode;
+use bowline_registry::content::RefusalCode;
 use prost_types::Timestamp;
 use serde_json::json;
 

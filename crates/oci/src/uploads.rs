@@ -6,7 +6,7 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_services::content::{Name, OpenUpload, RefusalCode, RegistryError, StoredBlob, Visitor};
+use bowline_registry::content::{Name, OpenUpload, RefusalCode, RegistryError, StoredBlob, Visitor};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;

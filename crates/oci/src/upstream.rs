@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_authn::guarded::{FetchError, GuardedClient, Limits, Opened, Request};
 use bowline_core::{Clock, Micros};
-use bowline_services::content::{Credentials, Mirror};
+use bowline_registry::content::{Credentials, Mirror};
 use bytes::Bytes;
 use serde_json::Value;
 use url::Url;

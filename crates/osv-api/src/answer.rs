@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::{Code, Error};
 use bowline_osv::write_time;
-use bowline_services::records::{Found, Results};
+use bowline_vulnerabilities::records::{Found, Results};
 use serde::Serialize;
 use serde_json::{Value, json};
 

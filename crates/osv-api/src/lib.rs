@@ -1,5 +1,5 @@
 //! The query API of OSV over HTTP: which records affect a version of a package, and the records themselves. What it
-//! finds is decided in `bowline_services::records`.
+//! finds is decided in `bowline_vulnerabilities::records`.
 //!
 //! It is a door of its own because its documents are the stored records, byte for byte: members that no message of
 //! ours knows, and names that are not camelCase. Like the metadata of vulnerabilities in the wire contract it asks

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use bowline_core::Code;
 use bowline_osv::Purl;
-use bowline_services::records::Query;
+use bowline_vulnerabilities::records::Query;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

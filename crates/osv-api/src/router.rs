@@ -6,8 +6,9 @@ use axum::extract::{Extension, Path, Request, State};
 use axum::http::StatusCode;
 use axum::routing::{any, get, post};
 use bowline_core::Code;
+use bowline_fronts::{AccessLine, code_of};
 use bowline_pipeline::{Arrival, RateLimits, Surface};
-use bowline_services::records::RecordLookup;
+use bowline_vulnerabilities::records::RecordLookup;
 
 use crate::answer::{self, Answer, failed, invalid, refused};
 use crate::request::{self, Asked, Batch};
@@ -94,12 +95,18 @@ fn count(api: &OsvApi, arrival: &Arrival) -> bowline_core::Result<()> {
 async fn logged(method: &str, arrival: &Arrival, asked: impl Future<Output = Outcome>) -> Answer {
     let started = Instant::now();
     let answer = asked.await.unwrap_or_else(|refusal| refusal);
-    tracing::info!(
-        target: "access",
+    let status = answer.status().as_u16();
+    AccessLine {
+        transport: "osv",
         method,
-        status = answer.status().as_u16(),
-        ms = started.elapsed().as_millis() as u64,
-        request_id = %arrival.request_id,
-    );
+        path: "",
+        principal: "",
+        scope: "",
+        status: Some(status),
+        code: code_of(status),
+        elapsed: started.elapsed(),
+        request_id: &arrival.request_id,
+    }
+    .write();
     answer
 }

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use bowline_core::{Code, Error};
-use bowline_services::scim::{Refusal, ScimError};
+use bowline_identity::scim::{Refusal, ScimError};
 use serde_json::{Value, json};
 
 const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";

@@ -1,6 +1,6 @@
 //! What the endpoint says of itself.
 
-use bowline_services::scim::{CORE_SCHEMA, ENTERPRISE_SCHEMA, MAX_COUNT};
+use bowline_identity::scim::{CORE_SCHEMA, ENTERPRISE_SCHEMA, MAX_COUNT};
 use serde_json::{Value, json};
 
 use crate::schemas;

@@ -1,7 +1,7 @@
 //! Users as SCIM resources.
 
 use bowline_core::Micros;
-use bowline_services::scim::{CORE_SCHEMA, User};
+use bowline_identity::scim::{CORE_SCHEMA, User};
 use serde_json::{Map, Value, json};
 
 use crate::request::Parameters;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
-use bowline_services::scim::{MAX_COUNT, Query};
+use bowline_identity::scim::{MAX_COUNT, Query};
 use serde_json::Value;
 
 use crate::answer::{Answer, refused};

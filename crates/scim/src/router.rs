@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -6,9 +7,10 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::routing::any;
 use bowline_core::{Clock, Micros};
+use bowline_fronts::{AccessLine, code_of};
+use bowline_identity::ScimUsers;
+use bowline_identity::scim::{Changing, Presented, User};
 use bowline_pipeline::{Arrival, RateLimits, Surface};
-use bowline_services::ScimUsers;
-use bowline_services::scim::{Changing, Presented, User};
 use serde_json::Value;
 
 use crate::answer::{Answer, empty, failed, failure, message, refused};
@@ -46,12 +48,10 @@ struct Call<'a> {
     request_id: &'a str,
 }
 
-/// Bytes of a path that go to the log; anybody can send a longer one.
-const LOGGED_PATH: usize = 256;
-
 type Outcome = Result<Answer, Answer>;
 
 async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arrival>, request: Request) -> Answer {
+    let started = Instant::now();
     let (mut head, body) = request.into_parts();
     let verb = head.method.clone();
     // The router leaves the body of the response out.
@@ -62,13 +62,19 @@ async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arri
     let (provider, rest) = path.split_once('/').unwrap_or((&path, ""));
     let outcome = answer(&scim, &head, body, &arrival, provider, rest).await;
     let answer = outcome.unwrap_or_else(|refusal| refusal);
-    tracing::info!(
-        target: "access",
-        method = %format!("scim {verb}"),
-        path = path.get(..path.len().min(LOGGED_PATH)).unwrap_or_default(),
-        status = answer.status().as_u16(),
-        request_id = %arrival.request_id,
-    );
+    let status = answer.status().as_u16();
+    AccessLine {
+        transport: "scim",
+        method: &format!("scim {verb}"),
+        path: &path,
+        principal: "",
+        scope: "",
+        status: Some(status),
+        code: code_of(status),
+        elapsed: started.elapsed(),
+        request_id: &arrival.request_id,
+    }
+    .write();
     answer
 }
 

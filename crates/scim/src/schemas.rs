@@ -1,6 +1,6 @@
 //! The schemas of users, as far as they are kept.
 
-use bowline_services::scim::{CORE_SCHEMA, ENTERPRISE_SCHEMA};
+use bowline_identity::scim::{CORE_SCHEMA, ENTERPRISE_SCHEMA};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:Schema";

@@ -8,11 +8,12 @@ use std::time::Duration;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
+use bowline_identity::{Exchange, people};
 use bowline_oci::Door;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
-use bowline_services::content::Registry;
-use bowline_services::{Exchange, Published, people};
+use bowline_registry::content::Registry;
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
+use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Content, ContentError, FullCheck};
 use bowline_core::{Error, hex};
-use bowline_services::BlobBytes;
+use bowline_registry::attached::BlobBytes;
 use bowline_store::{BoxFuture, Db};
 use futures_util::StreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};

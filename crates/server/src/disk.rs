@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use bowline_registry::content::{PullSpill, Registry};
 use bowline_rpc::Telemetry;
-use bowline_services::content::{PullSpill, Registry};
 use bowline_store::Db;
 
 use crate::error::StartError;

@@ -1,10 +1,10 @@
 //! Doors beside the methods of the contract that need little more than the database.
 
+use bowline_identity::ScimUsers;
 use bowline_osv_api::OsvApi;
 use bowline_pipeline::RateLimits;
 use bowline_scim::Scim;
-use bowline_services::ScimUsers;
-use bowline_services::records::RecordLookup;
+use bowline_vulnerabilities::records::RecordLookup;
 
 use crate::options::Options;
 use crate::server::{Parts, address_rate};

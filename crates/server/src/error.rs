@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use bowline_client::ClientError;
+use bowline_terminal::TerminalError;
 
 /// Why the server does not start, or a command does not do its work: what was wrong and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,9 @@ pub enum StartError {
     /// An option does not make sense.
     #[error("{0}")]
     Option(String),
+    /// A value on the command line, or the terminal.
+    #[error(transparent)]
+    Terminal(#[from] TerminalError),
     /// Something that the start needs cannot be used as it is.
     #[error("{cause}")]
     Unusable {
@@ -43,27 +46,12 @@ pub enum StartError {
     /// A key or a secret cannot be opened.
     #[error("the key file does not open what is stored: {0}")]
     Sealed(String),
-    /// A command that talks to a server did not succeed.
-    #[error("{0}")]
-    Client(#[from] ClientError),
     /// The audit log is not what it should be.
     #[error("audit log: {0}")]
     Audit(String),
     /// Blobs are not what they should be.
     #[error("{0} blobs are missing or damaged: push what they belong to again, or restore them from a backup")]
     Blobs(usize),
-    /// Files were left out of an import.
-    #[error("files that were skipped, for the reasons above: {0}; the others were taken in")]
-    Skipped(usize),
-    /// Records were left out of an import.
-    #[error("records that were left out, for the reasons above: {0}; the others were taken in")]
-    LeftOut(usize),
-    /// Some of the vulnerabilities that were asked for.
-    #[error("no record here tells of {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
-    Unknown(Vec<String>),
-    /// A document that cannot be read, or not all of it.
-    #[error("{0}")]
-    Document(String),
     /// A defect of ours.
     #[error("defect: {0}")]
     Defect(String),
@@ -91,13 +79,11 @@ impl StartError {
         }
     }
 
-    /// What the process ends with: see [`crate::run`].
-    pub(crate) fn exit_code(&self) -> u8 {
+    /// The exit code of a process that ends with it: 2 for wrong usage, else 1.
+    pub fn exit_code(&self) -> u8 {
         match self {
-            StartError::Client(error) if error.is_unauthenticated() => 3,
-            StartError::Client(error) if error.is_permission_denied() => 4,
-            StartError::Client(ClientError::Transport(_)) => 5,
-            StartError::Option(_) | StartError::Client(ClientError::Usage(_)) => 2,
+            StartError::Option(_) => 2,
+            StartError::Terminal(error) => error.exit_code(),
             _ => 1,
         }
     }

@@ -1,7 +1,7 @@
 //! Garbage collection of the registry: takes away what no repository shows any more, while others push and pull.
 //!
 //! Any number of collections may run at a time, in any number of processes: what goes is judged again as it goes, see
-//! [`bowline_services::content::garbage`].
+//! [`bowline_registry::content::garbage`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use bowline_content::{Content, ContentError, Copy, Digest};
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::UploadLimits;
-use bowline_services::content::garbage::{self, BlobRow};
+use bowline_registry::content::garbage::{self, BlobRow};
 use bowline_store::Db;
+use bowline_terminal::seconds;
 
-use crate::commands::duration::seconds;
 use crate::error::StartError;
 use crate::options::Options;
 

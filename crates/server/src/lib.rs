@@ -1,4 +1,4 @@
-//! The composition root: configuration, wiring, telemetry, lifecycle, and the `bowline` command.
+//! The composition root: configuration, wiring, telemetry, lifecycle, and the operator's commands.
 //!
 //! Only this crate reads the environment. [`Server::start`] brings a whole server up, on real sockets,
 //! from an [`Options`]; the command and the tests both use it.
@@ -8,8 +8,7 @@ mod background;
 mod blob_totals;
 mod blobs;
 mod certificate_end;
-mod cli;
-mod commands;
+pub mod commands;
 mod connections;
 mod disk;
 mod doors;
@@ -31,6 +30,7 @@ mod serving;
 mod settings;
 mod storage;
 mod storage_options;
+mod tables;
 mod terms;
 mod tls;
 mod unusable;
@@ -38,13 +38,14 @@ mod verify;
 mod well_known;
 mod work_counts;
 
-pub use cli::run;
 pub use error::StartError;
 pub use garbage::{Collected, Plan, Schedule, collect};
 pub use options::{LogFormat, Options, Organizations, TokenAlgorithm};
 pub use providers::OperatorProvider;
 pub use server::{Parts, Server};
 pub use storage::{Storage, mint_operator_token};
+pub use storage_options::StorageOptions;
+pub use tables::declared_tables;
 pub use terms::TermsOption;
 pub use verify::{Bad, Verified, verify};
 pub use work_counts::WorkCounts;

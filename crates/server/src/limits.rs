@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bowline_pipeline::StreamLimits;
+use bowline_terminal::seconds;
 
-use crate::commands::duration::seconds;
 use crate::error::StartError;
 use crate::options::Options;
 
@@ -59,7 +59,7 @@ pub(crate) fn advisory_memory(options: &Options) -> usize {
 pub(crate) fn time(flag: &str, given: Option<&str>, default: Duration, longest: i64) -> Result<Duration, StartError> {
     match given {
         None => Ok(default),
-        Some(text) => seconds(flag, text, longest).map(|seconds| Duration::from_secs(seconds.unsigned_abs())),
+        Some(text) => Ok(Duration::from_secs(seconds(flag, text, longest)?.unsigned_abs())),
     }
 }
 

@@ -248,7 +248,7 @@ impl Options {
     /// Something that no identifier can begin with.
     pub fn advisory_prefix(&self) -> Result<String, StartError> {
         let prefix = self.advisory_prefix.as_deref().unwrap_or("BWL");
-        if bowline_services::is_advisory_prefix(prefix) {
+        if bowline_vulnerabilities::advisories::is_prefix(prefix) {
             return Ok(prefix.to_owned());
         }
         let wanted = "must be two to ten capital letters and digits, a letter first";
@@ -309,22 +309,6 @@ impl Options {
     pub fn admin_listen(&self) -> SocketAddr {
         self.admin_listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)))
     }
-}
-
-/// A public address without its final slash.
-///
-/// # Errors
-/// No absolute http or https URL, or one with a query or a fragment.
-pub(crate) fn public_url(flag: &str, text: &str) -> Result<String, StartError> {
-    let refuse = |why: &str| StartError::Option(format!("--{flag} {text}: {why}"));
-    let url = url::Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(refuse("must be an http or https address"));
-    }
-    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
-        return Err(refuse("must have no query, fragment or user"));
-    }
-    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// Whether a path exists that the option's value names.

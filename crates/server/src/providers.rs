@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use bowline_authn::relying::is_issuer;
 use bowline_core::{Error, Micros};
+use bowline_identity::people::{ConfiguredProvider, operator_secret_context};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_services::people::{ConfiguredProvider, operator_secret_context};
 use bowline_store::{Row, Value};
 use serde::Deserialize;
 

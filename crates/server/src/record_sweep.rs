@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
-use bowline_services::records;
 use bowline_store::{Db, WriteTx};
 
 use crate::background::{LEASE, cause, lease};
@@ -40,5 +39,5 @@ async fn step(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<bool, Error
     if !lease(tx, "records", holder, LEASE, now).await? {
         return Ok(false);
     }
-    records::sweep(tx, now).await
+    bowline_services::follow_imports(tx, now).await
 }

@@ -12,13 +12,15 @@ use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
+use bowline_identity::{Exchange, People, people};
 use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
+use bowline_registry::content::Registry;
 use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, Telemetry, TrustedProxies};
-use bowline_services::content::Registry;
-use bowline_services::{Exchange, People, Published, people};
 use bowline_signin::{Redirects, SignIn};
+use bowline_terminal::public_url;
 use bowline_transcode::Tables;
+use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -27,7 +29,7 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
 use crate::metrics::Metrics;
-use crate::options::{Options, public_url};
+use crate::options::Options;
 use crate::request_sizes::RequestSizes;
 use crate::storage::Storage;
 use crate::tls::CertificateFiles;
@@ -329,7 +331,7 @@ async fn seed(db: &bowline_store::Db, contract: &Arc<Contract>, now: i64) -> Res
     let contract = contract.clone();
     db.write(move |tx| {
         let contract = contract.clone();
-        Box::pin(async move { bowline_services::seed_built_in_roles(tx, &contract, now).await })
+        Box::pin(async move { bowline_identity::seed_built_in_roles(tx, &contract, now).await })
     })
     .await?;
     Ok(())

@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 
 use bowline_core::Uidp;
 use bowline_pipeline::{OrganizationCreators, Settings};
+use bowline_terminal::public_url;
 
 use crate::error::StartError;
 use crate::garbage::upload_limits;
 use crate::limits;
-use crate::options::{Options, Organizations, public_url};
+use crate::options::{Options, Organizations};
 use crate::terms;
 
 /// The group that an option names.

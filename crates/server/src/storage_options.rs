@@ -8,7 +8,7 @@ use crate::options::{Options, TokenAlgorithm};
 /// Where a server keeps its data: what the commands that work on it beside the server need to know.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Storage of the server")]
-pub(crate) struct StorageOptions {
+pub struct StorageOptions {
     /// The server's configuration file
     #[arg(long, env = "BOWLINE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -45,7 +45,7 @@ impl StorageOptions {
     ///
     /// # Errors
     /// As [`Options::with_file`].
-    pub(crate) fn with_file(self) -> Result<Options, StartError> {
+    pub fn with_file(self) -> Result<Options, StartError> {
         self.for_issuing(IssuingOptions::default())
     }
 

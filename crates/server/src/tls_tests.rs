@@ -2,10 +2,14 @@ use std::io;
 
 use super::*;
 
-const ONE: [&str; 2] =
-    [include_str!("../tests/testdata/tls/one.pem"), include_str!("../tests/testdata/tls/one-key.pem")];
-const TWO: [&str; 2] =
-    [include_str!("../tests/testdata/tls/two.pem"), include_str!("../tests/testdata/tls/two-key.pem")];
+const ONE: [&str; 2] = [
+    include_str!("../../../bowline/tests/testdata/tls/one.pem"),
+    include_str!("../../../bowline/tests/testdata/tls/one-key.pem"),
+];
+const TWO: [&str; 2] = [
+    include_str!("../../../bowline/tests/testdata/tls/two.pem"),
+    include_str!("../../../bowline/tests/testdata/tls/two-key.pem"),
+];
 /// `notAfter` of both.
 const ENDS: [i64; 2] = [4_949_017_141, 4_905_817_141];
 

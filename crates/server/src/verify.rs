@@ -2,7 +2,7 @@
 
 use bowline_content::{Content, Digest};
 use bowline_core::Result;
-use bowline_services::content::garbage::{self, BlobRow};
+use bowline_registry::content::garbage::{self, BlobRow};
 use bowline_store::Db;
 
 use crate::garbage::{digest, refused};

@@ -1,53 +1,35 @@
-//! The business rules: one folder per domain, one file per resource, both API versions over the same operations.
+//! All handlers of the API together, the audit log and subscriptions, and what spans the domains.
 //!
-//! A resource's file holds its row, its SQL, its operations, and the handlers of both versions; `v2`
-//! handlers are the operations themselves, `v1` handlers translate to them. To add a method, write its
-//! handler next to its resource and register it in the domain's `register`.
+//! A new domain is a crate; [`handlers`] registers it here, and `BELONGINGS` names what it holds of groups.
 
-mod advisory;
 mod audit;
-mod auth;
 mod events;
-mod iam;
-mod kinds;
-pub mod libraries;
-mod list;
-mod mail;
-mod oidc;
-mod patterns;
-pub mod people;
 mod ping;
-pub mod records;
-mod references;
-mod registry;
-pub mod scim;
 pub mod sealed;
-mod vulnerabilities;
+mod tables;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bowline_contract::Contract;
+use bowline_core::{Micros, Result};
+use bowline_identity::People;
 use bowline_pipeline::Handlers;
+use bowline_registry::attached::{BlobBytes, Documents, NoBlobs};
+use bowline_resources::groups::Belongings;
+use bowline_store::WriteTx;
+use bowline_vulnerabilities::Published;
 
-pub use advisory::Published;
-pub use iam::{ROLE_COLUMNS, RoleColumn, human_uid, seed_built_in_roles};
-pub use oidc::{Exchange, IdentityRevision};
-pub use people::People;
-pub use registry::attached::BlobBytes;
-use registry::attached::{Documents, NoBlobs};
-pub use scim::ScimUsers;
-pub use vulnerabilities::ids::is_prefix as is_advisory_prefix;
+pub use tables::TABLES;
 
-/// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
-pub mod invites {
-    pub use crate::iam::group_invites::{InviteCode, Redeemed, Redeemer, read_code, redeem};
-}
-
-/// What the registry host does, for whoever serves its protocol.
-pub mod content {
-    pub use crate::registry::content::*;
-}
+/// What the domains hold of groups. A refusal to delete a group names the first that holds something.
+const BELONGINGS: [Belongings; 5] = [
+    bowline_identity::BELONGINGS,
+    bowline_registry::BELONGINGS,
+    bowline_vulnerabilities::BELONGINGS,
+    bowline_libraries::BELONGINGS,
+    events::BELONGINGS,
+];
 
 /// All handlers.
 pub fn handlers(
@@ -66,25 +48,29 @@ pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
-/// Without people the handlers are complete in number, and those about tokens cannot be called.
 fn register(
     contract: Arc<Contract>,
     people: Option<Arc<People>>,
     blobs: &Arc<dyn BlobBytes>,
     published: &Arc<Published>,
 ) -> Handlers {
-    let handlers = Handlers::new(contract);
-    let handlers = iam::register(handlers);
+    let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
     let documents = Documents::new(blobs.clone());
-    let handlers = registry::register(handlers, &documents);
-    let handlers = vulnerabilities::register(handlers);
-    let handlers = advisory::register(handlers, published, &documents);
+    let handlers = Handlers::new(contract);
+    let handlers = bowline_identity::register(handlers, &domains, people.as_ref());
+    let handlers = bowline_registry::register(handlers, &documents);
+    let handlers = bowline_vulnerabilities::register(handlers, published, &documents);
+    let handlers = bowline_libraries::register(handlers);
     let handlers = events::register(handlers);
-    let handlers = libraries::register(handlers);
-    let handlers = oidc::register(handlers, people.as_ref());
-    let handlers = people::register(handlers, people.as_ref());
-    let handlers = auth::register(handlers);
     let handlers = audit::register(handlers);
-    let handlers = records::register(handlers);
     ping::register(handlers)
+}
+
+/// One step of what follows imports of records: the block list takes malware over, and what is not visible any more is
+/// cleared away. True if there is more to do at once.
+///
+/// # Errors
+/// The storage fails.
+pub async fn follow_imports(tx: &mut WriteTx, now: Micros) -> Result<bool> {
+    Ok(bowline_libraries::follow_records(tx).await? || bowline_vulnerabilities::records::sweep(tx, now).await?)
 }

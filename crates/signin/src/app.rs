@@ -9,8 +9,9 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::Micros;
+use bowline_fronts::{AccessLine, code_of};
+use bowline_identity::people::Context;
 use bowline_pipeline::{Arrival, Settings, Surface, Vault};
-use bowline_services::people::Context;
 use bowline_store::Db;
 
 use crate::SignIn;
@@ -105,15 +106,19 @@ pub(crate) async fn around(
     }
     page::guard(response.headers_mut(), app.cookies.secure);
     // The path alone: queries carry codes.
-    tracing::info!(
-        target: "access",
-        verb = %verb,
-        path,
-        status = response.status().as_u16(),
-        micros = started.elapsed().as_micros() as u64,
-        transport = "browser",
-        request_id = %arrival.request_id,
-    );
+    let status = response.status().as_u16();
+    AccessLine {
+        transport: "browser",
+        method: &format!("signin {verb}"),
+        path: &path,
+        principal: "",
+        scope: "",
+        status: Some(status),
+        code: code_of(status),
+        elapsed: started.elapsed(),
+        request_id: &arrival.request_id,
+    }
+    .write();
     response
 }
 

@@ -4,8 +4,8 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bowline_core::Error;
+use bowline_identity::people::{Provider, Redemption, Upstream};
 use bowline_pipeline::Arrival;
-use bowline_services::people::{Provider, Redemption, Upstream};
 
 use crate::app::{App, Shared, with_cookie};
 use crate::confirm;

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use bowline_core::Error;
-use bowline_services::people::Provider;
+use bowline_identity::people::Provider;
 use maud::html;
 
 use crate::activate::TICKET;

@@ -4,8 +4,8 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use bowline_identity::people::{Provider, Upstream};
 use bowline_pipeline::Arrival;
-use bowline_services::people::{Provider, Upstream};
 use maud::{Markup, html};
 
 use crate::app::{App, Shared, own_form};

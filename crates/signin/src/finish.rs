@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use bowline_core::{Code, Error, Reason, Uidp};
+use bowline_identity::people::{Asked, Context, Entered, Entry, Upstream};
 use bowline_pipeline::Arrival;
-use bowline_services::people::{Asked, Context, Entered, Entry, Upstream};
 use maud::html;
 
 use crate::app::{App, with_cookie};

@@ -6,8 +6,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_identity::people::{Choice, Provider, Source, Upstream};
 use bowline_pipeline::Vault;
-use bowline_services::people::{Choice, Provider, Source, Upstream};
 use bowline_store::{Db, Value, WriteTx};
 use serde::{Deserialize, Serialize};
 

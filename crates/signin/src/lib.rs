@@ -5,7 +5,7 @@
 //! without a browser begin at `/oauth/device_authorization` ([`grant`]) and send their person to `/activate`.
 //!
 //! Pages are rendered here, work without scripts, and carry headers that let nothing else in ([`page`]). What a
-//! person may do, and what tokens are made of, is decided by [`bowline_services::People`].
+//! person may do, and what tokens are made of, is decided by [`bowline_identity::People`].
 
 mod activate;
 mod app;
@@ -28,6 +28,7 @@ mod redirect;
 mod secrets;
 mod sign_out;
 mod start;
+mod tables;
 mod tries;
 mod wanted;
 
@@ -38,13 +39,14 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
+use bowline_identity::People;
 use bowline_pipeline::Pipeline;
-use bowline_services::People;
 
 use app::App;
 pub use codes::check_code;
 pub use redirect::Redirects;
 pub use secrets::Random;
+pub use tables::TABLES;
 
 /// Most bytes of a form.
 const FORM_BYTES: usize = 32 << 10;

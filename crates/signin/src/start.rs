@@ -5,8 +5,8 @@ use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::{Code, Error};
+use bowline_identity::people::{AuthorizationRequest, Choice, Provider, Source};
 use bowline_pipeline::Arrival;
-use bowline_services::people::{AuthorizationRequest, Choice, Provider, Source};
 
 use crate::app::{App, Shared, own_form, with_cookie};
 use crate::choose;

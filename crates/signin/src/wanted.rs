@@ -1,7 +1,7 @@
 //! What a sign-in is asked for.
 
 use bowline_core::Uidp;
-use bowline_services::people::Choice;
+use bowline_identity::people::Choice;
 use serde::{Deserialize, Serialize};
 
 use crate::headless;

@@ -52,6 +52,7 @@ mod room;
 mod row;
 mod schema;
 mod sqlite;
+pub mod tables;
 mod tx;
 mod value;
 

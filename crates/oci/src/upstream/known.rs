@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bowline_authn::wrap::sha256;
 use bowline_core::Micros;
 use bowline_pipeline::{Entry, Remembered};
-use bowline_services::content::Mirror;
+use bowline_registry::content::Mirror;
 use url::Url;
 
 use super::problem::{Extent, Problem};

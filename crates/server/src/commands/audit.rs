@@ -7,14 +7,14 @@ use bowline_pipeline::{Actor, OPERATOR};
 use clap::{Args, Subcommand};
 
 use crate::background::number_once;
-use crate::cli::print;
+use crate::commands::print;
 use crate::error::StartError;
 use crate::storage::Storage;
 use crate::storage_options::StorageOptions;
 
 /// `bowline audit`.
 #[derive(Subcommand)]
-pub(crate) enum AuditCommand {
+pub enum AuditCommand {
     /// Recompute every number and hash, and name the first row that is wrong
     Verify(Box<VerifyCommand>),
     /// Take the images of one resource out for good; the chains still hold
@@ -23,7 +23,7 @@ pub(crate) enum AuditCommand {
 
 /// `bowline audit verify`.
 #[derive(Args)]
-pub(crate) struct VerifyCommand {
+pub struct VerifyCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Only the chain of this organization
@@ -33,7 +33,7 @@ pub(crate) struct VerifyCommand {
 
 /// `bowline audit erase`.
 #[derive(Args)]
-pub(crate) struct EraseCommand {
+pub struct EraseCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// The resource whose images go
@@ -44,7 +44,8 @@ pub(crate) struct EraseCommand {
 /// Longest time that a row waits for its number beside a running server.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
-pub(crate) async fn run(command: AuditCommand) -> Result<(), StartError> {
+/// Runs `bowline audit`.
+pub async fn run(command: AuditCommand) -> Result<(), StartError> {
     match command {
         AuditCommand::Verify(command) => check(*command).await,
         AuditCommand::Erase(command) => erase(*command).await,

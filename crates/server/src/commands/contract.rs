@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use bowline_contract::{Contract, print_capabilities, print_packages};
 use clap::Subcommand;
 
-use crate::cli::print;
+use crate::commands::print;
 use crate::error::StartError;
 
 /// `bowline contract`.
 #[derive(Subcommand)]
-pub(crate) enum ContractCommand {
+pub enum ContractCommand {
     /// Write the contract as plain facts, one file per package
     Print {
         /// Directory to write to; made if it is not there
@@ -20,7 +20,8 @@ pub(crate) enum ContractCommand {
     Status,
 }
 
-pub(crate) fn run(command: ContractCommand) -> Result<(), StartError> {
+/// Runs `bowline contract`.
+pub fn run(command: ContractCommand) -> Result<(), StartError> {
     match command {
         ContractCommand::Print { out } => write(&out),
         ContractCommand::Status => print(&status()),

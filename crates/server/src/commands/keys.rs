@@ -2,11 +2,10 @@ use std::path::{Path, PathBuf};
 
 use bowline_authn::keys::{Algorithm, KeyState};
 use bowline_core::{Clock as _, SystemClock};
+use bowline_terminal::{Output, Table, seconds};
 use clap::{Args, Subcommand};
 
-use crate::cli::print;
-use crate::commands::duration::seconds;
-use crate::commands::shown::{Output, Table};
+use crate::commands::print;
 use crate::error::StartError;
 use crate::keys::{self, Schedule, Which};
 use crate::options::TokenAlgorithm;
@@ -21,7 +20,7 @@ const LONGEST_SCHEDULE: i64 = 3650 * 86400;
 
 /// `bowline keys`.
 #[derive(Subcommand)]
-pub(crate) enum KeysCommand {
+pub enum KeysCommand {
     /// Add a signing key: published at once, signing 10 minutes later; the old one is accepted an hour longer
     Rotate(Box<RotateCommand>),
     /// Revoke a leaked signing key: every token that it signed is refused within seconds
@@ -34,7 +33,7 @@ pub(crate) enum KeysCommand {
 
 /// `bowline keys list`.
 #[derive(Args)]
-pub(crate) struct ListCommand {
+pub struct ListCommand {
     #[command(flatten)]
     options: StorageOptions,
     #[command(flatten)]
@@ -43,7 +42,7 @@ pub(crate) struct ListCommand {
 
 /// `bowline keys rotate`.
 #[derive(Args)]
-pub(crate) struct RotateCommand {
+pub struct RotateCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Signature algorithm of the new key [default: that of the key that signs; rs256 without one]
@@ -57,7 +56,7 @@ pub(crate) struct RotateCommand {
 /// `bowline keys revoke`.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
-pub(crate) struct RevokeCommand {
+pub struct RevokeCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Id of the key, as bowline keys list shows it
@@ -74,7 +73,7 @@ pub(crate) struct RevokeCommand {
 
 /// `bowline keys rewrap`.
 #[derive(Args)]
-pub(crate) struct RewrapCommand {
+pub struct RewrapCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// The new key file; made if it is not there
@@ -82,7 +81,8 @@ pub(crate) struct RewrapCommand {
     new_key_file: PathBuf,
 }
 
-pub(crate) async fn run(command: KeysCommand) -> Result<(), StartError> {
+/// Runs `bowline keys`.
+pub async fn run(command: KeysCommand) -> Result<(), StartError> {
     match command {
         KeysCommand::Rotate(command) => rotate(*command).await,
         KeysCommand::Revoke(command) => revoke(*command).await,

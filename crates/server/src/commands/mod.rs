@@ -1,22 +1,17 @@
-//! One file per command.
+//! The commands that work on what a server has stored, or run one: a file each. Those that call a server over the network
+//! are the crate `cli`'s.
 
-pub(crate) mod advisories;
-pub(crate) mod audit;
-pub(crate) mod auth;
-pub(crate) mod completion;
-pub(crate) mod context;
-pub(crate) mod contract;
-pub(crate) mod credential_helper;
-pub(crate) mod duration;
-pub(crate) mod feeds;
-mod input;
-pub(crate) mod keys;
-pub(crate) mod libraries;
-pub(crate) mod openapi;
-pub(crate) mod operator;
-mod place;
-pub(crate) mod registry;
-pub(crate) mod serve;
-pub(crate) mod session;
-mod shown;
-pub(crate) mod vulns;
+pub mod audit;
+pub mod contract;
+pub mod keys;
+pub mod openapi;
+pub mod operator;
+pub mod serve;
+pub mod stored;
+
+use crate::error::StartError;
+
+/// Writes data to stdout.
+fn print(text: &str) -> Result<(), StartError> {
+    Ok(bowline_terminal::print(text)?)
+}

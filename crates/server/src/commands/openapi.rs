@@ -1,12 +1,12 @@
 use bowline_contract::{ApiVersion, Contract};
 use clap::{Args, ValueEnum};
 
-use crate::cli::print;
+use crate::commands::print;
 use crate::error::StartError;
 
 /// `bowline openapi`.
 #[derive(Args)]
-pub(crate) struct OpenapiCommand {
+pub struct OpenapiCommand {
     /// Version of the API
     #[arg(long, value_enum)]
     version: Version,
@@ -21,7 +21,8 @@ enum Version {
     V2,
 }
 
-pub(crate) fn run(command: OpenapiCommand) -> Result<(), StartError> {
+/// Runs `bowline openapi`.
+pub fn run(command: OpenapiCommand) -> Result<(), StartError> {
     let version = match command.version {
         Version::V1 => ApiVersion::V1,
         Version::V2 => ApiVersion::V2,

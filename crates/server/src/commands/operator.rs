@@ -3,21 +3,20 @@ use std::path::PathBuf;
 
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock as _, SystemClock};
-use bowline_services::people::{self, ConfiguredProvider};
+use bowline_identity::people::{self, ConfiguredProvider};
+use bowline_terminal::{Output, Table, public_url, seconds};
 use clap::{Args, Subcommand};
 
-use crate::cli::print;
-use crate::commands::duration::seconds;
-use crate::commands::shown::{Output, Table};
+use crate::commands::print;
 use crate::error::StartError;
-use crate::options::{Options, public_url};
+use crate::options::Options;
 use crate::storage::{Storage, mint_operator_token};
 use crate::storage_options::{IssuingOptions, StorageOptions};
 use crate::{facts, providers};
 
 /// `bowline operator`.
 #[derive(Subcommand)]
-pub(crate) enum OperatorCommand {
+pub enum OperatorCommand {
     /// Print a token of the operator, who may do everything; the server need not run
     Token(Box<TokenCommand>),
     /// Print a link that signs the operator in with a browser, once, within five minutes
@@ -29,7 +28,7 @@ pub(crate) enum OperatorCommand {
 
 /// `bowline operator providers`.
 #[derive(Subcommand)]
-pub(crate) enum ProvidersCommand {
+pub enum ProvidersCommand {
     /// List the stored providers; those of the configuration file are not stored
     List(Box<ListCommand>),
     /// Store a provider; its secret is read from --client-secret-file or from standard input, never from arguments
@@ -40,7 +39,7 @@ pub(crate) enum ProvidersCommand {
 
 /// `bowline operator providers list`.
 #[derive(Args)]
-pub(crate) struct ListCommand {
+pub struct ListCommand {
     #[command(flatten)]
     options: StorageOptions,
     #[command(flatten)]
@@ -49,7 +48,7 @@ pub(crate) struct ListCommand {
 
 /// `bowline operator providers add`.
 #[derive(Args)]
-pub(crate) struct AddCommand {
+pub struct AddCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Short name: lower-case letters, digits and hyphens
@@ -76,7 +75,7 @@ pub(crate) struct AddCommand {
 
 /// `bowline operator providers remove`.
 #[derive(Args)]
-pub(crate) struct RemoveCommand {
+pub struct RemoveCommand {
     #[command(flatten)]
     options: StorageOptions,
     /// Short name of the provider
@@ -85,7 +84,7 @@ pub(crate) struct RemoveCommand {
 
 /// `bowline operator login-url`.
 #[derive(Args)]
-pub(crate) struct LoginUrlCommand {
+pub struct LoginUrlCommand {
     #[command(flatten)]
     issuing: IssuingOptions,
     #[command(flatten)]
@@ -94,7 +93,7 @@ pub(crate) struct LoginUrlCommand {
 
 /// `bowline operator token`.
 #[derive(Args)]
-pub(crate) struct TokenCommand {
+pub struct TokenCommand {
     #[command(flatten)]
     issuing: IssuingOptions,
     #[command(flatten)]
@@ -107,7 +106,8 @@ pub(crate) struct TokenCommand {
     ttl: String,
 }
 
-pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
+/// Runs `bowline operator`.
+pub async fn run(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
         OperatorCommand::LoginUrl(command) => login_url(command.options.for_issuing(command.issuing)?).await,
@@ -120,8 +120,8 @@ pub(crate) async fn run(command: OperatorCommand) -> Result<(), StartError> {
 /// Our issuer, as far as the options say.
 fn issuer(options: &Options) -> Result<Option<String>, StartError> {
     match (&options.auth_url, &options.base_url) {
-        (Some(url), _) => public_url("auth-url", url).map(Some),
-        (None, Some(url)) => public_url("base-url", url).map(Some),
+        (Some(url), _) => Ok(Some(public_url("auth-url", url)?)),
+        (None, Some(url)) => Ok(Some(public_url("base-url", url)?)),
         (None, None) => Ok(None),
     }
 }

@@ -5,14 +5,14 @@ use bowline_core::SystemClock;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::print;
+use crate::commands::print;
 use crate::error::StartError;
 use crate::options::{LogFormat, Options};
 use crate::server::Server;
 use crate::storage::Storage;
 
-/// `bowline serve`.
-pub(crate) async fn run(options: Options) -> Result<(), StartError> {
+/// Runs `bowline serve`: until a signal, or until a command has taken this server for stopped.
+pub async fn run(options: Options) -> Result<(), StartError> {
     start_log(&options)?;
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
     greet(&options, &server)?;
@@ -37,8 +37,8 @@ fn unregistered() -> StartError {
     }
 }
 
-/// `bowline migrate`.
-pub(crate) async fn migrate(options: Options) -> Result<(), StartError> {
+/// Runs `bowline migrate`.
+pub async fn migrate(options: Options) -> Result<(), StartError> {
     let storage = Storage::open(&options).await?;
     storage.close().await;
     print(&format!("{} migrations applied\n", storage.migrated))

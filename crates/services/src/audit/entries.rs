@@ -3,6 +3,7 @@
 use bowline_contract::bowline::audit::v1 as audit;
 use bowline_core::{Error, Micros, Result, hex};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey};
+use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value};
 use prost::Message as _;
 use prost_types::Timestamp;
@@ -10,7 +11,6 @@ use prost_types::Timestamp;
 use super::images;
 use super::scan::{EXAMINED, Found, Limits, Span, Wanted, find, scan};
 use super::sight::{Sequence, require_at, sees, sequence};
-use crate::list::timestamp;
 
 /// Kind of an entry, in errors.
 const ENTRY: &str = "bowline.dev/AuditEntry";

@@ -3,10 +3,10 @@
 use bowline_contract::bowline::audit::v1::{Entry, Image};
 use bowline_core::{Error, Result, hex};
 use bowline_pipeline::Authorized;
+use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value};
 
 use super::scan::Row;
-use crate::list::timestamp;
 
 /// Bytes of images that one answer carries at most; the entry that goes past it is still whole.
 const IMAGE_BYTES: usize = 2 << 20;

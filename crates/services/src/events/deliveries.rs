@@ -5,11 +5,11 @@ use bowline_contract::bowline::events::v1;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{GetDeliveryStatus, ListDeadLetters, Redeliver};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_resources::kinds::SUBSCRIPTION;
+use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::subscriptions;
-use crate::kinds::SUBSCRIPTION;
-use crate::list::timestamp;
 
 /// Counts stop here: they inform, they bill nobody.
 const COUNTED: i64 = 1000;

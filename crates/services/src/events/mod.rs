@@ -6,9 +6,15 @@ mod subscriptions;
 mod subscriptions_v1;
 
 use bowline_pipeline::Handlers;
+use bowline_resources::groups::Belongings;
+
+use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = subscriptions::register(handlers);
     let handlers = subscriptions_v1::register(handlers);
     deliveries::register(handlers)
 }
+
+/// What this domain holds of groups: subscriptions, which keep them.
+pub(crate) const BELONGINGS: Belongings = Belongings { tables: TABLES, delete: None };

@@ -7,14 +7,15 @@ use bowline_contract::v2::events::rpc::subscriptions_service::{
 };
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey};
+use bowline_resources::kinds::SUBSCRIPTION;
+use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table};
+use bowline_resources::references::require_place;
+use bowline_resources::references::require_room;
 use bowline_store::counters::{self, Scope};
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Value, WriteTx, tables};
 
 use super::sink;
-use crate::iam::groups::require_place;
-use crate::kinds::SUBSCRIPTION;
-use crate::list::{self, BY_CREATED, BY_UID, Listed, Table};
-use crate::references::require_room;
+use crate::tables::TABLES;
 
 /// Subscriptions that one organization may have: every event of it is judged against each of them.
 const MOST_IN_ORGANIZATION: i64 = 10_000;
@@ -155,13 +156,12 @@ pub(super) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     let before = require(tx, uid).await?.without_secrets();
     for sql in [
         "DELETE FROM subscriptions WHERE uid = $1",
-        "DELETE FROM subscription_cursors WHERE subscription = $1",
-        "DELETE FROM redeliveries WHERE subscription = $1",
         "INSERT INTO ended_subscriptions (uid)
          SELECT CAST($1 AS TEXT) WHERE EXISTS (SELECT 1 FROM dead_letters WHERE subscription = $1)",
     ] {
         tx.execute(sql, &[Value::from(uid.as_str())]).await?;
     }
+    tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     let event = v1::DeleteSubscriptionRequest { id: uid.as_str().into() };
     Ok(Changed::one(SUBSCRIPTION, uid, Some(&before.to_v2()), None, ()).with_event(uid, &event))

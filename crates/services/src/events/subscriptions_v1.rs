@@ -4,12 +4,12 @@ use bowline_contract::v1::events as v1;
 use bowline_contract::v1::events::rpc::subscriptions::{Create, Delete, List};
 use bowline_core::Result;
 use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_resources::list;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
 
 use super::sink;
 use super::subscriptions::{self, SubscriptionRow};
-use crate::list;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers

@@ -1,0 +1,172 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+use bowline_cli::{advisories, auth, context, credential_helper, feeds, libraries, registry, vulns};
+#[cfg(feature = "server")]
+use bowline_server::commands::{audit, contract, keys, openapi, operator, serve, stored};
+#[cfg(feature = "server")]
+use bowline_server::{Options, StorageOptions};
+use bowline_terminal::{block_on, print, say};
+
+use crate::completion;
+use crate::error::CommandError;
+
+/// What `--help` says besides of the command.
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong usage
+  3  not signed in, or the sign-in has ended
+  4  not allowed
+  5  the server cannot be reached
+
+Variables:
+  BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
+  BOWLINE_CONTEXTS                              file of the known servers
+  BOWLINE_IDENTITY                              identity to assume with the surroundings' own token
+  BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
+  XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
+  DOCKER_CONFIG                                 directory of docker's config.json
+  BOWLINE_<OPTION>                              any option of the server, such as BOWLINE_DATA_DIR
+
+Data goes to stdout, talk to stderr.";
+
+/// A self-hosted platform API for the software supply chain.
+#[derive(Parser)]
+#[command(name = "bowline", version, about, max_term_width = 100, after_long_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server
+    #[cfg(feature = "server")]
+    Serve(Box<Options>),
+    /// Sign in, and get tokens for everything else
+    #[command(subcommand)]
+    Auth(auth::AuthCommand),
+    /// Container images: repositories, tags, and what is set for them
+    #[command(subcommand)]
+    Registry(RegistryCommand),
+    /// Judgements about vulnerabilities, and their review
+    #[command(subcommand)]
+    Advisories(advisories::AdvisoriesCommand),
+    /// Records of vulnerabilities and judgements about them: from others, and to others
+    #[command(subcommand)]
+    Feeds(feeds::FeedsCommand),
+    /// What is known of vulnerabilities
+    #[command(subcommand)]
+    Vulns(vulns::VulnsCommand),
+    /// Packages of Java, Python and JavaScript: the catalogue, and what policies refuse
+    #[command(subcommand)]
+    Libraries(libraries::LibrariesCommand),
+    /// The servers that the command line knows
+    #[command(subcommand)]
+    Context(context::ContextCommand),
+    /// What only the operator may do
+    #[cfg(feature = "server")]
+    #[command(subcommand)]
+    Operator(operator::OperatorCommand),
+    /// Signing keys of the server's tokens
+    #[cfg(feature = "server")]
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Bring the database's schema up to date, which a start does too
+    #[cfg(feature = "server")]
+    Migrate(Box<StorageOptions>),
+    /// The audit log, as it stands in the database; the server may run
+    #[cfg(feature = "server")]
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    /// The wire contract
+    #[cfg(feature = "server")]
+    #[command(subcommand)]
+    Contract(contract::ContractCommand),
+    /// Print the OpenAPI document
+    #[cfg(feature = "server")]
+    Openapi(openapi::OpenapiCommand),
+    /// Print the script that lets a shell complete commands: source <(bowline completion bash)
+    Completion(completion::CompletionCommand),
+    /// Print the manual page, or write one for every command
+    Man(completion::ManCommand),
+    /// Print the version
+    Version,
+}
+
+/// `bowline registry`: what calls a server, and what works on its storage.
+#[derive(Subcommand)]
+enum RegistryCommand {
+    #[command(flatten)]
+    Client(Box<registry::RegistryCommand>),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Stored(stored::StoredCommand),
+}
+
+/// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
+/// 5 the server cannot be reached.
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
+        return credential_helper::run(&arguments[1..]);
+    }
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match execute(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+            say(&format!("error: {error}\n{hint}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn execute(command: Command) -> Result<(), CommandError> {
+    match command {
+        Command::Auth(command) => block_on(async { Ok(auth::run(command).await?) }),
+        Command::Registry(command) => block_on(run_registry(command)),
+        Command::Advisories(command) => block_on(async { Ok(advisories::run(command).await?) }),
+        Command::Feeds(command) => block_on(async { Ok(feeds::run(command).await?) }),
+        Command::Vulns(command) => block_on(async { Ok(vulns::run(command).await?) }),
+        Command::Libraries(command) => block_on(async { Ok(libraries::run(command).await?) }),
+        Command::Context(command) => Ok(context::run(command)?),
+        Command::Completion(command) => completion::completion(&command, Cli::command()),
+        Command::Man(command) => completion::man(&command, Cli::command()),
+        Command::Version => Ok(print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION")))?),
+        #[cfg(feature = "server")]
+        Command::Serve(options) => block_on(async { Ok(serve::run(options.with_file()?).await?) }),
+        #[cfg(feature = "server")]
+        Command::Operator(command) => block_on(async { Ok(operator::run(command).await?) }),
+        #[cfg(feature = "server")]
+        Command::Keys(command) => block_on(async { Ok(keys::run(command).await?) }),
+        #[cfg(feature = "server")]
+        Command::Migrate(options) => block_on(async { Ok(serve::migrate(options.with_file()?).await?) }),
+        #[cfg(feature = "server")]
+        Command::Audit(command) => block_on(async { Ok(audit::run(command).await?) }),
+        #[cfg(feature = "server")]
+        Command::Contract(command) => Ok(contract::run(command)?),
+        #[cfg(feature = "server")]
+        Command::Openapi(command) => Ok(openapi::run(command)?),
+    }
+}
+
+async fn run_registry(command: RegistryCommand) -> Result<(), CommandError> {
+    match command {
+        RegistryCommand::Client(command) => Ok(registry::run(*command).await?),
+        #[cfg(feature = "server")]
+        RegistryCommand::Stored(command) => Ok(stored::run(command).await?),
+    }
+}

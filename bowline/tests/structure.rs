@@ -1,0 +1,367 @@
+//! The shape of the workspace: which crate may know which, and what no file may hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What each crate may know of ours. A crate without a line here is a failure.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    ("contract", &["core"]),
+    ("content", &["core"]),
+    ("store", &["core"]),
+    ("authn", &["core"]),
+    ("transcode", &["core"]),
+    ("versions", &[]),
+    ("osv", &["versions"]),
+    ("packages", &["versions"]),
+    ("pipeline", &["core", "contract", "store", "authn", "transcode"]),
+    ("feeds", &["osv"]),
+    ("resources", &["core", "contract", "store", "authn", "pipeline"]),
+    ("identity", &["core", "contract", "store", "authn", "pipeline", "resources"]),
+    ("registry", &["core", "contract", "store", "authn", "feeds", "pipeline", "resources", "identity"]),
+    ("vulnerabilities", &["core", "contract", "store", "authn", "feeds", "osv", "pipeline", "resources", "registry"]),
+    (
+        "libraries",
+        &["core", "contract", "store", "authn", "osv", "versions", "pipeline", "resources", "vulnerabilities"],
+    ),
+    (
+        "services",
+        &["core", "contract", "store", "pipeline", "resources", "identity", "registry", "vulnerabilities", "libraries"],
+    ),
+    ("client", &["core", "contract", "authn"]),
+    ("terminal", &["contract", "transcode"]),
+    ("cli", &["core", "contract", "authn", "client", "feeds", "osv", "packages", "terminal"]),
+    ("delivery", &["core", "contract", "store", "authn", "transcode", "pipeline"]),
+    ("fronts", &["core"]),
+    ("rpc", &["core", "contract", "authn", "transcode", "pipeline", "fronts"]),
+    ("oci", &["core", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),
+    ("osv-api", &["core", "osv", "pipeline", "vulnerabilities", "fronts"]),
+    ("scim", &["core", "pipeline", "identity", "fronts"]),
+    ("signin", &["core", "contract", "store", "authn", "pipeline", "identity", "fronts"]),
+    (
+        "server",
+        &[
+            "core",
+            "contract",
+            "content",
+            "store",
+            "authn",
+            "transcode",
+            "pipeline",
+            "identity",
+            "registry",
+            "vulnerabilities",
+            "libraries",
+            "services",
+            "delivery",
+            "rpc",
+            "osv-api",
+            "scim",
+            "signin",
+            "oci",
+            "terminal",
+        ],
+    ),
+    ("bowline", &["cli", "server", "terminal"]),
+    ("testkit", &["core", "contract", "server", "store"]),
+    ("bench", &["core", "contract", "store", "transcode", "pipeline", "versions"]),
+];
+
+/// Packages whose tests may know every crate: those of the whole.
+const KNOWS_ALL_IN_TESTS: &str = "bowline";
+
+/// What reads variables: the commands.
+const READ_THE_ENVIRONMENT: &[&str] = &["bowline/", "crates/cli/", "crates/server/"];
+
+/// Crates that no server is made of.
+const TOOLS: &[&str] = &["testkit", "bench"];
+
+/// Business rules: they know no transport.
+const DOMAINS: &[&str] = &["resources", "identity", "registry", "vulnerabilities", "libraries", "services"];
+
+const TRANSPORTS: &[&str] = &[
+    "axum",
+    "h2",
+    "http",
+    "http-body",
+    "http-body-util",
+    "hyper",
+    "hyper-util",
+    "reqwest",
+    "tonic",
+    "tower",
+    "tower-service",
+];
+
+const DRIVERS: &[&str] = &[
+    "deadpool",
+    "deadpool-postgres",
+    "diesel",
+    "libsqlite3-sys",
+    "postgres",
+    "r2d2",
+    "rusqlite",
+    "sqlx",
+    "tokio-postgres",
+    "tokio-rusqlite",
+];
+
+/// Source files of more than this many lines need a place in the golden list.
+const LONG: usize = 400;
+const LONG_FILES: &str = "bowline/tests/golden/long_files.txt";
+
+struct Dependency {
+    krate: String,
+    name: String,
+    in_tests: bool,
+}
+
+#[test]
+fn arrows_between_crates_point_one_way() {
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        seen.insert(krate.clone());
+        let Some(name) = name.strip_prefix("bowline-") else {
+            continue;
+        };
+        let may = ARROWS.iter().any(|(from, to)| *from == krate && to.contains(&name));
+        let may_in_tests = in_tests && krate == KNOWS_ALL_IN_TESTS;
+        if !may && !may_in_tests {
+            wrong.push(format!("{krate} depends on {name}"));
+        }
+    }
+    let known: BTreeSet<&str> = ARROWS.iter().map(|(krate, _)| *krate).collect();
+    wrong.extend(
+        crates()
+            .iter()
+            .filter(|krate| !known.contains(krate.as_str()))
+            .map(|krate| format!("{krate} has no line in ARROWS")),
+    );
+    assert!(seen.contains("server") && seen.contains("pipeline"), "hardly any crate was read: {seen:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The table of docs/ARCHITECTURE.md: every crate, and what it depends on.
+#[test]
+fn the_document_names_every_crate_and_its_arrows() {
+    let document = read("docs/ARCHITECTURE.md");
+    let words = |cell: &str| -> BTreeSet<String> { cell.split('`').skip(1).step_by(2).map(String::from).collect() };
+    let table = document.split("| crate | holds | depends on |").nth(1).expect("the table of crates");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
+    let written: BTreeMap<String, BTreeSet<String>> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            (words(cells[0]).pop_first().expect("a name"), words(cells[2]))
+        })
+        .filter(|(krate, _)| krate != "server")
+        .collect();
+    let mut actual: BTreeMap<String, BTreeSet<String>> =
+        crates().into_iter().filter(|krate| krate != "server").map(|krate| (krate, BTreeSet::new())).collect();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        if let (false, Some(arrows), Some(name)) = (in_tests, actual.get_mut(&krate), name.strip_prefix("bowline-")) {
+            arrows.insert(name.into());
+        }
+    }
+    assert_eq!(written, actual);
+}
+
+/// docs/ERRORS.md lists every kind of precondition, and every code of the registry.
+#[test]
+fn the_document_of_errors_is_complete() {
+    let document = read("docs/ERRORS.md");
+    let table = document.split("### Kinds of preconditions").nth(1).expect("the table").split("\nWhere terms").next();
+    let listed: BTreeSet<&str> = table
+        .expect("the table's end")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .collect();
+    let mut used = BTreeSet::new();
+    let files = sources();
+    let product: Vec<&String> = files.iter().filter(|path| path.contains("/src/") && !is_test(path)).collect();
+    for path in &product {
+        // One file words a kind in a function of its own.
+        for call in ["Error::precondition(", "refusal("] {
+            let text = read(path);
+            for after in text.split(call).skip(1) {
+                let kind = after.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
+                let is_kind =
+                    |kind: &&str| kind.contains('_') && kind.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+                used.extend(kind.filter(is_kind).map(String::from));
+            }
+        }
+    }
+    assert_eq!(listed, used.iter().map(String::as_str).collect());
+    let codes = read("crates/oci/src/answer.rs");
+    let codes: Vec<&str> = codes.split("=> (\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(codes.len() > 10, "{codes:?}");
+    let missing: Vec<_> = codes.iter().filter(|code| !document.contains(&format!("`{code}`"))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn domains_know_no_transport_and_store_alone_a_database() {
+    let mut wrong = Vec::new();
+    for Dependency { krate, name, in_tests } in dependencies() {
+        let name = name.as_str();
+        let is_tool = in_tests || TOOLS.contains(&krate.as_str());
+        let is_domain = DOMAINS.contains(&krate.as_str());
+        if is_domain && TRANSPORTS.contains(&name) {
+            wrong.push(format!("{krate} depends on {name}, a transport"));
+        }
+        // Tests of any crate but these two make databases of their own.
+        let never = is_domain || krate == "rpc";
+        if DRIVERS.contains(&name) && krate != "store" && (never || !is_tool) {
+            wrong.push(format!("{krate} depends on {name}, a database driver"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn commands_alone_read_the_environment() {
+    let mut wrong = Vec::new();
+    let reads = |path: &str| READ_THE_ENVIRONMENT.iter().any(|package| path.starts_with(package));
+    let product = |path: &&String| path.contains("/src/") && !is_test(path) && !reads(path);
+    let tools: Vec<String> = TOOLS.iter().flat_map(|tool| [format!("crates/{tool}/"), format!("{tool}/")]).collect();
+    let files = sources();
+    for path in files.iter().filter(product).filter(|path| !tools.iter().any(|tool| path.starts_with(tool))) {
+        let text = read(path);
+        if text.contains("env::var") {
+            wrong.push(format!("{path} reads a variable"));
+        }
+        for attribute in ["#[arg(", "#[clap("] {
+            let mut parts = text.split(attribute).skip(1).map(|rest| rest.split(")]").next().unwrap_or(rest));
+            if parts.any(|inside| inside.split([',', ' ', '\n']).any(|word| word == "env" || word.starts_with("env=")))
+            {
+                wrong.push(format!("{path} has an option that reads a variable"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// An expectation that is not met any more is reported, an allowance stays for ever.
+#[test]
+fn lints_are_expected_and_not_allowed() {
+    let (outer, inner) = (concat!("#[al", "low("), concat!("#![al", "low("));
+    let mut wrong = Vec::new();
+    for path in sources() {
+        let text = read(&path);
+        // At the head of a file of tests, `expect` does not do: not each of them breaks each lint.
+        if text.contains(outer) || (text.contains(inner) && !is_test(&path)) {
+            wrong.push(path);
+        }
+    }
+    assert!(wrong.is_empty(), "say #[expect(…, reason = …)] in {wrong:#?}");
+}
+
+#[test]
+fn no_file_names_a_place_of_one_machine_or_a_package_registry() {
+    // Lock files say where packages came from, and the check of licences says where they may come from.
+    const MAY: &[&str] =
+        &["Cargo.lock", "deny.toml", "conformance/go-sdk/go.sum", "conformance/walk/package-lock.json"];
+    let needles = [
+        concat!("/wo", "rk/"),
+        concat!("/ro", "ot/"),
+        concat!("crates", ".io"),
+        concat!("registry", ".npmjs"),
+        concat!("proxy", ".golang"),
+    ];
+    let mut wrong = Vec::new();
+    for path in files() {
+        let bytes = std::fs::read(root().join(&path)).expect("a file of the repository is read");
+        let text = String::from_utf8_lossy(&bytes);
+        for (number, line) in (1..).zip(text.lines()) {
+            let places = &needles[..2];
+            let is_registry = needles[2..].iter().any(|needle| line.contains(needle)) && !MAY.contains(&path.as_str());
+            if is_registry || places.iter().any(|needle| line.contains(needle)) {
+                wrong.push(format!("{path}:{number}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The list only shrinks: it is not written by `UPDATE_GOLDEN`, and whoever splits a file takes its line out.
+#[test]
+fn long_files_become_fewer() {
+    let golden = read(LONG_FILES);
+    let listed: BTreeSet<&str> = golden.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    let files = sources();
+    let long: BTreeMap<&str, usize> = files
+        .iter()
+        .map(|path| (path.as_str(), read(path).lines().count()))
+        .filter(|(_, lines)| *lines > LONG)
+        .collect();
+    let new: Vec<_> = long.iter().filter(|(path, _)| !listed.contains(*path)).collect();
+    assert!(new.is_empty(), "split what has become longer than {LONG} lines: {new:?}");
+    let short: Vec<_> = listed.iter().filter(|path| !long.contains_key(**path)).collect();
+    assert!(short.is_empty(), "take out of {LONG_FILES} what is not longer than {LONG} lines any more: {short:?}");
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is in the repository").to_path_buf()
+}
+
+fn output(command: &mut Command) -> String {
+    let output = command.current_dir(root()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+fn packages() -> Vec<Value> {
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let text = output(Command::new(env!("CARGO")).args(arguments));
+    let metadata: Value = serde_json::from_str(&text).expect("JSON");
+    metadata["packages"].as_array().expect("packages").clone()
+}
+
+/// The name without the family's.
+fn short(package: &Value) -> String {
+    let name = package["name"].as_str().expect("a name");
+    name.strip_prefix("bowline-").unwrap_or(name).to_owned()
+}
+
+fn crates() -> Vec<String> {
+    packages().iter().map(short).collect()
+}
+
+/// All declared dependencies of all crates: for the build, its scripts and tests, on every platform.
+fn dependencies() -> Vec<Dependency> {
+    let mut all = Vec::new();
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            all.push(Dependency {
+                krate: short(&package),
+                name: dependency["name"].as_str().expect("a name").to_owned(),
+                in_tests: dependency["kind"] == "dev",
+            });
+        }
+    }
+    all
+}
+
+/// What is in the repository, or would be with the next commit.
+fn files() -> Vec<String> {
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let text = output(Command::new("git").args(arguments));
+    let paths: BTreeSet<&str> = text.split('\0').filter(|path| root().join(path).is_file()).collect();
+    assert!(paths.len() > 100, "hardly any file was found: {paths:?}");
+    paths.into_iter().map(String::from).collect()
+}
+
+fn sources() -> Vec<String> {
+    files().into_iter().filter(|path| Path::new(path).extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("_tests.rs") || path.ends_with("/tests.rs")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

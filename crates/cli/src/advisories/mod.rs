@@ -1,0 +1,41 @@
+//! `bowline advisories`: judgements about vulnerabilities, and their review.
+
+mod create;
+mod event;
+mod name;
+mod read;
+mod review;
+mod settings;
+
+use clap::Subcommand;
+
+use crate::error::CliError;
+
+/// `bowline advisories`.
+#[derive(Subcommand)]
+pub enum AdvisoriesCommand {
+    /// List advisories, with what the latest approved event of each says
+    List(Box<read::ListCommand>),
+    /// Show an advisory with its events
+    Get(read::GetCommand),
+    /// Create an advisory in a group
+    Create(create::CreateCommand),
+    /// Add to an advisory what happened; somebody reviews it
+    Event(event::EventCommand),
+    /// Decide on an event
+    Review(review::ReviewCommand),
+    /// Who reviews the advisories of a group, and whether anybody may read what was approved
+    Settings(settings::SettingsCommand),
+}
+
+/// Runs `bowline advisories`.
+pub async fn run(command: AdvisoriesCommand) -> Result<(), CliError> {
+    match command {
+        AdvisoriesCommand::List(command) => read::list(*command).await,
+        AdvisoriesCommand::Get(command) => read::get(command).await,
+        AdvisoriesCommand::Create(command) => create::run(command).await,
+        AdvisoriesCommand::Event(command) => event::run(command).await,
+        AdvisoriesCommand::Review(command) => review::run(command).await,
+        AdvisoriesCommand::Settings(command) => settings::run(command).await,
+    }
+}

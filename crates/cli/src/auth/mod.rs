@@ -1,0 +1,42 @@
+//! `bowline auth`: signing in, and tokens for everything else.
+
+mod configure_docker;
+mod login;
+mod logout;
+mod pull_token;
+mod status;
+mod token;
+
+use clap::Subcommand;
+
+use crate::error::CliError;
+
+/// `bowline auth`.
+#[derive(Subcommand)]
+pub enum AuthCommand {
+    /// Sign in: in the browser, or with an identity token
+    Login(Box<login::LoginCommand>),
+    /// Print a token for the API or another audience
+    Token(Box<token::TokenCommand>),
+    /// Say who is signed in, and what they may do
+    Status(Box<status::StatusCommand>),
+    /// Sign out: forget the tokens, and end the session
+    Logout(Box<logout::LogoutCommand>),
+    /// Let docker, podman and their like ask bowline for credentials
+    ConfigureDocker(Box<configure_docker::ConfigureDockerCommand>),
+    /// Long-lived credentials for registry and package clients
+    #[command(subcommand)]
+    PullToken(pull_token::PullTokenCommand),
+}
+
+/// Runs `bowline auth`.
+pub async fn run(command: AuthCommand) -> Result<(), CliError> {
+    match command {
+        AuthCommand::Login(command) => login::run(*command).await,
+        AuthCommand::Token(command) => token::run(*command).await,
+        AuthCommand::Status(command) => status::run(*command).await,
+        AuthCommand::Logout(command) => logout::run(*command).await,
+        AuthCommand::ConfigureDocker(command) => configure_docker::run(*command).await,
+        AuthCommand::PullToken(command) => pull_token::run(command).await,
+    }
+}

@@ -1,0 +1,24 @@
+//! The commands that call a server over the network: a folder per domain, a file per command.
+//!
+//! A new command is a struct with clap's attributes, a `run`, and a variant in its domain's enum; what it needs of a
+//! server it takes from a session, and writes through `bowline_terminal`.
+
+pub mod advisories;
+pub mod auth;
+pub mod context;
+pub mod credential_helper;
+mod error;
+pub mod feeds;
+mod input;
+pub mod libraries;
+mod place;
+pub mod registry;
+mod session;
+pub mod vulns;
+
+pub use error::CliError;
+
+/// Writes data to stdout.
+fn print(text: &str) -> Result<(), CliError> {
+    Ok(bowline_terminal::print(text)?)
+}

@@ -1,0 +1,115 @@
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::library_policy_bindings as methods;
+use bowline_terminal::{Output, Table, say, time};
+use clap::{Args, Subcommand};
+
+use super::{Ecosystem, Mode, ecosystem_name, mode_name};
+use crate::error::CliError;
+use crate::place;
+use crate::print;
+use crate::session::Access;
+
+/// `bowline libraries bindings`.
+#[derive(Subcommand)]
+pub enum BindingsCommand {
+    /// List which policies are in force
+    List(ListCommand),
+    /// Put a policy into force for an ecosystem; prints the binding's UIDP
+    Create(CreateCommand),
+    /// Take a policy out of force
+    Delete(DeleteCommand),
+}
+
+#[derive(Args)]
+pub struct ListCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Organization, by name or UIDP; all that the caller may see where none is named
+    #[arg(value_name = "ORG")]
+    organization: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CreateCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Organization, by name or UIDP
+    #[arg(value_name = "ORG")]
+    organization: String,
+    /// Policy, by UIDP
+    #[arg(long, value_name = "UIDP")]
+    policy: String,
+    /// Ecosystem
+    #[arg(long, value_name = "NAME")]
+    ecosystem: Ecosystem,
+    /// What happens to downloads that the policy does not want
+    #[arg(long, value_name = "MODE", default_value = "enforced")]
+    mode: Mode,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct DeleteCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Binding, by UIDP
+    #[arg(value_name = "UIDP")]
+    id: String,
+}
+
+pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
+    match command {
+        BindingsCommand::List(command) => list(command).await,
+        BindingsCommand::Create(command) => create(command).await,
+        BindingsCommand::Delete(command) => {
+            let api = command.access.session()?.api().await?;
+            api.call::<methods::DeleteBinding>(&v1::DeleteLibraryPolicyBindingRequest { id: command.id.clone() })
+                .await?;
+            say(&format!("the binding {} is deleted; its policy is out of force there\n", command.id));
+            Ok(())
+        }
+    }
+}
+
+async fn list(command: ListCommand) -> Result<(), CliError> {
+    let api = command.access.session()?.api().await?;
+    let parent_id = match &command.organization {
+        Some(organization) => place::group(&api, organization).await?,
+        None => String::new(),
+    };
+    let mut request = v1::LibraryPolicyBindingFilter { parent_id, page_size: 200, ..Default::default() };
+    let mut items = Vec::new();
+    loop {
+        let page = api.call::<methods::ListBindings>(&request).await?;
+        items.extend(page.items);
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+    }
+    let mut table = Table::new(&["uidp", "ecosystem", "mode", "policy", "updated"]);
+    for item in &items {
+        let (ecosystem, mode) = (ecosystem_name(item.ecosystem), mode_name(item.mode));
+        table.push([item.id.clone(), ecosystem, mode, item.policy.clone(), time(item.updated_at)]);
+    }
+    print(&command.output.messages(&table, &items)?)
+}
+
+async fn create(command: CreateCommand) -> Result<(), CliError> {
+    let api = command.access.session()?.api().await?;
+    let binding = v1::LibraryPolicyBinding {
+        policy: command.policy,
+        ecosystem: command.ecosystem.wire() as i32,
+        mode: command.mode.wire() as i32,
+        ..v1::LibraryPolicyBinding::default()
+    };
+    let parent_id = place::group(&api, &command.organization).await?;
+    let request = v1::CreateLibraryPolicyBindingRequest { parent_id, binding: Some(binding) };
+    let made = api.call::<methods::CreateBinding>(&request).await?;
+    let mut table = Table::without_head();
+    table.push([made.id.clone()]);
+    print(&command.output.message(&table, &made)?)
+}

@@ -1,0 +1,107 @@
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::entitlements as methods;
+use bowline_terminal::{Output, Table, say};
+use clap::{Args, Subcommand};
+
+use super::{Ecosystem, ecosystem_name};
+use crate::error::CliError;
+use crate::place;
+use crate::print;
+use crate::session::Access;
+
+/// `bowline libraries entitlements`.
+#[derive(Subcommand)]
+pub enum EntitlementsCommand {
+    /// List what an organization may use
+    List(ListCommand),
+    /// Let an organization use an ecosystem, or change how it may
+    Create(CreateCommand),
+    /// Withdraw an ecosystem
+    Delete(DeleteCommand),
+}
+
+#[derive(Args)]
+pub struct ListCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Organization, by name or UIDP
+    #[arg(value_name = "ORG")]
+    organization: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CreateCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Organization, by name or UIDP
+    #[arg(value_name = "ORG")]
+    organization: String,
+    /// Ecosystem
+    #[arg(long, value_name = "NAME")]
+    ecosystem: Ecosystem,
+    /// Whether what is not built here may come from upstream
+    #[arg(long)]
+    upstream: bool,
+    /// Days that a version has to be public before it is served
+    #[arg(long, value_name = "DAYS", default_value_t = 7)]
+    cooldown_days: i32,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct DeleteCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Entitlement, by UIDP
+    #[arg(value_name = "UIDP")]
+    id: String,
+}
+
+pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
+    match command {
+        EntitlementsCommand::List(command) => {
+            let api = command.access.session()?.api().await?;
+            let parent_id = place::group(&api, &command.organization).await?;
+            let request = v1::EntitlementFilter { parent_id, ecosystems: Vec::new() };
+            shown(&api.call::<methods::List>(&request).await?.items, command.output)
+        }
+        EntitlementsCommand::Create(command) => create(command).await,
+        EntitlementsCommand::Delete(command) => {
+            let api = command.access.session()?.api().await?;
+            let request = v1::DeleteEntitlementRequest { id: command.id.clone() };
+            api.call::<methods::Delete>(&request).await?;
+            say(&format!("the entitlement {} is withdrawn\n", command.id));
+            Ok(())
+        }
+    }
+}
+
+async fn create(command: CreateCommand) -> Result<(), CliError> {
+    let api = command.access.session()?.api().await?;
+    let policy = if command.upstream { v1::Policy::ChainguardAndUpstream } else { v1::Policy::Chainguard };
+    let request = v1::CreateEntitlementRequest {
+        parent_id: place::group(&api, &command.organization).await?,
+        ecosystem: command.ecosystem.wire() as i32,
+        policy: policy as i32,
+        cooldown_days: command.cooldown_days,
+        ..v1::CreateEntitlementRequest::default()
+    };
+    shown(&[api.call::<methods::Create>(&request).await?], command.output)
+}
+
+fn shown(items: &[v1::Entitlement], output: Output) -> Result<(), CliError> {
+    let mut table = Table::new(&["uidp", "ecosystem", "upstream", "cooldown days"]);
+    for item in items {
+        let upstream = item.policy() == v1::Policy::ChainguardAndUpstream;
+        table.push([
+            item.id.clone(),
+            ecosystem_name(item.ecosystem),
+            upstream.to_string(),
+            item.cooldown_days.to_string(),
+        ]);
+    }
+    print(&output.messages(&table, items)?)
+}

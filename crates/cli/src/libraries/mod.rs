@@ -1,0 +1,104 @@
+//! `bowline libraries`: packages of language ecosystems, and what organizations may do with them.
+
+mod bindings;
+mod blocked;
+mod cache;
+mod catalogue;
+mod entitlements;
+mod import;
+mod malware;
+mod policies;
+
+use bowline_contract::v1::libraries as v1;
+use clap::{Subcommand, ValueEnum};
+
+use crate::error::CliError;
+
+/// `bowline libraries`.
+#[derive(Subcommand)]
+pub enum LibrariesCommand {
+    /// List packages
+    Artifacts(catalogue::ArtifactsCommand),
+    /// List the versions of a package, the highest first
+    Versions(catalogue::VersionsCommand),
+    /// Which ecosystems an organization may use
+    #[command(subcommand)]
+    Entitlements(entitlements::EntitlementsCommand),
+    /// What an organization does not want to download
+    #[command(subcommand)]
+    Policies(policies::PoliciesCommand),
+    /// Which policy is in force for which ecosystem
+    #[command(subcommand)]
+    Bindings(bindings::BindingsCommand),
+    /// List downloads that policies refused, the latest first
+    Blocked(blocked::BlockedCommand),
+    /// Packages that are withheld as malicious
+    #[command(subcommand)]
+    Malware(malware::MalwareCommand),
+    /// Which tier an organization was served versions from
+    #[command(subcommand)]
+    Cache(cache::CacheCommand),
+    /// For the operator: take the packages of a directory into the catalogue
+    Import(import::ImportCommand),
+}
+
+/// Runs `bowline libraries`.
+pub async fn run(command: LibrariesCommand) -> Result<(), CliError> {
+    match command {
+        LibrariesCommand::Artifacts(command) => catalogue::artifacts(command).await,
+        LibrariesCommand::Versions(command) => catalogue::versions(command).await,
+        LibrariesCommand::Entitlements(command) => entitlements::run(command).await,
+        LibrariesCommand::Policies(command) => policies::run(command).await,
+        LibrariesCommand::Bindings(command) => bindings::run(command).await,
+        LibrariesCommand::Blocked(command) => blocked::run(command).await,
+        LibrariesCommand::Malware(command) => malware::run(command).await,
+        LibrariesCommand::Cache(command) => cache::run(command).await,
+        LibrariesCommand::Import(command) => import::run(command).await,
+    }
+}
+
+/// An ecosystem, as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ecosystem {
+    Java,
+    Python,
+    #[value(name = "javascript", alias = "npm")]
+    JavaScript,
+}
+
+impl Ecosystem {
+    fn wire(self) -> v1::Ecosystem {
+        match self {
+            Ecosystem::Java => v1::Ecosystem::Java,
+            Ecosystem::Python => v1::Ecosystem::Python,
+            Ecosystem::JavaScript => v1::Ecosystem::Javascript,
+        }
+    }
+}
+
+/// What a binding does, as people write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Refuse
+    Enforced,
+    /// Serve, and record what would have been refused
+    Log,
+}
+
+impl Mode {
+    fn wire(self) -> v1::LibraryPolicyBindingMode {
+        match self {
+            Mode::Enforced => v1::LibraryPolicyBindingMode::Enforced,
+            Mode::Log => v1::LibraryPolicyBindingMode::Log,
+        }
+    }
+}
+
+fn ecosystem_name(number: i32) -> String {
+    v1::Ecosystem::try_from(number).unwrap_or_default().as_str_name().to_lowercase()
+}
+
+fn mode_name(number: i32) -> String {
+    let name = v1::LibraryPolicyBindingMode::try_from(number).unwrap_or_default().as_str_name();
+    name.trim_start_matches("LIBRARY_POLICY_BINDING_MODE_").to_lowercase()
+}

@@ -1,0 +1,53 @@
+//! `bowline registry`: repositories, their tags, and what is set for them.
+
+mod charts;
+mod history;
+mod place;
+mod policy;
+mod repos;
+mod retention;
+mod scan_report;
+mod tags;
+mod upstream;
+
+use clap::Subcommand;
+
+use crate::error::CliError;
+
+/// `bowline registry`.
+#[derive(Subcommand)]
+pub enum RegistryCommand {
+    /// Repositories of container images
+    #[command(subcommand)]
+    Repos(repos::ReposCommand),
+    /// Tags of a repository
+    #[command(subcommand)]
+    Tags(tags::TagsCommand),
+    /// Helm charts, and the images that they use
+    #[command(subcommand)]
+    Charts(charts::ChartsCommand),
+    /// Show what a tag has named, newest first
+    History(history::HistoryCommand),
+    /// Which images stay
+    #[command(subcommand)]
+    Retention(retention::RetentionCommand),
+    /// Who may pull, which tags never move, how much is stored
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// What scanners found in images
+    #[command(subcommand)]
+    ScanReport(scan_report::ScanReportCommand),
+}
+
+/// Runs `bowline registry`.
+pub async fn run(command: RegistryCommand) -> Result<(), CliError> {
+    match command {
+        RegistryCommand::Repos(command) => repos::run(command).await,
+        RegistryCommand::Tags(command) => tags::run(command).await,
+        RegistryCommand::Charts(command) => charts::run(command).await,
+        RegistryCommand::History(command) => history::run(command).await,
+        RegistryCommand::Retention(command) => retention::run(command).await,
+        RegistryCommand::Policy(command) => policy::run(command).await,
+        RegistryCommand::ScanReport(command) => scan_report::run(command).await,
+    }
+}

@@ -1,0 +1,289 @@
+//! What every command that talks to a server needs: which one, and as whom.
+
+use std::path::PathBuf;
+
+use bowline_client::{
+    Ambient, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, Surroundings, TokenCache, Tokens, claims,
+    http_client,
+};
+use bowline_core::{Clock as _, SystemClock};
+use clap::Args;
+
+use crate::{credential_helper, input};
+
+/// Which server is meant.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Target {
+    /// Context to use instead of the current one
+    #[arg(long, env = "BOWLINE_CONTEXT", value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// Address of the API
+    #[arg(long, env = "BOWLINE_API", value_name = "URL")]
+    pub(crate) api: Option<String>,
+    /// Address of the token exchange [default: the API's]
+    #[arg(long, env = "BOWLINE_ISSUER", value_name = "URL")]
+    pub(crate) issuer: Option<String>,
+}
+
+/// Which server, and as whom.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Access {
+    #[command(flatten)]
+    target: Target,
+    /// File with the token to call with, such as `bowline operator token` prints, or - for standard input
+    /// [default: the sign-in]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+/// Longest token in a file, in bytes.
+const TOKEN_BYTES: u64 = 64 << 10;
+
+impl Access {
+    /// The server that is meant, called with the token that is named, if one is.
+    pub(crate) fn session(&self) -> Result<Session, ClientError> {
+        let mut session = Session::open(&self.target)?;
+        if let Some(path) = &self.token_file {
+            let no_token = || ClientError::Usage(format!("--token-file {}: this is no token", path.display()));
+            let text = String::from_utf8(input::read(path, TOKEN_BYTES)?).map_err(|_| no_token())?;
+            let token = text.trim();
+            if token.is_empty() || token.chars().any(char::is_whitespace) {
+                return Err(no_token());
+            }
+            session.given = Some(token.to_owned());
+        }
+        Ok(session)
+    }
+}
+
+/// A chosen server, and where its tokens are kept.
+pub(crate) struct Session {
+    pub(crate) api: String,
+    pub(crate) issuer: Issuer,
+    pub(crate) cache: TokenCache,
+    pub(crate) contexts: PathBuf,
+    /// Identity to assume with the surroundings' own token.
+    pub(crate) identity: Option<String>,
+    pub(crate) http: reqwest::Client,
+    /// Hosts that images of this server are named with.
+    registries: Vec<String>,
+    ambient: Option<Ambient>,
+    /// The token to call with in place of a kept one.
+    given: Option<String>,
+}
+
+/// Where Kubernetes puts a token: a volume of ours, else the service account's.
+const KUBERNETES_FILES: [&str; 2] =
+    ["/var/run/secrets/bowline/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"];
+
+impl Session {
+    /// Finds out which server is meant: flags and variables first, then the context.
+    pub(crate) fn open(target: &Target) -> Result<Session, ClientError> {
+        let contexts = contexts_file()?;
+        let known = Contexts::read(&contexts)?;
+        // An address of its own makes the current context the wrong one.
+        let context = match (&target.context, &target.api) {
+            (None, Some(_)) => None,
+            (name, _) => known.find(name.as_deref())?,
+        };
+        if let (Some(context), Some(api)) = (context, &target.api) {
+            require_one_server(target.context.as_deref().unwrap_or_default(), context, api)?;
+        }
+        let api = target.api.clone().or_else(|| context.map(|context| context.api.clone()));
+        let api = api.ok_or_else(|| {
+            ClientError::Usage(
+                "which server? Name it with --api URL, or keep it with: bowline context set NAME --api URL".into(),
+            )
+        })?;
+        let api = checked("api", &api)?;
+        let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
+        let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
+        let http = http_client()?;
+        let registry = context.and_then(|context| context.registry.clone());
+        Ok(Session {
+            registries: registry.into_iter().chain([credential_helper::host(&api).to_owned()]).collect(),
+            issuer: Issuer::new(&issuer, http.clone()),
+            cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
+            contexts,
+            identity: variable("BOWLINE_IDENTITY").or_else(|| context.and_then(|context| context.identity.clone())),
+            ambient: Ambient::detect(&surroundings()),
+            given: None,
+            api,
+            http,
+        })
+    }
+
+    /// The time, unix seconds.
+    pub(crate) fn now() -> i64 {
+        SystemClock.now().div_euclid(1_000_000)
+    }
+
+    /// The surroundings' own identity token, if they have one.
+    pub(crate) fn ambient(&self) -> Option<&Ambient> {
+        self.ambient.as_ref()
+    }
+
+    /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity, else one
+    /// for the token of the API. Where an identity is named, tokens of others are none.
+    pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
+        let found = self.kept(audience)?;
+        let kept = if self.is_wanted(&found) { found.clone() } else { Tokens::default() };
+        if let Some(token) = kept.fresh(Session::now()) {
+            return Ok(token);
+        }
+        let tokens = if let Some(refresh_token) = &kept.refresh_token {
+            self.issuer.refresh(refresh_token, audience).await.map_err(ended)?
+        } else if let (Some(identity), Some(ambient)) = (&self.identity, self.ambient()) {
+            let presented = ambient.token(&self.http, self.issuer.url()).await?;
+            let request = ExchangeRequest {
+                audiences: vec![audience.into()],
+                identity: Some(identity.clone()),
+                ..ExchangeRequest::default()
+            };
+            self.issuer.exchange(&presented, &request).await?
+        } else if audience != self.api {
+            let token = Box::pin(self.token(&self.api)).await?;
+            let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
+            self.issuer.exchange(&token, &request).await?
+        } else {
+            return Err(not_signed_in(&found, self.identity.as_deref()));
+        };
+        // A refresh token of somebody else is not overwritten: it is worth a sign-in.
+        if self.is_wanted(&found) || found.refresh_token.is_none() {
+            self.cache.write(audience, &tokens)?;
+        }
+        tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
+    }
+
+    /// Whether tokens are of the identity that is asked for, if one is.
+    fn is_wanted(&self, tokens: &Tokens) -> bool {
+        let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
+        self.identity.is_none() || subject == self.identity
+    }
+
+    /// A repository's path without the registry's host before it, as images are named.
+    pub(crate) fn without_registry<'a>(&self, path: &'a str) -> &'a str {
+        let rest = |host: &String| path.strip_prefix(host.as_str()).and_then(|rest| rest.strip_prefix('/'));
+        self.registries.iter().find_map(rest).unwrap_or(path)
+    }
+
+    /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.
+    pub(crate) fn kept(&self, audience: &str) -> Result<Tokens, ClientError> {
+        let kept = self.cache.read(audience)?;
+        let issuer = kept.token.as_deref().and_then(claims).map(|claims| claims.iss);
+        Ok(if issuer.as_deref() == Some(self.issuer.url()) { kept } else { Tokens::default() })
+    }
+
+    /// The API, called as whoever is signed in.
+    pub(crate) async fn api(&self) -> Result<Api, ClientError> {
+        let token = match &self.given {
+            Some(token) => token.clone(),
+            None => self.token(&self.api).await?,
+        };
+        Api::new(&self.api, Some(token))
+    }
+
+    /// Audiences of this issuer that tokens are kept for, in the cache's own spelling.
+    pub(crate) fn audiences(&self) -> Result<Vec<String>, ClientError> {
+        let own = self.api.replace('/', "-");
+        let mut audiences = Vec::new();
+        for audience in self.cache.kept()? {
+            let token = self.cache.read(&audience)?.token;
+            let issuer = token.as_deref().and_then(claims).map(|claims| claims.iss);
+            if audience == own || issuer.as_deref() == Some(self.issuer.url()) {
+                audiences.push(audience);
+            }
+        }
+        Ok(audiences)
+    }
+
+    /// Keeps tokens, and the server as a context if there is none yet.
+    pub(crate) fn keep(&self, audience: &str, tokens: &Tokens) -> Result<(), ClientError> {
+        self.cache.write(audience, tokens)?;
+        let mut known = Contexts::read(&self.contexts)?;
+        if known.contexts.is_empty() {
+            let issuer = Some(self.issuer.url().to_owned()).filter(|issuer| *issuer != self.api);
+            known
+                .contexts
+                .insert("default".into(), Context { api: self.api.clone(), issuer, identity: None, registry: None });
+            known.current = Some("default".into());
+            known.write(&self.contexts)?;
+        }
+        Ok(())
+    }
+}
+
+fn ended(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused { code: 16 | 7, message } => {
+            ClientError::NotSignedIn(format!("{message}; sign in again with: bowline auth login"))
+        }
+        other => other,
+    }
+}
+
+fn not_signed_in(kept: &Tokens, identity: Option<&str>) -> ClientError {
+    let former = kept.token.as_deref().and_then(claims);
+    if let Some(identity) = identity
+        && former.as_ref().is_none_or(|former| former.sub != identity)
+    {
+        return ClientError::NotSignedIn(format!(
+            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is kept nor do the \
+             surroundings have one; sign in with: bowline auth login --identity {identity}"
+        ));
+    }
+    let what = match former {
+        Some(former) if !former.email.is_empty() => format!("the token of {} has ended", former.email),
+        Some(_) => "the kept token has ended".into(),
+        None => "nobody is signed in".to_owned(),
+    };
+    ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
+}
+
+/// Refuses an address beside a context that has another one: whichever of both was taken, tokens meant for one server
+/// would go to the other.
+fn require_one_server(name: &str, context: &Context, api: &str) -> Result<(), ClientError> {
+    if checked("api", api)? == checked("api", &context.api)? {
+        return Ok(());
+    }
+    Err(ClientError::Usage(format!(
+        "which server? The context {name:?} (--context or BOWLINE_CONTEXT) has the address {}, and --api or BOWLINE_API \
+         names {api}; leave one of them out",
+        context.api
+    )))
+}
+
+fn checked(flag: &str, text: &str) -> Result<String, ClientError> {
+    bowline_terminal::public_url(flag, text).map_err(|error| ClientError::Usage(error.to_string()))
+}
+
+/// Where the contexts are kept.
+pub(crate) fn contexts_file() -> Result<PathBuf, ClientError> {
+    if let Some(path) = variable("BOWLINE_CONTEXTS") {
+        return Ok(path.into());
+    }
+    let directory = user_directory("XDG_CONFIG_HOME", ".config", "Library/Application Support")?;
+    Ok(Contexts::usual_path(&directory))
+}
+
+fn user_directory(name: &str, below_home: &str, on_mac: &str) -> Result<PathBuf, ClientError> {
+    if let Some(path) = variable(name) {
+        return Ok(path.into());
+    }
+    let home = variable("HOME").ok_or_else(|| ClientError::Usage(format!("neither HOME nor {name} is set")))?;
+    Ok(PathBuf::from(home).join(if cfg!(target_os = "macos") { on_mac } else { below_home }))
+}
+
+fn surroundings() -> Surroundings {
+    Surroundings {
+        github_url: variable("ACTIONS_ID_TOKEN_REQUEST_URL"),
+        github_token: variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+        given_token: variable("BOWLINE_ID_TOKEN"),
+        kubernetes_files: KUBERNETES_FILES.iter().map(PathBuf::from).collect(),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command line is what may read the environment")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

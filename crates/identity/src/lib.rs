@@ -1,0 +1,39 @@
+//! Who callers are and what they may do: identity and access management, the token exchange, sign-in and sessions, and
+//! what directories provision.
+//!
+//! A resource's file in [`iam`] holds its row, its SQL, its operations, and the handlers of v2; the handlers of v1
+//! translate to the same operations. To add a method, write its handler next to its resource and register it in the
+//! module's `register`.
+
+mod auth;
+mod iam;
+mod mail;
+mod oidc;
+pub mod people;
+pub mod scim;
+mod tables;
+
+use std::sync::Arc;
+
+use bowline_pipeline::Handlers;
+use bowline_resources::groups::Belongings;
+
+pub use iam::{BELONGINGS, ROLE_COLUMNS, RoleColumn, groups, human_uid, seed_built_in_roles};
+pub use oidc::{Exchange, IdentityRevision};
+pub use people::People;
+pub use scim::ScimUsers;
+pub use tables::TABLES;
+
+/// Accepting an invitation: what a sign-in does with its code, in the transaction that signs the person in.
+pub mod invites {
+    pub use crate::iam::group_invites::{InviteCode, Redeemed, Redeemer, read_code, redeem};
+}
+
+/// Registers the handlers. Without `people` they are complete in number, and those about tokens cannot be called.
+/// `domains` is what all domains hold of groups.
+pub fn register(handlers: Handlers, domains: &Arc<[Belongings]>, people: Option<&Arc<People>>) -> Handlers {
+    let handlers = iam::register(handlers, domains);
+    let handlers = oidc::register(handlers, people);
+    let handlers = people::register(handlers, people);
+    auth::register(handlers)
+}

@@ -1,0 +1,314 @@
+//! Entering: a person whom a provider has vouched for is registered or found again, and gets a session.
+//!
+//! What a provider may do is decided here. One of the operator's vouches for its people everywhere. One of an
+//! organization's can sign in as anybody of its issuer, so that its word counts inside that organization only: an
+//! address that it calls verified is not stored as verified, and what it lets people join is its own organization.
+
+use std::sync::Arc;
+
+use bowline_authn::wrap::sha256;
+use bowline_core::{Error, Micros, Reason, Result, Uidp};
+use bowline_pipeline::{Actor, Change, Image, iam_changed, record_audit};
+use bowline_resources::kinds::IDENTITY;
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+
+use super::gains::{bind_default_role, join, tell_registration};
+use super::providers::{self, OrganizationProvider};
+use super::sessions::{self, SessionRow};
+use super::{Context, Entered, Entry, Parts, Provider, Source, Upstream};
+use crate::iam::group_invites::{InviteCode, read_code};
+use crate::iam::human_uid;
+use crate::iam::identities::{self, IdentityRow};
+use crate::oidc::issuing::first_half;
+use crate::scim;
+
+/// Somebody at the door: everything that the transaction needs, for each of its attempts.
+pub(super) struct Arrival {
+    /// UIDP of the organization's provider; absent for one of the operator's.
+    pub(super) provider: Option<Uidp>,
+    pub(super) upstream: Upstream,
+    pub(super) invite: Option<InviteCode>,
+    pub(super) may_register: bool,
+    pub(super) now: Micros,
+    /// Id of the request, and what was called.
+    pub(super) request: (String, String),
+    /// For the binding of the default role.
+    pub(super) binding: [u8; 8],
+}
+
+/// Somebody inside.
+pub(super) struct Inside {
+    pub(super) row: IdentityRow,
+    pub(super) is_new: bool,
+    /// The group that an invitation let them into.
+    pub(super) group: Option<Uidp>,
+}
+
+/// Who vouches, as this transaction sees it.
+pub(super) struct Via {
+    pub(super) organization: Option<OrganizationProvider>,
+    /// Whether the operator trusts what the issuer says of people.
+    pub(super) is_operators: bool,
+}
+
+pub(super) async fn enter(
+    parts: &Arc<Parts>,
+    provider: &Provider,
+    upstream: &Upstream,
+    entry: &Entry,
+    context: &Context<'_>,
+) -> Result<Entered> {
+    let invite = entry.invite.as_deref().map(|code| read_code(&parts.vault, code)).transpose()?;
+    let arrival = Arrival::new(provider, upstream, invite, entry.may_register, context)?;
+    let id = bowline_core::hex(&first_half((context.draw)()));
+    let cookie_hash = entry.cookie.map(|cookie| sha256(&cookie));
+    let job = Arc::new((parts.clone(), arrival, id, cookie_hash));
+    parts
+        .db
+        .write(move |tx| {
+            let job = job.clone();
+            Box::pin(async move {
+                let (parts, arrival, id, cookie_hash) = &*job;
+                let inside = admit(tx, parts, arrival).await?;
+                begin(tx, arrival, &inside.row.uid, id, *cookie_hash).await?;
+                Ok::<_, Error>(Entered { session: id.clone(), identity: inside.row.uid, is_new: inside.is_new })
+            })
+        })
+        .await
+}
+
+/// Begins the session of somebody inside, with its audit row.
+pub(super) async fn begin(
+    tx: &mut WriteTx,
+    arrival: &Arrival,
+    identity: &Uidp,
+    id: &str,
+    cookie_hash: Option<[u8; 32]>,
+) -> Result<()> {
+    let session = SessionRow {
+        id: id.into(),
+        identity: identity.clone(),
+        provider: arrival.provider.as_ref().map(|uid| uid.as_str().to_owned()).unwrap_or_default(),
+        created_at: arrival.now,
+    };
+    sessions::begin(tx, &session, cookie_hash, &arrival.upstream.groups).await?;
+    sessions::audit(tx, &session, arrival.now, &arrival.request).await
+}
+
+/// The person's identity, if they are registered.
+pub(super) async fn find(parts: &Parts, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
+    judge_issuer(provider, upstream)?;
+    let uid = human_uid(&upstream.issuer, &upstream.subject);
+    let row = parts.db.read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await })).await?;
+    Ok(row.map(|row| row.uid))
+}
+
+/// A defect of the caller must not let one provider vouch for another's people.
+fn judge_issuer(provider: &Provider, upstream: &Upstream) -> Result<()> {
+    if provider.issuer == upstream.issuer {
+        return Ok(());
+    }
+    Err(Error::internal("a sign-in was completed with another provider than it began with"))
+}
+
+impl Arrival {
+    pub(super) fn new(
+        provider: &Provider,
+        upstream: &Upstream,
+        invite: Option<InviteCode>,
+        may_register: bool,
+        context: &Context<'_>,
+    ) -> Result<Arrival> {
+        judge_issuer(provider, upstream)?;
+        let provider = match &provider.source {
+            Source::Operator { .. } => None,
+            Source::Organization { uid } => Some(uid.clone()),
+        };
+        let drawn = (context.draw)();
+        Ok(Arrival {
+            provider,
+            upstream: upstream.clone(),
+            invite,
+            may_register,
+            now: context.now,
+            request: sessions::request(context),
+            binding: std::array::from_fn(|i| drawn[i]),
+        })
+    }
+
+    pub(super) fn actor<'a>(&'a self, person: &'a Uidp) -> Actor<'a> {
+        Actor { subject: person.as_str(), request_id: &self.request.0, method: &self.request.1 }
+    }
+}
+
+/// Lets a person in, registering them first if they are new and may.
+pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) -> Result<Inside> {
+    let via = via(tx, parts, arrival).await?;
+    let uid = human_uid(&arrival.upstream.issuer, &arrival.upstream.subject);
+    judge_provisioned(tx, &via, arrival, &uid).await?;
+    let known = identities::find(tx, uid.as_str()).await?;
+    let is_new = known.is_none();
+    let row = match known {
+        Some(row) => refresh(tx, &via, arrival, row).await?,
+        None if arrival.may_register => register(tx, &via, arrival, uid).await?,
+        None => return Err(not_registered()),
+    };
+    let mut group = None;
+    if is_new && let Some(provider) = &via.organization {
+        bind_default_role(tx, parts, arrival, provider, &row.uid).await?;
+    }
+    if let Some(invite) = &arrival.invite {
+        group = Some(join(tx, parts, &via, arrival, invite, &row.uid).await?);
+    }
+    if is_new {
+        let place = group.clone().or_else(|| via.organization.as_ref().and_then(|provider| provider.uid.parent()));
+        tell_registration(tx, parts, arrival, &row.uid, place).await?;
+    }
+    Ok(Inside { row, is_new, group })
+}
+
+/// The provider in this snapshot: it may have been removed or changed since the person was verified. What an issuer
+/// told one client is not what it told another, so that the provider must still be the client that it told.
+async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
+    let organization = match &arrival.provider {
+        None => None,
+        Some(uid) => providers::find(tx, uid.as_str()).await?,
+    };
+    let Upstream { issuer, client_id, .. } = &arrival.upstream;
+    let is_operators = providers::is_operators(tx, &parts.providers, issuer, Some(client_id)).await?;
+    let is_there = match (&arrival.provider, &organization) {
+        (None, _) => is_operators,
+        (Some(_), Some(provider)) => provider.issuer == *issuer && provider.client_id == *client_id,
+        (Some(_), None) => false,
+    };
+    if is_there { Ok(Via { organization, is_operators }) } else { Err(provider_gone()) }
+}
+
+fn provider_gone() -> Error {
+    Error::permission_denied(
+        "Permission denied: the identity provider is not in use here any more; sign in with another",
+    )
+}
+
+pub(super) fn not_registered() -> Error {
+    Error::new(Reason::NotFound, "Not found: there is no account of this person; register first")
+}
+
+/// Stored number of the rule that the directory knows people by their object id.
+const BY_OBJECT_ID: i32 = 2;
+
+/// Where an organization provisions its people, nobody else comes in through its provider.
+async fn judge_provisioned(tx: &mut WriteTx, via: &Via, arrival: &Arrival, person: &Uidp) -> Result<()> {
+    let Some(provider) = via.organization.as_ref().filter(|provider| provider.scim_enabled) else { return Ok(()) };
+    let upstream = &arrival.upstream;
+    let external = match provider.correlation_rule {
+        BY_OBJECT_ID => upstream.oid.as_deref().ok_or_else(not_provisioned)?,
+        _ => &upstream.subject,
+    };
+    let sql = "SELECT uid, person FROM scim_users WHERE provider = $1 AND external_id = $2 AND active";
+    let params = [Value::from(provider.uid.as_str()), Value::from(external)];
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let (uid, known) = tx.query_opt(sql, &params, read).await?.ok_or_else(not_provisioned)?;
+    if known == person.as_str() {
+        return Ok(());
+    }
+    if !known.is_empty() {
+        return Err(not_provisioned());
+    }
+    let change = scim::link(tx, &uid, person).await?;
+    record_audit(tx, arrival.now, &arrival.actor(person), &change).await?;
+    iam_changed(tx).await
+}
+
+fn not_provisioned() -> Error {
+    Error::permission_denied(
+        "Permission denied: the organization's directory does not list this person as active; ask its administrator",
+    )
+}
+
+/// Address and whether it counts as verified: only where the operator trusts the issuer.
+pub(super) fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&str> {
+    upstream.email.as_deref().filter(|_| upstream.email_verified && is_trusted)
+}
+
+/// What the sign-in says of the person, put into the row.
+fn describe(row: &mut IdentityRow, via: &Via, upstream: &Upstream) {
+    let said = upstream.name.as_deref().or(upstream.email.as_deref());
+    if let Some(said) = said {
+        row.name = said.chars().take(200).collect();
+    } else if row.name.is_empty() {
+        row.name = "person".into();
+    }
+    match (&upstream.email, verified_email(upstream, via.is_operators)) {
+        (_, Some(email)) => {
+            row.email = email.into();
+            row.email_unverified = String::new();
+        }
+        // What was verified before stays, unless the provider that may say so says otherwise.
+        (Some(email), None) if via.is_operators => {
+            row.email = String::new();
+            row.email_unverified.clone_from(email);
+        }
+        (Some(email), None) if row.email.is_empty() => row.email_unverified.clone_from(email),
+        _ => {}
+    }
+}
+
+async fn register(tx: &mut WriteTx, via: &Via, arrival: &Arrival, uid: Uidp) -> Result<IdentityRow> {
+    let mut row = IdentityRow {
+        uid,
+        name: String::new(),
+        description: String::new(),
+        email: String::new(),
+        email_unverified: String::new(),
+        company: String::new(),
+        relationship_type: 0,
+        stored: Vec::new(),
+        issuer: arrival.upstream.issuer.clone(),
+        subject: arrival.upstream.subject.clone(),
+        expires_at: None,
+        deactivated: false,
+        last_seen_at: Some(arrival.now),
+        created_at: arrival.now,
+        updated_at: arrival.now,
+    };
+    describe(&mut row, via, &arrival.upstream);
+    identities::insert(tx, &row).await?;
+    audit(tx, arrival, &row, None).await?;
+    Ok(row)
+}
+
+/// Takes over what the provider says of a known person today.
+async fn refresh(tx: &mut WriteTx, via: &Via, arrival: &Arrival, before: IdentityRow) -> Result<IdentityRow> {
+    if before.deactivated {
+        return Err(Error::permission_denied("Permission denied: the account is deactivated; ask your administrator"));
+    }
+    let mut after = before.clone();
+    describe(&mut after, via, &arrival.upstream);
+    let said = |row: &IdentityRow| (row.name.clone(), row.email.clone(), row.email_unverified.clone());
+    if said(&before) == said(&after) {
+        return Ok(before);
+    }
+    after.updated_at = arrival.now;
+    let sql = "UPDATE identities SET name = $2, email = $3, email_unverified = $4, updated_at = $5 WHERE uid = $1";
+    let params = [
+        Value::from(after.uid.as_str()),
+        Value::from(&after.name),
+        Value::from(&after.email),
+        Value::from(&after.email_unverified),
+        Value::Int(after.updated_at),
+    ];
+    tx.execute(sql, &params).await?;
+    audit(tx, arrival, &after, Some(&before)).await?;
+    Ok(after)
+}
+
+async fn audit(tx: &mut WriteTx, arrival: &Arrival, after: &IdentityRow, before: Option<&IdentityRow>) -> Result<()> {
+    let change = Change {
+        kind: IDENTITY,
+        uid: after.uid.as_str().into(),
+        before: before.map(|row| row.to_v2().map(|shown| Image::of(&shown))).transpose()?,
+        after: Some(Image::of(&after.to_v2()?)),
+    };
+    record_audit(tx, arrival.now, &arrival.actor(&after.uid), &change).await
+}

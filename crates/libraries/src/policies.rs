@@ -1,0 +1,292 @@
+//! Policies: what an organization does not want to download, and what is exempt from that.
+
+mod judge;
+
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::library_policies::{CreatePolicy, DeletePolicy, ListPolicies, UpdatePolicy};
+use bowline_core::{Error, Micros, Result, UidRange, Uidp, intersect};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey};
+use bowline_resources::kinds::LIBRARY_POLICY;
+use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use prost::Message;
+
+use super::ecosystems::Language;
+use super::policy::decide::{Exemption, Policy};
+use super::policy::purl::Pattern;
+use super::require_organization;
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .judge::<CreatePolicy>(|request| judge::created(request.policy.as_ref()))
+        .write::<CreatePolicy>(|tx, call| Box::pin(create(tx, call)))
+        .judge::<UpdatePolicy>(judge::violations)
+        .write::<UpdatePolicy>(|tx, call| Box::pin(update(tx, call)))
+        .read::<ListPolicies>(|tx, call| Box::pin(list(tx, call)))
+        .write::<DeletePolicy>(|tx, call| Box::pin(delete(tx, call)))
+}
+
+const TABLE: Table = Table {
+    name: "library_policies",
+    columns: "uid, name, policy_type, policy, created_at, updated_at",
+    orders: &[BY_UID],
+};
+
+/// Policies that an organization may have.
+const MOST_IN_ORGANIZATION: i64 = 1000;
+
+/// A policy as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PolicyRow {
+    pub(super) uid: Uidp,
+    name: String,
+    kind: i32,
+    /// What the other members do not say.
+    stored: v1::LibraryPolicy,
+    created_at: Micros,
+    updated_at: Micros,
+}
+
+impl Listed for PolicyRow {
+    fn read(row: &Row<'_>) -> Result<PolicyRow> {
+        Ok(PolicyRow {
+            uid: list::stored_uid(row, &TABLE)?,
+            name: row.text(1)?,
+            kind: row.int(2)? as i32,
+            stored: v1::LibraryPolicy::decode(row.bytes(3)?.as_slice()).map_err(Error::internal)?,
+            created_at: row.int(4)?,
+            updated_at: row.int(5)?,
+        })
+    }
+
+    fn uid(&self) -> &str {
+        self.uid.as_str()
+    }
+
+    fn sort_key(&self, _column: &str) -> SortKey {
+        SortKey::Int(self.created_at)
+    }
+}
+
+impl PolicyRow {
+    fn shown(&self) -> v1::LibraryPolicy {
+        v1::LibraryPolicy {
+            id: self.uid.as_str().into(),
+            name: self.name.clone(),
+            policy_type: self.kind,
+            created_at: timestamp(self.created_at),
+            updated_at: timestamp(self.updated_at),
+            ..self.stored.clone()
+        }
+    }
+
+    fn require_custom(&self) -> Result<()> {
+        if self.kind == v1::LibraryPolicyType::System as i32 {
+            return Err(Error::permission_denied("Permission denied: system policies cannot be changed or removed"));
+        }
+        Ok(())
+    }
+
+    fn change(before: Option<&PolicyRow>, after: Option<&PolicyRow>) -> Vec<Change> {
+        let image = |row: Option<&PolicyRow>| row.map(|row| Image::of(&row.shown()));
+        let uid = before.or(after).map(|row| row.uid.as_str().to_owned()).unwrap_or_default();
+        vec![Change { kind: LIBRARY_POLICY, uid, before: image(before), after: image(after) }]
+    }
+}
+
+pub(super) async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<PolicyRow>> {
+    let sql = format!("SELECT {} FROM library_policies WHERE uid = $1", TABLE.columns);
+    tx.query_opt(&sql, &[Value::from(uid)], PolicyRow::read).await
+}
+
+async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<PolicyRow> {
+    find(tx, uid.as_str()).await?.ok_or_else(|| Error::not_found(LIBRARY_POLICY, uid.as_str()))
+}
+
+async fn create(
+    tx: &mut WriteTx,
+    call: &Authorized<v1::CreateLibraryPolicyRequest>,
+) -> Result<Changed<v1::LibraryPolicy>> {
+    let organization = require_organization(tx, call).await?;
+    let given = call.request().policy.clone().unwrap_or_default();
+    require_free(tx, &organization, &given.name).await?;
+    let uid = call.new_child(&organization);
+    let row = PolicyRow {
+        uid: uid.clone(),
+        name: given.name.clone(),
+        kind: v1::LibraryPolicyType::Custom as i32,
+        stored: judge::stored(given),
+        created_at: call.now(),
+        updated_at: call.now(),
+    };
+    let sql = "INSERT INTO library_policies (uid, parent, org, name, policy_type, policy, created_at, updated_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let stored = row.stored.encode_to_vec();
+    let params = [
+        Value::from(uid.as_str()),
+        Value::from(organization.as_str()),
+        Value::from(uid.root_str()),
+        Value::from(&row.name),
+        Value::from(row.kind),
+        Value::from(&stored),
+        Value::Int(row.created_at),
+        Value::Int(row.updated_at),
+    ];
+    tx.execute(sql, &params).await?;
+    list::count(tx, &TABLE, &uid, 1).await?;
+    let event = v1::CreateLibraryPolicyRequest { parent_id: organization.as_str().into(), policy: Some(row.shown()) };
+    Ok(Changed::many(PolicyRow::change(None, Some(&row)), row.shown()).with_event(&uid, &event))
+}
+
+/// A name that nothing has, in an organization that has room.
+async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Result<()> {
+    let sql = "SELECT count(*), CAST(coalesce(sum(CASE WHEN name = $2 THEN 1 ELSE 0 END), 0) AS BIGINT)
+               FROM library_policies WHERE parent = $1";
+    let params = [Value::from(organization.as_str()), Value::from(name)];
+    let found = tx.query_opt(sql, &params, |row| Ok::<_, Error>((row.int(0)?, row.int(1)?))).await?;
+    let (all, same) = found.unwrap_or_default();
+    if same > 0 {
+        return Err(Error::already_exists(LIBRARY_POLICY, name));
+    }
+    if all >= MOST_IN_ORGANIZATION {
+        let text = format!("an organization may hold {MOST_IN_ORGANIZATION} library policies; delete some");
+        return Err(Error::quota(organization.as_str(), text));
+    }
+    Ok(())
+}
+
+/// Replaces a policy as a whole.
+async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Result<Changed<v1::LibraryPolicy>> {
+    let uid = call.place()?;
+    let before = require(tx, uid).await?;
+    before.require_custom()?;
+    let given = call.request().clone();
+    if given.name != before.name {
+        let organization = uid.parent().ok_or_else(|| Error::not_found(LIBRARY_POLICY, uid.as_str()))?;
+        require_free(tx, &organization, &given.name).await?;
+    }
+    let mut after = PolicyRow { name: given.name.clone(), stored: judge::stored(given), ..before.clone() };
+    if after == before {
+        return Ok(Changed::nothing(after.shown()));
+    }
+    after.updated_at = call.now();
+    let sql = "UPDATE library_policies SET name = $2, policy = $3, updated_at = $4 WHERE uid = $1";
+    let stored = after.stored.encode_to_vec();
+    let params =
+        [Value::from(uid.as_str()), Value::from(&after.name), Value::from(&stored), Value::Int(after.updated_at)];
+    tx.execute(sql, &params).await?;
+    let event = after.shown();
+    Ok(Changed::many(PolicyRow::change(Some(&before), Some(&after)), event.clone()).with_event(uid, &event))
+}
+
+/// The ranges of a list that names an organization or none.
+pub(super) fn within<T>(call: &Authorized<T>, parent: &str) -> Vec<UidRange> {
+    if parent.is_empty() { call.visible() } else { intersect(&call.visible(), &[UidRange::below(parent)]) }
+}
+
+async fn list(tx: &mut ReadTx, call: &Authorized<v1::LibraryPolicyFilter>) -> Result<v1::LibraryPolicyList> {
+    let request = call.request();
+    let parent = Some(request.parent_id.clone()).filter(|parent| !parent.is_empty());
+    let ranges = within(call, &request.parent_id);
+    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
+    if !request.name.is_empty() {
+        selection.filters.push(Filter { column: "name", value: Value::from(&request.name) });
+    }
+    if request.policy_type() != v1::LibraryPolicyType::Unspecified {
+        selection.filters.push(Filter { column: "policy_type", value: Value::from(request.policy_type) });
+    }
+    let rest = v1::LibraryPolicyFilter { page_size: 0, page_token: String::new(), ..request.clone() };
+    let page = PageRequest {
+        page_size: request.page_size,
+        page_token: request.page_token.clone(),
+        filter: rest.encode_to_vec(),
+        ..PageRequest::default()
+    };
+    let listing = list::page::<_, PolicyRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
+    Ok(v1::LibraryPolicyList {
+        items: listing.items.iter().map(PolicyRow::shown).collect(),
+        next_page_token: listing.next_page_token,
+        total_count: listing.total_count,
+        skipped: listing.skipped,
+    })
+}
+
+async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyRequest>) -> Result<Changed<()>> {
+    let uid = call.place()?;
+    let before = require(tx, uid).await?;
+    before.require_custom()?;
+    let sql = "SELECT uid FROM library_policy_bindings WHERE policy = $1 LIMIT 1";
+    let bound = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    if let Some(binding) = bound {
+        let text =
+            format!("the binding {binding} puts the policy into force; delete it first, or have it name another");
+        return Err(Error::precondition("LIBRARY_POLICY_BOUND", uid.as_str(), text));
+    }
+    remove(tx, uid).await?;
+    let event = v1::DeleteLibraryPolicyRequest { id: uid.as_str().into() };
+    Ok(Changed::many(PolicyRow::change(Some(&before), None), ()).with_event(uid, &event))
+}
+
+async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
+    tx.execute("DELETE FROM library_policies WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
+    list::count(tx, &TABLE, uid, -1).await
+}
+
+/// Deletes the policies of an organization that is deleted, whose bindings have gone already.
+pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
+    let sql = format!("SELECT {} FROM library_policies WHERE parent = $1", TABLE.columns);
+    let rows = tx.query(&sql, &[Value::from(group.as_str())], PolicyRow::read).await?;
+    let mut changes = Vec::new();
+    for row in rows {
+        remove(tx, &row.uid).await?;
+        changes.extend(PolicyRow::change(Some(&row), None));
+    }
+    Ok(changes)
+}
+
+/// What a binding does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Downloads are refused.
+    Enforced = 1,
+    /// Downloads are served, and what would have been refused is recorded.
+    Log = 2,
+}
+
+/// The policy that is in force for an ecosystem of an organization, with its UIDP.
+///
+/// # Errors
+/// INTERNAL for a stored policy that cannot be read.
+pub async fn in_force(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    mode: Mode,
+) -> Result<Option<(Uidp, Policy)>> {
+    let columns = "p.uid, p.name, p.policy_type, p.policy, p.created_at, p.updated_at";
+    let sql = format!(
+        "SELECT {columns} FROM library_policy_bindings b JOIN library_policies p ON p.uid = b.policy
+         WHERE b.parent = $1 AND b.ecosystem = $2 AND b.mode = $3"
+    );
+    let params = [Value::from(organization.as_str()), Value::Int(language.number()), Value::Int(mode as i64)];
+    let row = tx.query_opt(&sql, &params, PolicyRow::read).await?;
+    row.map(|row| Ok((row.uid, ready(&row.stored)?))).transpose()
+}
+
+/// A stored policy, ready to judge by.
+fn ready(stored: &v1::LibraryPolicy) -> Result<Policy> {
+    let pattern = |purl: &str| {
+        Pattern::parse(purl).map_err(|wrong| Error::internal(format!("a stored policy has {purl:?}, which {wrong}")))
+    };
+    let blocked = stored.block_list.iter().map(|entry| pattern(&entry.purl)).collect::<Result<_>>()?;
+    let exemption = |entry: &v1::LibraryAllowListEntry| {
+        let (bypass_cooldown, bypass_malware) = (entry.bypass_cooldown, entry.bypass_malware);
+        Ok(Exemption { pattern: pattern(&entry.purl)?, bypass_cooldown, bypass_malware })
+    };
+    Ok(Policy {
+        cooldown_days: stored.cooldown_days,
+        blocked,
+        allowed: stored.allow_list.iter().map(exemption).collect::<Result<_>>()?,
+        blocked_licenses: stored.blocked_licenses.clone(),
+    })
+}

@@ -1,0 +1,130 @@
+//! The decision of a policy about a version: one pure function, and its reason.
+
+use bowline_core::Micros;
+
+use super::license;
+use super::purl::Pattern;
+use crate::ecosystems::Language;
+
+/// Days that a version has to be public where a policy does not say.
+pub const DEFAULT_COOLDOWN_DAYS: i32 = 7;
+/// Most days that a policy may ask for.
+pub const MOST_COOLDOWN_DAYS: i32 = 30;
+
+const DAY: Micros = 24 * 3600 * 1_000_000;
+
+/// A policy, ready to judge by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Days of cooldown; absent for the default.
+    pub cooldown_days: Option<i32>,
+    /// What is always refused.
+    pub blocked: Vec<Pattern>,
+    /// What is exempt from checks.
+    pub allowed: Vec<Exemption>,
+    /// SPDX identifiers that are refused.
+    pub blocked_licenses: Vec<String>,
+}
+
+/// An entry of a list of what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exemption {
+    /// What it is about.
+    pub pattern: Pattern,
+    /// Whether it may be young.
+    pub bypass_cooldown: bool,
+    /// Whether it may be reported as malware.
+    pub bypass_malware: bool,
+}
+
+/// What a policy needs to know of a version.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its ecosystem.
+    pub language: Language,
+    /// Its package, as the catalogue names it.
+    pub name: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The licence that it declares, an SPDX expression; empty if none.
+    pub license: &'a str,
+    /// Whether it is reported as malware.
+    pub is_malware: bool,
+    /// When it was published upstream, if that is known.
+    pub published_at: Option<Micros>,
+}
+
+/// What a policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may be served.
+    Allowed,
+    /// It may not.
+    Refused(Refusal),
+}
+
+/// Why a version is refused. The first of these that holds is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An entry of the block list; nothing lifts it.
+    Blocked(Pattern),
+    /// A licence that the policy does not want; nothing lifts it.
+    License(String),
+    /// Reported as malware, and not exempt.
+    Malware,
+    /// Too young, and not exempt.
+    Cooldown {
+        /// Days that it has to be public.
+        days: i32,
+        /// When it will be old enough; absent where nobody knows when it was published, so that waiting does not help.
+        until: Option<Micros>,
+    },
+}
+
+impl Refusal {
+    /// The reason as block events carry it.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Refusal::Blocked(_) => "BLOCK_LIST",
+            Refusal::License(_) => "LICENSE",
+            Refusal::Malware => "MALWARE_DETECTED",
+            Refusal::Cooldown { .. } => "COOLDOWN",
+        }
+    }
+}
+
+/// Judges a version at a moment.
+///
+/// The block list beats everything, and licences beat exemptions. Without a known time of publication a version counts as
+/// published this moment: an unknown age is no age.
+pub fn decide(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Decision {
+    match refusal(policy, subject, now) {
+        Some(refusal) => Decision::Refused(refusal),
+        None => Decision::Allowed,
+    }
+}
+
+fn refusal(policy: &Policy, subject: &Subject<'_>, now: Micros) -> Option<Refusal> {
+    let is_meant = |pattern: &&Pattern| pattern.matches(subject.language, subject.name, subject.version);
+    if let Some(pattern) = policy.blocked.iter().find(is_meant) {
+        return Some(Refusal::Blocked(pattern.clone()));
+    }
+    if let Some(name) = policy.blocked_licenses.iter().find(|name| license::names(subject.license, name)) {
+        return Some(Refusal::License(name.clone()));
+    }
+    let exempt =
+        |from: fn(&Exemption) -> bool| policy.allowed.iter().any(|entry| from(entry) && is_meant(&&entry.pattern));
+    if subject.is_malware && !exempt(|entry| entry.bypass_malware) {
+        return Some(Refusal::Malware);
+    }
+    let days = policy.cooldown_days.unwrap_or(DEFAULT_COOLDOWN_DAYS);
+    if days <= 0 || exempt(|entry| entry.bypass_cooldown) {
+        return None;
+    }
+    let until = subject.published_at.map(|at| at.saturating_add(Micros::from(days).saturating_mul(DAY)));
+    until.is_none_or(|until| now < until).then_some(Refusal::Cooldown { days, until })
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+//! Package URLs as policies write them: patterns, whose missing parts match anything.
+
+use std::fmt::Write as _;
+
+use crate::ecosystems::Language;
+
+/// Which packages an entry of a policy is about.
+///
+/// A version that is left out matches all versions. A name that is left out (`pkg:maven/org.example/`) matches all names of
+/// the namespace, and a type alone all packages. Maven's group may be left out as well; to npm a name without scope is a
+/// name of its own, so there the scope has to be written or starred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    language: Language,
+    namespace: Part,
+    name: Part,
+    version: Part,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Any,
+    Is(String),
+}
+
+impl Part {
+    fn of(text: &str) -> Part {
+        if text.is_empty() || text == "*" { Part::Any } else { Part::Is(text.to_owned()) }
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        match self {
+            Part::Any => true,
+            Part::Is(wanted) => wanted == text,
+        }
+    }
+}
+
+impl Pattern {
+    /// Reads a package URL.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the caller.
+    pub fn parse(text: &str) -> Result<Pattern, String> {
+        let example = "must be a package URL such as pkg:npm/left-pad@1.3.0";
+        let rest = text.trim().strip_prefix("pkg:").ok_or(example)?.trim_start_matches('/');
+        if rest.contains(['?', '#']) {
+            return Err("must not have qualifiers or a subpath: policies judge packages and versions".into());
+        }
+        let (kind, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let language = Language::of_purl_type(&kind.to_ascii_lowercase());
+        let language = language.ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm and maven"))?;
+        // A scope begins with an @ of its own; only one after the last slash announces a version.
+        let at = path.rfind('@').filter(|at| *at > path.rfind('/').map_or(0, |slash| slash + 1));
+        let (path, version) = at.map_or((path, ""), |at| (&path[..at], &path[at + 1..]));
+        let version = decoded(version)?;
+        let (namespace, name) = match path.rsplit_once('/') {
+            Some((namespace, name)) => (Some(decoded(namespace)?), decoded(name)?),
+            None => (None, decoded(path)?),
+        };
+        let pattern = Pattern::of(language, namespace, &name, &version)?;
+        if version.is_empty() && at.is_some() {
+            return Err("has an empty version: leave the @ out for all versions".into());
+        }
+        Ok(pattern)
+    }
+
+    fn of(language: Language, namespace: Option<String>, name: &str, version: &str) -> Result<Pattern, String> {
+        if [name, version].iter().any(|part| *part != "*" && part.contains('*')) {
+            return Err("a star stands for a whole component, not for a part of one".into());
+        }
+        let namespace = match (language, namespace) {
+            (Language::Python, Some(_)) => return Err("has a namespace, which PyPI does not know".into()),
+            // Nothing but the type means everything; a bare name is a package without scope.
+            (Language::JavaScript, None) if name.is_empty() => Part::Any,
+            (Language::Python | Language::JavaScript, None) => Part::Is(String::new()),
+            (Language::JavaScript, Some(scope)) if scope == "*" || scope == "@*" => Part::Any,
+            (Language::JavaScript, Some(scope)) if !scope.starts_with('@') || scope.contains('/') => {
+                return Err("the namespace of an npm package is its scope, such as @types".into());
+            }
+            (Language::Java, Some(group)) => Part::of(&group.replace('/', ".")),
+            (Language::Java, None) => Part::Any,
+            (Language::JavaScript, Some(scope)) => Part::Is(scope),
+        };
+        let name = language.normalized(name);
+        let pattern = Pattern { language, namespace, name: Part::of(&name), version: Part::of(version) };
+        pattern.judge()?;
+        if pattern.name == Part::Any && pattern.version != Part::Any {
+            return Err("has a version and no name".into());
+        }
+        Ok(pattern)
+    }
+
+    /// Whether the parts that are there could be those of a package.
+    fn judge(&self) -> Result<(), String> {
+        let part = |part: &Part, any: &str| match part {
+            Part::Any => any.to_owned(),
+            Part::Is(text) => text.clone(),
+        };
+        let (namespace, name) = (part(&self.namespace, "any"), part(&self.name, "any"));
+        let whole = match self.language {
+            Language::Java => format!("{namespace}:{name}"),
+            Language::JavaScript if self.namespace != Part::Any && !namespace.is_empty() => {
+                format!("{namespace}/{name}")
+            }
+            Language::JavaScript | Language::Python => name,
+        };
+        self.language.judge_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
+        let version = part(&self.version, "1");
+        if version.len() > bowline_versions::MAX_LENGTH
+            || version.contains(|c: char| c.is_whitespace() || c.is_control())
+        {
+            return Err("has a version that no package has".into());
+        }
+        Ok(())
+    }
+
+    /// Whether a version of a package is meant.
+    pub fn matches(&self, language: Language, name: &str, version: &str) -> bool {
+        let (namespace, bare) = split(language, name);
+        let version_is_meant = match &self.version {
+            Part::Any => true,
+            Part::Is(wanted) => same_version(language, wanted, version),
+        };
+        self.language == language && self.namespace.matches(namespace) && self.name.matches(bare) && version_is_meant
+    }
+
+    /// The one way that this pattern is written.
+    pub fn text(&self) -> String {
+        let mut text = format!("pkg:{}/", self.language.purl_type());
+        match &self.namespace {
+            Part::Is(namespace) if !namespace.is_empty() => _ = write!(text, "{}/", encoded(namespace)),
+            Part::Any if self.name != Part::Any => {
+                text.push_str(if self.language == Language::JavaScript { "%40*/" } else { "" });
+            }
+            _ => {}
+        }
+        match &self.name {
+            Part::Is(name) => text.push_str(&encoded(name)),
+            // Without the star it would be everything of npm, whatever its scope.
+            Part::Any if self.language == Language::JavaScript && self.namespace == Part::Is(String::new()) => {
+                text.push('*');
+            }
+            Part::Any => {}
+        }
+        if let Part::Is(version) = &self.version {
+            _ = write!(text, "@{}", encoded(version));
+        }
+        text
+    }
+}
+
+/// The package URL of a version, as block events carry it.
+pub(crate) fn of_version(language: Language, name: &str, version: &str) -> String {
+    let (namespace, name) = split(language, name);
+    let separator = if namespace.is_empty() { "" } else { "/" };
+    format!("pkg:{}/{}{separator}{}@{}", language.purl_type(), encoded(namespace), encoded(name), encoded(version))
+}
+
+/// Namespace and bare name of a package.
+fn split(language: Language, name: &str) -> (&str, &str) {
+    match language {
+        Language::Java => name.split_once(':').unwrap_or(("", name)),
+        Language::JavaScript if name.starts_with('@') => name.split_once('/').unwrap_or(("", name)),
+        Language::JavaScript | Language::Python => ("", name),
+    }
+}
+
+/// Spellings that the ecosystem calls equal are the same version.
+fn same_version(language: Language, left: &str, right: &str) -> bool {
+    let read = |text| bowline_versions::Version::parse(language.scheme(), text);
+    match (read(left), read(right)) {
+        // Builds of one semantic version are equal in order, and different all the same.
+        (Ok(left), Ok(right)) if language != Language::JavaScript => left == right,
+        _ => left == right,
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b".-_~:+".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let byte = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or("has a damaged percent code")?;
+        bytes.push(byte);
+        rest = &rest[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8".into())
+}
+
+#[cfg(test)]
+#[path = "purl_tests.rs"]
+mod tests;

@@ -1,0 +1,243 @@
+//! Bindings: which policy is in force for an ecosystem of an organization. One for each ecosystem and mode.
+
+use bowline_contract::v1::libraries as v1;
+use bowline_contract::v1::libraries::rpc::library_policy_bindings::{
+    CreateBinding, DeleteBinding, ListBindings, UpdateBinding,
+};
+use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey};
+use bowline_resources::kinds::{LIBRARY_POLICY, LIBRARY_POLICY_BINDING};
+use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
+use prost::Message;
+
+use super::ecosystems::Language;
+use super::{policies, require_organization};
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .judge::<CreateBinding>(|request| match &request.binding {
+            Some(binding) => violations(binding),
+            None => vec![FieldViolation { field: "binding".into(), description: "binding is required".into() }],
+        })
+        .write::<CreateBinding>(|tx, call| Box::pin(create(tx, call)))
+        .judge::<UpdateBinding>(violations)
+        .write::<UpdateBinding>(|tx, call| Box::pin(update(tx, call)))
+        .read::<ListBindings>(|tx, call| Box::pin(list(tx, call)))
+        .write::<DeleteBinding>(|tx, call| Box::pin(delete(tx, call)))
+}
+
+const TABLE: Table = Table {
+    name: "library_policy_bindings",
+    columns: "uid, policy, ecosystem, mode, created_at, updated_at",
+    orders: &[BY_UID],
+};
+
+#[derive(Clone, Debug, PartialEq)]
+struct BindingRow {
+    uid: Uidp,
+    policy: String,
+    ecosystem: i32,
+    mode: i32,
+    created_at: Micros,
+    updated_at: Micros,
+}
+
+impl Listed for BindingRow {
+    fn read(row: &Row<'_>) -> Result<BindingRow> {
+        Ok(BindingRow {
+            uid: list::stored_uid(row, &TABLE)?,
+            policy: row.text(1)?,
+            ecosystem: row.int(2)? as i32,
+            mode: row.int(3)? as i32,
+            created_at: row.int(4)?,
+            updated_at: row.int(5)?,
+        })
+    }
+
+    fn uid(&self) -> &str {
+        self.uid.as_str()
+    }
+
+    fn sort_key(&self, _column: &str) -> SortKey {
+        SortKey::Int(self.created_at)
+    }
+}
+
+impl BindingRow {
+    fn shown(&self) -> v1::LibraryPolicyBinding {
+        v1::LibraryPolicyBinding {
+            id: self.uid.as_str().into(),
+            policy: self.policy.clone(),
+            ecosystem: self.ecosystem,
+            mode: self.mode,
+            created_at: timestamp(self.created_at),
+            updated_at: timestamp(self.updated_at),
+        }
+    }
+
+    /// What the binding is, to somebody who wants another like it.
+    fn told(&self) -> String {
+        let ecosystem = v1::Ecosystem::try_from(self.ecosystem).unwrap_or_default().as_str_name();
+        let mode = v1::LibraryPolicyBindingMode::try_from(self.mode).unwrap_or_default().as_str_name();
+        format!("{ecosystem} in mode {}", mode.trim_start_matches("LIBRARY_POLICY_BINDING_MODE_"))
+    }
+}
+
+fn violations(binding: &v1::LibraryPolicyBinding) -> Vec<FieldViolation> {
+    let mut wrong = Vec::new();
+    let mut refuse = |field: &str, description: &str| {
+        wrong.push(FieldViolation { field: field.into(), description: description.into() });
+    };
+    if Language::required("ecosystem", binding.ecosystem).is_err() {
+        refuse("ecosystem", "must be JAVA, PYTHON or JAVASCRIPT");
+    }
+    if binding.mode() == v1::LibraryPolicyBindingMode::Unspecified {
+        refuse("mode", "must be LIBRARY_POLICY_BINDING_MODE_ENFORCED or LIBRARY_POLICY_BINDING_MODE_LOG");
+    }
+    wrong
+}
+
+/// A policy of the organization itself or of the platform. Those of others are as if they did not exist.
+async fn require_policy(tx: &mut ReadTx, organization: &str, uid: &str) -> Result<()> {
+    let found = policies::find(tx, uid).await?;
+    let is_own = found.is_some_and(|row| row.uid.parent_str() == organization || row.uid.is_root());
+    if is_own { Ok(()) } else { Err(Error::not_found(LIBRARY_POLICY, uid)) }
+}
+
+async fn create(
+    tx: &mut WriteTx,
+    call: &Authorized<v1::CreateLibraryPolicyBindingRequest>,
+) -> Result<Changed<v1::LibraryPolicyBinding>> {
+    let organization = require_organization(tx, call).await?;
+    let given = call.request().binding.clone().unwrap_or_default();
+    require_policy(tx, organization.as_str(), &given.policy).await?;
+    let (now, uid) = (call.now(), call.new_child(&organization));
+    let v1::LibraryPolicyBinding { policy, ecosystem, mode, .. } = given;
+    let row = BindingRow { uid, policy, ecosystem, mode, created_at: now, updated_at: now };
+    let sql = "INSERT INTO library_policy_bindings (uid, parent, org, policy, ecosystem, mode, created_at, updated_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+    let params = [
+        Value::from(row.uid.as_str()),
+        Value::from(organization.as_str()),
+        Value::from(row.uid.root_str()),
+        Value::from(&row.policy),
+        Value::from(row.ecosystem),
+        Value::from(row.mode),
+        Value::Int(now),
+        Value::Int(now),
+    ];
+    if tx.execute(sql, &params).await? == 0 {
+        return Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.told()));
+    }
+    list::count(tx, &TABLE, &row.uid, 1).await?;
+    let (shown, uid) = (row.shown(), row.uid);
+    let event =
+        v1::CreateLibraryPolicyBindingRequest { parent_id: organization.as_str().into(), binding: Some(shown.clone()) };
+    Ok(Changed::one(LIBRARY_POLICY_BINDING, &uid, None, Some(&shown), shown.clone()).with_event(&uid, &event))
+}
+
+async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<BindingRow> {
+    let sql = format!("SELECT {} FROM library_policy_bindings WHERE uid = $1", TABLE.columns);
+    let found = tx.query_opt(&sql, &[Value::from(uid.as_str())], BindingRow::read).await?;
+    found.ok_or_else(|| Error::not_found(LIBRARY_POLICY_BINDING, uid.as_str()))
+}
+
+async fn update(
+    tx: &mut WriteTx,
+    call: &Authorized<v1::LibraryPolicyBinding>,
+) -> Result<Changed<v1::LibraryPolicyBinding>> {
+    let (uid, given) = (call.place()?, call.request());
+    let before = require(tx, uid).await?;
+    require_policy(tx, uid.parent_str(), &given.policy).await?;
+    let (policy, ecosystem, mode) = (given.policy.clone(), given.ecosystem, given.mode);
+    let mut after = BindingRow { policy, ecosystem, mode, ..before.clone() };
+    if after == before {
+        return Ok(Changed::nothing(after.shown()));
+    }
+    after.updated_at = call.now();
+    require_place_free(tx, &after).await?;
+    let sql =
+        "UPDATE library_policy_bindings SET policy = $2, ecosystem = $3, mode = $4, updated_at = $5 WHERE uid = $1";
+    let params = [
+        Value::from(uid.as_str()),
+        Value::from(&after.policy),
+        Value::from(after.ecosystem),
+        Value::from(after.mode),
+        Value::Int(after.updated_at),
+    ];
+    tx.execute(sql, &params).await?;
+    let (before, after) = (before.shown(), after.shown());
+    Ok(Changed::one(LIBRARY_POLICY_BINDING, uid, Some(&before), Some(&after), after.clone()).with_event(uid, &after))
+}
+
+/// Refuses a place that another binding has.
+async fn require_place_free(tx: &mut ReadTx, row: &BindingRow) -> Result<()> {
+    let sql =
+        "SELECT uid FROM library_policy_bindings WHERE parent = $1 AND ecosystem = $2 AND mode = $3 AND uid <> $4";
+    let params = [
+        Value::from(row.uid.parent_str()),
+        Value::from(row.ecosystem),
+        Value::from(row.mode),
+        Value::from(row.uid.as_str()),
+    ];
+    match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+        Some(_) => Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.told())),
+        None => Ok(()),
+    }
+}
+
+async fn list(
+    tx: &mut ReadTx,
+    call: &Authorized<v1::LibraryPolicyBindingFilter>,
+) -> Result<v1::LibraryPolicyBindingList> {
+    let request = call.request();
+    let parent = Some(request.parent_id.clone()).filter(|parent| !parent.is_empty());
+    let ranges = policies::within(call, &request.parent_id);
+    let mut selection = Selection { ranges, parent, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };
+    for (column, value) in [("ecosystem", request.ecosystem), ("mode", request.mode)] {
+        if value != 0 {
+            selection.filters.push(Filter { column, value: Value::from(value) });
+        }
+    }
+    let rest = v1::LibraryPolicyBindingFilter { page_size: 0, page_token: String::new(), ..request.clone() };
+    let page = PageRequest {
+        page_size: request.page_size,
+        page_token: request.page_token.clone(),
+        filter: rest.encode_to_vec(),
+        ..PageRequest::default()
+    };
+    let listing = list::page::<_, BindingRow>(tx, call, &TABLE, &selection, &page, (0, Direction::Ascending)).await?;
+    Ok(v1::LibraryPolicyBindingList {
+        items: listing.items.iter().map(BindingRow::shown).collect(),
+        next_page_token: listing.next_page_token,
+        total_count: listing.total_count,
+        skipped: listing.skipped,
+    })
+}
+
+async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyBindingRequest>) -> Result<Changed<()>> {
+    let uid = call.place()?;
+    let before = require(tx, uid).await?.shown();
+    remove(tx, uid).await?;
+    let event = v1::DeleteLibraryPolicyBindingRequest { id: uid.as_str().into() };
+    Ok(Changed::one(LIBRARY_POLICY_BINDING, uid, Some(&before), None, ()).with_event(uid, &event))
+}
+
+async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
+    tx.execute("DELETE FROM library_policy_bindings WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
+    list::count(tx, &TABLE, uid, -1).await
+}
+
+/// Takes everything out of force in an organization that is deleted; six bindings at most.
+pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
+    let sql = format!("SELECT {} FROM library_policy_bindings WHERE parent = $1", TABLE.columns);
+    let rows = tx.query(&sql, &[Value::from(group.as_str())], BindingRow::read).await?;
+    let mut changes = Vec::new();
+    for row in rows {
+        remove(tx, &row.uid).await?;
+        let before = Some(Image::of(&row.shown()));
+        changes.push(Change { kind: LIBRARY_POLICY_BINDING, uid: row.uid.as_str().into(), before, after: None });
+    }
+    Ok(changes)
+}

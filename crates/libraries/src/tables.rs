@@ -1,0 +1,106 @@
+//! The tables that this crate owns.
+
+use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+
+/// Every table of this crate, with what its columns hold.
+pub const TABLES: &[TableDeclaration] = &[
+    TableDeclaration { name: "library_artifact_counts", columns: &[] },
+    TableDeclaration {
+        name: "library_artifacts",
+        columns: &[
+            value("id"),
+            value("name"),
+            value("folded"),
+            value("description"),
+            value("license"),
+            value("latest"),
+            value("latest_built"),
+        ],
+    },
+    TableDeclaration {
+        name: "library_block_events",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Hook),
+            own_id("org"),
+            value("purl"),
+            value("package"),
+            value("reason"),
+            reference("policy", "library_policies", OnDelete::Keep("a record of the past")),
+        ],
+    },
+    TableDeclaration { name: "library_cuda", columns: &[value("artifact"), value("cuda_version")] },
+    TableDeclaration {
+        name: "library_entitlements",
+        columns: &[own_id("uid"), reference("parent", "groups", OnDelete::Hook), own_id("org")],
+    },
+    TableDeclaration {
+        name: "library_files",
+        columns: &[value("artifact"), value("version"), value("name"), value("sha256"), value("sha512")],
+    },
+    TableDeclaration {
+        name: "library_malware",
+        columns: &[
+            value("ecosystem"),
+            value("package"),
+            value("version"),
+            value("malid"),
+            value("spelled"),
+            value("source"),
+            value("reason"),
+            value("description"),
+            value("ranges"),
+        ],
+    },
+    TableDeclaration {
+        name: "library_policies",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Hook),
+            own_id("org"),
+            value("name"),
+            message("policy", "chainguard.platform.libraries.LibraryPolicy"),
+        ],
+    },
+    TableDeclaration {
+        name: "library_policy_bindings",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Hook),
+            own_id("org"),
+            reference("policy", "library_policies", OnDelete::Hook),
+        ],
+    },
+    TableDeclaration {
+        name: "library_resolutions",
+        columns: &[
+            reference("org", "groups", OnDelete::Delete),
+            value("registry"),
+            value("package"),
+            value("version"),
+            value("digest"),
+        ],
+    },
+    TableDeclaration { name: "library_trigrams", columns: &[value("trigram"), value("folded"), value("artifact")] },
+    TableDeclaration {
+        name: "library_versions",
+        columns: &[
+            value("artifact"),
+            value("sort_key"),
+            value("version"),
+            value("description"),
+            value("license"),
+            value("metadata"),
+        ],
+    },
+    TableDeclaration { name: "library_watermarks", columns: &[reference("org", "groups", OnDelete::Delete)] },
+    TableDeclaration {
+        name: "library_zaps",
+        columns: &[
+            reference("org", "groups", OnDelete::Delete),
+            value("idempotency_key"),
+            message("summary", "chainguard.platform.libraries.ZapResolutionCacheSummary"),
+        ],
+    },
+    TableDeclaration { name: "package_origins", columns: &[value("org"), value("origin"), value("package")] },
+];

@@ -1,0 +1,205 @@
+//! Taking tags, manifests and blobs out of a repository. Bytes that nobody shows any more go later.
+
+use std::sync::Arc;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{DeleteBlob, DeleteManifest};
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v2::registry::DeleteTagRequest;
+use bowline_contract::v2::registry::rpc::tags_service::DeleteTag;
+use bowline_core::{Error, Micros, Uidp};
+use bowline_pipeline::{Change, Changed};
+use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
+
+use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
+use crate::{limits, paths, tags};
+
+/// What is to go.
+enum Doomed {
+    Tag(String),
+    Manifest(String),
+    Blob(String),
+}
+
+impl Registry {
+    /// Takes a tag, or a manifest with all its tags, out of a repository.
+    ///
+    /// # Errors
+    /// The visitor may not, or it is not there.
+    pub async fn delete_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<(), RegistryError> {
+        let doomed = match reference {
+            Reference::Tag(tag) => Doomed::Tag(tag.clone()),
+            Reference::Digest(digest) => Doomed::Manifest(digest.clone()),
+        };
+        self.delete(visitor, name, doomed).await
+    }
+
+    /// Takes a blob out of a repository.
+    ///
+    /// # Errors
+    /// The visitor may not, it is not there, or a manifest of the repository names it.
+    pub async fn delete_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<(), RegistryError> {
+        self.delete(visitor, name, Doomed::Blob(digest.into())).await
+    }
+
+    async fn delete(&self, visitor: &Visitor, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
+        let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
+        self.pipeline
+            .write_deferring_on(&self.pipeline.db.from_reserve(), move |tx| {
+                let job = job.clone();
+                let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {
+                    let (registry, visitor, name, doomed) = &*job;
+                    match doomed {
+                        Doomed::Tag(tag) => registry.remove_tag(tx, visitor, name, tag).await,
+                        Doomed::Manifest(digest) => registry.remove_manifest(tx, visitor, name, digest).await,
+                        Doomed::Blob(digest) => registry.remove_blob(tx, visitor, name, digest).await,
+                    }
+                });
+                run
+            })
+            .await
+    }
+
+    async fn remove_tag(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        tag: &str,
+    ) -> Result<(), RegistryError> {
+        // Who may not delete tags here must not learn which there are.
+        let repo = self.existing::<DeleteTag>(tx, visitor, name).await?;
+        let request = DeleteTagRequest { uid: repo.as_str().into() };
+        let call = visitor.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
+        let call = call.map_err(|error| self.refusal::<DeleteTag>(visitor, name.as_str(), error))?;
+        let gone = tags::delete_tag(tx, &repo, tag, visitor.now(), call.draw()).await?;
+        let gone = gone.ok_or_else(|| manifests::unknown(&Reference::Tag(tag.into())))?;
+        let uid = paths::stored(&gone.uid)?;
+        let event = v1::DeleteTagRequest { id: gone.uid.clone() };
+        let changed = Changed::many(vec![tags::change(Some(&gone), None)], ()).with_event(&uid, &event);
+        Ok(visitor.visit.record(tx, &call, changed).await?)
+    }
+
+    async fn remove_manifest(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<(), RegistryError> {
+        let repo = self.changeable::<DeleteManifest>(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_at::<DeleteManifest>(tx, &repo, Interaction::default()).await?;
+        let before = find_stored(tx, &repo, digest).await?;
+        let before = before.ok_or_else(|| manifests::unknown(&Reference::Digest(digest.into())))?;
+        let names = tag_names(tx, &repo, digest).await?;
+        if !names.is_empty() && !visitor.visit.allows::<DeleteTag>(call.grants(), repo.as_str())? {
+            return Err(self.denied::<DeleteTag>(visitor, name.as_str()));
+        }
+        let changes = take_out(tx, &repo, &before, visitor.now(), call.draw()).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+    }
+
+    async fn remove_blob(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<(), RegistryError> {
+        let repo = self.changeable::<DeleteBlob>(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_at::<DeleteBlob>(tx, &repo, Interaction::default()).await?;
+        if blobs::find_in(tx, &repo, digest).await?.is_none() {
+            return Err(blobs::unknown(digest));
+        }
+        let sql = "SELECT f.manifest FROM manifest_references f
+                   JOIN repo_manifests r ON r.digest = f.manifest AND r.repo = $1
+                   WHERE f.digest = $2 AND f.kind IN (1, 2) LIMIT 1";
+        let params = [Value::from(repo.as_str()), Value::from(digest)];
+        if let Some(manifest) = tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+            let message = format!("the manifest {manifest} names this blob: delete that first");
+            return Err(RegistryError::refused(RefusalCode::Unsupported, message));
+        }
+        let change = blobs::unlink(tx, &repo, digest).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
+    }
+}
+
+/// The manifest of this digest, if the repository has it, as the audit log shows it.
+pub(crate) async fn find_stored(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    digest: &str,
+) -> Result<Option<ours::StoredManifest>, Error> {
+    let sql = "SELECT m.media_type, length(m.content), m.subject FROM repo_manifests r
+               JOIN manifests m ON m.digest = r.digest WHERE r.repo = $1 AND r.digest = $2";
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    let found = tx.query_opt(sql, &params, |row| {
+        Ok::<_, Error>(ours::StoredManifest {
+            digest: digest.into(),
+            media_type: row.text(0)?,
+            size: row.int(1)?,
+            subject: row.text(2)?,
+        })
+    });
+    found.await
+}
+
+/// Takes a manifest, which the repository has, out of it with all its tags and what scanners found in it; the changes.
+///
+/// # Errors
+/// FAILED_PRECONDITION if one of them is immutable, or is at an index that needs the manifest.
+pub(crate) async fn take_out(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    manifest: &ours::StoredManifest,
+    at: Micros,
+    draw: [u8; 32],
+) -> Result<Vec<Change>, Error> {
+    limits::require_no_immutable_index(tx, repo, &manifest.digest).await?;
+    let mut changes = vec![manifests::change(repo, Some(manifest), None)];
+    let tags = tag_names(tx, repo, &manifest.digest).await?;
+    limits::match_ahead(tx, repo, &tags).await?;
+    for tag in tags {
+        let gone = tags::delete_tag(tx, repo, &tag, at, draw).await?;
+        changes.extend(gone.map(|gone| tags::change(Some(&gone), None)));
+    }
+    let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
+    tx.execute("DELETE FROM repo_manifests WHERE repo = $1 AND digest = $2", &params).await?;
+    tx.execute("DELETE FROM scan_reports WHERE repo = $1 AND digest = $2", &params).await?;
+    Ok(changes)
+}
+
+/// Takes the blobs that a manifest named, and that none of the repository names any more, out of the repository;
+/// those that were pushed since `until` stay, for a manifest that is about to come.
+pub(crate) async fn take_out_unnamed_blobs(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    manifest: &str,
+    until: Micros,
+) -> Result<Vec<Change>, Error> {
+    let sql = "SELECT DISTINCT f.digest FROM manifest_references f
+               JOIN repo_blobs b ON b.repo = $1 AND b.digest = f.digest AND b.created_at < $3
+               WHERE f.manifest = $2 AND f.kind IN (1, 2) AND NOT EXISTS (
+                 SELECT 1 FROM manifest_references o JOIN repo_manifests r ON r.repo = $1 AND r.digest = o.manifest
+                 WHERE o.digest = f.digest AND o.kind IN (1, 2))
+               ORDER BY f.digest";
+    let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(until)];
+    let mut changes = Vec::new();
+    for blob in tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
+        changes.push(blobs::unlink(tx, repo, &blob).await?);
+    }
+    Ok(changes)
+}
+
+async fn tag_names(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Vec<String>, Error> {
+    let by_digest = tx.index_hint("tags_by_digest");
+    let sql = format!("SELECT name FROM tags {by_digest} WHERE parent = $1 AND digest = $2 ORDER BY name");
+    let params = [Value::from(repo.as_str()), Value::from(digest)];
+    tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await
+}

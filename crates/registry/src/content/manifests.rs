@@ -1,0 +1,379 @@
+//! Manifests: stored whole, seen through the repositories that hold them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{PullManifest, PushManifest};
+use bowline_contract::v1::registry::rpc::registry::UpdateTag;
+use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
+use bowline_core::{Error, Micros, Uidp};
+use bowline_pipeline::{Authorized, Change, Changed, Image};
+use bowline_resources::kinds::MANIFEST;
+use bowline_resources::list::timestamp;
+use bowline_store::{ReadTx, Value, WriteTx};
+use serde_json::json;
+
+use super::config::Config;
+use super::manifest::{Kind, Manifest, Named};
+use super::pulls::{self, Pull};
+use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
+use crate::tags::PutTag;
+use crate::{limits, sources, tags};
+
+/// Digests that one statement looks for.
+const AT_ONCE: usize = 200;
+
+/// A manifest as a client gets it.
+#[derive(Clone, Debug)]
+pub struct StoredManifest {
+    /// Its digest.
+    pub digest: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// A manifest that was found.
+#[derive(Clone, Debug)]
+pub struct PulledManifest {
+    repo: Uidp,
+    /// The manifest.
+    pub manifest: StoredManifest,
+    /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
+    pub is_mirrored: bool,
+}
+
+/// A manifest that a client sends.
+#[derive(Clone, Debug)]
+pub struct PushedManifest {
+    /// Where to: the tag that shall name it, or its digest.
+    pub reference: Reference,
+    /// Further tags that shall name it.
+    pub tags: Vec<String>,
+    /// The digest of the bytes, which was compared with the reference.
+    pub digest: String,
+    /// What the bytes say.
+    pub manifest: Manifest,
+    /// The bytes.
+    pub content: Vec<u8>,
+    /// The config that it names, where its bytes are there and not too large.
+    pub config: Option<Config>,
+}
+
+impl Registry {
+    /// A manifest of a repository.
+    ///
+    /// # Errors
+    /// The visitor may not, or it is not there.
+    pub async fn pull_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<PulledManifest, RegistryError> {
+        let (registry, by, at, wanted) = (self.clone(), visitor.clone(), name.clone(), reference.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
+                let manifest = find(tx, &repo, &wanted).await?.ok_or_else(|| unknown(&wanted))?;
+                let moves = matches!(wanted, Reference::Tag(_));
+                let is_mirrored = moves && has_upstream(tx, &repo, by.now()).await?;
+                Ok::<_, RegistryError>(PulledManifest { repo, manifest, is_mirrored })
+            })
+        });
+        read.await
+    }
+
+    /// Tells of a pull.
+    pub fn note_pull(&self, visitor: &Visitor, name: &Name, reference: &Reference, pulled: &PulledManifest) {
+        let repo = pulled.repo.clone();
+        let interaction = interaction(visitor, name, &repo, reference, &pulled.manifest.digest);
+        self.pulls.note(Pull::new(&visitor.visit, &repo, interaction), self.pipeline.db.is_full());
+    }
+
+    /// Stores a manifest and tags it, in a repository that is created if it is missing.
+    ///
+    /// # Errors
+    /// The visitor may not, or the manifest names what is not there.
+    pub async fn push_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        pushed: PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let (registry, visitor, name, pushed) = (self.clone(), visitor.clone(), name.clone(), Arc::new(pushed));
+        self.pipeline
+            .write_deferring(move |tx| {
+                let (registry, visitor, name, pushed) =
+                    (registry.clone(), visitor.clone(), name.clone(), pushed.clone());
+                Box::pin(async move { registry.push(tx, &visitor, &name, &pushed).await })
+            })
+            .await
+    }
+
+    async fn push(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        pushed: &PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let repo = self.pushable(tx, visitor, name).await?;
+        let call = visitor.visit.authorize_change_at::<PushManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PushManifest>(visitor, name.as_str(), error))?;
+        require_blobs(tx, &repo, &pushed.manifest).await?;
+        let mut changes = store_one(tx, &repo, pushed, visitor.now()).await?;
+        let mut interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
+        if let Reference::Tag(tag) = &pushed.reference {
+            let put = self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?;
+            changes.extend(put.change());
+            interaction.tag_previous_digest = put.before.map(|tag| tag.digest).unwrap_or_default();
+        }
+        limits::match_ahead(tx, &repo, &pushed.tags).await?;
+        for tag in &pushed.tags {
+            changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?.change());
+        }
+        let mut changed = Changed::many(changes, ());
+        changed.event = Some(pulls::event(&repo, &interaction));
+        Ok(visitor.visit.record(tx, &call, changed).await?)
+    }
+
+    /// Puts the tag: a new one and the move of one are different permissions.
+    #[expect(clippy::too_many_arguments, reason = "what a tag is, and who asks")]
+    async fn put_tag(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        call: &Authorized<Interaction>,
+        repo: &Uidp,
+        tag: &str,
+        digest: &str,
+    ) -> Result<PutTag, RegistryError> {
+        let (visit, grants) = (&visitor.visit, call.grants());
+        match tags::find_by_name(tx, repo, tag).await? {
+            None if !visit.allows::<CreateTag>(grants, repo.as_str())? => {
+                return Err(self.denied::<CreateTag>(visitor, name.as_str()));
+            }
+            Some(before) if before.digest != digest && !visit.allows::<UpdateTag>(grants, repo.as_str())? => {
+                return Err(self.denied::<UpdateTag>(visitor, name.as_str()));
+            }
+            _ => {}
+        }
+        Ok(tags::put_tag(tx, repo, tag, digest, visitor.now(), call.draw()).await?)
+    }
+}
+
+/// Whether what the repository lacks comes from elsewhere.
+async fn has_upstream(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<bool, Error> {
+    let policies = limits::policies(tx, repo).await?;
+    Ok(policies.iter().any(|policy| policy.upstream.is_some()) || sources::of(tx, repo, now).await?.is_some())
+}
+
+/// The manifest of this reference in a repository.
+pub(super) async fn find(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    reference: &Reference,
+) -> Result<Option<StoredManifest>, RegistryError> {
+    let (sql, key) = match reference {
+        Reference::Digest(digest) => (
+            "SELECT m.digest, m.media_type, m.content FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
+             WHERE r.repo = $1 AND r.digest = $2",
+            digest,
+        ),
+        Reference::Tag(tag) => (
+            "SELECT m.digest, m.media_type, m.content FROM tags t
+             JOIN repo_manifests r ON r.repo = t.parent AND r.digest = t.digest
+             JOIN manifests m ON m.digest = r.digest
+             WHERE t.parent = $1 AND t.name = $2",
+            tag,
+        ),
+    };
+    let params = [Value::from(repo.as_str()), Value::from(key)];
+    let found = tx.query_opt(sql, &params, |row| {
+        Ok::<_, Error>(StoredManifest { digest: row.text(0)?, media_type: row.text(1)?, content: row.bytes(2)? })
+    });
+    Ok(found.await?)
+}
+
+pub(super) fn unknown(reference: &Reference) -> RegistryError {
+    let (Reference::Tag(text) | Reference::Digest(text)) = reference;
+    RegistryError::about(RefusalCode::ManifestUnknown, "Unknown manifest", json!({ "reference": text }))
+}
+
+/// Blobs that a manifest names must be in its own repository, with the size that it says.
+async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Result<(), RegistryError> {
+    let wanted: Vec<&Named> =
+        manifest.named.iter().filter(|named| named.kind != Kind::Child && !named.lies_elsewhere).collect();
+    let digests: BTreeSet<&str> = wanted.iter().map(|named| named.digest.as_str()).collect();
+    let digests: Vec<&str> = digests.into_iter().collect();
+    let mut sizes: HashMap<String, i64> = HashMap::new();
+    for part in digests.chunks(AT_ONCE) {
+        let places: Vec<String> = (2..part.len() + 2).map(|n| format!("${n}")).collect();
+        let sql = format!(
+            "SELECT b.digest, b.size FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
+             WHERE r.repo = $1 AND r.digest IN ({})",
+            places.join(", ")
+        );
+        let mut params = vec![Value::from(repo.as_str())];
+        params.extend(part.iter().map(|digest| Value::from(*digest)));
+        sizes.extend(tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.int(1)?))).await?);
+    }
+    let absent: Vec<&str> = digests.into_iter().filter(|digest| !sizes.contains_key(*digest)).collect();
+    if !absent.is_empty() {
+        let message = "the manifest names blobs that are not in this repository: push or mount them first";
+        return Err(RegistryError::about(RefusalCode::ManifestBlobUnknown, message, json!({ "digests": absent })));
+    }
+    match wanted.iter().find(|named| sizes.get(&named.digest) != Some(&named.size)) {
+        None => Ok(()),
+        Some(named) => Err(RegistryError::refused(
+            RefusalCode::SizeInvalid,
+            format!("the manifest says that {} has {} bytes, which it has not", named.digest, named.size),
+        )),
+    }
+}
+
+/// Stores a manifest in a repository; nothing to tell if it was there.
+pub(super) async fn store_one(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    pushed: &PushedManifest,
+    now: Micros,
+) -> Result<Vec<Change>, RegistryError> {
+    let is_new = store(tx, repo, pushed, now).await?;
+    Ok(if is_new { vec![change(repo, None, Some(&image(pushed)))] } else { Vec::new() })
+}
+
+/// Stores what is not there yet; whether the repository did not hold it.
+async fn store(tx: &mut WriteTx, repo: &Uidp, pushed: &PushedManifest, now: i64) -> Result<bool, RegistryError> {
+    // Read by a statement of its own: what `ON CONFLICT` meets, PostgreSQL does not count as read, so that a collection
+    // could take the manifest away beside this push.
+    let known = "SELECT digest FROM manifests WHERE digest = $1";
+    if !is_there(tx, known, &[Value::from(&pushed.digest)]).await? {
+        store_manifest(tx, pushed, now).await?;
+        store_references(tx, pushed).await?;
+    }
+    if let Some(config) = &pushed.config {
+        config.keep(tx, &pushed.digest).await?;
+    }
+    let known = "SELECT digest FROM repo_manifests WHERE repo = $1 AND digest = $2";
+    let is_new = !is_there(tx, known, &[Value::from(repo.as_str()), Value::from(&pushed.digest)]).await?;
+    let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
+               VALUES ($1, $2, $3, $4, $5, $6)
+               ON CONFLICT (repo, digest) DO UPDATE SET pushed_at = excluded.pushed_at";
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(&pushed.digest),
+        Value::from(repo.root_str()),
+        Value::from(&pushed.manifest.subject),
+        Value::from(&pushed.manifest.artifact_type),
+        Value::Int(now),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(is_new)
+}
+
+async fn is_there(tx: &mut ReadTx, sql: &str, params: &[Value<'_>]) -> Result<bool, Error> {
+    Ok(tx.query_opt(sql, params, |row| row.text(0).map_err(Error::from)).await?.is_some())
+}
+
+async fn store_manifest(tx: &mut WriteTx, pushed: &PushedManifest, now: i64) -> Result<(), Error> {
+    let manifest = &pushed.manifest;
+    let annotations = serde_json::to_string(&manifest.annotations).map_err(Error::internal)?;
+    let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
+                                      annotations, content, created_at)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING";
+    let params = [
+        Value::from(&pushed.digest),
+        Value::from(manifest.media_type),
+        Value::from(&manifest.artifact_type),
+        Value::from(manifest.config().unwrap_or_default()),
+        Value::from(&manifest.subject),
+        Value::Int(manifest.shape as i64),
+        Value::Int(manifest.total_size),
+        Value::from(&annotations),
+        Value::from(&pushed.content),
+        Value::Int(now),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+async fn store_references(tx: &mut WriteTx, pushed: &PushedManifest) -> Result<(), RegistryError> {
+    let sql =
+        "INSERT INTO manifest_references (manifest, place, kind, digest, media_type, size, os, architecture, variant)
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
+    for (place, named) in (0_i64..).zip(&pushed.manifest.named) {
+        let params = [
+            Value::from(&pushed.digest),
+            Value::Int(place),
+            Value::Int(named.kind as i64),
+            Value::from(&named.digest),
+            Value::from(&named.media_type),
+            Value::Int(named.size),
+            Value::from(&named.os),
+            Value::from(&named.architecture),
+            Value::from(&named.variant),
+        ];
+        tx.execute(sql, &params).await?;
+    }
+    Ok(())
+}
+
+/// What happened to a manifest of a repository, for the audit log.
+pub(super) fn change(
+    repo: &Uidp,
+    before: Option<&ours::StoredManifest>,
+    after: Option<&ours::StoredManifest>,
+) -> Change {
+    let uid = repo.as_str().into();
+    Change { kind: MANIFEST, uid, before: before.map(Image::of), after: after.map(Image::of) }
+}
+
+fn image(pushed: &PushedManifest) -> ours::StoredManifest {
+    ours::StoredManifest {
+        digest: pushed.digest.clone(),
+        media_type: pushed.manifest.media_type.into(),
+        size: pushed.content.len() as i64,
+        subject: pushed.manifest.subject.clone(),
+    }
+}
+
+fn interaction(visitor: &Visitor, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
+    Interaction {
+        repository: name.as_str().into(),
+        repo_id: repo.as_str().into(),
+        tag: match reference {
+            Reference::Tag(tag) => tag.clone(),
+            Reference::Digest(_) => String::new(),
+        },
+        digest: digest.into(),
+        method: visitor.method.clone(),
+        r#type: "manifest".into(),
+        when: civil_time(visitor.now()),
+        location: String::new(),
+        remote_address: visitor.visit.peer().map(|peer| peer.to_string()).unwrap_or_default(),
+        user_agent: visitor.user_agent.clone(),
+        error: None,
+        display_name: name.repo().into(),
+        tag_previous_digest: String::new(),
+    }
+}
+
+/// A time in UTC without its zone, as receivers of pulls and pushes parse it.
+fn civil_time(at: Micros) -> String {
+    timestamp(at).map(|at| at.to_string().trim_end_matches('Z').to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn civil_times_have_no_zone() {
+        assert_eq!(super::civil_time(1_700_000_000_000_000), "2023-11-14T22:13:20");
+        assert_eq!(super::civil_time(1_700_000_000_250_000), "2023-11-14T22:13:20.250");
+    }
+}

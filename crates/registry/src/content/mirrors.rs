@@ -1,0 +1,383 @@
+//! Repositories whose images come from another registry when they are not there.
+//!
+//! The repository's own source says where from, else the policy nearest to it. Only somebody who may pull by right has
+//! anything fetched: what is fetched already, everybody gets who may pull. A tag that was written here is never taken
+//! from the upstream, or whoever may write there could replace what was pushed here.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
+use bowline_contract::v1::registry::sync_status::Status;
+use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
+use bowline_core::{Error, Micros, Reason, Uidp};
+use bowline_pipeline::{Changed, Vault};
+use bowline_resources::patterns;
+use bowline_store::{ReadTx, Value, WriteTx};
+
+use super::upload_growth::OpenUpload;
+use super::uploads::{NO_IDENTITY, forget};
+use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use crate::sources::{self, Source};
+use crate::upstream_credentials::{self, Credentials};
+use crate::{limits, paths, tags, upstream_tags};
+
+/// How long a tag counts as what the upstream has, once that was asked.
+const FRESH: Micros = 60 * 1_000_000;
+
+/// Where the images of a repository come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Address of the repository at the upstream, without a slash at its end.
+    pub url: String,
+    /// Whom the upstream knows the server as; absent to ask as everybody may.
+    pub credentials: Option<Credentials>,
+    tag_patterns: Vec<String>,
+}
+
+impl Mirror {
+    /// Where a repository takes what it lacks from: its own source, if it has one, and nothing else then.
+    async fn of(
+        tx: &mut ReadTx,
+        vault: &Vault,
+        at: &Uidp,
+        below: &[String],
+        now: Micros,
+    ) -> Result<Option<Mirror>, RegistryError> {
+        match sources::of(tx, at, now).await? {
+            None => Mirror::nearest(tx, vault, at, below).await,
+            Some(Source::There(url)) => Ok(Some(Mirror { url, credentials: None, tag_patterns: Vec::new() })),
+            Some(Source::Here(_)) => Ok(None),
+        }
+    }
+
+    /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
+    async fn nearest(
+        tx: &mut ReadTx,
+        vault: &Vault,
+        at: &Uidp,
+        below: &[String],
+    ) -> Result<Option<Mirror>, RegistryError> {
+        let policies = limits::policies(tx, at).await?;
+        let Some((place, upstream)) = policies.into_iter().rev().find_map(|p| Some((p.uid, p.upstream?))) else {
+            return Ok(None);
+        };
+        let mut parts = vec![upstream.url.trim_end_matches('/').to_owned()];
+        parts.extend(names_below(tx, at, &place).await?);
+        parts.extend_from_slice(below);
+        let credentials = upstream_credentials::of(tx, vault, &place, &upstream).await?;
+        Ok(Some(Mirror { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
+    }
+
+    /// Whether the upstream is asked for this.
+    async fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
+        match reference {
+            Reference::Tag(tag) if !self.tag_patterns.is_empty() => {
+                Ok(patterns::any_matches(&self.tag_patterns, tag).await?)
+            }
+            Reference::Tag(_) | Reference::Digest(_) => Ok(true),
+        }
+    }
+}
+
+/// Names of the groups, and of the repository at the end, that lead from a place to `at` below it.
+async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<String>, RegistryError> {
+    let mut names = Vec::new();
+    for uid in at.self_and_ancestors().take_while(|uid| *uid != place) {
+        let sql = "SELECT name FROM repos WHERE uid = $1 UNION ALL SELECT name FROM groups WHERE uid = $1";
+        let name = tx.query_opt(sql, &[Value::from(uid)], |row| row.text(0).map_err(Error::from)).await?;
+        names.push(name.ok_or_else(|| Error::internal(format!("{uid} has no name")))?);
+    }
+    names.reverse();
+    Ok(names)
+}
+
+impl Registry {
+    /// Where a manifest comes from that the visitor has not found; absent if it may only lie here.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn mirror(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<Option<Mirror>, RegistryError> {
+        match self.mirror_for::<PullManifest>(visitor, name).await? {
+            Some(mirror) if mirror.has(reference).await? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether this is a tag that was written here.
+    async fn is_ours(&self, name: &Name, reference: &Reference) -> Result<bool, RegistryError> {
+        let Reference::Tag(tag) = reference else { return Ok(false) };
+        let (name, tag) = (name.clone(), tag.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(false) };
+                Ok(upstream_tags::is_ours(tx, &repo, &tag).await?)
+            })
+        });
+        read.await
+    }
+
+    async fn mirror_for<M: Method<Request = Interaction>>(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Option<Mirror>, RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(place) = paths::resolve(tx, &name).await? else { return Ok(None) };
+                let (at, below) = match place.repo {
+                    Some(repo) => (repo, Vec::new()),
+                    None => (place.group, [place.missing, vec![place.last]].concat()),
+                };
+                if visitor.is_anonymous() {
+                    return Ok(None);
+                }
+                let call = match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
+                    Ok(call) => call,
+                    // Everybody may pull what is here already; that is no right to have more fetched.
+                    Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
+                    Err(error) => return Err(error.into()),
+                };
+                let mirror = Mirror::of(tx, &registry.pipeline.vault, &at, &below, visitor.now()).await?;
+                let is_new = mirror.is_some() && !below.is_empty();
+                // Said before anything is fetched that could not be kept.
+                if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
+                    return Err(registry.denied::<CreateRepo>(&visitor, name.as_str()));
+                }
+                Ok(mirror)
+            })
+        });
+        read.await
+    }
+
+    /// Where a tag comes from that the visitor has found, if it is time to ask whether it still names the same.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn stale(&self, visitor: &Visitor, name: &Name, tag: &str) -> Result<Option<Mirror>, RegistryError> {
+        let Some(mirror) = self.mirror(visitor, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
+        let (now, name, tag) = (visitor.now(), name.clone(), tag.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
+                Ok(is_due(tx, &repo, &tag, now).await?.then_some(mirror))
+            })
+        });
+        read.await
+    }
+
+    /// Notes that the upstream was asked for a tag, and whether it answered.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn note_upstream(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        tag: Option<&str>,
+        problem: Option<&str>,
+    ) -> Result<(), RegistryError> {
+        let (now, name) = (visitor.now(), name.clone());
+        let (tag, problem) = (tag.map(String::from), problem.map(String::from));
+        let written = self.pipeline.db.write(move |tx| {
+            let (name, tag, problem) = (name.clone(), tag.clone(), problem.clone());
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok(()) };
+                if let Some(tag) = &tag {
+                    // A tag that was pushed meanwhile has no row any more, and gets none.
+                    let sql = "UPDATE upstream_tags SET checked_at = $1 WHERE repo = $2 AND tag = $3";
+                    tx.execute(sql, &[Value::Int(now), Value::from(repo.as_str()), Value::from(tag)]).await?;
+                }
+                note_status(tx, &repo, problem.as_deref(), now).await
+            })
+        });
+        written.await
+    }
+
+    /// Keeps a manifest that the upstream sent, whose digest was compared, unless its tag was pushed meanwhile. Its
+    /// blobs come when they are asked for.
+    ///
+    /// # Errors
+    /// The visitor may not pull, or not create the repository that is missing.
+    pub async fn keep_manifest(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        fetched: PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let fetched = std::sync::Arc::new(fetched);
+        let written = self.pipeline.write_deferring(move |tx| {
+            let (registry, visitor, name, fetched) = (registry.clone(), visitor.clone(), name.clone(), fetched.clone());
+            Box::pin(async move { registry.keep(tx, &visitor, &name, &fetched).await })
+        });
+        written.await
+    }
+
+    async fn keep(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        fetched: &PushedManifest,
+    ) -> Result<(), RegistryError> {
+        let repo = match repo_of(tx, name).await? {
+            Some(repo) => repo,
+            None => self.created(tx, visitor, name).await?,
+        };
+        let call = visitor.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PullManifest>(visitor, name.as_str(), error))?;
+        if let Reference::Tag(tag) = &fetched.reference
+            && upstream_tags::is_ours(tx, &repo, tag).await?
+        {
+            // It was pushed while the upstream answered.
+            return Ok(());
+        }
+        let mut changes = manifests::store_one(tx, &repo, fetched, visitor.now()).await?;
+        if let Reference::Tag(tag) = &fetched.reference {
+            let put = tags::put_tag(tx, &repo, tag, &fetched.digest, visitor.now(), call.draw()).await?;
+            changes.extend(put.change());
+            note_tag(tx, &repo, tag, visitor.now()).await?;
+        }
+        note_status(tx, &repo, None, visitor.now()).await?;
+        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+    }
+
+    /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
+    /// only lie here.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn blob_mirror(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+    ) -> Result<Option<(Mirror, u64)>, RegistryError> {
+        let Some(mirror) = self.mirror_for::<PullBlob>(visitor, name).await? else { return Ok(None) };
+        let (name, digest) = (name.clone(), digest.to_owned());
+        let read = self.pipeline.db.read(move |tx| {
+            Box::pin(async move {
+                let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
+                let sql = "SELECT f.size FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
+                           WHERE f.digest = $1 AND r.repo = $2 LIMIT 1";
+                let params = [Value::from(&digest), Value::from(repo.as_str())];
+                Ok(tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?)
+            })
+        });
+        let size = read.await?;
+        Ok(size.and_then(|size| u64::try_from(size).ok()).map(|size| (mirror, size)))
+    }
+
+    /// Begins to fetch a blob, under an id that was drawn at random. It counts against quotas as its bytes arrive, and no
+    /// identity can go on with it.
+    ///
+    /// # Errors
+    /// The repository is gone.
+    pub async fn begin_fetch(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        id: &str,
+        digest: &str,
+    ) -> Result<OpenUpload, RegistryError> {
+        let (registry, now, name, id) = (self.clone(), visitor.now(), name.clone(), id.to_owned());
+        let written = self.pipeline.db.write_scratch(move |tx| {
+            let (registry, name, id) = (registry.clone(), name.clone(), id.clone());
+            Box::pin(async move {
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                registry.insert_upload(tx, NO_IDENTITY, now, repo, id).await
+            })
+        });
+        let begun = OpenUpload { digest: Some(digest.to_owned()), ..written.await? };
+        let room = self.room_of(&begun).await?;
+        Ok(OpenUpload { room, ..begun })
+    }
+
+    /// Keeps a blob that was fetched under this id, whose bytes are durable: the upload that had brought it before, if
+    /// one had.
+    ///
+    /// # Errors
+    /// The visitor may not pull, the repository is gone, or a quota has no room.
+    pub async fn keep_fetched(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        digest: &str,
+        id: &str,
+        blob: StoredBlob,
+    ) -> Result<Option<String>, RegistryError> {
+        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let id = id.to_owned();
+        let written = self.pipeline.db.write(move |tx| {
+            let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+            let (digest, id, blob) = (digest.clone(), id.clone(), blob.clone());
+            Box::pin(async move {
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                let call = visitor.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
+                let call = call.map_err(|error| registry.refusal::<PullBlob>(&visitor, name.as_str(), error))?;
+                let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
+                let change = blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                forget(tx, &id).await?;
+                let changed = Changed::many(change.into_iter().collect(), ());
+                visitor.visit.record(tx, &call, changed).await?;
+                Ok(before)
+            })
+        });
+        written.await
+    }
+
+    /// Ends a fetch without a blob.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
+        self.forget_upload(id).await
+    }
+}
+
+pub(super) async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>, RegistryError> {
+    Ok(paths::resolve(tx, name).await?.and_then(|place| place.repo))
+}
+
+/// Whether it is time to ask again what a tag names that came from elsewhere.
+pub(super) async fn is_due(tx: &mut ReadTx, repo: &Uidp, tag: &str, now: Micros) -> Result<bool, RegistryError> {
+    let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";
+    let params = [Value::from(repo.as_str()), Value::from(tag)];
+    let checked_at = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+    Ok(checked_at.is_some_and(|at| at + FRESH <= now))
+}
+
+pub(super) async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Result<(), RegistryError> {
+    let sql = "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, $2, $3)
+               ON CONFLICT (repo, tag) DO UPDATE SET checked_at = excluded.checked_at";
+    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(tag), Value::Int(now)]).await?;
+    Ok(())
+}
+
+/// What `GetSyncStatus` shows.
+pub(super) async fn note_status(
+    tx: &mut WriteTx,
+    repo: &Uidp,
+    problem: Option<&str>,
+    now: Micros,
+) -> Result<(), RegistryError> {
+    let status = if problem.is_some() { Status::Failed } else { Status::Unknown };
+    let sql = "INSERT INTO upstream_syncs (repo, org, status, checked_at, message) VALUES ($1, $2, $3, $4, $5)
+               ON CONFLICT (repo) DO UPDATE SET status = excluded.status, checked_at = excluded.checked_at,
+                                                message = excluded.message";
+    let params = [
+        Value::from(repo.as_str()),
+        Value::from(repo.root_str()),
+        Value::Int(status as i64),
+        Value::Int(now),
+        Value::from(problem.unwrap_or_default()),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}

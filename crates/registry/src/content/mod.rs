@@ -1,0 +1,167 @@
+//! What the registry host does: which bytes are whose, and who may see and change them.
+//!
+//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; whoever
+//! serves the protocol moves them, asks here before, and says here when they are durable.
+
+mod before;
+mod blobs;
+mod catalog;
+mod config;
+mod copies;
+mod deletes;
+pub mod garbage;
+mod manifest;
+mod manifests;
+mod mirrors;
+mod places;
+mod pull_spill;
+mod pulls;
+mod referrers;
+mod refusal;
+mod retaining;
+mod tag_lists;
+mod upload_growth;
+mod uploads;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bowline_contract::Method;
+use bowline_core::{Micros, Reason};
+use bowline_pipeline::{Pipeline, Principal, Visit};
+
+pub use super::paths::Name;
+pub use super::upstream_credentials::Credentials;
+pub use blobs::StoredBlob;
+pub use catalog::CatalogPage;
+pub use config::Config;
+pub(crate) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
+pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
+pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
+pub use mirrors::Mirror;
+pub(crate) use places::is_public;
+pub use pull_spill::PullSpill;
+pub use pulls::PullBacklog;
+pub use referrers::{Referrer, Referrers};
+pub use refusal::{Refusal, RefusalCode, RegistryError};
+pub use tag_lists::{Moved, TagPage};
+pub use upload_growth::OpenUpload;
+pub use uploads::UPLOAD_LIFETIME;
+
+/// The registry's rules over the database.
+#[derive(Clone)]
+pub struct Registry {
+    pipeline: Arc<Pipeline>,
+    pulls: Arc<pulls::Pulls>,
+}
+
+/// One request of somebody whom the door has authenticated.
+#[derive(Clone)]
+pub struct Visitor {
+    visit: Visit,
+    user_agent: String,
+    method: String,
+}
+
+/// A manifest's name in its repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A tag.
+    Tag(String),
+    /// A digest.
+    Digest(String),
+}
+
+impl Reference {
+    /// Reads a reference; absent if the text is none.
+    pub fn parse(text: &str) -> Option<Reference> {
+        if is_tag(text) {
+            Some(Reference::Tag(text.into()))
+        } else {
+            is_digest(text).then(|| Reference::Digest(text.into()))
+        }
+    }
+}
+
+/// Most characters that are kept of what a client calls itself.
+const USER_AGENT: usize = 512;
+
+impl Registry {
+    /// The registry over the pipeline's storage, with its decisions. Pulls that come faster than they can be written
+    /// wait in the spill file, if there is one.
+    pub fn new(pipeline: Arc<Pipeline>, spill: Option<PullSpill>) -> Registry {
+        Registry { pipeline, pulls: Arc::new(pulls::Pulls::new(spill)) }
+    }
+
+    /// A request by `principal`; `method` and `user_agent` are for its events.
+    pub fn visitor(
+        &self,
+        principal: Principal,
+        peer: IpAddr,
+        request_id: Arc<str>,
+        method: &str,
+        user_agent: &str,
+    ) -> Visitor {
+        Visitor {
+            visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id),
+            user_agent: user_agent.chars().take(USER_AGENT).collect(),
+            method: method.into(),
+        }
+    }
+
+    /// Writes the events and times of pulls; true if more wait in the spill file. Call it every second, and once at the
+    /// end.
+    pub async fn flush_pulls(&self) -> bool {
+        self.pulls.flush(&self.pipeline.db, &self.pipeline.contract).await
+    }
+
+    /// Pulls that wait or were lost.
+    pub fn pull_backlog(&self) -> PullBacklog {
+        self.pulls.backlog()
+    }
+
+    fn needed<M: Method>(&self) -> Vec<&str> {
+        use bowline_contract::Auth;
+        let contract = &self.pipeline.contract;
+        match contract.by_full_name(M::FULL_NAME).map(|info| &info.auth) {
+            Some(Auth::Capabilities { needed, .. }) => contract.capabilities().names(needed),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The refusal in place of the pipeline's, which says more than a stranger may know.
+    fn refusal<M: Method>(&self, visitor: &Visitor, name: &str, error: bowline_core::Error) -> RegistryError {
+        match error.reason() {
+            Reason::PermissionDenied => refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>()),
+            _ => error.into(),
+        }
+    }
+
+    fn denied<M: Method>(&self, visitor: &Visitor, name: &str) -> RegistryError {
+        refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>())
+    }
+}
+
+impl Visitor {
+    /// Whether nobody in particular asks.
+    pub fn is_anonymous(&self) -> bool {
+        self.visit.principal().token().is_none()
+    }
+
+    /// The same visitor after the body of the request has been read: what is done then is done at that time.
+    ///
+    /// # Errors
+    /// UNAUTHORIZED if the token has ended meanwhile.
+    pub fn renewed(&self) -> Result<Visitor, RegistryError> {
+        Ok(Visitor { visit: self.visit.renewed()?, ..self.clone() })
+    }
+
+    /// When the request arrived, or was renewed.
+    pub fn now(&self) -> Micros {
+        self.visit.now()
+    }
+
+    fn subject(&self) -> &str {
+        self.visit.principal().subject()
+    }
+}

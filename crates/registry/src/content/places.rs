@@ -1,0 +1,211 @@
+//! From a name to a repository that the visitor may read, or push to.
+
+use bowline_contract::Method;
+use bowline_contract::bowline::registry::v1::Interaction;
+use bowline_contract::bowline::registry::v1::rpc::content::{ListCatalog, PushBlob};
+use bowline_contract::v2::iam::rpc::groups_service::CreateGroup;
+use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
+use bowline_contract::v2::{iam, registry};
+use bowline_core::{Reason, Uidp};
+use bowline_identity::groups::{self, GroupInput};
+use bowline_store::{ReadTx, Value, WriteTx};
+use serde_json::json;
+
+use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use crate::paths;
+use crate::repos::{self, RepoInput};
+
+impl Registry {
+    /// The repository of this name, if the visitor holds there what `M` needs or everybody may read it.
+    pub(super) async fn readable<M: Method<Request = Interaction>>(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let repo = self.existing::<M>(tx, visitor, name).await?;
+        match visitor.visit.authorize_at::<M>(tx, &repo, Interaction::default()).await {
+            Ok(_) => Ok(repo),
+            Err(error) if error.reason() == Reason::PermissionDenied && is_public(tx, &repo).await? => Ok(repo),
+            Err(error) => Err(self.refusal::<M>(visitor, name.as_str(), error)),
+        }
+    }
+
+    /// The repository of this name, if the visitor may push to it: asked before bytes are taken.
+    pub(super) async fn readable_for_push(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let repo = self.existing::<PushBlob>(tx, visitor, name).await?;
+        match visitor.visit.authorize_at::<PushBlob>(tx, &repo, Interaction::default()).await {
+            Ok(_) => Ok(repo),
+            Err(error) => Err(self.refusal::<PushBlob>(visitor, name.as_str(), error)),
+        }
+    }
+
+    /// The repository of this name, if the visitor holds there what `M` needs: for changes, which nobody is free to do.
+    pub(super) async fn changeable<M: Method<Request = Interaction>>(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let repo = self.existing::<M>(tx, visitor, name).await?;
+        match visitor.visit.authorize_change_at::<M>(tx, &repo, Interaction::default()).await {
+            Ok(_) => Ok(repo),
+            Err(error) => Err(self.refusal::<M>(visitor, name.as_str(), error)),
+        }
+    }
+
+    /// The repository of this name, whoever asks; else what the visitor may be told of its absence.
+    pub(super) async fn existing<M: Method>(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let place = paths::resolve(tx, name).await?;
+        match place.as_ref().and_then(|place| place.repo.clone()) {
+            Some(repo) => Ok(repo),
+            None => Err(self.absent::<M>(tx, visitor, name, place.map(|place| place.group)).await?),
+        }
+    }
+
+    /// What is told of a repository that is not there: the truth only to those who may list where it would be.
+    async fn absent<M: Method>(
+        &self,
+        tx: &mut ReadTx,
+        visitor: &Visitor,
+        name: &Name,
+        group: Option<Uidp>,
+    ) -> Result<RegistryError, RegistryError> {
+        let grants = visitor.visit.grants(tx).await?;
+        let may_list = match &group {
+            Some(group) => visitor.visit.allows::<ListCatalog>(&grants, group.as_str())?,
+            None => false,
+        };
+        Ok(if may_list { unknown(name) } else { self.denied::<M>(visitor, name.as_str()) })
+    }
+
+    /// The repository of this name for a push; it and the groups on the way are created if the visitor may.
+    pub(super) async fn pushable(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        match self.pushable_there(tx, visitor, name).await? {
+            Some(repo) => Ok(repo),
+            None => self.created(tx, visitor, name).await,
+        }
+    }
+
+    /// The same without making it: absent if it is not there and the visitor may push to what would be.
+    ///
+    /// # Errors
+    /// The visitor may not.
+    pub(super) async fn pushable_there(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Option<Uidp>, RegistryError> {
+        let Some(place) = paths::resolve(tx, name).await? else {
+            // A token whose identity is gone is told so first.
+            visitor.visit.grants(tx).await?;
+            return Err(self.denied::<PushBlob>(visitor, name.as_str()));
+        };
+        let at = place.repo.as_ref().unwrap_or(&place.group);
+        let allowed = visitor.visit.authorize_change_at::<PushBlob>(tx, at, Interaction::default()).await;
+        allowed.map_err(|error| self.refusal::<PushBlob>(visitor, name.as_str(), error))?;
+        Ok(place.repo)
+    }
+
+    /// Whether everybody may pull from the repository of this name.
+    ///
+    /// # Errors
+    /// The storage refuses.
+    pub async fn is_public(&self, name: &Name) -> Result<bool, RegistryError> {
+        let name = name.clone();
+        self.pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    match paths::resolve(tx, &name).await?.and_then(|place| place.repo) {
+                        Some(repo) => Ok(is_public(tx, &repo).await?),
+                        None => Ok(false),
+                    }
+                })
+            })
+            .await
+    }
+
+    /// The repository of a name that has none, created with the groups on the way if the visitor may.
+    pub(super) async fn created(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+    ) -> Result<Uidp, RegistryError> {
+        let place = paths::resolve(tx, name).await?.ok_or_else(|| unknown(name))?;
+        let mut group = place.group;
+        for missing in &place.missing {
+            group = self.create_group(tx, visitor, name, &group, missing).await?;
+        }
+        self.create_repo(tx, visitor, name, &group, &place.last).await
+    }
+
+    async fn create_group(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        parent: &Uidp,
+        group: &str,
+    ) -> Result<Uidp, RegistryError> {
+        let request = iam::CreateGroupRequest {
+            parent: parent.as_str().into(),
+            group: Some(iam::Group { name: group.into(), ..iam::Group::default() }),
+        };
+        let call = visitor.visit.authorize_change_at::<CreateGroup>(tx, parent, request).await;
+        let call = call.map_err(|error| self.refusal::<CreateGroup>(visitor, name.as_str(), error))?;
+        let input = GroupInput { name: group.into(), ..GroupInput::default() };
+        let changed = groups::create(tx, &call, parent.as_str(), input).await?;
+        Ok(visitor.visit.record(tx, &call, changed).await?.uid)
+    }
+
+    async fn create_repo(
+        &self,
+        tx: &mut WriteTx,
+        visitor: &Visitor,
+        name: &Name,
+        parent: &Uidp,
+        last: &str,
+    ) -> Result<Uidp, RegistryError> {
+        let repo = registry::Repo { name: last.into(), ..registry::Repo::default() };
+        let request = registry::CreateRepoRequest { parent: parent.as_str().into(), repo: Some(repo.clone()) };
+        let call = visitor.visit.authorize_change_at::<CreateRepo>(tx, parent, request).await;
+        let call = call.map_err(|error| self.refusal::<CreateRepo>(visitor, name.as_str(), error))?;
+        let input = RepoInput { repo, prevent_existing: true, ..RepoInput::default() };
+        let changed = repos::create(tx, &call, input).await?;
+        let stored = visitor.visit.record(tx, &call, changed).await?;
+        Ok(paths::stored(&stored.repo.uid)?)
+    }
+}
+
+pub(super) fn unknown(name: &Name) -> RegistryError {
+    let message = format!("repository does not exist \"{name}\"");
+    RegistryError::about(RefusalCode::NameUnknown, message, json!({ "name": name.as_str() }))
+}
+
+/// Whether everybody may read the repository: what is set nearest to it decides.
+pub(crate) async fn is_public(tx: &mut ReadTx, repo: &Uidp) -> bowline_core::Result<bool> {
+    let params: Vec<Value<'_>> = repo.self_and_ancestors().map(Value::from).collect();
+    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
+    let sql = format!("SELECT place, is_public FROM registry_policies WHERE place IN ({})", places.join(", "));
+    let set: Vec<(String, bool)> =
+        tx.query(&sql, &params, |row| Ok::<_, bowline_core::Error>((row.text(0)?, row.bool(1)?))).await?;
+    Ok(set.into_iter().max_by_key(|(place, _)| place.len()).is_some_and(|(_, public)| public))
+}

@@ -1,0 +1,88 @@
+//! Tags of a repository in order, and how one moved.
+
+use bowline_contract::bowline::registry::v1::rpc::content::ListTags;
+use bowline_core::{Error, Micros};
+use bowline_store::Value;
+
+use super::{Name, Registry, RegistryError, Visitor};
+use crate::tags;
+
+/// Tags of one page at most.
+const PAGE: i64 = 10_000;
+
+/// Tags in order.
+#[derive(Clone, Debug)]
+pub struct TagPage {
+    /// Their names.
+    pub tags: Vec<String>,
+    /// Whether more follow.
+    pub has_more: bool,
+}
+
+/// One move of a tag.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// When.
+    pub at: Micros,
+    /// Where to.
+    pub digest: String,
+}
+
+impl Registry {
+    /// The tags after `last`, at most `wanted`.
+    ///
+    /// # Errors
+    /// The visitor may not, or there is no such repository.
+    pub async fn tags(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        wanted: Option<u64>,
+        last: &str,
+    ) -> Result<TagPage, RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let last = last.to_owned();
+        let wanted = wanted.map_or(PAGE, |wanted| PAGE.min(i64::try_from(wanted).unwrap_or(PAGE)));
+        self.pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let repo = registry.readable::<ListTags>(tx, &visitor, &name).await?;
+                    let sql =
+                        "SELECT name FROM tags WHERE parent = $1 AND name > $2 AND digest <> '' ORDER BY name LIMIT $3";
+                    let params = [Value::from(repo.as_str()), Value::from(&last), Value::Int(wanted + 1)];
+                    let mut tags = tx.query(sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+                    let has_more = tags.len() as i64 > wanted;
+                    tags.truncate(wanted as usize);
+                    Ok(TagPage { tags, has_more })
+                })
+            })
+            .await
+    }
+
+    /// Where a tag was, the oldest first; between two times if they are given. No more than [`tags::moves`] tells.
+    ///
+    /// # Errors
+    /// The visitor may not, or there is no such repository.
+    pub async fn tag_history(
+        &self,
+        visitor: &Visitor,
+        name: &Name,
+        tag: &str,
+        start: Option<Micros>,
+        end: Option<Micros>,
+    ) -> Result<Vec<Moved>, RegistryError> {
+        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let tag = tag.to_owned();
+        self.pipeline
+            .db
+            .read(move |tx| {
+                Box::pin(async move {
+                    let repo = registry.readable::<ListTags>(tx, &visitor, &name).await?;
+                    let moves = tags::moves(tx, &repo, &tag, (start, end)).await?;
+                    Ok(moves.into_iter().map(|(at, digest)| Moved { at, digest }).collect())
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,73 @@
+//! The registry: its control plane (repositories, policies, charts, what is known of images), and in [`content`] the
+//! rules of its distribution protocol.
+//!
+//! A resource's file holds its row, its SQL, its operations and its handlers. To add a method, write its handler next
+//! to its resource and register it in the file's `register`.
+
+pub mod attached;
+mod charts;
+pub mod content;
+mod deployments;
+mod image_calls;
+mod images;
+mod limits;
+mod manifest_metadata;
+mod neutral;
+mod paths;
+mod pattern_budget;
+mod policies;
+mod readme_html;
+mod readmes;
+mod repo_fields;
+mod repos;
+mod repos_v1;
+mod retention;
+pub mod sboms;
+mod scan_reports;
+mod settings;
+mod shapes;
+mod sources;
+mod stored_bytes;
+mod syncs;
+mod tables;
+mod tag_calls;
+mod tag_lists;
+mod tag_views;
+mod tags;
+pub mod upstream_credentials;
+mod upstream_tags;
+pub mod vuln_counts;
+mod vuln_matches;
+mod vuln_reports;
+
+use bowline_pipeline::Handlers;
+use bowline_resources::groups::Belongings;
+
+pub use tables::TABLES;
+
+/// Registers the handlers.
+pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {
+    let handlers = repos::register(handlers);
+    let handlers = repos_v1::register(handlers);
+    let handlers = readmes::register(handlers);
+    let handlers = tag_calls::register(handlers);
+    let handlers = tag_lists::register(handlers);
+    let handlers = tag_views::register(handlers);
+    let handlers = image_calls::register(handlers);
+    let handlers = deployments::register(handlers);
+    let handlers = settings::register(handlers);
+    let handlers = syncs::register(handlers);
+    let handlers = policies::register(handlers);
+    let handlers = retention::register(handlers);
+    let handlers = charts::register(handlers, documents);
+    let handlers = sboms::register(handlers, documents);
+    let handlers = manifest_metadata::register(handlers, documents);
+    let handlers = scan_reports::register(handlers);
+    let handlers = vuln_reports::register(handlers);
+    let handlers = vuln_counts::register(handlers);
+    let handlers = vuln_matches::register(handlers);
+    neutral::register(handlers)
+}
+
+/// What the registry holds of groups.
+pub const BELONGINGS: Belongings = Belongings { tables: TABLES, delete: None };

@@ -1,0 +1,83 @@
+//! Methods about what this server has no business with, answered in the way that lets clients go on: nothing is
+//! sold here, so nothing is limited; no images are built here; no catalogue of packages is kept.
+
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v1::registry::rpc::{entitlements, policies, registry};
+use bowline_core::{Error, Result};
+use bowline_pipeline::{Authorized, Handlers};
+use bowline_resources::kinds::{CHART, PACKAGE};
+use bowline_store::ReadTx;
+
+use super::{images, settings};
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<entitlements::ListEntitlements>(|_, _| Box::pin(async { Ok(v1::EntitlementList::default()) }))
+        .read::<entitlements::ListEntitlementImages>(|_, _| {
+            Box::pin(async { Ok(v1::EntitlementImagesList::default()) })
+        })
+        .read::<entitlements::ListEntitlementCatalogImages>(|_, _| {
+            Box::pin(async { Ok(v1::EntitlementImagesList::default()) })
+        })
+        .read::<entitlements::Summary>(|_, _| Box::pin(async { Ok(v1::EntitlementSummaryResponse::default()) }))
+        .read::<entitlements::GetEffectiveEntitlements>(|_, _| Box::pin(async { Ok(everything()) }))
+        .read::<entitlements::GetFeatures>(|tx, call| Box::pin(features(tx, call)))
+        .read::<registry::ListBuildReports>(|_, call| {
+            Box::pin(async { no_page(call.request().page_size, v1::BuildReportList::default()) })
+        })
+        .read::<registry::GetBuildStatus>(|_, call| {
+            Box::pin(async { no_page(call.request().page_size, v1::BuildStatus::default()) })
+        })
+        .read::<registry::GetPackageVersionMetadata>(|_, call| {
+            Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
+        })
+        .read::<registry::GetHelm>(|tx, call| Box::pin(helm(tx, call)))
+        .read::<policies::CheckPolicies>(|tx, call| Box::pin(check_policies(tx, call)))
+}
+
+/// The empty response to a request for a page of nothing.
+fn no_page<T>(page_size: i32, empty: T) -> Result<T> {
+    if page_size < 0 { Err(Error::invalid_field("pageSize", "must not be negative")) } else { Ok(empty) }
+}
+
+/// No limit, as clients write it.
+const UNLIMITED: i32 = -1;
+
+fn everything() -> v1::GetEffectiveEntitlementsResponse {
+    let tiers = [
+        v1::CatalogTier::Application,
+        v1::CatalogTier::Base,
+        v1::CatalogTier::Fips,
+        v1::CatalogTier::Ai,
+        v1::CatalogTier::Devtools,
+        v1::CatalogTier::Commercial,
+    ];
+    v1::GetEffectiveEntitlementsResponse {
+        plan: v1::Plan::Catalog as i32,
+        active_tiers: tiers.map(|tier| tier as i32).into(),
+        max_total_images: UNLIMITED,
+        swap_quota: UNLIMITED,
+        ..v1::GetEffectiveEntitlementsResponse::default()
+    }
+}
+
+async fn features(tx: &mut ReadTx, call: &Authorized<v1::GetFeaturesRequest>) -> Result<v1::GetFeaturesResponse> {
+    let settings = settings::of(tx, call.place()?.root_str()).await?;
+    Ok(v1::GetFeaturesResponse { custom_assembly: false, unique_tags: settings.unique_tags })
+}
+
+/// No policy is bound to anything: nothing speaks against a manifest that is there.
+async fn check_policies(
+    tx: &mut ReadTx,
+    call: &Authorized<v1::CheckPoliciesRequest>,
+) -> Result<v1::CheckPoliciesResponse> {
+    images::require(tx, call.place()?, &call.request().digest).await?;
+    Ok(v1::CheckPoliciesResponse::default())
+}
+
+/// Nothing ties an image that is there to a chart.
+async fn helm(tx: &mut ReadTx, call: &Authorized<v1::HelmRequest>) -> Result<v1::Helm> {
+    let digest = &call.request().digest;
+    images::require(tx, call.place()?, digest).await?;
+    Err(Error::not_found(CHART, digest))
+}

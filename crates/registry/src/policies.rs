@@ -1,0 +1,234 @@
+//! What owners set for repositories and groups beyond the wire contract. Pushes, pulls and the clean-up obey it;
+//! here it is judged and kept.
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::content::{
+    ListReferrers, ListTags, PullBlob, PullManifest, PushManifest,
+};
+use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
+use bowline_contract::v1::registry::rpc::registry::UpdateTag;
+use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
+use bowline_contract::{Auth, Method};
+use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Reason, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_resources::kinds::REGISTRY_POLICY;
+use bowline_resources::list::timestamp;
+use bowline_resources::patterns;
+use bowline_resources::references::require_group;
+use bowline_store::{ReadTx, Value, WriteTx};
+use prost::Message;
+use url::Url;
+
+use super::pattern_budget;
+use super::upstream_credentials::{self, Password};
+use super::{repos, retention};
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<methods::GetRepoPolicy>(|tx, call| Box::pin(get_of_repo(tx, call)))
+        .write::<methods::UpdateRepoPolicy>(|tx, call| Box::pin(update_of_repo(tx, call)))
+        .judge_costly::<methods::UpdateRepoPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .read::<methods::GetGroupPolicy>(|tx, call| Box::pin(get_of_group(tx, call)))
+        .write::<methods::UpdateGroupPolicy>(|tx, call| Box::pin(update_of_group(tx, call)))
+        .judge_costly::<methods::UpdateGroupPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+}
+
+/// The policy of a place; empty where nobody set one.
+pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPolicy> {
+    let sql = "SELECT policy FROM registry_policies WHERE place = $1";
+    let found = tx.query_opt(sql, &[Value::from(place.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
+    let stored = found.map(|bytes| ours::RegistryPolicy::decode(bytes.as_slice()).map_err(Error::internal));
+    Ok(ours::RegistryPolicy { uid: place.as_str().into(), ..stored.transpose()?.unwrap_or_default() })
+}
+
+async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<ours::GetRepoPolicyRequest>) -> Result<ours::RegistryPolicy> {
+    repos::require(tx, call.place()?).await?;
+    of(tx, call.place()?).await
+}
+
+async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyRequest>) -> Result<ours::RegistryPolicy> {
+    require_group(tx, call.place()?).await?;
+    of(tx, call.place()?).await
+}
+
+async fn update_of_repo(
+    tx: &mut WriteTx,
+    call: &Authorized<ours::UpdateRepoPolicyRequest>,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    repos::require(tx, call.place()?).await?;
+    update(tx, call, call.request().policy.clone().unwrap_or_default()).await
+}
+
+async fn update_of_group(
+    tx: &mut WriteTx,
+    call: &Authorized<ours::UpdateGroupPolicyRequest>,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    require_group(tx, call.place()?).await?;
+    update(tx, call, call.request().policy.clone().unwrap_or_default()).await
+}
+
+async fn update<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    given: ours::RegistryPolicy,
+) -> Result<Changed<ours::RegistryPolicy>> {
+    let place = call.place()?;
+    let before = of(tx, place).await?;
+    let mut after = changed(&before, given, &call.mask());
+    let password = upstream_credentials::settle(before.upstream.as_ref(), after.upstream.as_mut())?;
+    if after == before && !matches!(password, Password::Given(_)) {
+        return Ok(Changed::nothing(after));
+    }
+    if after.public && !before.public {
+        require_capabilities_of(call, place, &FOR_EVERYBODY)?;
+    }
+    if after.retention != before.retention && after.retention.as_ref().is_some_and(retention::has_rules) {
+        require_capabilities_of(call, place, &[methods::ApplyRetention::FULL_NAME])?;
+    }
+    if after.upstream != before.upstream || matches!(password, Password::Given(_)) {
+        require_push(call, place)?;
+    }
+    if after.immutable_tag_patterns.len() > before.immutable_tag_patterns.len() {
+        pattern_budget::require(tx, place, after.immutable_tag_patterns.len()).await?;
+    }
+    after.update_time = timestamp(call.now());
+    let sealed = upstream_credentials::sealed(tx, place.as_str()).await?;
+    let sealed = upstream_credentials::seal(call.vault(), place, &password, sealed);
+    save(tx, place, &after, &sealed, call.now()).await?;
+    let event = after.clone();
+    Ok(Changed::one(REGISTRY_POLICY, place, Some(&before), Some(&after), after.clone()).with_event(place, &event))
+}
+
+/// Writes a policy, and the sealed password of its upstream.
+async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sealed: &[u8], now: Micros) -> Result<()> {
+    let sql =
+        "INSERT INTO registry_policies (place, org, is_public, policy, upstream_password, updated_at, tag_patterns)
+               VALUES ($1, $2, $3, $4, $5, $6, $7)
+               ON CONFLICT (place) DO UPDATE SET is_public = excluded.is_public, policy = excluded.policy,
+                                                 upstream_password = excluded.upstream_password,
+                                                 updated_at = excluded.updated_at,
+                                                 tag_patterns = excluded.tag_patterns";
+    let encoded = ours::RegistryPolicy { uid: String::new(), ..policy.clone() }.encode_to_vec();
+    let params = [
+        Value::from(place.as_str()),
+        Value::from(place.root_str()),
+        Value::Bool(policy.public),
+        Value::from(&encoded),
+        Value::Bytes(sealed),
+        Value::Int(now),
+        Value::Int(pattern_budget::number(policy)),
+    ];
+    tx.execute(sql, &params).await?;
+    Ok(())
+}
+
+/// What everybody may do where images are public.
+const FOR_EVERYBODY: [&str; 4] =
+    [PullManifest::FULL_NAME, PullBlob::FULL_NAME, ListTags::FULL_NAME, ListReferrers::FULL_NAME];
+
+/// Nobody gives away, or has the server do, what they may not do themselves: the caller must hold there what these
+/// methods need.
+pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
+    let mut given = CapabilitySet::EMPTY;
+    for name in names {
+        match call.contract().by_full_name(name).map(|method| &method.auth) {
+            Some(Auth::Capabilities { needed, .. }) => given = given.union(needed),
+            _ => return Err(Error::internal(format!("{name} needs no capabilities"))),
+        }
+    }
+    call.require_all(place.as_str(), &given)
+}
+
+/// What a push of a manifest with new and moved tags needs.
+const PUSH: [&str; 3] = [PushManifest::FULL_NAME, CreateTag::FULL_NAME, UpdateTag::FULL_NAME];
+
+/// A source or an upstream supplies images as a push does: changing one needs the capabilities of a push there.
+pub(super) fn require_push<T>(call: &Authorized<T>, place: &Uidp) -> Result<()> {
+    require_capabilities_of(call, place, &PUSH).map_err(|error| match error.reason() {
+        Reason::PermissionDenied => {
+            error.advise("images come from a source or an upstream as from a push: ask for the role registry.push")
+        }
+        _ => error,
+    })
+}
+
+/// The policy with what the mask covers taken from what was given.
+fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Mask) -> ours::RegistryPolicy {
+    let mut after = before.clone();
+    if mask.covers("public") {
+        after.public = given.public;
+    }
+    if mask.covers("immutable_tag_patterns") {
+        after.immutable_tag_patterns = given.immutable_tag_patterns;
+    }
+    if mask.covers("byte_quota") {
+        after.byte_quota = given.byte_quota;
+    }
+    if mask.covers("retention") {
+        after.retention = given.retention;
+    }
+    if mask.covers("upstream") {
+        after.upstream = given.upstream;
+    }
+    after
+}
+
+/// Most images, and most days, that a rule keeps.
+const MOST_KEPT: i32 = 10_000;
+
+fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
+    let mut wrong = Vec::new();
+    let mut refuse = |field: &str, description: String| {
+        wrong.push(FieldViolation { field: field.into(), description });
+    };
+    if policy.byte_quota < 0 {
+        refuse("byteQuota", "must not be negative".into());
+    }
+    judge_patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
+    if let Some(upstream) = &policy.upstream {
+        if let Err(description) = judge_address(&upstream.url) {
+            refuse("upstream.url", description.into());
+        }
+        judge_patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
+    }
+    wrong.extend(judge_retention(policy.retention.as_ref()));
+    wrong
+}
+
+/// What is wrong with rules of retention.
+pub(super) fn judge_retention(retention: Option<&ours::Retention>) -> Vec<FieldViolation> {
+    let Some(retention) = retention else { return Vec::new() };
+    let mut wrong = Vec::new();
+    let mut refuse = |field: &str, description: String| {
+        wrong.push(FieldViolation { field: field.into(), description });
+    };
+    for (field, number) in [("retention.keepLast", retention.keep_last), ("retention.keepDays", retention.keep_days)] {
+        if !(0..=MOST_KEPT).contains(&number) {
+            refuse(field, format!("must be 0 to {MOST_KEPT}"));
+        }
+    }
+    judge_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
+    wrong
+}
+
+fn judge_patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
+    for pattern in patterns {
+        if pattern.is_empty() {
+            refuse(field, "a pattern must not be empty".into());
+        } else if let Some(description) = patterns::problem(pattern) {
+            refuse(field, description);
+        }
+    }
+}
+
+/// What is wrong with the address of a repository at another registry.
+pub(super) fn judge_address(text: &str) -> std::result::Result<(), &'static str> {
+    let url = Url::parse(text).map_err(|_| "must be an https address")?;
+    if url.scheme() != "https" || url.host_str().is_none_or(str::is_empty) {
+        return Err("must be an https address");
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        return Err("must have no user, password, query or fragment");
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! SBOMs of images, out of what is attached to them.
+
+mod cyclonedx;
+mod parse;
+mod spdx;
+
+use std::collections::BTreeSet;
+
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v1::registry::rpc::registry::{GetRawSbom, GetSbom};
+use bowline_contract::v1::tenant::component_graph::node::TypedNode;
+use bowline_contract::v1::tenant::{Package2, Sbom2, sbom2::Source};
+use bowline_core::{Error, Reason, Result, Uidp};
+use bowline_pipeline::Handlers;
+use bowline_resources::kinds::SBOM;
+use bowline_store::ReadTx;
+
+use self::parse::{Document, Format};
+use super::attached::{self, Documents, Layer};
+use super::images;
+
+pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
+    let (for_raw, for_read) = (documents.clone(), documents.clone());
+    handlers
+        .read_then::<GetRawSbom, _>(
+            |tx, call| {
+                Box::pin(async move {
+                    let v1::RawSbomRequest { digest, arch, .. } = call.request();
+                    candidates(tx, call.place()?, (digest, arch)).await
+                })
+            },
+            move |candidates| {
+                let documents = for_raw.clone();
+                Box::pin(async move {
+                    let raw_sbom = documents.first(candidates, |found| Ok(found.document.text)).await?;
+                    Ok(v1::RawSbom { raw_sbom })
+                })
+            },
+        )
+        .read_then::<GetSbom, _>(
+            |tx, call| {
+                Box::pin(async move {
+                    let v1::SbomRequest { digest, arch, .. } = call.request();
+                    candidates(tx, call.place()?, (digest, arch)).await
+                })
+            },
+            move |candidates| {
+                let documents = for_read.clone();
+                Box::pin(async move { documents.first(candidates, Found::read).await })
+            },
+        )
+}
+
+/// Most bytes of an attached document that is looked into.
+const MOST_BYTES: u64 = 16 << 20;
+/// Most bytes that are looked into for one answer.
+const MOST_BYTES_IN_ALL: u64 = 64 << 20;
+
+/// Most layers that are looked into for one answer.
+const MOST_LAYERS: usize = 200;
+
+/// What may be the SBOM of an image.
+pub struct Candidates {
+    /// Digest that was asked for, and that of the image that it stands for.
+    asked: String,
+    image: String,
+    layers: Vec<Layer>,
+}
+
+/// An SBOM, and where it was.
+struct Found {
+    document: Document,
+    /// Digest of the blob that it was in.
+    blob: String,
+    /// Digest of the image that it is about.
+    image: String,
+}
+
+/// What is attached to the image for this architecture, the newest first, or else to the index.
+async fn candidates(tx: &mut ReadTx, repo: &Uidp, (digest, arch): (&str, &str)) -> Result<Candidates> {
+    let (image, _) = images::for_architecture(tx, repo, digest, arch).await?;
+    let mut about = vec![image.digest.as_str()];
+    if image.digest != digest {
+        about.push(digest);
+    }
+    let mut left = MOST_BYTES_IN_ALL;
+    let mut layers = Vec::new();
+    for subject in about {
+        for manifest in attached::manifests(tx, repo, subject).await? {
+            for layer in attached::layers(tx, repo, &manifest).await? {
+                let is_one = layer.media_type.contains("json") && layer.size <= MOST_BYTES.min(left);
+                if is_one && layers.len() < MOST_LAYERS {
+                    left -= layer.size;
+                    layers.push(layer);
+                }
+            }
+        }
+    }
+    Ok(Candidates { asked: digest.to_owned(), image: image.digest, layers })
+}
+
+impl Documents {
+    /// What `read` makes of the first of the candidates that is an SBOM.
+    async fn first<T: Send + 'static>(
+        &self,
+        candidates: Candidates,
+        read: impl FnOnce(Found) -> Result<T> + Send + Copy + 'static,
+    ) -> Result<T> {
+        let _place = self.place().await?;
+        for layer in candidates.layers {
+            let bytes = self.read(&layer).await?;
+            let image = candidates.image.clone();
+            let found = move || {
+                let document = parse::document(&bytes)?;
+                Some(read(Found { document, blob: layer.digest, image }))
+            };
+            if let Some(read) = self.work(found).await? {
+                return read;
+            }
+        }
+        Err(Error::not_found(SBOM, candidates.asked))
+    }
+}
+
+/// What may be the SBOM of an image: see [`Documents::packages`].
+pub async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<Candidates>> {
+    match candidates(tx, repo, (digest, "")).await {
+        Ok(candidates) => Ok(Some(candidates)),
+        Err(error) if error.reason() == Reason::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Documents {
+    /// Packages of an image, as its SBOM tells; none without one that can be read.
+    pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
+        let packages = |found: Found| {
+            let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);
+            let packages = nodes.filter_map(|node| match node.typed_node {
+                Some(TypedNode::Package(package)) => Some(package),
+                _ => None,
+            });
+            Ok(packages.collect())
+        };
+        match self.first(sources, packages).await {
+            Err(error) if matches!(error.reason(), Reason::NotFound | Reason::FailedPrecondition) => Ok(Vec::new()),
+            packages => packages,
+        }
+    }
+
+    /// Names of the packages of an image, and of the packages that those are built from.
+    pub async fn package_names(&self, sources: Candidates) -> Result<BTreeSet<String>> {
+        let packages = self.packages(sources).await?.into_iter();
+        Ok(packages.flat_map(|package| origin(&package.purl).into_iter().chain([package.name])).collect())
+    }
+}
+
+/// The origin package that a purl of an operating system's package names.
+pub(super) fn origin(purl: &str) -> Option<String> {
+    let (_, qualifiers) = purl.split_once('?')?;
+    let qualifiers = qualifiers.split('#').next().unwrap_or(qualifiers);
+    let origin = qualifiers.split('&').find_map(|qualifier| qualifier.strip_prefix("origin="))?;
+    (!origin.is_empty()).then(|| origin.to_owned())
+}
+
+impl Found {
+    fn read(self) -> Result<Sbom2> {
+        let sbom = match self.document.format {
+            Format::Spdx => spdx::sbom(&self.document.text),
+            Format::CycloneDx => cyclonedx::sbom(&self.document.text),
+        };
+        let sbom = sbom.ok_or_else(|| {
+            let description = "the attached SBOM is neither SPDX 2 nor CycloneDX in JSON, or too large to be taken \
+                               apart; ask for the raw one";
+            Error::precondition("SBOM_UNREADABLE", &self.blob, description)
+        })?;
+        Ok(Sbom2 { id: self.blob, digest: Some(self.image), source: Source::Ingested as i32, ..sbom })
+    }
+}

@@ -1,0 +1,128 @@
+//! The tables that this crate owns.
+
+use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+
+/// Every table of this crate, with what its columns hold.
+pub const TABLES: &[TableDeclaration] = &[
+    TableDeclaration { name: "blobs", columns: &[value("digest"), value("upload")] },
+    TableDeclaration { name: "chart_images", columns: &[value("manifest"), value("repository")] },
+    TableDeclaration { name: "charts", columns: &[value("manifest"), value("problem")] },
+    TableDeclaration {
+        name: "deployments",
+        columns: &[
+            reference("repo", "repos", OnDelete::Delete),
+            message("deployment", "chainguard.platform.registry.Deployment"),
+        ],
+    },
+    TableDeclaration {
+        name: "image_configs",
+        columns: &[value("manifest"), value("os"), value("architecture"), value("variant"), value("config")],
+    },
+    TableDeclaration {
+        name: "manifest_references",
+        columns: &[
+            value("manifest"),
+            value("digest"),
+            value("media_type"),
+            value("os"),
+            value("architecture"),
+            value("variant"),
+        ],
+    },
+    TableDeclaration {
+        name: "manifests",
+        columns: &[
+            value("digest"),
+            value("media_type"),
+            value("artifact_type"),
+            value("config_digest"),
+            value("subject"),
+            value("annotations"),
+            value("content"),
+        ],
+    },
+    TableDeclaration {
+        name: "registry_policies",
+        columns: &[
+            reference("place", "repos", OnDelete::Delete),
+            reference("place", "groups", OnDelete::Delete),
+            own_id("org"),
+            message("policy", "bowline.registry.v1.RegistryPolicy"),
+            value("upstream_password"),
+        ],
+    },
+    TableDeclaration { name: "registry_settings", columns: &[reference("org", "groups", OnDelete::Delete)] },
+    TableDeclaration {
+        name: "repo_blobs",
+        columns: &[reference("repo", "repos", OnDelete::Delete), value("digest"), own_id("org")],
+    },
+    TableDeclaration {
+        name: "repo_manifests",
+        columns: &[
+            reference("repo", "repos", OnDelete::Delete),
+            value("digest"),
+            own_id("org"),
+            value("subject"),
+            value("artifact_type"),
+        ],
+    },
+    TableDeclaration { name: "repo_readmes", columns: &[reference("repo", "repos", OnDelete::Hook), value("content")] },
+    TableDeclaration {
+        name: "repos",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "groups", OnDelete::Refuse("repos", None)),
+            own_id("org"),
+            value("name"),
+            value("description"),
+            message("spec", "chainguard.platform.registry.v2beta1.Repo"),
+            reference("source", "repos", OnDelete::Keep("a synchronization from what is gone fails, and says so")),
+            reference("synced_from", "repos", OnDelete::Keep("a synchronization from what is gone fails, and says so")),
+        ],
+    },
+    TableDeclaration {
+        name: "scan_reports",
+        columns: &[
+            reference("repo", "repos", OnDelete::Delete),
+            value("digest"),
+            own_id("org"),
+            value("scanner_version"),
+            value("findings"),
+            value("raw"),
+            value("summary"),
+        ],
+    },
+    TableDeclaration {
+        name: "tag_history",
+        columns: &[
+            reference("repo", "repos", OnDelete::Keep("the history of tags stays")),
+            value("name"),
+            own_id("id"),
+            value("digest"),
+        ],
+    },
+    TableDeclaration {
+        name: "tags",
+        columns: &[
+            own_id("uid"),
+            reference("parent", "repos", OnDelete::Hook),
+            own_id("org"),
+            value("name"),
+            value("digest"),
+            value("bundles"),
+        ],
+    },
+    TableDeclaration {
+        name: "uploads",
+        columns: &[
+            value("id"),
+            reference("repo", "repos", OnDelete::Delete),
+            reference("identity", "identities", OnDelete::Keep("counts for its quota until it ends")),
+        ],
+    },
+    TableDeclaration {
+        name: "upstream_syncs",
+        columns: &[reference("repo", "repos", OnDelete::Delete), own_id("org"), value("message")],
+    },
+    TableDeclaration { name: "upstream_tags", columns: &[reference("repo", "repos", OnDelete::Delete), value("tag")] },
+];

@@ -1,0 +1,121 @@
+//! Lists of tags. The first version shows everything unless told to leave kinds of tags out; the second hides
+//! them unless asked for them.
+
+use bowline_contract::v1::registry as v1;
+use bowline_contract::v1::registry::rpc::registry as methods1;
+use bowline_contract::v2::registry as v2;
+use bowline_contract::v2::registry::rpc::tags_service as methods2;
+use bowline_core::{Error, Result};
+use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest};
+use bowline_resources::list::{self, Comparison, Condition, Filter, Selection, Table};
+use bowline_store::{ReadTx, Value};
+use prost::Message;
+use prost_types::Timestamp;
+
+use super::tags::{self, Hidden, TagRow};
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<methods2::ListTags>(|tx, call| Box::pin(list_v2(tx, call)))
+        .read::<methods1::ListTags>(|tx, call| Box::pin(list_v1(tx, call)))
+        .read::<methods1::ListEolTags>(|tx, call| Box::pin(list_end_of_life(tx, call)))
+}
+
+/// The kinds of tags that a list leaves out.
+#[derive(Clone, Copy)]
+pub(super) struct LeftOut {
+    pub(super) referrers: bool,
+    pub(super) dates: bool,
+    pub(super) epochs: bool,
+}
+
+impl LeftOut {
+    /// Where to look, with the conditions that this needs beyond.
+    pub(super) fn table(self, selection: &mut Selection<'_>) -> &'static Table {
+        if self.referrers && self.dates && self.epochs {
+            return &tags::SHOWN;
+        }
+        for (is_left_out, kind) in
+            [(self.referrers, Hidden::Referrer), (self.dates, Hidden::Dated), (self.epochs, Hidden::Epoch)]
+        {
+            if is_left_out {
+                let value = Value::Int(kind as i64);
+                selection.conditions.push(Condition { column: "hidden", comparison: Comparison::Not, value });
+            }
+        }
+        &tags::TABLE
+    }
+}
+
+fn filter<'a>(selection: &mut Selection<'a>, name: &'a str, digest: &'a str, since: Option<Timestamp>) {
+    for (column, value) in [("name", name), ("digest", digest)] {
+        if !value.is_empty() {
+            selection.filters.push(Filter { column, value: Value::from(value) });
+        }
+    }
+    if let Some(since) = since {
+        let value = Value::Int(list::micros(since));
+        selection.conditions.push(Condition { column: "updated_at", comparison: Comparison::AtLeast, value });
+    }
+}
+
+async fn list_v2(tx: &mut ReadTx, call: &Authorized<v2::ListTagsRequest>) -> Result<v2::ListTagsResponse> {
+    let request = call.request();
+    let mut selection = list::select(tx, call, call.visible(), request.uidp.as_ref()).await?;
+    filter(&mut selection, &request.name, &request.digest, request.updated_since);
+    let left_out = LeftOut {
+        referrers: !request.include_referrers,
+        dates: !request.include_dates,
+        epochs: !request.include_epochs,
+    };
+    let table = left_out.table(&mut selection);
+    let page = list::paging(request);
+    let listing = list::page::<_, TagRow>(tx, call, table, &selection, &page, (0, Direction::Ascending)).await?;
+    Ok(v2::ListTagsResponse {
+        tags: listing.items.iter().map(TagRow::to_v2).collect(),
+        next_page_token: listing.next_page_token,
+        total_count: Some(listing.total_count),
+        skipped: listing.skipped,
+    })
+}
+
+async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::TagFilter>) -> Result<v1::TagList> {
+    let request = call.request();
+    let mut selection = list::select_v1(call.visible(), request.uidp.as_ref(), &request.id);
+    filter(&mut selection, &request.name, &request.digest, request.updated_since);
+    let left_out =
+        LeftOut { referrers: request.exclude_referrers, dates: request.exclude_dates, epochs: request.exclude_epochs };
+    let table = left_out.table(&mut selection);
+    let size = |row: &TagRow| row.to_v1().encoded_len();
+    let rows = list::everything(tx, call, table, &selection, size).await?;
+    Ok(v1::TagList { items: rows.iter().map(TagRow::to_v1).collect() })
+}
+
+/// There is nothing here that says when a version reaches the end of its life: every tag is alive.
+async fn list_end_of_life(tx: &mut ReadTx, call: &Authorized<v1::EolTagFilter>) -> Result<v1::EolTagList> {
+    let request = call.request();
+    let mut selection = list::select_v1(call.visible(), request.uidp.as_ref(), "");
+    filter(&mut selection, &request.name, "", None);
+    let left_out = LeftOut { referrers: true, dates: request.exclude_dates, epochs: request.exclude_epochs };
+    let table = left_out.table(&mut selection);
+    let page_size = i32::try_from(request.page_size)
+        .map_err(|_| Error::invalid_field("pageSize", "must not be negative, nor above 2147483647"))?;
+    let page = PageRequest {
+        page_size,
+        page_token: request.page_token.clone(),
+        filter: v1::EolTagFilter { page_token: String::new(), page_size: 0, ..request.clone() }.encode_to_vec(),
+        ..PageRequest::default()
+    };
+    let listing = list::page::<_, TagRow>(tx, call, table, &selection, &page, (0, Direction::Ascending)).await?;
+    let alive = |row: TagRow| v1::EolTag {
+        id: row.uid,
+        name: row.name,
+        tag_status: v1::EolTagStatus::TagActive as i32,
+        grace_status: v1::EolGracePeriodStatus::GraceNotEligible as i32,
+        ..v1::EolTag::default()
+    };
+    Ok(v1::EolTagList {
+        items: listing.items.into_iter().map(alive).collect(),
+        next_page_token: listing.next_page_token,
+    })
+}

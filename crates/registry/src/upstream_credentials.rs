@@ -1,0 +1,154 @@
+//! Accounts at other registries: which password a policy's upstream keeps when it changes, and how it is stored.
+//!
+//! The password lies sealed beside the policy. Nothing but the client that asks the upstream opens it.
+
+use std::fmt;
+
+use bowline_contract::bowline::registry::v1::Upstream;
+use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::Vault;
+use bowline_store::{ReadTx, Value};
+
+/// An account at another registry.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Its name, without a colon.
+    pub username: String,
+    /// Its password or token, never empty.
+    pub password: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of the stored password.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Password {
+    /// It stays.
+    Kept,
+    /// There is none any more.
+    Gone,
+    /// This one takes its place.
+    Given(String),
+}
+
+/// Takes the password out of an upstream that is to be stored, and says whether it has one then. The stored one stays
+/// with the address and the name that it was given for alone: with another address it would go to whoever that is, or
+/// read there what it was never meant to, at the wish of somebody who does not know it.
+///
+/// # Errors
+/// INVALID_ARGUMENT for a user name without a password, and for a password without a user name.
+pub(super) fn settle(before: Option<&Upstream>, after: Option<&mut Upstream>) -> Result<Password> {
+    let Some(after) = after else { return Ok(Password::Gone) };
+    let password = std::mem::take(&mut after.password);
+    after.has_password = !after.username.is_empty();
+    if after.username.is_empty() {
+        return if password.is_empty() { Ok(Password::Gone) } else { Err(Error::invalid_field(USERNAME, NO_USERNAME)) };
+    }
+    if !password.is_empty() {
+        return Ok(Password::Given(password));
+    }
+    match before.filter(|before| before.has_password) {
+        None => Err(Error::invalid_field(PASSWORD, NO_PASSWORD)),
+        Some(before) if account(before) == account(after) => Ok(Password::Kept),
+        Some(_) => Err(Error::invalid_field(PASSWORD, OTHER_ACCOUNT)),
+    }
+}
+
+const USERNAME: &str = "upstream.username";
+const PASSWORD: &str = "upstream.password";
+const NO_USERNAME: &str = "upstream.username must be given together with upstream.password";
+const NO_PASSWORD: &str = "upstream.password must be given together with upstream.username; leave both out to ask the \
+                           upstream as everybody may";
+const OTHER_ACCOUNT: &str = "upstream.password must be given again together with another upstream.url or \
+                             upstream.username: the stored one is for the address and the user name of before";
+
+/// What a password is good for.
+fn account(upstream: &Upstream) -> (&str, &str) {
+    (upstream.url.trim_end_matches('/'), &upstream.username)
+}
+
+/// The password of the upstream of a place's policy, as it is stored; empty if there is none.
+pub(super) async fn sealed(tx: &mut ReadTx, place: &str) -> Result<Vec<u8>> {
+    let sql = "SELECT upstream_password FROM registry_policies WHERE place = $1";
+    let found = tx.query_opt(sql, &[Value::from(place)], |row| row.bytes(0).map_err(Error::from)).await?;
+    Ok(found.unwrap_or_default())
+}
+
+/// What is stored in place of `before`.
+pub(super) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec<u8>) -> Vec<u8> {
+    match password {
+        Password::Kept => before,
+        Password::Gone => Vec::new(),
+        Password::Given(password) => vault.seal(&context(place.as_str()), password.as_bytes()),
+    }
+}
+
+/// The account of the upstream of a place's policy; absent if it has none.
+pub(super) async fn of(
+    tx: &mut ReadTx,
+    vault: &Vault,
+    place: &str,
+    upstream: &Upstream,
+) -> Result<Option<Credentials>> {
+    if upstream.username.is_empty() {
+        return Ok(None);
+    }
+    let context = context(place);
+    let plain = vault.open(&context, &sealed(tx, place).await?)?;
+    let password = String::from_utf8(plain);
+    let password = password.map_err(|_| Error::internal(format!("{context}: the password is no text")))?;
+    Ok(Some(Credentials { username: upstream.username.clone(), password }))
+}
+
+/// What the password of the upstream of a place's policy is sealed for.
+pub fn context(place: &str) -> String {
+    format!("upstream of {place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(url: &str, username: &str, password: &str) -> Upstream {
+        let (url, username, password) = (url.into(), username.into(), password.into());
+        Upstream { url, username, password, ..Upstream::default() }
+    }
+
+    #[test]
+    fn a_password_stays_with_what_it_was_given_for() {
+        let stored = Upstream { has_password: true, ..upstream("https://a.example/x", "me", "") };
+        let settled = |before: Option<&Upstream>, mut given: Upstream| {
+            let password = settle(before, Some(&mut given)).ok()?;
+            assert_eq!(given.password, "");
+            Some((password, given.has_password))
+        };
+        let with = |url: &str, username: &str, password: &str| {
+            settled(Some(&stored), Upstream { has_password: true, ..upstream(url, username, password) })
+        };
+        assert_eq!(with("https://a.example/x", "me", ""), Some((Password::Kept, true)));
+        assert_eq!(with("https://a.example/x/", "me", ""), Some((Password::Kept, true)));
+        assert_eq!(with("https://b.example/x", "me", "new"), Some((Password::Given("new".into()), true)));
+        assert_eq!(with("https://b.example/x", "", ""), Some((Password::Gone, false)));
+        for (url, username, password) in [
+            ("https://b.example/x", "me", ""),
+            ("https://a.example:444/x", "me", ""),
+            ("https://a.example/y", "me", ""),
+            ("https://a.example/x", "you", ""),
+            ("https://a.example/x", "", "password"),
+        ] {
+            assert_eq!(with(url, username, password), None, "{url} {username}");
+        }
+        assert_eq!(settled(None, upstream("https://a.example/x", "me", "")), None);
+        assert_eq!(settle(Some(&stored), None).unwrap(), Password::Gone);
+    }
+
+    #[test]
+    fn debug_output_has_no_password() {
+        let credentials = Credentials { username: "me".into(), password: "hush".into() };
+        assert_eq!(format!("{credentials:?}"), "Credentials { username: \"me\", .. }");
+    }
+}

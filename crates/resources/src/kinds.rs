@@ -1,0 +1,74 @@
+//! Names of resource kinds, as `ResourceInfo` and the audit log carry them.
+
+/// A group.
+pub const GROUP: &str = "iam.chainguard.dev/Group";
+/// A role.
+pub const ROLE: &str = "iam.chainguard.dev/Role";
+/// An identity.
+pub const IDENTITY: &str = "iam.chainguard.dev/Identity";
+/// An identity provider.
+pub const IDENTITY_PROVIDER: &str = "iam.chainguard.dev/IdentityProvider";
+/// A mapping of a provider's group to a role.
+pub const EXTERNAL_GROUP_ROLE_MAPPING: &str = "iam.chainguard.dev/ExternalGroupRoleMapping";
+/// The SCIM token of an identity provider, which goes by the provider's UIDP.
+pub const SCIM_TOKEN: &str = "iam.chainguard.dev/ScimToken";
+/// A role binding.
+pub const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
+/// An accepted document.
+pub const TERMS_ACCEPTANCE: &str = "iam.chainguard.dev/TermsAcceptance";
+/// A repository.
+pub const REPO: &str = "registry.chainguard.dev/Repo";
+/// An invitation into a group.
+pub const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
+/// A group's accounts elsewhere.
+pub const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
+/// A person that a directory provisions.
+pub const SCIM_USER: &str = "bowline.dev/ScimUser";
+/// A subscription.
+pub const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
+/// A session of somebody who signed in.
+pub const SESSION: &str = "bowline.dev/Session";
+/// A link that works once.
+pub const LINK: &str = "bowline.dev/Link";
+/// A tag.
+pub const TAG: &str = "registry.chainguard.dev/Tag";
+/// A manifest of a repository.
+pub const MANIFEST: &str = "registry.chainguard.dev/Manifest";
+/// How an image is run.
+pub const IMAGE_CONFIG: &str = "registry.chainguard.dev/ImageConfig";
+/// The charts that deploy a repository's image.
+pub const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
+/// Settings of an organization's registry.
+pub const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
+/// A Helm chart.
+pub const CHART: &str = "registry.chainguard.dev/Chart";
+/// An SBOM that is attached to an image.
+pub const SBOM: &str = "registry.chainguard.dev/Sbom";
+/// A package of a catalogue.
+pub const PACKAGE: &str = "registry.chainguard.dev/Package";
+/// What owners set for a repository or a group.
+pub const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
+/// What a scanner found in a manifest.
+pub const SCAN_REPORT: &str = "bowline.dev/ScanReport";
+/// A blob of a repository.
+pub const BLOB: &str = "registry.chainguard.dev/Blob";
+/// A judgement about a vulnerability.
+pub const ADVISORY: &str = "vulnerabilities.chainguard.dev/Advisory";
+/// What happened to an advisory.
+pub const ADVISORY_EVENT: &str = "vulnerabilities.chainguard.dev/AdvisoryEvent";
+/// How a group reviews and publishes its advisories.
+pub const ADVISORY_SETTINGS: &str = "bowline.dev/AdvisorySettings";
+/// An import of records of vulnerabilities.
+pub const RECORD_IMPORT: &str = "bowline.dev/RecordImport";
+/// A package of a language ecosystem.
+pub const ARTIFACT: &str = "libraries.chainguard.dev/Artifact";
+/// An ecosystem that an organization may use.
+pub const LIBRARY_ENTITLEMENT: &str = "libraries.chainguard.dev/Entitlement";
+/// What an organization refuses to download.
+pub const LIBRARY_POLICY: &str = "libraries.chainguard.dev/LibraryPolicy";
+/// A policy in force.
+pub const LIBRARY_POLICY_BINDING: &str = "libraries.chainguard.dev/LibraryPolicyBinding";
+/// The memory of what an organization was served, which goes by its UIDP.
+pub const RESOLUTION_CACHE: &str = "libraries.chainguard.dev/ResolutionCache";
+/// A report of a malicious package.
+pub const MALWARE: &str = "libraries.chainguard.dev/MalwareBlockListEntry";

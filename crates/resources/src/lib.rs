@@ -1,0 +1,11 @@
+//! What every resource is made with: lists with their pages and counts, kinds, checks of parents, name patterns, and
+//! what belongs to a group.
+//!
+//! A list of a new resource is a [`list::Table`] and a [`list::Listed`] row; see [`list`]. A domain whose rows belong to
+//! a group says so with a [`groups::Belongings`].
+
+pub mod groups;
+pub mod kinds;
+pub mod list;
+pub mod patterns;
+pub mod references;

@@ -1,0 +1,17 @@
+use crate::TerminalError;
+
+/// A public address without its final slash.
+///
+/// # Errors
+/// No absolute http or https URL, or one with a query or a fragment.
+pub fn public_url(flag: &str, text: &str) -> Result<String, TerminalError> {
+    let refuse = |why: &str| TerminalError::Usage(format!("--{flag} {text}: {why}"));
+    let url = url::Url::parse(text).map_err(|error| refuse(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(refuse("must be an http or https address"));
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() {
+        return Err(refuse("must have no query, fragment or user"));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}

@@ -1,0 +1,149 @@
+//! Events of advisories: adding one, its review, and their lists. The first version alone has methods for them.
+
+use bowline_contract::v1::vulnerabilities as v1;
+use bowline_contract::v1::vulnerabilities::ReviewStatus;
+use bowline_contract::v1::vulnerabilities::rpc::advisories::{
+    CreateAdvisoryEvent, ListAdvisoryEvents, UpdateAdvisoryEvent,
+};
+use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_resources::kinds::ADVISORY_EVENT;
+use bowline_resources::list::micros;
+use bowline_store::{ReadTx, WriteTx};
+
+use super::calls_v1::require_in_use;
+use super::events::{self, EventRow};
+use super::operations::{self, NewEvent};
+use super::{review, rows, shapes};
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .write::<CreateAdvisoryEvent>(|tx, call| Box::pin(create(tx, call)))
+        .judge::<CreateAdvisoryEvent>(|request| {
+            request.advisory_event.as_ref().map(|event| judge("advisoryEvent.", event)).unwrap_or_default()
+        })
+        .read::<ListAdvisoryEvents>(|tx, call| Box::pin(list(tx, call)))
+        .write::<UpdateAdvisoryEvent>(|tx, call| Box::pin(update(tx, call)))
+        .judge::<UpdateAdvisoryEvent>(|event| judge("", event))
+}
+
+fn judge(prefix: &str, event: &v1::AdvisoryEvent) -> Vec<FieldViolation> {
+    let wrong = shapes::judge(event).map(|(field, description)| FieldViolation {
+        field: format!("{prefix}{field}"),
+        description: description.into(),
+    });
+    wrong.into_iter().collect()
+}
+
+/// A clock of a scanner may be ahead of ours by as much.
+const AHEAD: Micros = 5 * 60 * 1_000_000;
+
+/// What a caller says of a new event.
+///
+/// # Errors
+/// INVALID_ARGUMENT for an event of no kind, or of the future.
+pub(super) fn new_event(event: v1::AdvisoryEvent, now: Micros) -> Result<NewEvent> {
+    if event.r#type.is_none() {
+        return Err(Error::invalid_field("advisoryEvent", "one kind of event is required, such as detection or fixed"));
+    }
+    let at = event.timestamp.map(|time| judged_time(time, now)).transpose()?;
+    Ok(NewEvent { at, state: event.status(), body: event })
+}
+
+fn judged_time(time: prost_types::Timestamp, now: Micros) -> Result<Micros> {
+    let at = micros(time);
+    // Whatever is stored can be written in JSON again, which knows no times before the year 1.
+    if at < 0 {
+        return Err(Error::invalid_field("timestamp", "must not be before 1970"));
+    }
+    if at > now.saturating_add(AHEAD) {
+        return Err(Error::invalid_field("timestamp", "must not be in the future: it says when the change took place"));
+    }
+    Ok(at)
+}
+
+impl EventRow {
+    /// As the audit log and subscribers hear of it: without what the scanner wrote, which may be large.
+    pub(super) fn told(&self) -> v1::AdvisoryEvent {
+        v1::AdvisoryEvent { findings: Vec::new(), ..self.to_v1() }
+    }
+}
+
+async fn create(
+    tx: &mut WriteTx,
+    call: &Authorized<v1::CreateAdvisoryEventRequest>,
+) -> Result<Changed<v1::AdvisoryEvent>> {
+    let advisory = require_in_use(tx, call.place()?).await?;
+    let given = call.request().advisory_event.clone();
+    let given = given.ok_or_else(|| Error::invalid_field("advisoryEvent", "advisoryEvent is required"))?;
+    let event = operations::append_event(tx, call, &advisory, new_event(given, call.now())?).await?;
+    let told =
+        v1::CreateAdvisoryEventRequest { parent_id: advisory.uid.as_str().into(), advisory_event: Some(event.told()) };
+    Ok(Changed::one(ADVISORY_EVENT, &event.uid, None, Some(&event.told()), event.to_v1()).with_event(&event.uid, &told))
+}
+
+/// The events of an advisory, or the one event that is named.
+async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Result<v1::AdvisoryEventList> {
+    let place = call.place()?;
+    let items = if let Some(event) = events::find(tx, place).await? {
+        vec![event.to_v1()]
+    } else {
+        rows::require(tx, place).await?;
+        let events = events::load(tx, &[place.as_str()]).await?.remove(place.as_str()).unwrap_or_default();
+        events.iter().map(EventRow::to_v1).collect()
+    };
+    Ok(v1::AdvisoryEventList { parent_id: place.as_str().into(), items })
+}
+
+async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Result<Changed<v1::AdvisoryEvent>> {
+    let before = events::require(tx, call.place()?).await?;
+    let advisory = require_in_use(tx, &advisory_of(&before)?).await?;
+    if before.is_final() {
+        return Err(Error::precondition(
+            "EVENT_FINAL",
+            before.uid.as_str(),
+            "the event was approved or rejected, which is final; add another event instead",
+        ));
+    }
+    let mut after = corrected(&before, call)?;
+    review::decide(tx, call, &before, &mut after).await?;
+    if after == before {
+        return Ok(Changed::nothing(after.to_v1()));
+    }
+    events::save(tx, &advisory, &before, &after, call.now()).await?;
+    operations::learn_origin(tx, &advisory, &after).await?;
+    let told = after.told();
+    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.told()), Some(&told), after.to_v1())
+        .with_event(&after.uid, &told))
+}
+
+fn advisory_of(event: &EventRow) -> Result<Uidp> {
+    event.uid.parent().ok_or_else(|| Error::internal("an advisory event has no advisory"))
+}
+
+/// The event with what the caller says anew; whoever changes what it says is its author from then on. What names no
+/// kind is a review alone and leaves the kind as it is.
+fn corrected(before: &EventRow, call: &Authorized<v1::AdvisoryEvent>) -> Result<EventRow> {
+    let given = call.request();
+    let mut after = before.clone();
+    if given.r#type.is_some() {
+        after.body = operations::only_content(given.clone());
+    } else {
+        if given.issue.is_some() {
+            after.body.issue.clone_from(&given.issue);
+        }
+        if !given.findings.is_empty() {
+            after.body.findings.clone_from(&given.findings);
+        }
+    }
+    if let Some(time) = given.timestamp {
+        after.at = judged_time(time, call.now())?;
+    }
+    if after != *before {
+        call.principal().subject().clone_into(&mut after.author);
+    }
+    if given.status() != ReviewStatus::Unknown {
+        after.state = given.status();
+    }
+    Ok(after)
+}

@@ -1,0 +1,35 @@
+//! Judgements about vulnerabilities: advisories, what happened to them, and its review.
+//!
+//! The methods of both versions and importers work on the same rows, through [`operations`].
+
+mod calls_v1;
+mod calls_v2;
+mod event_calls;
+pub(crate) mod events;
+mod filters;
+mod groups;
+pub(crate) mod ids;
+mod lists;
+pub(crate) mod operations;
+mod publication;
+mod review;
+pub(crate) mod rows;
+mod settings;
+pub(crate) mod severities;
+mod shapes;
+mod transfers;
+mod walk;
+mod words;
+
+use bowline_pipeline::Handlers;
+
+pub use groups::BELONGINGS;
+pub use ids::is_prefix;
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    let handlers = calls_v1::register(handlers);
+    let handlers = calls_v2::register(handlers);
+    let handlers = event_calls::register(handlers);
+    let handlers = settings::register(handlers);
+    transfers::register(handlers)
+}

@@ -1,0 +1,23 @@
+//! Vulnerabilities: what organizations say about them in advisories, the documents made of advisories, and records that
+//! are imported from databases of vulnerabilities.
+
+pub mod advisories;
+mod documents;
+pub mod records;
+mod tables;
+
+use std::sync::Arc;
+
+use bowline_pipeline::Handlers;
+use bowline_registry::attached::Documents;
+
+pub use advisories::BELONGINGS;
+pub use documents::Published;
+pub use tables::TABLES;
+
+/// Registers the handlers.
+pub fn register(handlers: Handlers, published: &Arc<Published>, files: &Documents) -> Handlers {
+    let handlers = advisories::register(handlers);
+    let handlers = documents::register(handlers, published, files);
+    records::register(handlers)
+}

@@ -1,0 +1,46 @@
+//! Records of vulnerabilities: how they are imported, what the metadata methods say of them, and the queries of the
+//! OSV API.
+//!
+//! A row of `records` is visible while its source's generation is at least `since` and less than `until`. An import
+//! stages rows of the next generation, in short transactions, and is committed by one update of its source: readers
+//! see the old state or the new one. What an import that was given up has staged, and what a later one replaced, is
+//! cleared away in steps ([`sweep`]).
+
+mod begin;
+mod import_row;
+mod imports;
+mod lookup;
+mod metadata;
+mod metadata_v1;
+mod newest;
+mod plan;
+mod severities;
+mod sources;
+mod staged;
+mod staging;
+mod statements;
+mod sweep;
+mod visible;
+
+use std::sync::Arc;
+
+use bowline_pipeline::Handlers;
+
+pub use lookup::{Found, Missing, Query, RecordLookup, Results};
+pub use newest::{Newest, newest};
+pub(crate) use severities::severities;
+pub use statements::insert;
+pub use sweep::sweep;
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    let handlers = sources::register(handlers);
+    let handlers = imports::register(handlers);
+    let handlers = staged::register(handlers);
+    let handlers = staging::register(handlers);
+    let totals = Arc::default();
+    let handlers = metadata::register(handlers, &totals);
+    metadata_v1::register(handlers, &totals)
+}
+
+/// The end of a row that has none: more generations than any source comes to.
+const NEVER: i64 = 2_147_483_647;
