@@ -97,6 +97,8 @@ mod metrics;
 mod narrowing;
 #[path = "behaviour/neighbours.rs"]
 mod neighbours;
+#[path = "behaviour/new_front.rs"]
+mod new_front;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
 #[path = "behaviour/osv_api.rs"]

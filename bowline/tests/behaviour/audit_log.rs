@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bowline_contract::bowline::audit::v1 as audit;
 use bowline_contract::bowline::audit::v1::rpc::audit::{GetEntry, ListEntries};
+use bowline_core::rfc3339::{self, Digits};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
@@ -181,7 +182,7 @@ async fn filters_narrow_and_all_must_hold() {
         assert_eq!(count(&format!("method={update}")).await, 1);
         assert_eq!(count(&format!("method={update}&kind=iam.chainguard.dev/Group")).await, 0);
         assert_eq!(count("kind=iam.chainguard.dev/Group").await, 2);
-        let time = rfc3339(before);
+        let time = rfc3339::text(before * 1_000_000, Digits::Fewest);
         let (all, early, late) =
             (count("").await, count(&format!("end_time={time}")).await, count(&format!("start_time={time}")).await);
         assert_eq!(early + late, all, "{early} before {time}, {late} since");
@@ -202,18 +203,6 @@ async fn filters_narrow_and_all_must_hold() {
         }
     })
     .await;
-}
-
-fn rfc3339(seconds: i64) -> String {
-    let days = seconds.div_euclid(86_400) + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let (day, month) = (of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let second = seconds.rem_euclid(86_400);
-    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ fn walk(message: &MessageDescriptor, prefix: &str, above: &mut Vec<String>, ids:
     for field in message.fields() {
         let path = format!("{prefix}{}", field.name());
         match field.kind() {
-            Kind::String if is_id(field.name()) => {
+            Kind::String if is_id(&path) => {
                 ids.insert(path);
             }
             Kind::Message(inner) => walk(&inner, &format!("{path}."), above, ids),
@@ -120,10 +120,13 @@ fn walk(message: &MessageDescriptor, prefix: &str, above: &mut Vec<String>, ids:
     above.pop();
 }
 
-fn is_id(name: &str) -> bool {
+/// Ids that others give, and places elsewhere: nothing of ours has them.
+const OF_OTHERS: [&str; 6] = ["tenant_id", "project_id", "user_id", "component_id", "utm_source", "charts.source"];
+
+fn is_id(path: &str) -> bool {
     const NAMES: [&str; 9] = ["id", "ids", "uid", "uids", "uidp", "parent", "group", "identity", "source"];
-    let last = name.rsplit('_').next().unwrap_or(name);
-    NAMES.contains(&last)
+    let last = path.rsplit(['_', '.']).next().unwrap_or(path);
+    NAMES.contains(&last) && !OF_OTHERS.iter().any(|other| path.ends_with(other))
 }
 
 fn columns(

@@ -1,4 +1,5 @@
 use bowline_contract::Method;
+use bowline_formats::percent;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, TE};
@@ -118,25 +119,7 @@ fn refusal(headers: &HeaderMap) -> Option<ClientError> {
         return None;
     }
     let message = headers.get("grpc-message").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    Some(ClientError::Refused { code, message: percent_decoded(message) })
-}
-
-/// gRPC percent-encodes what is not printable ASCII.
-fn percent_decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        if let Some(byte) = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            plain.push(byte);
-            at += 3;
-        } else {
-            plain.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
+    Some(ClientError::Refused { code, message: percent::decode_lossy(message.as_bytes()).into_owned() })
 }
 
 #[cfg(test)]
@@ -149,11 +132,5 @@ mod tests {
         for damaged in [&b""[..], &[0, 0, 0, 0], &[1, 0, 0, 0, 0], &[0, 0, 0, 0, 1], &[0, 0, 0, 0, 0, 9]] {
             assert!(unframe(Bytes::copy_from_slice(damaged)).is_err(), "{damaged:?}");
         }
-    }
-
-    #[test]
-    fn messages_are_decoded() {
-        assert_eq!(percent_decoded("a%20%C3%A9%"), "a é%");
-        assert_eq!(percent_decoded("100%zz"), "100%zz");
     }
 }

@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use bowline_formats::percent;
+
 /// One segment of a template: a literal, `*` or `**`, the latter two part of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Segment {
@@ -121,7 +123,8 @@ impl Template {
         for variable in &self.variables {
             let from = spans[variable.from].0;
             let to = spans[variable.to - 1].1;
-            let decoded: Option<Vec<Cow<'_, str>>> = segments[from..to].iter().map(|part| decode(part)).collect();
+            let decoded: Option<Vec<Cow<'_, str>>> =
+                segments[from..to].iter().map(|part| percent::decode(part)).collect();
             values.push((variable.field.as_str(), decoded?.join("/")));
         }
         Some(values)
@@ -139,7 +142,7 @@ impl Template {
         for segment in &self.segments {
             let width = if *segment == Segment::Many { spare } else { 1 };
             let fits = match segment {
-                Segment::Literal(text) => decode(path[at]).is_some_and(|part| part == *text),
+                Segment::Literal(text) => percent::decode(path[at]).is_some_and(|part| part == *text),
                 Segment::One => !path[at].is_empty(),
                 Segment::Many => true,
             };
@@ -161,29 +164,6 @@ fn segment(text: &str) -> Result<Segment, String> {
         text if text.contains(['*', '{', '}']) => Err(format!("segment {text:?}")),
         text => Ok(Segment::Literal(text.into())),
     }
-}
-
-/// Percent-decodes one segment; absent if the escapes are broken or do not give UTF-8.
-pub(crate) fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    if !segment.contains('%') {
-        return Some(Cow::Borrowed(segment));
-    }
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first != b'%' {
-            bytes.push(first);
-            rest = after;
-            continue;
-        }
-        let digits = std::str::from_utf8(after.get(..2)?).ok()?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = &after[2..];
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 impl fmt::Display for Template {

@@ -8,6 +8,7 @@ mod clock;
 mod error;
 mod range;
 mod reason;
+pub mod rfc3339;
 mod uidp;
 
 pub use capability_set::CapabilitySet;

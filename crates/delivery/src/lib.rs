@@ -24,6 +24,5 @@ mod relay;
 mod saving;
 mod state;
 mod subscription;
-mod time_text;
 
 pub use relay::{Parts, Relay};

@@ -12,6 +12,8 @@ use bowline_authn::guarded::Request;
 use bowline_authn::wrap::{random_bytes, sha256};
 use bowline_contract::Contract;
 use bowline_core::Micros;
+use bowline_core::rfc3339::{self, Digits};
+use bowline_formats::percent::{self, AsciiSet, CONTROLS};
 use bowline_pipeline::{Authenticator, Settings};
 use bowline_transcode::{JsonOptions, Tables};
 use bytes::Bytes;
@@ -19,7 +21,6 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderVal
 use serde_json::json;
 
 use crate::event::Event;
-use crate::time_text::rfc3339;
 
 /// Who the token of a delivery is for.
 const AUDIENCE: &str = "customer";
@@ -78,7 +79,7 @@ impl Writer {
 
     fn headers(&self, event: &Event) -> Result<HeaderMap, String> {
         let source = self.source(&event.method);
-        let time = rfc3339(event.at);
+        let time = rfc3339::text(event.at, Digits::Nine);
         let mut attributes: BTreeMap<String, String> =
             serde_json::from_str(&event.extensions).map_err(|_| "the event's extensions are damaged")?;
         for (name, value) in [
@@ -165,17 +166,12 @@ fn canonical(headers: &HeaderMap) -> Vec<u8> {
     text
 }
 
-/// A value of an attribute as a header carries it: what is not visible ASCII, the quote and the percent sign escaped.
+/// What is no visible ASCII in a header, and the quote and the percent sign (CloudEvents, HTTP binding, 3.1.3.2).
+const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+
+/// A value of an attribute as a header carries it.
 fn encoded(value: &str) -> String {
-    let mut text = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        match byte {
-            b'"' | b'%' => text += &format!("%{byte:02X}"),
-            0x21..=0x7e => text.push(byte.into()),
-            _ => text += &format!("%{byte:02X}"),
-        }
-    }
-    text
+    percent::encode(value, ESCAPED)
 }
 
 #[cfg(test)]

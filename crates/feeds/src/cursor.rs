@@ -1,8 +1,9 @@
 //! A place in a document, and what a reader may ask of it.
 
+use bowline_core::rfc3339;
+
 use crate::model::Micros;
 use crate::problem::Broken;
-use crate::time;
 use crate::tree::Node;
 
 /// Most bytes of an id, a name, a version or a path.
@@ -119,7 +120,7 @@ impl<'a> Cursor<'a> {
 
     /// A time in RFC 3339.
     pub(crate) fn time(&self) -> Result<Micros, Broken> {
-        time::parse(self.word()?).ok_or_else(|| self.broken("is no time in RFC 3339"))
+        rfc3339::parse_micros(self.word()?).ok_or_else(|| self.broken("is no time in RFC 3339"))
     }
 
     /// A time that may be absent.

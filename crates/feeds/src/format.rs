@@ -1,10 +1,11 @@
 //! The formats by name.
 
+use bowline_core::rfc3339::{self, Digits};
+use bowline_formats::percent::{self, RESERVED};
+
 use crate::model::{Advisory, Artifact};
 use crate::problem::{Problems, Unreadable};
-use crate::purl;
 use crate::secdb::Secdb;
-use crate::time;
 use crate::tree::{self, Limits};
 use crate::vex::Publisher;
 use crate::{csaf, cyclonedx, native, openvex, scan, secdb, yaml};
@@ -128,21 +129,21 @@ pub fn write(
         purl.qualifiers.remove("arch");
         purl.to_string()
     });
-    Some(Document { path, bytes: written.bytes, changed: time::text(written.changed), purl: purl.unwrap_or_default() })
+    Some(Document {
+        path,
+        bytes: written.bytes,
+        changed: rfc3339::text(written.changed, Digits::Fewest),
+        purl: purl.unwrap_or_default(),
+    })
 }
 
 /// A name that is one segment of a path on every file system, and no name of a directory.
 fn segment(text: &str) -> String {
-    let encoded = purl::encode(text).replace('~', "%7E");
+    let encoded = percent::encode(text, RESERVED).replace('~', "%7E");
     match encoded.strip_prefix('.') {
         Some(rest) => format!("%2E{rest}"),
         None => encoded,
     }
-}
-
-/// A time as RFC 3339.
-pub fn time_text(time: crate::Micros) -> String {
-    time::text(time)
 }
 
 impl Secdb {

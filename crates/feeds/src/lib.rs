@@ -15,17 +15,15 @@ mod native;
 mod openvex;
 mod osv;
 mod problem;
-mod purl;
 pub mod scan;
 mod secdb;
 mod subject;
-mod time;
 mod tree;
 mod vex;
 mod yaml;
 mod zip;
 
-pub use format::{Document, ReadFormat, Reading, WriteFormat, read, read_of, time_text, write};
+pub use format::{Document, ReadFormat, Reading, WriteFormat, read, read_of, write};
 pub use licence::forbids_derivatives;
 pub use model::{
     Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Micros, Provenance, Scan, is_advisory_id,

@@ -3,7 +3,6 @@
 use crate::cursor::Cursor;
 use crate::model::{Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Provenance, Scan};
 use crate::problem::{Broken, Problems, Unreadable};
-use crate::time;
 use crate::tree::{Limits, Node, filled};
 use crate::vex::{Written, describe};
 use crate::yaml;
@@ -56,8 +55,8 @@ fn advisory(from: &Advisory) -> Node {
         ("architecture", filled(&from.artifact.architecture)),
         ("component", (!from.component.is_empty()).then_some(component)),
         ("author", filled(&from.author)),
-        ("created", from.created.map(|at| Node::text(time::text(at)))),
-        ("updated", from.updated.map(|at| Node::text(time::text(at)))),
+        ("created", from.created.map(Node::time)),
+        ("updated", from.updated.map(Node::time)),
         ("events", Some(Node::List(from.events.iter().map(event).collect()))),
     ])
 }
@@ -67,7 +66,7 @@ fn event(from: &Event) -> Node {
     let data: Vec<(String, Node)> =
         data.into_iter().filter_map(|(name, node)| Some((name.to_owned(), node?))).collect();
     Node::map([
-        ("time", from.at.map(|at| Node::text(time::text(at)))),
+        ("time", from.at.map(Node::time)),
         ("author", filled(&from.author)),
         ("type", Some(Node::text(kind))),
         ("data", (!data.is_empty()).then_some(Node::Map(data))),

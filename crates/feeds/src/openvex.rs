@@ -1,11 +1,11 @@
 //! OpenVEX 0.2.0.
 
+use bowline_formats::purl::PackageUrl;
+
 use crate::cursor::Cursor;
 use crate::model::Advisory;
 use crate::problem::{Broken, Problems, Unreadable};
-use crate::purl::Purl;
-use crate::subject::Subject;
-use crate::time;
+use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, Node, filled, from_json};
 use crate::vex::{
     Outlook, Publisher, Statement, Status, Written, action, advisories, digest, false_positive, justification, outlook,
@@ -25,8 +25,8 @@ pub(crate) fn write(from: &[Advisory], publisher: &Publisher, problems: &mut Pro
             ("@context", Some(Node::text(CONTEXT))),
             ("@id", id),
             ("author", Some(Node::text(&publisher.name))),
-            ("timestamp", Some(Node::text(time::text(first)))),
-            ("last_updated", (changed > first).then(|| Node::text(time::text(changed)))),
+            ("timestamp", Some(Node::time(first))),
+            ("last_updated", (changed > first).then(|| Node::time(changed))),
             // Grows with every change, because the time of the change does.
             ("version", Some(Node::Int(changed.div_euclid(1_000_000).max(1)))),
             ("statements", Some(Node::List(body.clone()))),
@@ -72,8 +72,8 @@ fn written(statement: &Statement, publisher: &Publisher, problems: &mut Problems
     let aliases = (!aliases.is_empty()).then(|| Node::texts(aliases));
     Some(Node::map([
         ("vulnerability", Some(Node::map([("name", Some(Node::text(name))), ("aliases", aliases)]))),
-        ("timestamp", Some(Node::text(time::text(statement.at)))),
-        ("last_updated", statement.updated.filter(|at| *at > statement.at).map(|at| Node::text(time::text(at)))),
+        ("timestamp", Some(Node::time(statement.at))),
+        ("last_updated", statement.updated.filter(|at| *at > statement.at).map(Node::time)),
         ("products", Some(Node::List(products))),
         ("status", Some(Node::text(status))),
         ("justification", why.map(Node::text)),
@@ -198,7 +198,7 @@ fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subje
     for part in parts {
         let mut purl = purl_of(&part)?;
         if let Some(id) = part.get("@id")? {
-            purl = purl.located_by(id.word()?);
+            purl = located_by(purl, id.word()?);
         }
         if !purl.version.is_empty() {
             problems.reduce(part.position(), "the version of a part is not kept");
@@ -209,11 +209,11 @@ fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subje
 }
 
 /// The package URL that a product or a part of one is identified by.
-fn purl_of(from: &Cursor<'_>) -> Result<Purl, Broken> {
+fn purl_of(from: &Cursor<'_>) -> Result<PackageUrl, Broken> {
     let identified = from.get("identifiers")?.map(|identifiers| identifiers.get("purl")).transpose()?.flatten();
     let text = match identified {
         Some(purl) => purl,
         None => from.need("@id")?,
     };
-    Purl::parse(text.word()?).map_err(|reason| text.broken(reason))
+    package_url(text.word()?).map_err(|reason| text.broken(reason))
 }

@@ -1,9 +1,10 @@
 //! Records in the shape of OSV: one for each advisory that says which versions are affected.
 
+use bowline_core::rfc3339::{self, Digits};
+
 use crate::model::{Advisory, Judgement};
 use crate::problem::Problems;
 use crate::subject::Subject;
-use crate::time;
 use crate::tree::{Node, filled};
 use crate::vex::describe;
 
@@ -88,15 +89,15 @@ impl Osv {
         let record = Node::map([
             ("schema_version", Some(Node::text("1.7.0"))),
             ("id", Some(Node::text(&advisory.id))),
-            ("modified", Some(Node::text(time::text(modified)))),
-            ("published", published.map(|at| Node::text(time::text(at)))),
+            ("modified", Some(Node::time(modified))),
+            ("published", published.map(Node::time)),
             ("aliases", (!advisory.aliases.is_empty()).then(|| Node::texts(&advisory.aliases))),
             ("details", filled(note)),
             ("affected", Some(Node::List(vec![affected]))),
         ]);
         // What readers of records refuse is nothing to publish.
         let parsed = bowline_osv::parse(&record.to_json())?;
-        let modified = time::text(modified);
+        let modified = rfc3339::text(modified, Digits::Fewest);
         Ok(Named { id: advisory.id.clone(), ecosystem, modified, bytes: parsed.canonical })
     }
 
@@ -143,6 +144,7 @@ fn part(subject: &Subject) -> Option<Node> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
     use crate::model::{Artifact, Component, Event, FalsePositive, Provenance};
 

@@ -2,8 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use bowline_formats::purl::{PackageUrl, is_kind};
+
 use crate::model::{Artifact, Component};
-use crate::purl::{LOCATION, Purl, is_kind};
+
+/// The qualifier that says where a component lies. It is ours alone.
+const LOCATION: &str = "location";
+
+/// Reads a package URL; the error says which text is none.
+pub(crate) fn package_url(text: &str) -> Result<PackageUrl, String> {
+    PackageUrl::parse(text).map_err(|wrong| format!("{text:?} is no package URL: {wrong}"))
+}
+
+/// A package URL with the place that an id adds to it, if it is an id of ours.
+pub(crate) fn located_by(purl: PackageUrl, id: &str) -> PackageUrl {
+    let Ok(located) = PackageUrl::parse(id) else { return purl };
+    let mut plain = located.clone();
+    plain.qualifiers.remove(LOCATION);
+    if plain == purl { located } else { purl }
+}
 
 /// What a judgement is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,9 +54,9 @@ pub(crate) fn is_system(kind: &str) -> bool {
 }
 
 /// A package of a distribution.
-fn system(kind: &str, name: &str, distribution: &str) -> Purl {
+fn system(kind: &str, name: &str, distribution: &str) -> PackageUrl {
     let namespace = if distribution.is_empty() { Vec::new() } else { vec![distribution.to_owned()] };
-    Purl { kind: kind.into(), namespace, name: name.into(), ..Purl::default() }
+    PackageUrl { kind: kind.into(), namespace, name: name.into(), ..PackageUrl::default() }
 }
 
 fn purl_kind(component_kind: &str) -> Option<&str> {
@@ -55,7 +72,7 @@ fn separator(kind: &str) -> char {
     if kind == "maven" { ':' } else { '/' }
 }
 
-fn named(kind: &str, name: &str) -> Purl {
+fn named(kind: &str, name: &str) -> PackageUrl {
     let mut segments: Vec<&str> = name.split(separator(kind)).collect();
     // Only what can be put together again is taken apart.
     if segments.iter().any(|segment| segment.is_empty()) || (kind == "maven" && segments.len() != 2) {
@@ -64,10 +81,10 @@ fn named(kind: &str, name: &str) -> Purl {
     let last = segments.pop().unwrap_or_default().to_owned();
     let namespace = segments.into_iter().map(str::to_owned).collect();
     let name = if kind == "pypi" { last.to_ascii_lowercase().replace('_', "-") } else { last };
-    Purl { kind: kind.into(), namespace, name, ..Purl::default() }
+    PackageUrl { kind: kind.into(), namespace, name, ..PackageUrl::default() }
 }
 
-fn name_of(purl: &Purl) -> String {
+fn name_of(purl: &PackageUrl) -> String {
     let mut segments = purl.namespace.clone();
     segments.push(purl.name.clone());
     let namespace = purl.namespace.join("/");
@@ -82,7 +99,7 @@ const GENERIC: &str = "generic";
 
 impl Subject {
     /// The artifact at a version; packages of the operating system get that distribution.
-    pub(crate) fn artifact_purl(&self, version: &str, distribution: &str) -> Result<Purl, String> {
+    pub(crate) fn artifact_purl(&self, version: &str, distribution: &str) -> Result<PackageUrl, String> {
         let Artifact { kind, name, architecture } = &self.artifact;
         if name.is_empty() {
             return Err("the artifact has no name".into());
@@ -106,7 +123,7 @@ impl Subject {
     /// The component as scanners name it, unless all of the artifact is meant; packages of the operating system get that
     /// distribution. Where it lies is not in it: no scanner says that in a package URL, and one that says more than theirs
     /// is none of theirs.
-    pub(crate) fn component_purl(&self, distribution: &str) -> Result<Option<Purl>, String> {
+    pub(crate) fn component_purl(&self, distribution: &str) -> Result<Option<PackageUrl>, String> {
         let Component { kind, name, .. } = &self.component;
         if self.is_library_itself() {
             return Ok(None);
@@ -125,7 +142,7 @@ impl Subject {
     }
 
     /// The component and where it lies, which tells components of one name apart.
-    pub(crate) fn located_purl(&self, distribution: &str) -> Result<Option<Purl>, String> {
+    pub(crate) fn located_purl(&self, distribution: &str) -> Result<Option<PackageUrl>, String> {
         let purl = self.component_purl(distribution)?;
         Ok(purl.map(|purl| with(purl, LOCATION, &self.component.location)))
     }
@@ -140,7 +157,7 @@ impl Subject {
     }
 
     /// What a product and a part of it name, and the version of the product.
-    pub(crate) fn read(product: &Purl, part: Option<&Purl>) -> (Subject, String) {
+    pub(crate) fn read(product: &PackageUrl, part: Option<&PackageUrl>) -> (Subject, String) {
         let qualifier = |name: &str| product.qualifiers.get(name).cloned().unwrap_or_default();
         let mut version = product.version.clone();
         let (kind, name) = match product.kind.as_str() {
@@ -174,7 +191,7 @@ fn reads_as_another(kind: &str) -> bool {
     component_kind(kind).is_some() || matches!(kind, "oci" | "docker" | GENERIC)
 }
 
-fn component(part: &Purl) -> Component {
+fn component(part: &PackageUrl) -> Component {
     let qualifier = |name: &str| part.qualifiers.get(name).cloned().unwrap_or_default();
     let kind = match component_kind(&part.kind) {
         Some(kind) => kind.to_owned(),
@@ -186,13 +203,13 @@ fn component(part: &Purl) -> Component {
 }
 
 /// An image's package URL is named by its last segment, and its whole name is where it is pulled from.
-fn image(name: &str) -> Purl {
+fn image(name: &str) -> PackageUrl {
     let last = name.rsplit('/').next().filter(|last| !last.is_empty()).unwrap_or(name);
-    let purl = Purl { kind: "oci".into(), name: last.into(), ..Purl::default() };
+    let purl = PackageUrl { kind: "oci".into(), name: last.into(), ..PackageUrl::default() };
     if last == name { purl } else { with(purl, "repository_url", name) }
 }
 
-fn with(mut purl: Purl, name: &str, value: &str) -> Purl {
+fn with(mut purl: PackageUrl, name: &str, value: &str) -> PackageUrl {
     if !value.is_empty() {
         let known: BTreeMap<String, String> = [(name.to_owned(), value.to_owned())].into();
         purl.qualifiers.extend(known);

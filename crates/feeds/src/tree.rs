@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use bowline_core::rfc3339::{self, Digits};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Deserializer, Serialize, Serializer};
 
+use crate::model::Micros;
 use crate::problem::Unreadable;
 
 /// A value of a document. Members keep their order.
@@ -26,6 +28,11 @@ pub(crate) enum Node {
 impl Node {
     pub(crate) fn text(text: impl Into<String>) -> Node {
         Node::Text(text.into())
+    }
+
+    /// A time as RFC 3339, with as many digits as it needs.
+    pub(crate) fn time(at: Micros) -> Node {
+        Node::Text(rfc3339::text(at, Digits::Fewest))
     }
 
     /// An object without the members that are absent.

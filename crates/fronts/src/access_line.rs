@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use bowline_core::Code;
+use bowline_core::{Code, Error};
 use tracing::field::display;
 
 /// Most bytes of a path in a line; any caller can send a longer one.
@@ -59,15 +59,31 @@ fn cut(path: &str) -> &str {
     &path[..path.floor_char_boundary(LOGGED_PATH)]
 }
 
-/// Writes the causes of an error to the log; the caller gets none of them.
-pub fn write_failure(method: &str, request_id: &str, error: &(dyn std::error::Error + 'static)) {
+/// Whether a code says that the failure is ours, so that its causes belong in the log.
+pub(crate) fn is_ours(code: Code) -> bool {
+    matches!(code, Code::Internal | Code::Unavailable | Code::Unknown)
+}
+
+/// Writes the causes of a failure of ours to the log; the caller gets none of them.
+pub fn write_failure(method: &str, request_id: &str, error: &Error) {
+    if is_ours(error.code()) {
+        write_causes(method, request_id, &causes(error));
+    }
+}
+
+pub(crate) fn write_causes(method: &str, request_id: &str, causes: &str) {
+    tracing::error!(%request_id, %method, cause = %causes, "call failed");
+}
+
+/// An error with what it comes from.
+pub(crate) fn causes(error: &Error) -> String {
     let mut causes = error.to_string();
-    let mut source = error.source();
+    let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         causes = format!("{causes}: {cause}");
         source = cause.source();
     }
-    tracing::error!(%request_id, %method, cause = %causes, "call failed");
+    causes
 }
 
 /// The code that comes nearest to an HTTP status; none for success.

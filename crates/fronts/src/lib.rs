@@ -1,8 +1,17 @@
-//! What every protocol front shares: the line of a request in the access log.
+//! What every protocol front shares: admission, the line of a request in the access log, its count, the reading of
+//! credentials and forms, and the causes of failures.
 //!
-//! A front is a crate with a router for the paths of its protocol. It calls `Pipeline` or a domain, counts each request
-//! against the rate limits, and writes one [`AccessLine`] for it.
+//! A front is a crate with a router for the paths of a protocol. To add one:
+//!
+//! 1. Write the crate: handlers that call `Pipeline` or a domain, errors as [`failed`] with the protocol's form of them,
+//!    and a `router` that ends with [`Front::around`].
+//! 2. Register it in the server's `fronts` module, one line.
+//! 3. Give it a row in the structure test, which says what it may depend on.
+//! 4. Document its paths.
 
 mod access_line;
+mod around;
+pub mod request;
 
 pub use access_line::{AccessLine, code_of, write_failure};
+pub use around::{Admit, Count, Front, Told, failed};

@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
@@ -19,7 +19,7 @@ pub const TABLES: &[TableDeclaration] = &[
             own_id("org"),
             value("name"),
             value("description"),
-            message("spec", "chainguard.platform.iam.v2.AccountAssociation"),
+            message_with_ids("spec", "chainguard.platform.iam.v2.AccountAssociation", &["uid"]),
         ],
     },
     TableDeclaration {
@@ -82,7 +82,7 @@ pub const TABLES: &[TableDeclaration] = &[
             value("email"),
             value("email_unverified"),
             value("company"),
-            message("relationship", "chainguard.platform.iam.v2.Identity"),
+            message_with_ids("relationship", "chainguard.platform.iam.v2.Identity", &["uid"]),
             value("issuer"),
             value("subject"),
         ],
@@ -91,7 +91,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "identity_metadata",
         columns: &[
             reference("identity", "identities", OnDelete::Delete),
-            message("metadata", "chainguard.platform.iam.v2.IdentityMetadata"),
+            message_with_ids("metadata", "chainguard.platform.iam.v2.IdentityMetadata", &["uid"]),
         ],
     },
     TableDeclaration {

@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
@@ -59,7 +59,7 @@ pub const TABLES: &[TableDeclaration] = &[
             reference("parent", "groups", OnDelete::Hook),
             own_id("org"),
             value("name"),
-            message("policy", "chainguard.platform.libraries.LibraryPolicy"),
+            message_with_ids("policy", "chainguard.platform.libraries.LibraryPolicy", &["id"]),
         ],
     },
     TableDeclaration {
@@ -99,7 +99,7 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[
             reference("org", "groups", OnDelete::Delete),
             value("idempotency_key"),
-            message("summary", "chainguard.platform.libraries.ZapResolutionCacheSummary"),
+            message_with_ids("summary", "chainguard.platform.libraries.ZapResolutionCacheSummary", &["id"]),
         ],
     },
     TableDeclaration { name: "package_origins", columns: &[value("org"), value("origin"), value("package")] },

@@ -137,28 +137,24 @@ fn scope(target: &Target, method: &Method) -> Option<String> {
 }
 
 /// The error as the protocol has it.
-fn response_of(refused: Refused) -> Response {
+pub(crate) fn response_of(refused: Refused) -> Response {
     let Refused { error, status, headers } = refused;
-    let (code, usual, message, detail, retry) = match error {
+    let body = |code, message: &str, detail| json!({ "errors": [error_body(code, message, detail)] });
+    let mut response = match error {
         RegistryError::Refused(refusal) => {
             let (code, usual) = told(refusal.code);
-            (code, usual, refusal.message, refusal.detail, None)
+            json(status.unwrap_or(usual), &body(code, &refusal.message, refusal.detail))
         }
-        RegistryError::Failed(error) => {
-            let usual = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        RegistryError::Failed(error) => bowline_fronts::failed(&error, |usual, error| {
             let (code, detail) = match error.reason() {
                 Reason::StorageFull => ("DENIED", json!({ "reason": Reason::StorageFull.name() })),
                 _ => ("UNKNOWN", Value::Null),
             };
-            (code, usual, error.message().to_owned(), detail, error.retry_after())
-        }
+            json(status.unwrap_or(usual), &body(code, error.message(), detail))
+        }),
     };
-    let mut response = json(status.unwrap_or(usual), &json!({ "errors": [error_body(code, &message, detail)] }));
     for (name, value) in headers {
         set(&mut response, name, &value);
-    }
-    if let Some(delay) = retry {
-        set(&mut response, header::RETRY_AFTER, &delay.as_secs().max(1).to_string());
     }
     response
 }

@@ -21,7 +21,7 @@ mod upstream;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -30,11 +30,10 @@ use axum::response::Response;
 use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
 use bowline_content::{Content, ContentError};
+use bowline_fronts::{Count, Front, Told};
 use bowline_pipeline::{Arrival, Pipeline};
 use bowline_registry::content::{Registry, Visitor};
 
-pub use access::Count;
-use access::Entry;
 use answer::{Answer, Refused};
 use route::Target;
 
@@ -99,17 +98,21 @@ impl Door {
     }
 }
 
-/// The door, and who counts what comes through it.
-type Shared = State<(Arc<Door>, Count)>;
+type Shared = State<Arc<Door>>;
 
 /// The paths of the registry host. Each request is told to `count`.
 pub fn router(door: Arc<Door>, count: Count) -> Router {
-    Router::new()
+    // Who presents what is counted depends on the credential: a caller by identity, everybody else by address.
+    let admit = Arc::new(|_: &str, _: &Arrival| Ok(()));
+    let refuse = |_: &str, error| answer::response_of(Refused::from(error));
+    let front = Front { transport: "oci", name: access::name, admit, refuse, count };
+    let routes = Router::new()
         .route("/token", any(token::serve))
         .route("/v2", any(serve))
         .route("/v2/", any(serve))
         .route("/v2/{*rest}", any(serve))
-        .with_state((door, count))
+        .with_state(door);
+    front.around(routes)
 }
 
 /// A request that was read as far as its path, by somebody who is known.
@@ -130,36 +133,21 @@ impl Asked {
     }
 }
 
-async fn serve(State((door, count)): Shared, request: Request) -> Response {
-    let started = Instant::now();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+async fn serve(State(door): Shared, request: Request) -> Response {
+    let method = request.method().clone();
+    let target = route::parse(request.uri().path());
     let arrival = arrival(request.extensions());
     let request_id = arrival.request_id.clone();
     let mut subject = String::new();
-    let target = route::parse(&path);
     let result = match &target {
         Ok(target) => answer(&door, request, target, arrival, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
     let target = target.ok();
-    let name = access::name(target.as_ref(), &method);
-    let response = match result {
-        Ok(response) => response,
-        Err(refused) => {
-            access::write_failure(&refused, name, &request_id);
-            door.refusal(refused, target.as_ref(), &method)
-        }
-    };
-    let entry = Entry {
-        name,
-        path: &path,
-        principal: &subject,
-        repository: target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default(),
-        request_id: &request_id,
-        status: response.status(),
-        elapsed: started.elapsed(),
-    };
-    access::write(&count, &entry);
+    let mut response = result.unwrap_or_else(|refused| door.refusal(refused, target.as_ref(), &method));
+    let told = response.extensions_mut().get_or_insert_default::<Told>();
+    told.principal = subject;
+    told.scope = target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default();
     answer::finished(response, &request_id)
 }
 

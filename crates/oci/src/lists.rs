@@ -4,8 +4,8 @@ use axum::http::{HeaderName, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_content::Digest;
 use bowline_core::Micros;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_registry::content::{Name, Referrer, RefusalCode};
-use prost_types::Timestamp;
 use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
@@ -77,7 +77,7 @@ impl Door {
         let moves = self.registry.tag_history(&asked.visitor, name, tag, start, end).await?;
         let history: Vec<Value> = moves
             .iter()
-            .map(|moved| json!({ "updateTimestamp": timestamp(moved.at).to_string(), "digest": moved.digest }))
+            .map(|moved| json!({ "updateTimestamp": rfc3339::text(moved.at, Digits::Fewest), "digest": moved.digest }))
             .collect();
         Ok(answer::json(StatusCode::OK, &json!({ "history": history })))
     }
@@ -124,14 +124,9 @@ fn link(response: &mut Response, path: &str, parameters: &[(&str, String)]) {
 fn time(asked: &Asked, name: &str) -> Result<Option<Micros>, Refused> {
     let Some(text) = asked.parameter(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     // A plus sign in a query is a space.
-    let parsed: Result<Timestamp, _> = text.replace(' ', "+").parse();
-    let time = parsed.map_err(|_| {
+    let time = rfc3339::parse_micros(&text.replace(' ', "+")).ok_or_else(|| {
         let message = format!("{name} must be a time, such as 2026-01-31T00:00:00Z");
         Refused::new(RefusalCode::Unsupported, message).with_status(StatusCode::BAD_REQUEST)
     })?;
-    Ok(Some(time.seconds.saturating_mul(1_000_000).saturating_add(i64::from(time.nanos) / 1000)))
-}
-
-fn timestamp(micros: Micros) -> Timestamp {
-    Timestamp { seconds: micros.div_euclid(1_000_000), nanos: micros.rem_euclid(1_000_000) as i32 * 1000 }
+    Ok(Some(time))
 }

@@ -1,6 +1,8 @@
 //! Paths of the distribution protocol. The repository's name stands in their middle and has any number of parts.
 
 use bowline_content::Digest;
+use bowline_formats::percent;
+use bowline_fronts::request::pairs;
 use bowline_registry::content::{Name, Reference, Refusal, RefusalCode, is_tag};
 use serde_json::Value;
 
@@ -36,7 +38,7 @@ impl Target {
 
 /// Reads a path as it came over the wire.
 pub(crate) fn parse(path: &str) -> Result<Target, Refusal> {
-    let path = decoded(path).ok_or_else(|| refusal(RefusalCode::NameInvalid, "the path is not UTF-8"))?;
+    let path = percent::decode(path).ok_or_else(|| refusal(RefusalCode::NameInvalid, "the path is not UTF-8"))?;
     let rest = match path.strip_prefix("/v2") {
         Some("" | "/") => return Ok(Target::Base),
         Some(rest) => rest.strip_prefix('/').unwrap_or_default(),
@@ -98,28 +100,9 @@ fn refusal(code: RefusalCode, message: &str) -> Refusal {
     Refusal { code, message: message.into(), detail: Value::Null }
 }
 
-fn decoded(path: &str) -> Option<String> {
-    if !path.contains('%') {
-        return Some(path.to_owned());
-    }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first == b'%' {
-            let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok())?;
-            bytes.push(u8::from_str_radix(hex, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
 /// The parameters of a query. Storage takes no NUL, and no parameter of sense has one.
 pub(crate) fn query(text: &str) -> Result<Vec<(String, String)>, Refusal> {
-    let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes()).into_owned().collect();
+    let pairs = pairs(text).map_err(|wrong| refusal(RefusalCode::Unsupported, &wrong))?;
     if pairs.iter().any(|(_, value)| value.contains('\0')) {
         return Err(refusal(RefusalCode::NameInvalid, "a parameter holds a NUL"));
     }

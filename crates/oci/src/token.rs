@@ -1,24 +1,22 @@
 //! The token service: credentials in, a token of ours for the registry out.
 
-use std::time::Instant;
-
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::wrap::random_bytes;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, hex};
+use bowline_fronts::request::is_form;
 use bowline_pipeline::{ANONYMOUS, Arrival, Surface};
 use bowline_registry::content::RefusalCode;
-use prost_types::Timestamp;
 use serde_json::json;
 
-use crate::access::Entry;
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
 use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Door, IDLE, Shared, access, arrival, body, route};
+use crate::{Door, IDLE, Shared, arrival, body, route};
 
 /// How long a token that everybody gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -27,29 +25,10 @@ const FORM: usize = 64 << 10;
 /// Most scopes that are looked at.
 const SCOPES: usize = 100;
 
-/// What the log calls a request for a token.
-const NAME: &str = "oci.token";
-
-pub(crate) async fn serve(State((door, count)): Shared, request: Request) -> Response {
-    let started = Instant::now();
+pub(crate) async fn serve(State(door): Shared, request: Request) -> Response {
     let arrival = arrival(request.extensions());
-    let response = match token(&door, request, &arrival).await {
-        Ok(response) => response,
-        Err(refused) => {
-            access::write_failure(&refused, NAME, &arrival.request_id);
-            door.refusal(refused, None, &Method::GET)
-        }
-    };
-    let entry = Entry {
-        name: NAME,
-        path: "/token",
-        principal: "",
-        repository: String::new(),
-        request_id: &arrival.request_id,
-        status: response.status(),
-        elapsed: started.elapsed(),
-    };
-    access::write(&count, &entry);
+    let response = token(&door, request, &arrival).await;
+    let response = response.unwrap_or_else(|refused| door.refusal(refused, None, &Method::GET));
     let mut response = answer::finished(response, &arrival.request_id);
     set(&mut response, header::CACHE_CONTROL, "no-store");
     response
@@ -58,15 +37,15 @@ pub(crate) async fn serve(State((door, count)): Shared, request: Request) -> Res
 async fn token(door: &Door, request: Request, arrival: &Arrival) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
-    let is_form = match head.method {
+    let has_form = match head.method {
         Method::GET => false,
         Method::POST => true,
         _ => return Err(wrong_verb("GET, POST")),
     };
-    if is_form {
+    if has_form {
         parameters.extend(form(&head.headers, body).await?);
     }
-    let credential = credential(&head.headers, if is_form { &parameters } else { &[] })?;
+    let credential = credential(&head.headers, if has_form { &parameters } else { &[] })?;
     let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
     let issued = match credential {
         Some(credential) => door.exchange(&credential, arrival).await?,
@@ -76,10 +55,8 @@ async fn token(door: &Door, request: Request, arrival: &Arrival) -> Answer {
 }
 
 async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let is_form = content_type.split(';').next().unwrap_or("").trim() == "application/x-www-form-urlencoded";
     let bytes = body::whole(body, FORM, IDLE).await?;
-    if !is_form && !bytes.is_empty() {
+    if !is_form(headers) && !bytes.is_empty() {
         return Err(bad("send a form: Content-Type: application/x-www-form-urlencoded"));
     }
     let text = std::str::from_utf8(&bytes).map_err(|_| bad("the form is not UTF-8"))?;
@@ -152,7 +129,7 @@ fn told(issued: &Issued, now: i64) -> Response {
             "access_token": &*issued.token,
             "token_type": "Bearer",
             "expires_in": expires_in.max(0),
-            "issued_at": Timestamp { seconds: now, nanos: 0 }.to_string(),
+            "issued_at": rfc3339::text(now * 1_000_000, Digits::Fewest),
         }),
     )
 }

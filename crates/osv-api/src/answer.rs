@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Code, Error};
-use bowline_osv::write_time;
 use bowline_vulnerabilities::records::{Found, Results};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ pub(crate) fn ids(all: &[Results<Found>]) -> Result<Answer, Error> {
 
 impl Vuln<'_> {
     fn of(found: &Found) -> Vuln<'_> {
-        Vuln { id: &found.id, modified: write_time(found.modified) }
+        Vuln { id: &found.id, modified: rfc3339::text(found.modified, Digits::SixOrNone) }
     }
 }
 
@@ -107,22 +107,8 @@ pub(crate) fn invalid(message: &str) -> Answer {
 }
 
 /// What the server failed with, or its rate limit.
-pub(crate) fn failed(error: &Error, request_id: &str) -> Answer {
-    if matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
-        let mut causes = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            causes = format!("{causes}: {cause}");
-            source = cause.source();
-        }
-        tracing::error!(request_id, cause = %causes, "a request of the OSV API failed");
-    }
-    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = refused(status, error.code(), error.message());
-    if let Some(delay) = error.retry_after() {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
-    }
-    response
+pub(crate) fn failed(error: &Error) -> Answer {
+    bowline_fronts::failed(error, |status, error| refused(status, error.code(), error.message()))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod parse;
 mod purl;
 mod record;
 mod score;
-mod time;
 
 pub use affects::{Affects, Asked};
 pub use facts::{Facts, Link, Rated};
@@ -21,4 +20,3 @@ pub use parse::{LONGEST_ID, MOST_BYTES, Parsed, is_id, parse};
 pub use purl::{Purl, PurlError};
 pub use record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
 pub use score::{Rating, base_score};
-pub use time::{Micros, read_time, write_time};

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::canonical;
 use crate::record::{Affected, Event, Package, Range, RangeKind, Record, Reference, Severity, SeverityKind};
-use crate::time::{Micros, read_time};
+use bowline_core::{Micros, rfc3339};
 
 /// Most bytes of a record.
 pub const MOST_BYTES: usize = 8 << 20;
@@ -112,7 +112,8 @@ fn time(members: &Members, name: &str) -> Outcome<Option<Micros>> {
     let Some(text) = text(members, name)? else {
         return Ok(None);
     };
-    read_time(text).map(Some).ok_or_else(|| format!("`{name}` is no RFC 3339 time in UTC"))
+    let time = text.ends_with('Z').then(|| rfc3339::parse_micros(text)).flatten();
+    time.map(Some).ok_or_else(|| format!("`{name}` is no RFC 3339 time in UTC"))
 }
 
 fn list<'a>(members: &'a Members, name: &str) -> Outcome<&'a [Value]> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use bowline_formats::purl::{PackageUrl, Wrong};
+
 /// A package URL in the words of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purl {
@@ -17,17 +19,17 @@ pub struct Purl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurlError {
     /// It does not have the form.
-    Form,
+    Form(Wrong),
     /// Its type, or the distribution it names, is none of the schema's ecosystems.
     Ecosystem,
 }
 
 impl fmt::Display for PurlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PurlError::Form => "is not a package URL of the form pkg:type/name@version",
-            PurlError::Ecosystem => "names no ecosystem that is known here",
-        })
+        match self {
+            PurlError::Form(wrong) => write!(f, "is not a package URL of the form pkg:type/name@version: {wrong}"),
+            PurlError::Ecosystem => f.write_str("names no ecosystem that is known here"),
+        }
     }
 }
 
@@ -36,25 +38,17 @@ const RUST: &str = concat!("crates", ".io");
 
 impl Purl {
     /// Reads a package URL. Qualifiers and the subpath are not looked at.
+    ///
+    /// # Errors
+    /// It is none, or one of an ecosystem that the schema does not know.
     pub fn parse(text: &str) -> Result<Purl, PurlError> {
-        let rest = text.strip_prefix("pkg:").ok_or(PurlError::Form)?.trim_start_matches('/');
-        let rest = rest.split(['?', '#']).next().unwrap_or_default();
-        let (kind, rest) = rest.split_once('/').ok_or(PurlError::Form)?;
-        // The at sign of a scope is encoded, but not by everybody: a version's stands behind the last slash.
-        let name_begins = rest.trim_end_matches('/').rfind('/').map_or(0, |slash| slash + 1);
-        let (path, version) = match rest[name_begins..].rfind('@') {
-            Some(at) if at > 0 => (&rest[..name_begins + at], Some(decode(&rest[name_begins + at + 1..])?)),
-            _ => (rest, None),
-        };
-        let parts: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(decode).collect::<Result<_, _>>()?;
-        let (name, namespace) = parts.split_last().ok_or(PurlError::Form)?;
-        let (ecosystem, joint) = ecosystem(&kind.to_ascii_lowercase(), namespace).ok_or(PurlError::Ecosystem)?;
+        let PackageUrl { kind, namespace, name, version, .. } = PackageUrl::parse(text).map_err(PurlError::Form)?;
+        let (ecosystem, joint) = ecosystem(&kind, &namespace).ok_or(PurlError::Ecosystem)?;
         let name = match joint {
             Some(joint) if !namespace.is_empty() => format!("{}{joint}{name}", namespace.join("/")),
-            _ => name.clone(),
+            _ => name,
         };
-        Ok(Purl { ecosystem, name, version: version.filter(|version| !version.is_empty()) })
+        Ok(Purl { ecosystem, name, version: Some(version).filter(|version| !version.is_empty()) })
     }
 }
 
@@ -106,20 +100,6 @@ fn ecosystem(kind: &str, namespace: &[String]) -> Option<(&'static str, Option<c
     })
 }
 
-fn decode(text: &str) -> Result<String, PurlError> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16)).ok_or(PurlError::Form);
-            decoded.push((digit()? * 16 + digit()?) as u8);
-        } else {
-            decoded.push(byte);
-        }
-    }
-    String::from_utf8(decoded).map_err(|_| PurlError::Form)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -147,7 +127,7 @@ mod tests {
     #[test]
     fn other_texts_are_refused() {
         for text in ["", "jinja2", "pkg:", "pkg:pypi", "pkg:pypi/", "pkg:pypi/%zz", "pkg:pypi/%ff", "pkg:pypi/a%4"] {
-            assert_eq!(Purl::parse(text), Err(PurlError::Form), "{text}");
+            assert!(matches!(Purl::parse(text), Err(PurlError::Form(_))), "{text}");
         }
         for text in ["pkg:docker/alpine@3", "pkg:deb/unheard/curl@1", "pkg:deb/curl"] {
             assert_eq!(Purl::parse(text), Err(PurlError::Ecosystem), "{text}");

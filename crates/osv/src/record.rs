@@ -1,7 +1,7 @@
 //! A record as types. Values of enumerations that this version of the schema does not know are kept as `Other`:
 //! newer records have them.
 
-use crate::time::Micros;
+use bowline_core::Micros;
 
 /// A record: one vulnerability as one database describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,17 +4,18 @@
 //! Nobody vouches for the files, so every length is bounded before anything is read, nothing is unpacked to disk, and what
 //! is refused comes with its reason. Memory does not grow with the files, nor with their number.
 
+mod archives;
 mod digest;
 mod headers;
 mod limits;
 mod maven;
 mod npm;
 mod python;
-mod tar;
 mod walk;
-mod zip;
 
 use std::path::{Path, PathBuf};
+
+use bowline_formats::archive::Broken;
 
 pub use digest::FileFacts;
 pub use walk::Walk;
@@ -64,6 +65,16 @@ pub enum Refusal {
     /// It is nothing that this layout knows.
     #[error("is no package")]
     Foreign,
+}
+
+impl From<Broken> for Refusal {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Unreadable(error) => Refusal::Unreadable(error),
+            Broken::Damaged(text) => Refusal::Damaged(text),
+            Broken::Hostile(text) => Refusal::Hostile(text),
+        }
+    }
 }
 
 impl Refusal {

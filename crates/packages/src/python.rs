@@ -6,7 +6,7 @@ use std::path::Path;
 use bowline_versions::{Scheme, Version};
 
 use crate::headers::{self, Metadata};
-use crate::{Package, Refusal, digest, line, tar, zip};
+use crate::{Package, Refusal, archives, digest, line};
 
 /// Reads a distribution; `Foreign` if its name says that it is none.
 pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
@@ -47,18 +47,12 @@ fn source(path: &Path, file_name: &str) -> Result<Metadata, Refusal> {
     if file_name.strip_suffix(".gz").is_none() {
         return from_zip(path, is_metadata);
     }
-    let found = tar::read(File::open(path)?, is_metadata)?;
+    let found = archives::of_tarball(File::open(path)?, is_metadata)?;
     headers::read(&found.bytes.ok_or_else(|| Refusal::damaged("has no PKG-INFO in its directory"))?)
 }
 
 fn from_zip(path: &Path, is_metadata: impl Fn(&str) -> bool) -> Result<Metadata, Refusal> {
-    let mut archive = zip::Archive::open(File::open(path)?)?;
-    let mut found = archive.members.iter().filter(|member| is_metadata(&member.name)).cloned();
-    match (found.next(), found.next()) {
-        (Some(member), None) => headers::read(&archive.read(&member)?),
-        (None, _) => Err(Refusal::damaged("has no metadata where distributions have them")),
-        (Some(_), Some(_)) => Err(Refusal::hostile("has metadata twice")),
-    }
+    headers::read(&archives::of_zip(File::open(path)?, is_metadata)?)
 }
 
 /// Whoever installs a distribution goes by its file name, so it must say what the metadata say.

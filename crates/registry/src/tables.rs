@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
@@ -11,7 +11,7 @@ pub const TABLES: &[TableDeclaration] = &[
         name: "deployments",
         columns: &[
             reference("repo", "repos", OnDelete::Delete),
-            message("deployment", "chainguard.platform.registry.Deployment"),
+            message_with_ids("deployment", "chainguard.platform.registry.Deployment", &["id"]),
         ],
     },
     TableDeclaration {
@@ -47,7 +47,7 @@ pub const TABLES: &[TableDeclaration] = &[
             reference("place", "repos", OnDelete::Delete),
             reference("place", "groups", OnDelete::Delete),
             own_id("org"),
-            message("policy", "bowline.registry.v1.RegistryPolicy"),
+            message_with_ids("policy", "bowline.registry.v1.RegistryPolicy", &["uid"]),
             value("upstream_password"),
         ],
     },
@@ -75,7 +75,7 @@ pub const TABLES: &[TableDeclaration] = &[
             own_id("org"),
             value("name"),
             value("description"),
-            message("spec", "chainguard.platform.registry.v2beta1.Repo"),
+            message_with_ids("spec", "chainguard.platform.registry.v2.Repo", &["uid", "sync_config.source"]),
             reference("source", "repos", OnDelete::Keep("a synchronization from what is gone fails, and says so")),
             reference("synced_from", "repos", OnDelete::Keep("a synchronization from what is gone fails, and says so")),
         ],

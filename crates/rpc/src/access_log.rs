@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use bowline_contract::MethodInfo;
-use bowline_core::{Code, Error, Result};
+use bowline_core::{Error, Result};
 use bowline_fronts::{AccessLine, write_failure};
 
 use crate::front::Front;
@@ -32,9 +32,7 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         request_id: entry.request_id,
     }
     .write();
-    if let Err(error) = result
-        && matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown)
-    {
+    if let Err(error) = result {
         write_failure(&entry.method.full_name, entry.request_id, error);
     }
 }

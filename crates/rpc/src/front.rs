@@ -127,21 +127,7 @@ pub(crate) fn deadline(time: Duration) -> Error {
     .with(Detail::RetryAfter(Duration::from_secs(1)))
 }
 
-/// The bearer token of the `authorization` header, absent if there is none of that scheme.
-pub(crate) fn bearer(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
-}
-
-/// The id that the caller gave, if it is fit for a log line; otherwise a new one.
+/// The id that the caller gave, or a new one.
 pub(crate) fn request_id(headers: &HeaderMap) -> String {
-    let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
-    match given {
-        Some(id) if !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.into(),
-        _ => {
-            let bytes: [u8; 16] = bowline_authn::wrap::random_bytes();
-            bowline_core::hex(&bytes)
-        }
-    }
+    bowline_fronts::request::request_id(headers, bowline_authn::wrap::random_bytes)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bowline_core::Error;
+use bowline_fronts::request::bearer;
 use bowline_pipeline::{Call, Caller, Transport};
 use bytes::{Buf, BufMut, Bytes};
 use futures_util::TryStreamExt as _;
@@ -39,7 +40,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
     };
     let request_id = front::request_id(request.headers());
     let peer = front.peer(connected, request.headers());
-    let caller = match front.pipeline.admit(method.index, front::bearer(request.headers()), Some(peer)) {
+    let caller = match front.pipeline.admit(method.index, bearer(request.headers()).map(String::from), Some(peer)) {
         Ok(caller) => caller,
         Err(error) => {
             let error = front.refused(method.index, error, "grpc", &request_id);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bowline_contract::{Auth, Body, Match, MethodInfo, Miss, Verb};
 use bowline_core::{Error, Reason, Result};
+use bowline_fronts::request::{bearer, is_form};
 use bowline_pipeline::{Answer, Arrival, Call, Transport};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
@@ -21,8 +22,6 @@ use crate::request_body::RequestBody;
 use crate::rest_request::{Parts, encoded, malformed};
 use crate::slice::slice;
 use crate::streaming::{Watching, last_event_id};
-
-const FORM: &str = "application/x-www-form-urlencoded";
 
 /// Answers one request that is not gRPC.
 pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
@@ -88,7 +87,7 @@ async fn answer<'f>(
     let first = method.index;
     let refused = |error| front.refused(first, error, "rest", request_id);
     let peer = front.peer(connected, &head.headers);
-    let bearer = front::bearer(&head.headers);
+    let bearer = bearer(&head.headers).map(String::from);
     let caller = front.pipeline.admit(first, bearer, Some(peer)).map_err(refused)?;
     if !http_body::Body::is_end_stream(&body) {
         require_identity(&head.headers).map_err(refused)?;
@@ -261,11 +260,6 @@ fn verb_of(method: &Method) -> Option<Verb> {
         Method::PATCH => Some(Verb::Patch),
         _ => None,
     }
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use bowline_core::{Code, Error};
+use bowline_core::Error;
 use bowline_identity::scim::{Refusal, ScimError};
 use serde_json::{Value, json};
 
@@ -44,30 +44,16 @@ fn error(status: StatusCode, scim_type: Option<&str>, detail: &str) -> Answer {
 }
 
 /// What a request failed with.
-pub(crate) fn failure(error: ScimError, request_id: &str) -> Answer {
+pub(crate) fn failure(error: ScimError) -> Answer {
     match error {
         ScimError::Refused(refusal, detail) => self::error(status_of(refusal), refusal.scim_type(), &detail),
-        ScimError::Failed(error) => failed(&error, request_id),
+        ScimError::Failed(error) => failed(&error),
     }
 }
 
 /// What the server failed with, or its rate limit.
-pub(crate) fn failed(error: &Error, request_id: &str) -> Answer {
-    if matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
-        let mut causes = error.to_string();
-        let mut source = std::error::Error::source(error);
-        while let Some(cause) = source {
-            causes = format!("{causes}: {cause}");
-            source = cause.source();
-        }
-        tracing::error!(request_id, cause = %causes, "a SCIM request failed");
-    }
-    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = self::error(status, None, error.message());
-    if let Some(delay) = error.retry_after() {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
-    }
-    response
+pub(crate) fn failed(error: &Error) -> Answer {
+    bowline_fronts::failed(error, |status, error| self::error(status, None, error.message()))
 }
 
 fn status_of(refusal: Refusal) -> StatusCode {

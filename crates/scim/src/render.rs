@@ -1,6 +1,7 @@
 //! Users as SCIM resources.
 
 use bowline_core::Micros;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_identity::scim::{CORE_SCHEMA, User};
 use serde_json::{Map, Value, json};
 
@@ -44,8 +45,7 @@ fn names_it(wanted: &str, name: &str) -> bool {
 }
 
 fn time(micros: Micros) -> String {
-    let nanos = micros.rem_euclid(1_000_000) as i32 * 1000;
-    prost_types::Timestamp { seconds: micros.div_euclid(1_000_000), nanos }.to_string()
+    rfc3339::text(micros, Digits::Fewest)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
+use bowline_fronts::request::pairs;
 use bowline_identity::scim::{MAX_COUNT, Query};
 use serde_json::Value;
 
@@ -13,15 +14,6 @@ use crate::answer::{Answer, refused};
 pub(crate) const MAX_BODY: usize = 256 << 10;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
-
-/// The bearer token, `""` if there is none.
-pub(crate) fn bearer(headers: &HeaderMap) -> &str {
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    match value.split_once(' ') {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
-        _ => "",
-    }
-}
 
 /// Entity tags of a condition, absent if there is none or any will do.
 pub(crate) fn tags(headers: &HeaderMap, name: header::HeaderName) -> Option<Vec<String>> {
@@ -74,16 +66,16 @@ impl Parameters {
     /// Reads the query part of an address.
     ///
     /// # Errors
-    /// What is wrong with a number that is none.
+    /// What is wrong with an escape or a number.
     pub(crate) fn read(query: &str) -> Result<Parameters, String> {
         let mut parameters = Parameters::default();
         let number = |name: &str, text: &str| text.parse().map_err(|_| format!("{name} must be a whole number"));
         let names = |text: &str| -> Vec<String> {
             text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(String::from).collect()
         };
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "filter" if !value.is_empty() => parameters.filter = Some(value.into_owned()),
+        for (name, value) in pairs(query)? {
+            match name.as_str() {
+                "filter" if !value.is_empty() => parameters.filter = Some(value),
                 "startIndex" => parameters.start = Some(number("startIndex", &value)?),
                 "count" => parameters.count = Some(number("count", &value)?),
                 "attributes" if !value.is_empty() => parameters.attributes = Some(names(&value)),

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Extension, Request, State};
@@ -7,7 +6,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::routing::any;
 use bowline_core::{Clock, Micros};
-use bowline_fronts::{AccessLine, code_of};
+use bowline_fronts::request::bearer;
+use bowline_fronts::{Count, Front};
 use bowline_identity::ScimUsers;
 use bowline_identity::scim::{Changing, Presented, User};
 use bowline_pipeline::{Arrival, RateLimits, Surface};
@@ -28,12 +28,29 @@ pub struct Scim {
     /// Random bytes for a new user's id.
     pub draw: fn() -> [u8; 8],
     /// Writes and searches by provider, and everything by address.
-    pub limits: RateLimits,
+    pub limits: Arc<RateLimits>,
+    /// Who counts the requests.
+    pub count: Count,
 }
 
 /// The paths below `/scim/v2/`.
 pub fn router(scim: Scim) -> Router {
-    Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim))
+    let (limits, count) = (scim.limits.clone(), scim.count.clone());
+    let admit = move |_: &str, arrival: &Arrival| limits.count_address(Surface::Scim, Some(arrival.address));
+    let front = Front { transport: "scim", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
+    front.around(Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim)))
+}
+
+fn name(verb: &Method, _: &str) -> &'static str {
+    match verb.as_str() {
+        "GET" => "scim GET",
+        "HEAD" => "scim HEAD",
+        "POST" => "scim POST",
+        "PUT" => "scim PUT",
+        "PATCH" => "scim PATCH",
+        "DELETE" => "scim DELETE",
+        _ => "scim unknown",
+    }
 }
 
 /// One request whose token was good.
@@ -51,31 +68,14 @@ struct Call<'a> {
 type Outcome = Result<Answer, Answer>;
 
 async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arrival>, request: Request) -> Answer {
-    let started = Instant::now();
     let (mut head, body) = request.into_parts();
-    let verb = head.method.clone();
     // The router leaves the body of the response out.
-    if verb == Method::HEAD {
+    if head.method == Method::HEAD {
         head.method = Method::GET;
     }
     let path = head.uri.path().strip_prefix("/scim/v2/").unwrap_or_default().trim_end_matches('/').to_owned();
     let (provider, rest) = path.split_once('/').unwrap_or((&path, ""));
-    let outcome = answer(&scim, &head, body, &arrival, provider, rest).await;
-    let answer = outcome.unwrap_or_else(|refusal| refusal);
-    let status = answer.status().as_u16();
-    AccessLine {
-        transport: "scim",
-        method: &format!("scim {verb}"),
-        path: &path,
-        principal: "",
-        scope: "",
-        status: Some(status),
-        code: code_of(status),
-        elapsed: started.elapsed(),
-        request_id: &arrival.request_id,
-    }
-    .write();
-    answer
+    answer(&scim, &head, body, &arrival, provider, rest).await.unwrap_or_else(|refusal| refusal)
 }
 
 async fn answer(
@@ -87,16 +87,15 @@ async fn answer(
     rest: &str,
 ) -> Outcome {
     let request_id: &str = &arrival.request_id;
-    scim.limits.count_address(Surface::Scim, Some(arrival.address)).map_err(|error| failed(&error, request_id))?;
-    let presented = Presented::new(provider, request::bearer(&head.headers));
+    let presented = Presented::new(provider, bearer(&head.headers).unwrap_or_default());
     let now = scim.clock.now();
     let admitted = scim.users.admit(&presented, now).await;
-    let directory = admitted.map_err(|error| failure(error, request_id))?;
+    let directory = admitted.map_err(failure)?;
     let parameters = Parameters::read(head.uri.query().unwrap_or_default());
     let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
     if head.method != Method::GET || parameters.query().reads_everybody() {
         let counted = scim.limits.count_principal(Surface::Scim, directory.provider.as_str());
-        counted.map_err(|error| failed(&error, request_id))?;
+        counted.map_err(|error| failed(&error))?;
     }
     let base = format!("{}/scim/v2/{provider}", scim.base_url);
     let call = Call { scim, presented, base, head, parameters, now, request_id };
@@ -153,7 +152,7 @@ impl Call<'_> {
 
     async fn list(&self) -> Outcome {
         let listed = self.scim.users.list(&self.presented, &self.parameters.query(), self.now).await;
-        let listing = listed.map_err(|error| failure(error, self.request_id))?;
+        let listing = listed.map_err(failure)?;
         let resources =
             listing.users.into_iter().map(|user| render::user(user, &self.base, &self.parameters)).collect();
         Ok(message(StatusCode::OK, &documents::list(resources, listing.total, self.parameters.start())))
@@ -161,7 +160,7 @@ impl Call<'_> {
 
     async fn get(&self, id: &str) -> Outcome {
         let found = self.scim.users.get(&self.presented, id, self.now).await;
-        let user = found.map_err(|error| failure(error, self.request_id))?;
+        let user = found.map_err(failure)?;
         if request::tags(&self.head.headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.contains(&user.version)) {
             return Ok(empty(StatusCode::NOT_MODIFIED));
         }
@@ -171,27 +170,27 @@ impl Call<'_> {
     async fn create(&self, body: axum::body::Body) -> Outcome {
         let body = request::json(body).await?;
         let created = self.scim.users.create(&self.presented, body, (self.scim.draw)(), self.changing()).await;
-        let user = created.map_err(|error| failure(error, self.request_id))?;
+        let user = created.map_err(failure)?;
         Ok(self.resource(StatusCode::CREATED, user))
     }
 
     async fn replace(&self, id: &str, body: axum::body::Body) -> Outcome {
         let body = request::json(body).await?;
         let replaced = self.scim.users.replace(&self.presented, id, body, self.changing()).await;
-        let user = replaced.map_err(|error| failure(error, self.request_id))?;
+        let user = replaced.map_err(failure)?;
         Ok(self.resource(StatusCode::OK, user))
     }
 
     async fn patch(&self, id: &str, body: axum::body::Body) -> Outcome {
         let body = request::json(body).await?;
         let patched = self.scim.users.patch(&self.presented, id, body, self.changing()).await;
-        let user = patched.map_err(|error| failure(error, self.request_id))?;
+        let user = patched.map_err(failure)?;
         Ok(self.resource(StatusCode::OK, user))
     }
 
     async fn delete(&self, id: &str) -> Outcome {
         let deleted = self.scim.users.delete(&self.presented, id, self.changing()).await;
-        deleted.map_err(|error| failure(error, self.request_id))?;
+        deleted.map_err(failure)?;
         Ok(empty(StatusCode::NO_CONTENT))
     }
 

@@ -1,6 +1,6 @@
 //! The end of a certificate's validity. Only that is read: TLS itself leaves the rest to the clients.
 
-use prost_types::Timestamp;
+use bowline_core::rfc3339;
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
@@ -39,7 +39,7 @@ fn seconds(tag: u8, text: &str) -> Option<i64> {
     }
     let (date, time) = digits.split_at(8);
     let text = format!("{}-{}-{}T{}:{}:{}Z", &date[..4], &date[4..6], &date[6..], &time[..2], &time[2..4], &time[4..]);
-    text.parse::<Timestamp>().ok().map(|end| end.seconds)
+    rfc3339::parse(&text).map(|(seconds, _)| seconds)
 }
 
 /// The content of a first element with that tag, and what follows the element.

@@ -17,7 +17,7 @@ use bowline_oci::Door;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_registry::content::Registry;
 use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, Telemetry, TrustedProxies};
-use bowline_signin::{Redirects, SignIn};
+use bowline_signin::Redirects;
 use bowline_terminal::public_url;
 use bowline_transcode::Tables;
 use bowline_vulnerabilities::Published;
@@ -36,7 +36,7 @@ use crate::tls::CertificateFiles;
 use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
 use crate::{
-    admin, background, connections, disk, doors, facts, keys, limits, providers, request_sizes, serving, settings, tls,
+    admin, background, connections, disk, facts, fronts, keys, limits, providers, request_sizes, serving, settings, tls,
 };
 
 /// Calls without a token that one address may make per second, where nothing is configured.
@@ -358,19 +358,7 @@ fn front(
         clock: parts.clock.clone(),
         openapi: Arc::default(),
     };
-    let sign_in = bowline_signin::router(SignIn {
-        people: parts.people.clone(),
-        pipeline: parts.pipeline.clone(),
-        redirects,
-        random: Arc::new(random_bytes::<32>),
-    });
-    let counters = telemetry.clone();
-    let registry = bowline_oci::router(
-        parts.door.clone(),
-        Arc::new(move |name, code, elapsed| counters.count_named(name, code, elapsed)),
-    );
-    let in_flight = Arc::new(sizes.in_flight);
-    let osv_api = bowline_osv_api::router(doors::osv_api(options, parts));
+    let fronts = fronts::all(options, parts, telemetry.clone(), redirects, sizes.queries);
     Front {
         pipeline: parts.pipeline.clone(),
         telemetry,
@@ -382,13 +370,11 @@ fn front(
         ),
         cors,
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
-        router: well_known::router(pages, sign_in.merge(bowline_scim::router(doors::scim(options, parts))))
-            .merge(registry)
-            .merge(Arc::new(sizes.queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY)),
+        router: well_known::router(pages).merge(fronts),
         kept: Kept::default(),
         request_time,
         request_bytes: sizes.request,
         grpc_response_bytes: 100 << 20,
-        in_flight,
+        in_flight: Arc::new(sizes.in_flight),
     }
 }

@@ -42,7 +42,7 @@ struct Encoded {
 /// The one grant of the token endpoint (RFC 8628).
 const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-pub(crate) fn router(pages: Pages, sign_in: Router) -> Router {
+pub(crate) fn router(pages: Pages) -> Router {
     Router::new()
         .route("/.well-known/oauth-authorization-server", get(authorization_server))
         .route("/.well-known/openid-configuration", get(discovery))
@@ -51,7 +51,6 @@ pub(crate) fn router(pages: Pages, sign_in: Router) -> Router {
         .route("/openapi/v1.json", get(openapi_v1))
         .route("/openapi/v2.json", get(openapi_v2))
         .with_state(pages)
-        .merge(sign_in)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_verb)
 }

@@ -1,15 +1,15 @@
 //! What all handlers share, and what happens around each of them.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{Extension, Request, State};
-use axum::http::header::{CONTENT_TYPE, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::header::SET_COOKIE;
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::Micros;
-use bowline_fronts::{AccessLine, code_of};
+use bowline_fronts::request::is_form;
+use bowline_fronts::{Count, Front};
 use bowline_identity::people::Context;
 use bowline_pipeline::{Arrival, Settings, Surface, Vault};
 use bowline_store::Db;
@@ -79,25 +79,37 @@ impl App {
     }
 }
 
-/// Counts, guards and logs every request, and writes the page of what went wrong.
-pub(crate) async fn around(
+/// Counts every request but those for the style sheet, and writes its line.
+pub(crate) fn front(app: &Arc<App>, count: Count) -> Front {
+    let limited = app.clone();
+    let admit = move |path: &str, arrival: &Arrival| match path {
+        page::STYLE_PATH => Ok(()),
+        _ => limited.parts.pipeline.limits.count_address(Surface::SignIn, Some(arrival.address)),
+    };
+    let refuse = |path: &str, error| match Problem::from(error) {
+        problem if PROGRAMS.contains(&path) => Refusal::from(problem).into_response(),
+        problem => problem.into_response(),
+    };
+    Front { transport: "browser", name, admit: Arc::new(admit), refuse, count }
+}
+
+fn name(verb: &Method, _: &str) -> &'static str {
+    match verb.as_str() {
+        "GET" => "signin GET",
+        "POST" => "signin POST",
+        _ => "signin unknown",
+    }
+}
+
+/// Guards every answer, and writes the page of what went wrong.
+pub(crate) async fn guarded(
     State(app): Shared,
     Extension(arrival): Extension<Arrival>,
     request: Request,
     next: Next,
 ) -> Response {
-    let started = Instant::now();
-    let (verb, path) = (request.method().clone(), request.uri().path().to_owned());
-    let counted = if path == page::STYLE_PATH { Ok(()) } else { count(&app, &arrival) };
-    let mut response = match counted {
-        Ok(()) => next.run(request).await,
-        Err(problem) if PROGRAMS.contains(&path.as_str()) => Refusal::from(problem).into_response(),
-        Err(problem) => problem.into_response(),
-    };
+    let mut response = next.run(request).await;
     if let Some(found) = response.extensions_mut().remove::<Problem>() {
-        if let Some(cause) = &found.cause {
-            tracing::error!(request_id = %arrival.request_id, path, cause, "sign-in failed");
-        }
         let cookies: Vec<HeaderValue> = response.headers().get_all(SET_COOKIE).iter().cloned().collect();
         response = page::problem(&found, &arrival.request_id);
         for cookie in cookies {
@@ -105,25 +117,7 @@ pub(crate) async fn around(
         }
     }
     page::guard(response.headers_mut(), app.cookies.secure);
-    // The path alone: queries carry codes.
-    let status = response.status().as_u16();
-    AccessLine {
-        transport: "browser",
-        method: &format!("signin {verb}"),
-        path: &path,
-        principal: "",
-        scope: "",
-        status: Some(status),
-        code: code_of(status),
-        elapsed: started.elapsed(),
-        request_id: &arrival.request_id,
-    }
-    .write();
     response
-}
-
-fn count(app: &App, arrival: &Arrival) -> Result<(), Problem> {
-    Ok(app.parts.pipeline.limits.count_address(Surface::SignIn, Some(arrival.address))?)
 }
 
 /// A form of one of our own pages: not one that another site sent.
@@ -151,11 +145,6 @@ pub(crate) fn program_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameter
         return Err(Refusal::invalid_request("the body must be application/x-www-form-urlencoded"));
     }
     Ok(Parameters::read(body)?)
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
 /// Adds a cookie to an answer.

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bowline_authn::wrap::sha256;
 use bowline_core::Error;
+use bowline_fronts::Told;
 use bowline_pipeline::Arrival;
 use serde_json::{Value, json};
 
@@ -68,15 +69,13 @@ impl From<Error> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        if let Some(cause) = &self.cause {
-            tracing::error!(cause, "a program's request failed");
-        }
         let body = json!({ "error": self.error, "error_description": self.description });
         let mut response = answer(&body);
         *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        response.extensions_mut().insert(Told { causes: self.cause, ..Told::default() });
         response
     }
 }

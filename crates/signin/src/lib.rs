@@ -39,6 +39,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
+use bowline_fronts::Count;
 use bowline_identity::People;
 use bowline_pipeline::Pipeline;
 
@@ -63,10 +64,10 @@ pub struct SignIn {
     pub random: Random,
 }
 
-/// The routes. Requests must carry a [`bowline_pipeline::Arrival`].
-pub fn router(parts: SignIn) -> Router {
+/// The routes. Requests must carry a [`bowline_pipeline::Arrival`]; each is told to `count`.
+pub fn router(parts: SignIn, count: Count) -> Router {
     let app = Arc::new(App::new(parts));
-    Router::new()
+    let routes = Router::new()
         .route("/oauth", only("GET", get(start::start)))
         .route("/oauth/organization", only("POST", post(start::organization)))
         .route("/oauth/callback", only("GET", get(callback::callback)))
@@ -79,8 +80,10 @@ pub fn router(parts: SignIn) -> Router {
         .route("/signout", only("GET, POST", get(sign_out::ask).post(sign_out::end)))
         .route("/orgcheck", get(orgcheck::check))
         .route(page::STYLE_PATH, get(page::style))
-        .layer(DefaultBodyLimit::max(FORM_BYTES))
-        .layer(middleware::from_fn_with_state(app.clone(), app::around))
+        .layer(DefaultBodyLimit::max(FORM_BYTES));
+    app::front(&app, count)
+        .around(routes)
+        .layer(middleware::from_fn_with_state(app.clone(), app::guarded))
         .with_state(app)
 }
 

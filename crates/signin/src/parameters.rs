@@ -1,5 +1,7 @@
 //! Members of a query or a form.
 
+use bowline_fronts::request::pairs;
+
 use crate::problem::Problem;
 
 /// Most bytes of a query or a form.
@@ -13,12 +15,14 @@ impl Parameters {
     /// Reads a query or a form.
     ///
     /// # Errors
-    /// It is too long.
+    /// It is too long, or has a broken escape.
     pub(crate) fn read(text: &[u8]) -> Result<Parameters, Problem> {
         if text.len() > MOST_BYTES {
             return Err(Problem::bad("The request is too long."));
         }
-        Ok(Parameters(url::form_urlencoded::parse(text).into_owned().collect()))
+        let text = std::str::from_utf8(text).map_err(|_| Problem::bad("The request is not UTF-8."))?;
+        let pairs = pairs(text).map_err(|_| Problem::bad("The request has a broken escape."))?;
+        Ok(Parameters(pairs))
     }
 
     /// The value of a name; an empty one counts as none.
@@ -79,6 +83,7 @@ mod tests {
         assert!(parameters.flag("d").unwrap() && !parameters.flag("c").unwrap());
         assert!(parameters.flag("e").is_err());
         assert_eq!(parameters.one("f").unwrap(), Some("ä b"));
+        assert!(Parameters::read(b"a=%zz").is_err() && Parameters::read(b"a=\xff").is_err());
         assert!(Parameters::read(&vec![b'a'; MOST_BYTES + 1]).is_err());
     }
 }

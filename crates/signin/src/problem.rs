@@ -4,7 +4,8 @@ use std::fmt;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use bowline_core::{Code, Error};
+use bowline_core::Error;
+use bowline_fronts::Told;
 
 /// An answer that is an error page. The page itself is written when the request's id is known.
 #[derive(Clone)]
@@ -49,30 +50,17 @@ impl From<&Error> for Problem {
     fn from(error: &Error) -> Problem {
         let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = error.retry_after().map(|wait| wait.as_secs().max(1));
-        Problem { status, text: error.message().into(), retry_after, cause: cause(error) }
+        Problem { status, text: error.message().into(), retry_after, cause: Told::failure(error).causes }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
+        response.extensions_mut().insert(Told { causes: self.cause.clone(), ..Told::default() });
         response.extensions_mut().insert(self);
         response
     }
-}
-
-/// Why an error is one, where callers are not told.
-fn cause(error: &Error) -> Option<String> {
-    if !matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown) {
-        return None;
-    }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    Some(text)
 }
 
 impl fmt::Debug for Problem {

@@ -4,6 +4,8 @@ use bowline_core::Uidp;
 use bowline_identity::people::Choice;
 use serde::{Deserialize, Serialize};
 
+use bowline_formats::percent;
+
 use crate::headless;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
@@ -177,11 +179,8 @@ fn identity(text: &str) -> Result<String, Problem> {
 fn scopes(parameters: &Parameters) -> Result<Vec<String>, Problem> {
     let mut scopes = Vec::new();
     for given in parameters.all("scope").filter(|given| !given.is_empty()) {
-        let pair = format!("scope={given}");
-        let unescaped = url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, scope)| scope.into_owned());
-        let is_escaped = given.contains('%') || given.contains('+');
-        let scope = if is_escaped { unescaped } else { Some(given.to_owned()) };
-        scopes.extend(scope);
+        let scope = percent::decode(&given.replace('+', " ")).map(String::from);
+        scopes.push(scope.ok_or_else(|| Problem::bad("The parameter scope has a broken escape."))?);
     }
     let wrong = |scope: &String| scope.len() > LONGEST || scope.chars().any(char::is_control);
     if scopes.len() > MOST || scopes.iter().any(wrong) {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use bowline_contract::{Method, google};
+use bowline_formats::percent;
 use bytes::Buf as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use prost::Message as _;
@@ -187,7 +188,9 @@ impl GrpcError {
         if code == 0 {
             return None;
         }
-        let message = member("grpc-message").map(|value| percent_decoded(value.as_bytes())).unwrap_or_default();
+        let message = member("grpc-message")
+            .map(|value| percent::decode_lossy(value.as_bytes()).into_owned())
+            .unwrap_or_default();
         let status = match member("grpc-status-details-bin") {
             Some(value) => status(value.as_bytes()),
             None => google::rpc::Status { code, message: message.clone(), details: Vec::new() },
@@ -207,20 +210,4 @@ fn status(base64: &[u8]) -> google::rpc::Status {
     let bytes = STANDARD_NO_PAD.decode(base64).or_else(|_| STANDARD.decode(base64));
     let bytes = bytes.expect("grpc-status-details-bin is base64");
     google::rpc::Status::decode(bytes.as_slice()).expect("grpc-status-details-bin is a google.rpc.Status")
-}
-
-fn percent_decoded(text: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        if let Some(byte) = hex.filter(|_| *first == b'%') {
-            bytes.push(byte);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -100,13 +100,6 @@ pub(crate) fn push_i64(out: &mut Vec<u8>, value: i64) {
     push_u64(out, value.unsigned_abs());
 }
 
-/// Appends `value` with leading zeros to exactly `width` digits.
-pub(crate) fn push_padded(out: &mut Vec<u8>, value: u64, width: u32) {
-    for place in (0..width).rev() {
-        out.push(b'0' + (value / 10u64.pow(place) % 10) as u8);
-    }
-}
-
 /// Appends the shortest text that reads back as the same number, or one of the
 /// three quoted names proto3 JSON gives to what JSON cannot say.
 macro_rules! push_float {

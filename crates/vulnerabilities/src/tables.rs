@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
@@ -44,7 +44,7 @@ pub const TABLES: &[TableDeclaration] = &[
             own_id("org"),
             value("author"),
             value("reviewer"),
-            message("body", "chainguard.platform.vulnerabilities.v2.AdvisoryEvent"),
+            message_with_ids("body", "chainguard.platform.vulnerabilities.v2.AdvisoryEvent", &["uid"]),
         ],
     },
     TableDeclaration {

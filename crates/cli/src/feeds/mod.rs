@@ -5,7 +5,6 @@ mod judgements;
 mod known;
 mod reading;
 mod report;
-mod zip;
 
 use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::feeds::v1 as feeds;

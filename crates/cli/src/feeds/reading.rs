@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_client::ClientError;
+use bowline_formats::archive::zip::{Archive, Member};
+use bowline_formats::archive::{Broken, Limits};
 use bowline_osv::{MOST_BYTES, Parsed};
-
-use super::zip::Archive;
 
 /// A file, an entry or a line, with what it holds or why it is left out.
 pub(super) struct Item {
@@ -31,6 +31,10 @@ struct Raw {
     name: String,
     content: Result<Vec<u8>, String>,
 }
+
+/// What is too much of an archive of records. Texts hardly ever pack to less than a fiftieth.
+const ARCHIVES: Limits =
+    Limits { members: 5_000_000, member: MOST_BYTES as u64, unpacked: u64::MAX, times: 200, always: 64 << 20 };
 
 /// What goes to a thread at once.
 const ITEMS_AT_ONCE: usize = 128;
@@ -232,10 +236,19 @@ fn lines(path: &Path, name: &str, out: &mut Parts) -> Result<(), Stop> {
 
 fn archive(path: &Path, out: &mut Parts) -> Result<(), Stop> {
     let file = File::open(path).map_err(|error| failed(path, error))?;
-    let mut archive = Archive::open(file).map_err(|error| failed(path, error))?;
-    let is_record = |name: &str| has_ending(name, "json");
-    while let Some(entry) = archive.next(is_record, MOST_BYTES as u64).map_err(|error| failed(path, error))? {
-        out.push(entry.name, entry.content)?;
+    let broken = |error: Broken| match error {
+        Broken::Unreadable(error) => failed(path, error),
+        other => failed(path, io::Error::new(io::ErrorKind::InvalidData, other.to_string())),
+    };
+    let mut archive = Archive::open(file, ARCHIVES).map_err(broken)?;
+    let records: Vec<Member> =
+        archive.members().iter().filter(|member| has_ending(&member.path, "json")).cloned().collect();
+    for member in records {
+        let content = match archive.content(&member) {
+            Err(error @ Broken::Unreadable(_)) => return Err(broken(error)),
+            content => content.map_err(|error| format!("the member {error}")),
+        };
+        out.push(member.path, content)?;
     }
     Ok(())
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use bowline_formats::purl::PackageUrl;
+
 use crate::cursor::Cursor;
 use crate::model::{Advisory, FalsePositive, Micros};
 use crate::problem::{Broken, Problems, Unreadable};
-use crate::purl::Purl;
-use crate::subject::Subject;
+use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories, false_positive, outlook};
 
@@ -38,7 +39,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
 /// What product ids mean: package URLs, and parts of products.
 #[derive(Default)]
 struct Products {
-    plain: BTreeMap<String, Purl>,
+    plain: BTreeMap<String, PackageUrl>,
     parts: BTreeMap<String, (String, String)>,
     groups: BTreeMap<String, Vec<String>>,
 }
@@ -81,8 +82,8 @@ impl Products {
         let Some(purl) = purl else {
             return Ok(());
         };
-        match Purl::parse(purl.word()?) {
-            Ok(read) => drop(self.plain.insert(id.into(), read.located_by(id))),
+        match package_url(purl.word()?) {
+            Ok(read) => drop(self.plain.insert(id.into(), located_by(read, id))),
             Err(reason) => problems.reduce(purl.position(), reason),
         }
         Ok(())

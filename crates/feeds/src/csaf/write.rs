@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bowline_core::rfc3339::{self, Digits};
+
 use super::products::Products;
 use crate::model::{Advisory, Artifact, Micros};
 use crate::problem::Problems;
-use crate::time;
 use crate::tree::Node;
 use crate::vex::{
     Outlook, Publisher, Statement, Status, Written, action, digest, justification, known_name, outlook, statements,
@@ -54,7 +55,7 @@ fn dated(statement: &Statement) -> Option<Micros> {
 fn tracking(artifact: &Artifact, first: Micros, changed: Micros) -> Node {
     let revision = |number: &str, at: Micros, summary: &str| {
         Node::map([
-            ("date", Some(Node::text(time::text(at)))),
+            ("date", Some(Node::time(at))),
             ("number", Some(Node::text(number))),
             ("summary", Some(Node::text(summary))),
         ])
@@ -69,9 +70,9 @@ fn tracking(artifact: &Artifact, first: Micros, changed: Micros) -> Node {
     };
     history.push(revision(&version, changed, "Latest judgement."));
     Node::map([
-        ("current_release_date", Some(Node::text(time::text(changed)))),
+        ("current_release_date", Some(Node::time(changed))),
         ("id", Some(Node::text(tracking_id(artifact)))),
-        ("initial_release_date", Some(Node::text(time::text(first)))),
+        ("initial_release_date", Some(Node::time(first))),
         ("revision_history", Some(Node::List(history))),
         ("status", Some(Node::text("final"))),
         ("version", Some(Node::text(version))),
@@ -92,7 +93,7 @@ fn tracking_id(artifact: &Artifact) -> String {
 
 /// Name of the file that holds the document of an artifact; documents lie by the year of their first release.
 pub(crate) fn file_name(artifact: &Artifact, first: Micros) -> String {
-    let year = time::text(first);
+    let year = rfc3339::text(first, Digits::Fewest);
     format!("{}/{}.json", year.split('-').next().unwrap_or_default(), tracking_id(artifact))
 }
 
@@ -175,7 +176,7 @@ impl Said {
         };
         let ids: Vec<String> = versions.iter().map(|version| products.id(&statement.subject, version)).collect();
         self.by_status.entry(status_name(&statement.status)).or_default().extend(ids.clone());
-        let (date, ids) = (Some(Node::text(time::text(statement.at))), Some(Node::texts(ids)));
+        let (date, ids) = (Some(Node::time(statement.at)), Some(Node::texts(ids)));
         match &statement.status {
             Status::NotAffected(why) => {
                 let label = Some(Node::text(justification(*why)));

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use bowline_formats::percent;
+
 use super::false_positive;
 use crate::cursor::Cursor;
 use crate::model::{Advisory, FalsePositive, Micros};
 use crate::problem::{Broken, Problems, Unreadable};
-use crate::purl::{Purl, decode};
-use crate::subject::Subject;
+use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories};
 
@@ -53,7 +54,7 @@ impl Components {
         if !reference.is_empty() && !purl.is_empty() {
             // Our own references say where a component lies.
             let id = reference.split(" in ").next().unwrap_or_default();
-            let located = Purl::parse(&purl).map_or_else(|_| purl.clone(), |read| read.located_by(id).to_string());
+            let located = package_url(&purl).map_or_else(|_| purl.clone(), |read| located_by(read, id).to_string());
             self.0.insert(reference, (located, product.map(str::to_owned)));
         }
         // Only the outermost is a product; what lies deeper is a part of it.
@@ -63,17 +64,17 @@ impl Components {
 
     fn subject(&self, reference: &str) -> Result<(Subject, String), String> {
         if let Some((purl, product)) = self.0.get(reference) {
-            let purl = Purl::parse(purl)?;
+            let purl = package_url(purl)?;
             let Some(product) = product else {
                 return Ok(Subject::read(&purl, None));
             };
-            let (subject, _) = Subject::read(&Purl::parse(product)?.unversioned(), Some(&purl.unversioned()));
+            let (subject, _) = Subject::read(&package_url(product)?.unversioned(), Some(&purl.unversioned()));
             return Ok((subject, purl.version));
         }
         // A reference into another document says at most a package URL.
-        let fragment = reference.split_once('#').and_then(|(_, fragment)| decode(fragment));
+        let fragment = reference.split_once('#').and_then(|(_, fragment)| percent::decode(fragment)).map(String::from);
         let text = fragment.unwrap_or_else(|| reference.to_owned());
-        let purl = Purl::parse(&text).map_err(|_| format!("{reference:?} is no component with a package URL"))?;
+        let purl = package_url(&text).map_err(|_| format!("{reference:?} is no component with a package URL"))?;
         Ok(Subject::read(&purl, None))
     }
 }

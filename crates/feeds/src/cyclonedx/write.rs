@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use bowline_formats::purl::PackageUrl;
+
 use super::justification;
 use crate::model::{Advisory, FalsePositive};
 use crate::problem::Problems;
-use crate::purl::Purl;
-use crate::time;
 use crate::tree::{Node, filled};
 use crate::vex::{Outlook, Publisher, Statement, Status, Written, digest, known_name, statements};
 
@@ -21,7 +21,7 @@ pub(crate) fn write(from: &[Advisory], publisher: &Publisher, problems: &mut Pro
     let components: Vec<Node> = components.into_iter().map(|(purl, product)| product.written(&purl)).collect();
     let supplier =
         Node::map([("name", Some(Node::text(&publisher.name))), ("url", Some(Node::texts([&publisher.namespace])))]);
-    let metadata = Node::map([("timestamp", Some(Node::text(time::text(changed)))), ("supplier", Some(supplier))]);
+    let metadata = Node::map([("timestamp", Some(Node::time(changed))), ("supplier", Some(supplier))]);
     let document = |serial: Option<Node>| {
         Node::map([
             ("$schema", Some(Node::text("http://cyclonedx.org/schema/bom-1.6.schema.json"))),
@@ -86,7 +86,7 @@ fn vulnerability(statement: &Statement, publisher: &Publisher, components: &mut 
     // Statements are only about what can be named; see `Statement::of`.
     let subject = &statement.subject;
     let purl = subject.artifact_purl("", &publisher.distribution).map(|purl| purl.to_string()).unwrap_or_default();
-    let text = |purl: Result<Option<Purl>, String>| purl.ok().flatten().map(|part| part.to_string());
+    let text = |purl: Result<Option<PackageUrl>, String>| purl.ok().flatten().map(|part| part.to_string());
     let located = text(subject.located_purl(&publisher.distribution));
     let part = text(subject.component_purl(&publisher.distribution));
     let product = components.entry(purl.clone()).or_default();
@@ -109,7 +109,7 @@ fn vulnerability(statement: &Statement, publisher: &Publisher, components: &mut 
         ("id", Some(Node::text(&id))),
         ("source", Some(Node::map([("name", Some(Node::text(source(&id))))]))),
         ("references", references),
-        ("updated", statement.updated.map(|at| Node::text(time::text(at)))),
+        ("updated", statement.updated.map(Node::time)),
         ("analysis", Some(analysis(statement))),
         ("affects", Some(Node::List(vec![affected]))),
     ])
@@ -142,7 +142,7 @@ fn analysis(statement: &Statement) -> Node {
         ("justification", why.map(Node::text)),
         ("response", response.map(|response| Node::texts([response]))),
         ("detail", filled(&statement.note)),
-        ("lastUpdated", Some(Node::text(time::text(statement.at)))),
+        ("lastUpdated", Some(Node::time(statement.at))),
     ])
 }
 

@@ -3,6 +3,8 @@
 mod grype;
 mod trivy;
 
+use bowline_core::rfc3339;
+use bowline_formats::purl::PackageUrl;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,9 +14,7 @@ pub use trivy::trivy;
 use crate::cursor::SHORT;
 use crate::model::{Advisory, Artifact, Component, Detection, Event, Judgement, Provenance, Scan};
 use crate::problem::{Problems, Unreadable};
-use crate::purl::Purl;
 use crate::subject::{Subject, is_system};
-use crate::time;
 use crate::tree::{Limits, too_long};
 
 /// One vulnerability of one package, in the scanner's words.
@@ -144,7 +144,7 @@ fn detected(finding: &Finding, report: &Report, artifact: &Artifact, version: &s
         database_checksum: report.database_checksum.clone(),
     };
     let event = Event {
-        at: time::parse(&report.made),
+        at: rfc3339::parse_micros(&report.made),
         author: String::new(),
         judgement: Judgement::Detection(Detection::Scan(Box::new(scan))),
         provenance: Provenance::default(),
@@ -159,9 +159,9 @@ fn detected(finding: &Finding, report: &Report, artifact: &Artifact, version: &s
 
 /// Packages of the operating system lie in its database, which says nothing about where.
 fn component(finding: &Finding) -> Component {
-    let mut component = match Purl::parse(&finding.purl) {
+    let mut component = match PackageUrl::parse(&finding.purl) {
         Ok(purl) => {
-            let nowhere = Purl { kind: "oci".into(), name: "scanned".into(), ..Purl::default() };
+            let nowhere = PackageUrl { kind: "oci".into(), name: "scanned".into(), ..PackageUrl::default() };
             Subject::read(&nowhere, Some(&purl.unversioned())).0.component
         }
         Err(_) => {

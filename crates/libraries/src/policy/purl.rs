@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use bowline_formats::percent::{self, AsciiSet, RESERVED};
+use bowline_formats::purl::Split;
+
 use crate::ecosystems::Language;
 
 /// Which packages an entry of a policy is about.
@@ -43,23 +46,20 @@ impl Pattern {
     /// What is wrong with it, for the caller.
     pub fn parse(text: &str) -> Result<Pattern, String> {
         let example = "must be a package URL such as pkg:npm/left-pad@1.3.0";
-        let rest = text.trim().strip_prefix("pkg:").ok_or(example)?.trim_start_matches('/');
-        if rest.contains(['?', '#']) {
+        let split = Split::of(text.trim()).map_err(|_| example)?;
+        if split.qualifiers.is_some() || split.subpath.is_some() {
             return Err("must not have qualifiers or a subpath: policies judge packages and versions".into());
         }
-        let (kind, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let language = Language::of_purl_type(&kind.to_ascii_lowercase());
+        let language = Language::of_purl_type(&split.kind);
+        let kind = &split.kind;
         let language = language.ok_or_else(|| format!("is of the type {kind:?}; policies know pypi, npm and maven"))?;
-        // A scope begins with an @ of its own; only one after the last slash announces a version.
-        let at = path.rfind('@').filter(|at| *at > path.rfind('/').map_or(0, |slash| slash + 1));
-        let (path, version) = at.map_or((path, ""), |at| (&path[..at], &path[at + 1..]));
-        let version = decoded(version)?;
-        let (namespace, name) = match path.rsplit_once('/') {
+        let version = decoded(split.version.unwrap_or_default())?;
+        let (namespace, name) = match split.path.rsplit_once('/') {
             Some((namespace, name)) => (Some(decoded(namespace)?), decoded(name)?),
-            None => (None, decoded(path)?),
+            None => (None, decoded(split.path)?),
         };
         let pattern = Pattern::of(language, namespace, &name, &version)?;
-        if version.is_empty() && at.is_some() {
+        if version.is_empty() && split.version.is_some() {
             return Err("has an empty version: leave the @ out for all versions".into());
         }
         Ok(pattern)
@@ -108,7 +108,7 @@ impl Pattern {
         self.language.judge_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
         let version = part(&self.version, "1");
         if version.len() > bowline_versions::MAX_LENGTH
-            || version.contains(|c: char| c.is_whitespace() || c.is_control())
+            || version.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/')
         {
             return Err("has a version that no package has".into());
         }
@@ -176,34 +176,15 @@ fn same_version(language: Language, left: &str, right: &str) -> bool {
     }
 }
 
+/// What is escaped in a pattern: versions of Python have plus signs, which everybody writes as they are.
+const ESCAPED: &AsciiSet = &RESERVED.remove(b':').remove(b'+');
+
 fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b".-_~:+".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    percent::encode(text, ESCAPED)
 }
 
 fn decoded(text: &str) -> Result<String, String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let digits = rest.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or("has a damaged percent code")?;
-        bytes.push(byte);
-        rest = &rest[2..];
-    }
-    String::from_utf8(bytes).map_err(|_| "is not UTF-8".into())
+    percent::decode(text).map(String::from).ok_or_else(|| "has a damaged percent code".into())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::BufWriter;
 
 use aws_lc_rs::digest;
+use bowline_core::rfc3339::{self, Digits};
 use bowline_feeds::{Advisory, Artifact, Document, Problems, Publisher, WriteFormat, ZipWriter};
 use serde_json::{Value, json};
 
@@ -79,7 +80,7 @@ impl Documents {
     }
 
     fn last_change(&self) -> String {
-        self.listed.iter().map(|one| one.changed.clone()).max().unwrap_or_else(|| bowline_feeds::time_text(0))
+        self.listed.iter().map(|one| one.changed.clone()).max().unwrap_or_else(|| rfc3339::text(0, Digits::Fewest))
     }
 
     /// The two lists that readers of the format ask for, and what says who provides them.

@@ -1,0 +1,106 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use bowline_core::{Code, Error, Result};
+use bowline_pipeline::Arrival;
+
+use crate::access_line::{AccessLine, causes, code_of, is_ours, write_causes};
+
+/// Counts one request: its name as the log has it, its code (absent for success), and the time until its answer began.
+pub type Count = Arc<dyn Fn(&'static str, Option<Code>, Duration) + Send + Sync>;
+
+/// Judges a request by its path and where it came from.
+pub type Admit = Arc<dyn Fn(&str, &Arrival) -> Result<()> + Send + Sync>;
+
+/// What is done around every request of a front.
+#[derive(Clone)]
+pub struct Front {
+    /// What the access log calls its transport: `oci`, `scim`.
+    pub transport: &'static str,
+    /// What a request is called by its verb and path: one of few names, such as `oci.manifest.get`, whatever clients send.
+    pub name: fn(&Method, &str) -> &'static str,
+    /// Who judges a request before anything of it is read.
+    pub admit: Admit,
+    /// The answer to a request that is not admitted, in the form of the protocol.
+    pub refuse: fn(&str, Error) -> Response,
+    /// The counters.
+    pub count: Count,
+}
+
+impl Front {
+    /// The routes with admission before each request, and its line in the access log and its count after it.
+    ///
+    /// Requests must carry an [`Arrival`].
+    pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
+        routes.layer(from_fn_with_state(Arc::new(self), around))
+    }
+}
+
+/// What a handler tells of a request for the log, in the extensions of its response.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// UIDP of the caller.
+    pub principal: String,
+    /// UIDP or name at which the permission was needed.
+    pub scope: String,
+    /// Why the server failed, for the log alone.
+    pub causes: Option<String>,
+}
+
+impl Told {
+    /// Why an error is one, where callers are not told.
+    pub fn failure(error: &Error) -> Told {
+        Told { causes: is_ours(error.code()).then(|| causes(error)), ..Told::default() }
+    }
+}
+
+async fn around(
+    State(front): State<Arc<Front>>,
+    Extension(arrival): Extension<Arrival>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let method = (front.name)(request.method(), request.uri().path());
+    let path = request.uri().path().to_owned();
+    let mut response = match (front.admit)(&path, &arrival) {
+        Ok(()) => next.run(request).await,
+        Err(error) => (front.refuse)(&path, error),
+    };
+    let told = response.extensions_mut().remove::<Told>().unwrap_or_default();
+    let (status, elapsed) = (response.status().as_u16(), started.elapsed());
+    let code = code_of(status);
+    (front.count)(method, code, elapsed);
+    if let Some(causes) = &told.causes {
+        write_causes(method, &arrival.request_id, causes);
+    }
+    AccessLine {
+        transport: front.transport,
+        method,
+        path: &path,
+        principal: &told.principal,
+        scope: &told.scope,
+        status: Some(status),
+        code,
+        elapsed,
+        request_id: &arrival.request_id,
+    }
+    .write();
+    response
+}
+
+/// The answer to an error: the front's own form of it, with when to come again, and with the causes for the log.
+pub fn failed(error: &Error, form: impl FnOnce(StatusCode, &Error) -> Response) -> Response {
+    let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = form(status, error);
+    if let Some(delay) = error.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
+    }
+    response.extensions_mut().insert(Told::failure(error));
+    response
+}

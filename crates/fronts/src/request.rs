@@ -1,0 +1,73 @@
+//! What every front reads of a request: credentials, ids, forms.
+
+use axum::http::{HeaderMap, header};
+use bowline_formats::percent;
+
+/// The media type of forms.
+pub const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The bearer token of the `authorization` header, absent if there is none of that scheme.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The id that the caller gave, if it is fit for a log line; otherwise a new one.
+pub fn request_id(headers: &HeaderMap, draw: fn() -> [u8; 16]) -> String {
+    let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
+    match given {
+        Some(id) if !id.is_empty() && id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.into(),
+        _ => bowline_core::hex(&draw()),
+    }
+}
+
+/// Whether the body is said to be a form.
+pub fn is_form(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
+}
+
+/// The pairs of a query or a form, in order: `name=value`, with percent signs, and `+` for a space.
+///
+/// # Errors
+/// The part with a broken escape, or with bytes that are not UTF-8.
+pub fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
+    let parts = text.split('&').filter(|part| !part.is_empty());
+    let pair = |part: &str| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        Ok((decode(name)?, decode(value)?))
+    };
+    parts.map(pair).collect()
+}
+
+fn decode(text: &str) -> Result<String, String> {
+    let decoded = percent::decode(&text.replace('+', " ")).map(String::from);
+    decoded.ok_or_else(|| format!("the query has a broken escape in {text:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_read_strictly() {
+        let expected = [("a", "1"), ("b.c", "x/y z"), ("d", ""), ("e", "é")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(pairs("a=1&b.c=x%2Fy+z&d&&e=%C3%A9").unwrap(), expected);
+        for broken in ["a=%", "a=%zz", "a=%ff"] {
+            assert!(pairs(broken).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn ids_that_break_a_line_are_replaced() {
+        let id = |given: &'static str| {
+            let headers = HeaderMap::from_iter([("x-request-id".parse().unwrap(), given.parse().unwrap())]);
+            request_id(&headers, || [0xab; 16])
+        };
+        assert_eq!(id("mine-1"), "mine-1");
+        assert_eq!(id("two words"), "ab".repeat(16));
+        assert_eq!(id(""), "ab".repeat(16));
+    }
+}

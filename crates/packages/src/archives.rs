@@ -1,0 +1,57 @@
+//! The one member of an archive that says what the package is.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use bowline_formats::archive::{Limits, tar, zip};
+
+use crate::Refusal;
+use crate::limits::MOST_METADATA;
+
+/// What is too much of a package.
+const LIMITS: Limits =
+    Limits { members: 200_000, member: MOST_METADATA, unpacked: 64 << 30, times: 250, always: 16 << 20 };
+
+/// What was wanted of an archive.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The bytes of the member that was asked for.
+    pub(crate) bytes: Option<Vec<u8>>,
+    /// Files in the archive.
+    pub(crate) files: u64,
+}
+
+/// Reads a gzipped tarball to its end, because all of it is judged. `wants` says of a path whether it is the member to
+/// keep.
+pub(crate) fn of_tarball(file: File, wants: impl Fn(&str) -> bool) -> Result<Wanted, Refusal> {
+    let packed = file.metadata()?.len();
+    let mut archive = tar::Reader::gzipped(BufReader::new(file), packed, LIMITS);
+    let mut wanted = Wanted { bytes: None, files: 0 };
+    while let Some(member) = archive.next_member()? {
+        wanted.files += u64::from(member.is_file);
+        // Installers drop the first component, some before and some after the path is made plain.
+        let is_wanted = member.is_file && (wants(&plain(&member.path)) || wants(&member.path));
+        if is_wanted && wanted.bytes.replace(archive.content()?).is_some() {
+            // Which of two is meant, unpackers do not agree on.
+            return Err(Refusal::hostile("has metadata twice"));
+        }
+    }
+    Ok(wanted)
+}
+
+/// A path without the components that lead nowhere.
+fn plain(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    parts.join("/")
+}
+
+/// The one member of a ZIP archive whose path is that of metadata.
+pub(crate) fn of_zip(file: File, is_metadata: impl Fn(&str) -> bool) -> Result<Vec<u8>, Refusal> {
+    let mut archive = zip::Archive::open(file, LIMITS)?;
+    let mut found = archive.members().iter().filter(|member| is_metadata(&member.path)).cloned();
+    match (found.next(), found.next()) {
+        (Some(member), None) => Ok(archive.content(&member)?),
+        (None, _) => Err(Refusal::damaged("has no metadata where distributions have them")),
+        (Some(_), Some(_)) => Err(Refusal::hostile("has metadata twice")),
+    }
+}
