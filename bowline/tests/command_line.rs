@@ -2,14 +2,14 @@
 
 #[path = "command_line/advisories.rs"]
 mod advisories;
+#[path = "command_line/judgements.rs"]
+mod assessments;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/feeds.rs"]
 mod feeds;
 #[path = "command_line/full_disk.rs"]
 mod full_disk;
-#[path = "command_line/judgements.rs"]
-mod judgements;
 #[path = "command_line/keys.rs"]
 mod keys;
 #[path = "command_line/libraries.rs"]

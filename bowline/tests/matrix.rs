@@ -65,7 +65,7 @@ async fn the_table_has_every_implemented_method() {
 async fn every_caller_at_every_place_on_sqlite() {
     let server = TestServer::start(Engine::Sqlite).await;
     let fixture = Fixture::new(&server).await;
-    judge_all(&fixture, &|_| true, &|_| true).await;
+    validate_all(&fixture, &|_| true, &|_| true).await;
     drop(fixture);
     server.stop().await;
 }
@@ -80,12 +80,12 @@ async fn some_callers_at_some_places_on_postgres() {
     let fixture = Fixture::new(&server).await;
     let callers = ["expired", "stranger", "viewer", "owner", "owner narrowed to the child", "operator"];
     let places = ["own", "child", "sibling", "absent"];
-    judge_all(&fixture, &|caller| callers.contains(&caller), &|place| places.contains(&place)).await;
+    validate_all(&fixture, &|caller| callers.contains(&caller), &|place| places.contains(&place)).await;
     drop(fixture);
     server.stop().await;
 }
 
-async fn judge_all(fixture: &Fixture<'_>, callers: &dyn Fn(&str) -> bool, places: &dyn Fn(&str) -> bool) {
+async fn validate_all(fixture: &Fixture<'_>, callers: &dyn Fn(&str) -> bool, places: &dyn Fn(&str) -> bool) {
     let mut wrong = Vec::new();
     let mut calls = 0;
     for row in table() {

@@ -42,7 +42,7 @@ pub(crate) async fn barred(actor: &Actor, what: &str, body: Value, status: u16, 
 }
 
 /// Somebody with these capabilities about advisories.
-pub(crate) async fn judge(server: &TestServer, org: &str, name: &str, capabilities: &[&str]) -> Actor {
+pub(crate) async fn validate(server: &TestServer, org: &str, name: &str, capabilities: &[&str]) -> Actor {
     let capabilities: Vec<String> = capabilities.iter().map(|name| format!("CAP_ADVISORIES_{name}")).collect();
     let capabilities: Vec<&str> = capabilities.iter().map(String::as_str).collect();
     holder(server, org, name, org, &capabilities).await.actor
@@ -197,7 +197,7 @@ async fn nobody_reaches_the_advisories_of_others() {
         let uid = advisory(&operator, &others, "curl", &["CVE-2026-1"]).await;
         let added = event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
         let all = ["CREATE", "LIST", "UPDATE", "DELETE", "APPROVE"];
-        let ours = judge(server, &org, "ours", &all).await;
+        let ours = validate(server, &org, "ours", &all).await;
         for (what, body) in [
             (format!("GET /vulnerabilities/v2/advisories/{uid}"), Value::Null),
             (format!("GET {ADVISORIES}/{uid}/events"), Value::Null),

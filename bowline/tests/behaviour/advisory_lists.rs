@@ -5,7 +5,7 @@ use bowline_store::Value as Sql;
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
-use crate::advisories::{ADVISORIES, about, create, event, judge};
+use crate::advisories::{ADVISORIES, about, create, event, validate};
 use crate::support::{call, done, each, machine, on_each_engine, role};
 
 /// The names of the artifacts on a page of the second version, in their order.
@@ -28,7 +28,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 /// Three advisories: of curl, of libfoo and of foo.
 async fn three(server: &TestServer) -> (String, Actor) {
     let org = server.organization("acme").await;
-    let bot = judge(server, &org, "bot", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    let bot = validate(server, &org, "bot", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
     let operator = server.operator().await;
     let mut curl = about("curl", "Stdlib", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]);
     curl["legacyAdvisoryID"] = json!("OLD-1");
@@ -263,7 +263,7 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
         many(server, &group, COUNT).await;
         let operator = server.operator().await;
         let is_go = |n: i64| n >= COUNT - COUNT / 7;
-        let judges: [(&str, &dyn Fn(i64) -> bool); 10] = [
+        let validators: [(&str, &dyn Fn(i64) -> bool); 10] = [
             ("componentTypes=python", &|n| !is_go(n)),
             ("componentTypes=go&componentTypes=python", &|_| true),
             ("componentTypes=go", &is_go),
@@ -278,7 +278,7 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
                 &|_| true,
             ),
         ];
-        for (filter, is_wanted) in judges {
+        for (filter, is_wanted) in validators {
             for order in ["", "&orderBy=uid%20desc"] {
                 let wanted = (0..COUNT).filter(|n| n % 1000 != 1 && is_wanted(*n)).map(|n| format!("n{n:05}"));
                 let mut wanted: Vec<String> = wanted.collect();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::advisories::{ADVISORIES, advisory, barred, event, judge};
+use crate::advisories::{ADVISORIES, advisory, barred, event, validate};
 use crate::support::{done, each, holder, inventory, number, on_each_engine, refused, role};
 
 const EVENTS: &str = "PUT /vulnerabilities/v1/advisory_events";
@@ -11,8 +11,8 @@ const EVENTS: &str = "PUT /vulnerabilities/v1/advisory_events";
 async fn an_event_goes_back_and_forth_until_it_is_approved_or_rejected_for_good() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let author = judge(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
-        let reviewer = judge(server, &org, "reviewer", &["LIST", "UPDATE", "APPROVE"]).await;
+        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+        let reviewer = validate(server, &org, "reviewer", &["LIST", "UPDATE", "APPROVE"]).await;
         let uid = advisory(&author, &org, "curl", &["CVE-2026-1"]).await;
         for last in ["APPROVED", "REJECTED"] {
             let pending = event(&author, &uid, json!({ "fixed": { "fixedVersion": "1.2-r0" } })).await;
@@ -53,8 +53,8 @@ async fn an_event_goes_back_and_forth_until_it_is_approved_or_rejected_for_good(
 async fn whoever_changes_what_an_event_says_is_its_author() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let one = judge(server, &org, "one", &["CREATE", "LIST", "UPDATE"]).await;
-        let two = judge(server, &org, "two", &["LIST", "UPDATE"]).await;
+        let one = validate(server, &org, "one", &["CREATE", "LIST", "UPDATE"]).await;
+        let two = validate(server, &org, "two", &["LIST", "UPDATE"]).await;
         let uid = advisory(&one, &org, "curl", &["CVE-2026-1"]).await;
         let added = event(&one, &uid, json!({ "fixNotPlanned": { "note": "old" }, "author": "somebody" })).await;
         let read =
@@ -77,7 +77,7 @@ async fn where_a_second_reviewer_is_required_nobody_decides_on_their_own_events(
         let org = server.organization("acme").await;
         let team = server.group(&org, "team").await;
         let all = ["CREATE", "LIST", "UPDATE", "APPROVE"];
-        let (one, two) = (judge(server, &org, "one", &all).await, judge(server, &org, "two", &all).await);
+        let (one, two) = (validate(server, &org, "one", &all).await, validate(server, &org, "two", &all).await);
         let uid = advisory(&one, &team, "curl", &["CVE-2026-1"]).await;
         // Without the setting one's own approval counts, also from the start.
         let approved = json!({ "fixNotPlanned": {}, "status": "APPROVED" });
@@ -159,7 +159,7 @@ async fn settings_are_off_until_they_are_set_by_whoever_decides_and_changes_the_
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let settings = format!("/advisorysettings/v1/groups/{org}");
-        let approver = judge(server, &org, "approver", &["LIST", "APPROVE"]).await;
+        let approver = validate(server, &org, "approver", &["LIST", "APPROVE"]).await;
         let off = done(&approver, &format!("GET {settings}"), Value::Null).await;
         assert_eq!((&off["public"], &off["secondReviewerRequired"]), (&json!(false), &json!(false)));
         let patch = format!("PATCH {settings}");
@@ -190,8 +190,8 @@ async fn settings_are_off_until_they_are_set_by_whoever_decides_and_changes_the_
 async fn what_was_approved_comes_to_be_about_nothing_else_without_an_approver() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let author = judge(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
-        let approver = judge(server, &org, "approver", &["LIST", "UPDATE", "APPROVE"]).await;
+        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+        let approver = validate(server, &org, "approver", &["LIST", "UPDATE", "APPROVE"]).await;
         let uid = advisory(&author, &org, "curl", &["CVE-2026-1"]).await;
         let put = format!("PUT {ADVISORIES}/{uid}");
         let about =

@@ -3,7 +3,7 @@
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
-use crate::advisories::{ADVISORIES, about, create, event, judge};
+use crate::advisories::{ADVISORIES, about, create, event, validate};
 use crate::support::{absent, done, each, inventory, number, on_each_engine, refused};
 
 /// An advisory of a package with these events.
@@ -43,7 +43,7 @@ fn outcomes(imported: &Value) -> Vec<&str> {
 async fn an_import_creates_and_extends_and_the_same_again_changes_nothing() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let author = judge(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
         create(&author, &org, about("curl", "stdlib", &["CVE-2026-1"])).await;
         let body = json!({
             "advisories": [
@@ -91,9 +91,9 @@ async fn only_approvers_import_as_approved() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let team = server.group(&org, "team").await;
-        let author = judge(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
-        let approver = judge(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
-        let reader = judge(server, &org, "reader", &["LIST"]).await;
+        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+        let reader = validate(server, &org, "reader", &["LIST"]).await;
         let post = format!("POST /advisorytransfers/v1/groups/{team}/import");
         let body = |status: &str, dry: bool| {
             let advisories = [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])];
@@ -126,7 +126,7 @@ async fn only_approvers_import_as_approved() {
 async fn what_is_approved_gets_no_alias_by_a_pending_import() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let approver = judge(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
         let first = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])], "status": "APPROVED" });
         import(&approver, &org, first).await;
         let before = export(&approver, &org, "").await;
@@ -142,7 +142,7 @@ async fn what_is_approved_gets_no_alias_by_a_pending_import() {
 async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let approver = judge(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
         for (artifact, licence) in [("curl", "CC BY-NC-ND 4.0"), ("wget", "CC-BY-4.0"), ("zlib", "")] {
             let advisories = [with(artifact, &["CVE-2026-1"], vec![fixed("1-r0")])];
             let body =
@@ -182,7 +182,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
 async fn an_export_comes_by_artifact_and_in_pages() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
-        let approver = judge(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
         let names = ["zlib", "curl", "a b", "curl"];
         let advisories: Vec<Value> = names
             .iter()
@@ -217,7 +217,7 @@ async fn nothing_pending_or_private_leaves_through_an_export() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
         let (ours, theirs) = (server.group(&org, "ours").await, server.group(&org, "theirs").await);
-        let approver = judge(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
+        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
         let mut draws = Draws(7);
         let mut waiting: Vec<(String, String)> = Vec::new();
         let mut approved: Vec<String> = Vec::new();
@@ -255,7 +255,7 @@ async fn nothing_pending_or_private_leaves_through_an_export() {
         // A time that tells of something pending would leave as well.
         let before = export(&approver, &ours, "includeRestricted=true").await;
         server.clock().advance(std::time::Duration::from_mins(5));
-        let approver = judge(server, &org, "later", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
+        let approver = validate(server, &org, "later", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
         let uid = before[0]["advisory"]["id"].as_str().expect("a UIDP").to_owned();
         event(&approver, &uid, fixed("9-r0")).await;
         assert_eq!(export(&approver, &ours, "includeRestricted=true").await, before);
@@ -280,7 +280,7 @@ async fn checked(actor: &Actor, group: &str, approved: &[String]) {
 async fn a_batch_is_all_or_nothing_and_bounded() {
     on_each_engine(async |server: &TestServer| {
         let org = server.organization("acme").await;
-        let author = judge(server, &org, "author", &["CREATE", "LIST"]).await;
+        let author = validate(server, &org, "author", &["CREATE", "LIST"]).await;
         let post = format!("POST /advisorytransfers/v1/groups/{org}/import");
         let before = inventory(server).await;
         let many: Vec<Value> = (0..101).map(|at| with("curl", &[&format!("CVE-2026-{at}")], vec![])).collect();

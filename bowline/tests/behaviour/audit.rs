@@ -36,7 +36,7 @@ async fn added(server: &TestServer, what: impl Future<Output = RestReply>) -> (R
 /// One mutation that succeeds: what is called, its body, and the rows that it adds.
 type Deed = (String, Value, i64, i64);
 
-async fn judge(server: &TestServer, actor: &Actor, (what, body, audited, told): Deed) -> Value {
+async fn validate(server: &TestServer, actor: &Actor, (what, body, audited, told): Deed) -> Value {
     let (reply, audit, outbox) = added(server, call(actor, &what, body)).await;
     assert_eq!(reply.status, 200, "{what}: {}", reply.text());
     assert_eq!((audit, outbox), (audited, told), "{what}: rows of the audit log, and of the outbox");
@@ -50,38 +50,39 @@ async fn every_mutation_is_audited_once_and_told_once() {
         let friend = server.identity(&org, "friend").await;
         let other = server.identity(&org, "other").await;
         let operator = server.operator().await;
-        let judge = async |what: String, body: Value| judge(server, &operator, (what, body, 1, 1)).await;
+        let validate = async |what: String, body: Value| validate(server, &operator, (what, body, 1, 1)).await;
 
-        let team = uid_of(&judge(format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" })).await);
-        judge(format!("PATCH /iam/v2/groups/{team}"), json!({ "description": "d" })).await;
-        judge(format!("PUT /iam/v1/groups/{team}"), json!({ "name": "team", "description": "e" })).await;
+        let team = uid_of(&validate(format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" })).await);
+        validate(format!("PATCH /iam/v2/groups/{team}"), json!({ "description": "d" })).await;
+        validate(format!("PUT /iam/v1/groups/{team}"), json!({ "name": "team", "description": "e" })).await;
         let body = json!({ "name": "role", "capabilities": ["CAP_REPO_LIST"] });
-        let role = uid_of(&judge(format!("POST /iam/v2/roles/{org}"), body).await);
-        judge(format!("PATCH /iam/v2/roles/{role}"), json!({ "description": "d" })).await;
-        judge(format!("PUT /iam/v1/roles/{role}"), json!({ "name": "role", "capabilities": ["repo.list"] })).await;
+        let role = uid_of(&validate(format!("POST /iam/v2/roles/{org}"), body).await);
+        validate(format!("PATCH /iam/v2/roles/{role}"), json!({ "description": "d" })).await;
+        validate(format!("PUT /iam/v1/roles/{role}"), json!({ "name": "role", "capabilities": ["repo.list"] })).await;
         let body = json!({ "identityUid": friend, "roleUid": role });
-        let binding = uid_of(&judge(format!("POST /iam/v2/roleBindings/{team}"), body).await);
-        judge(format!("PATCH /iam/v2/roleBindings/{binding}"), json!({ "identityUid": other })).await;
-        judge(format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+        let binding = uid_of(&validate(format!("POST /iam/v2/roleBindings/{team}"), body).await);
+        validate(format!("PATCH /iam/v2/roleBindings/{binding}"), json!({ "identityUid": other })).await;
+        validate(format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
         let body = json!({ "identity": friend, "role": role });
-        let made = judge(format!("POST /iam/v1/rolebindings/{team}"), body).await;
-        judge(format!("DELETE /iam/v1/rolebindings/{}", made["id"].as_str().expect("an id")), Value::Null).await;
-        judge(format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
+        let made = validate(format!("POST /iam/v1/rolebindings/{team}"), body).await;
+        validate(format!("DELETE /iam/v1/rolebindings/{}", made["id"].as_str().expect("an id")), Value::Null).await;
+        validate(format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
         let body = json!({ "name": "machine", "claimMatch": { "issuer": "https://a.example", "subject": "s" } });
-        let machine = uid_of(&judge(format!("POST /iam/v2/identities/{team}"), body).await);
-        judge(format!("PATCH /iam/v2/identities/{machine}"), json!({ "description": "d" })).await;
-        judge(format!("DELETE /iam/v1/identities/{machine}"), Value::Null).await;
-        let repo = uid_of(&judge(format!("POST /registry/v2/repos/{team}"), json!({ "name": "web" })).await);
-        judge(format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
-        judge(format!("PUT /registry/v1/repos/{repo}"), json!({ "name": "web" })).await;
-        judge(format!("PATCH /registry/v2/repos/{repo}/readme"), json!({ "content": "# hello" })).await;
-        judge(format!("POST /registry/v1/repos/{team}"), json!({ "name": "v1" })).await;
-        judge(format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+        let machine = uid_of(&validate(format!("POST /iam/v2/identities/{team}"), body).await);
+        validate(format!("PATCH /iam/v2/identities/{machine}"), json!({ "description": "d" })).await;
+        validate(format!("DELETE /iam/v1/identities/{machine}"), Value::Null).await;
+        let repo = uid_of(&validate(format!("POST /registry/v2/repos/{team}"), json!({ "name": "web" })).await);
+        validate(format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
+        validate(format!("PUT /registry/v1/repos/{repo}"), json!({ "name": "web" })).await;
+        validate(format!("PATCH /registry/v2/repos/{repo}/readme"), json!({ "content": "# hello" })).await;
+        validate(format!("POST /registry/v1/repos/{team}"), json!({ "name": "v1" })).await;
+        validate(format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
         let sink = json!({ "sink": "https://a.example" });
-        let second = uid_of(&judge(format!("POST /events/v2/subscriptions/{team}"), sink.clone()).await);
-        let first = judge(format!("POST /events/v1/subscriptions/{team}"), sink).await;
-        judge(format!("DELETE /events/v2/subscriptions/{second}"), Value::Null).await;
-        judge(format!("DELETE /events/v1/subscriptions/{}", first["id"].as_str().expect("an id")), Value::Null).await;
+        let second = uid_of(&validate(format!("POST /events/v2/subscriptions/{team}"), sink.clone()).await);
+        let first = validate(format!("POST /events/v1/subscriptions/{team}"), sink).await;
+        validate(format!("DELETE /events/v2/subscriptions/{second}"), Value::Null).await;
+        validate(format!("DELETE /events/v1/subscriptions/{}", first["id"].as_str().expect("an id")), Value::Null)
+            .await;
     })
     .await;
 }
@@ -97,13 +98,13 @@ async fn what_goes_along_is_audited_too() {
         let entry =
             |identity: &str| json!({ "parent": team, "roleBinding": { "identityUid": identity, "roleUid": viewer } });
         let body = json!({ "parent": team, "requests": [entry(&friend), entry(&other)] });
-        judge(server, &operator, ("POST /iam/v2/roleBindings:batchCreate".into(), body, 2, 1)).await;
+        validate(server, &operator, ("POST /iam/v2/roleBindings:batchCreate".into(), body, 2, 1)).await;
         // The identity with its binding, the group with the binding that is left, each as one event.
-        judge(server, &operator, (format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 2, 1)).await;
-        judge(server, &operator, (format!("DELETE /iam/v2/groups/{team}"), Value::Null, 2, 1)).await;
+        validate(server, &operator, (format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 2, 1)).await;
+        validate(server, &operator, (format!("DELETE /iam/v2/groups/{team}"), Value::Null, 2, 1)).await;
         // A repository of the first version brings its read-me.
         let body = json!({ "name": "web", "readme": "# hello" });
-        judge(server, &operator, (format!("POST /registry/v1/repos/{org}"), body, 2, 1)).await;
+        validate(server, &operator, (format!("POST /registry/v1/repos/{org}"), body, 2, 1)).await;
     })
     .await;
 }

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bowline_services::follow_imports;
 use bowline_testkit::{Actor, TestServer};
-use bowline_vulnerabilities::records::sweep;
 use serde_json::{Value, json};
 
 use crate::support::{call, done};
@@ -62,7 +62,7 @@ pub(crate) async fn import(server: &TestServer, source: &str, records: &[Value])
 pub(crate) async fn sweep_once(server: &TestServer) -> bool {
     let now = server.clock().seconds() * 1_000_000;
     let db = &server.server().parts().storage.db;
-    db.write(move |tx| Box::pin(async move { sweep(tx, now).await })).await.expect("a step")
+    db.write(move |tx| Box::pin(async move { follow_imports(tx, now).await })).await.expect("a step")
 }
 
 /// Takes steps until nothing is left to be done.

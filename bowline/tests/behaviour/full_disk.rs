@@ -80,7 +80,7 @@ async fn a_directory_deactivates_and_deletes_users_on_a_full_disk_and_changes_no
 #[tokio::test]
 async fn a_refresh_token_is_revoked_on_a_full_disk() {
     let (server, free) = measured().await;
-    let (_, token) = begin(&server, bowline_identity::people::Asked::default()).await;
+    let (_, token) = begin(&server, bowline_identity::people::TokenParams::default()).await;
     fill(&server, &free);
     people(&server).revoke(&token, &context(&server)).await.expect("revoked");
     assert_eq!(number(&server, "SELECT count(*) FROM refresh_tokens").await, 0);

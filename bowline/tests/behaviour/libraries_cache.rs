@@ -1,7 +1,7 @@
 //! The memory of which tier an organization was served a version from.
 
 use bowline_core::Uidp;
-use bowline_libraries::{Choice, Language, remember_choice};
+use bowline_libraries::{Choice, Language, record_choice};
 use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ async fn remember(
                 is_built: built,
                 digest: &digest,
             };
-            remember_choice(tx, &choice, now).await
+            record_choice(tx, &choice, now).await
         })
     });
     written.await.expect("a row")

@@ -10,14 +10,14 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use bowline_core::{Code, Error, Reason};
 use bowline_fronts::request::bearer;
-use bowline_fronts::{Count, Front, Told, failed};
-use bowline_pipeline::{Arrival, RateLimits, Surface};
+use bowline_fronts::{Count, Front, LogFields, failed};
+use bowline_pipeline::{RateLimits, RequestOrigin, Surface};
 use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 
 /// The front: whoever sends a token is greeted by it.
 fn router(limits: RateLimits, count: Count) -> Router {
-    let admit = move |_: &str, arrival: &Arrival| limits.count_address(Surface::Osv, Some(arrival.address));
+    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Osv, Some(arrival.address));
     let refuse = |_: &str, error: Error| refused(&error);
     let front = Front { transport: "greeter", name: |_, _| "greet", admit: Arc::new(admit), refuse, count };
     front.around(Router::new().route("/greet", get(greet)))
@@ -27,7 +27,8 @@ async fn greet(headers: HeaderMap) -> Response {
     match bearer(&headers) {
         Some("broken") => refused(&Error::internal("the disk is gone")),
         Some(name) => {
-            (Extension(Told { principal: name.into(), ..Told::default() }), format!("hello {name}")).into_response()
+            (Extension(LogFields { principal: name.into(), ..LogFields::default() }), format!("hello {name}"))
+                .into_response()
         }
         None => refused(&Error::new(Reason::Unauthenticated, "who are you? send a token")),
     }
@@ -46,7 +47,7 @@ async fn ask(router: &mut Router, token: Option<&str>) -> (StatusCode, String, b
         request = request.header("authorization", format!("Bearer {token}"));
     }
     let mut request = request.body(Body::empty()).expect("a request");
-    request.extensions_mut().insert(Arrival { address: [127, 0, 0, 1].into(), request_id: "r".into() });
+    request.extensions_mut().insert(RequestOrigin { address: [127, 0, 0, 1].into(), request_id: "r".into() });
     let response = router.call(request).await.expect("never an error");
     let (status, has_delay) = (response.status(), response.headers().contains_key("retry-after"));
     let body = response.into_body().collect().await.expect("a body").to_bytes();

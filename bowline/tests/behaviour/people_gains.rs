@@ -1,7 +1,7 @@
 //! What entering gives a person, and what it does not: roles of providers and of invitations.
 
 use bowline_core::{Reason, Result};
-use bowline_identity::people::{Entered, Entry, Provider, Upstream};
+use bowline_identity::people::{Entry, Login, Provider, Upstream};
 use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn invite(server: &TestServer, group: &str, more: Value) -> String {
     made["code"].as_str().expect("a code").into()
 }
 
-async fn join(server: &TestServer, provider: &Provider, upstream: &Upstream, invite: &str) -> Result<Entered> {
+async fn join(server: &TestServer, provider: &Provider, upstream: &Upstream, invite: &str) -> Result<Login> {
     let entry = Entry { invite: Some(invite.into()), ..WELCOME };
     people(server).enter(provider, upstream, &entry, &context(server)).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use bowline_contract::v1::oidc::ExchangeRefreshTokenRequest;
 use bowline_contract::v1::oidc::rpc::security_token_service::ExchangeRefreshToken;
-use bowline_identity::people::{Asked, Entered};
+use bowline_identity::people::{Login, TokenParams};
 use bowline_testkit::{RestReply, TestServer};
 use serde_json::{Value, json};
 
@@ -13,12 +13,12 @@ use crate::people_support::{Own, actor, api, context, enter, offered, own, parts
 use crate::support::{Refusal, call, claims_of, execute, number, on_each_engine, send};
 
 /// Somebody with a refresh token.
-pub(crate) async fn begin(server: &TestServer, asked: Asked) -> (Entered, String) {
+pub(crate) async fn begin(server: &TestServer, asked: TokenParams) -> (Login, String) {
     let provider = offered(server).await;
     let upstream = vouched(server, &provider, "ada", Value::Null).await;
     let entered = enter(server, &provider, &upstream).await;
     let audiences = if asked.audiences.is_empty() { api(server) } else { asked.audiences.clone() };
-    let asked = Asked { audiences, refresh: true, ..asked };
+    let asked = TokenParams { audiences, refresh: true, ..asked };
     let issued = people(server).issue(&entered.session, &upstream, &asked, &context(server)).await;
     let token = issued.expect("tokens").refresh_token.expect("a refresh token");
     (entered, token)
@@ -48,7 +48,7 @@ const SESSIONS: &str = "SELECT count(*) FROM sessions";
 #[tokio::test]
 async fn each_use_makes_the_next_one() {
     on_each_engine(async |server| {
-        let (entered, first) = begin(server, Asked::default()).await;
+        let (entered, first) = begin(server, TokenParams::default()).await;
         let (access, second) = pair(server, &first, "").await;
         let claims = claims_of(&access);
         assert_eq!((&claims["sub"], &claims["sid"]), (&json!(entered.identity.as_str()), &json!(entered.session)));
@@ -75,7 +75,7 @@ async fn each_use_makes_the_next_one() {
 #[tokio::test]
 async fn a_spent_token_is_replayed_for_half_a_minute_and_then_ends_the_session() {
     on_each_engine(async |server| {
-        let (_, first) = begin(server, Asked::default()).await;
+        let (_, first) = begin(server, TokenParams::default()).await;
         let (access, second) = pair(server, &first, "").await;
         server.clock().advance(Duration::from_secs(30));
         let (_, again) = pair(server, &first, "").await;
@@ -94,7 +94,7 @@ async fn a_spent_token_is_replayed_for_half_a_minute_and_then_ends_the_session()
 #[tokio::test]
 async fn a_month_after_the_sign_in_everything_ends() {
     on_each_engine(async |server| {
-        let (_, mut token) = begin(server, Asked::default()).await;
+        let (_, mut token) = begin(server, TokenParams::default()).await;
         for _ in 0..3 {
             server.clock().advance(Duration::from_hours(7 * 24));
             token = pair(server, &token, "").await.1;
@@ -114,7 +114,7 @@ async fn narrowing_only_ever_narrows() {
     on_each_engine(async |server| {
         let registry = parts(server).settings.registry_audience.clone();
         let (org, other) = (server.organization("acme").await, server.organization("other").await);
-        let asked = Asked { audiences: vec![server.base().into(), registry.clone()], ..Asked::default() };
+        let asked = TokenParams { audiences: vec![server.base().into(), registry.clone()], ..TokenParams::default() };
         let (_, token) = begin(server, asked).await;
         let libraries = parts(server).settings.libraries_audience.clone();
         assert_eq!(reason(server, &token, &format!("aud={libraries}")).await, "INVALID_ARGUMENT");
@@ -140,7 +140,7 @@ async fn narrowing_only_ever_narrows() {
 #[tokio::test]
 async fn revoking_ends_the_family_and_the_session() {
     on_each_engine(async |server| {
-        let (_, first) = begin(server, Asked::default()).await;
+        let (_, first) = begin(server, TokenParams::default()).await;
         people(server).revoke("junk", &context(server)).await.expect("unknown tokens are as good as revoked");
         assert_eq!(number(server, SESSIONS).await, 1);
         let (access, second) = pair(server, &first, "").await;
@@ -156,7 +156,7 @@ async fn revoking_ends_the_family_and_the_session() {
 #[tokio::test]
 async fn an_access_token_ends_its_own_session_and_no_other() {
     on_each_engine(async |server| {
-        let (_, refresh_token) = begin(server, Asked::default()).await;
+        let (_, refresh_token) = begin(server, TokenParams::default()).await;
         let (access, _) = pair(server, &refresh_token, "").await;
         let org = server.organization("acme").await;
         let machine = server.actor("viewer", &org).await;
@@ -185,7 +185,7 @@ async fn nobody_is_refreshed_whom_the_provider_would_not_let_in() {
         let begin = async || {
             let upstream = vouched(server, &provider, "ada", Value::Null).await;
             let entered = enter(server, &provider, &upstream).await;
-            let asked = Asked { audiences: api(server), refresh: true, ..Asked::default() };
+            let asked = TokenParams { audiences: api(server), refresh: true, ..TokenParams::default() };
             let issued = people(server).issue(&entered.session, &upstream, &asked, &context(server)).await;
             issued.expect("tokens").refresh_token.expect("a refresh token")
         };
@@ -199,12 +199,12 @@ async fn nobody_is_refreshed_whom_the_provider_would_not_let_in() {
         execute(server, "DELETE FROM identity_providers WHERE org = $1", &[&org]).await;
         assert_eq!(reason(server, &two, "").await, "UNAUTHENTICATED");
         // The operator's own provider, too.
-        let (_, token) = self::begin(server, Asked::default()).await;
+        let (_, token) = self::begin(server, TokenParams::default()).await;
         execute(server, "DELETE FROM operator_providers WHERE id = $1", &["main"]).await;
         assert_eq!(reason(server, &token, "").await, "UNAUTHENTICATED");
         // And no identity, no token.
         offered(server).await;
-        let (_, token) = self::begin(server, Asked::default()).await;
+        let (_, token) = self::begin(server, TokenParams::default()).await;
         execute(server, "DELETE FROM identities WHERE uid = $1", &[&person(server, "ada")]).await;
         assert_eq!(reason(server, &token, "").await, "UNAUTHENTICATED");
     })

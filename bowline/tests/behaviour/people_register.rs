@@ -5,7 +5,7 @@ use std::time::Duration;
 use bowline_contract::v1::auth::rpc::auth::{Delete, GetHeadlessSession};
 use bowline_contract::v1::auth::{DeletionRequest, GetHeadlessSessionRequest};
 use bowline_core::Reason;
-use bowline_identity::people::{self as signing, Asked};
+use bowline_identity::people::{self as signing, TokenParams};
 use bowline_testkit::TestServer;
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ async fn somebody(server: &TestServer, subject: &str, scopes: &[&str]) -> bowlin
     let upstream = vouched(server, &provider, subject, Value::Null).await;
     let entered = enter(server, &provider, &upstream).await;
     let scopes = scopes.iter().map(ToString::to_string).collect();
-    let asked = Asked { audiences: api(server), scopes, ..Asked::default() };
+    let asked = TokenParams { audiences: api(server), scopes, ..TokenParams::default() };
     let issued = people(server).issue(&entered.session, &upstream, &asked, &context(server)).await.expect("a token");
     actor(server, &issued.token)
 }
@@ -212,7 +212,7 @@ async fn what_has_ended_is_deleted_and_nothing_else() {
         let provider = offered(server).await;
         let upstream = vouched(server, &provider, "ada", Value::Null).await;
         let (short, long) = (enter(server, &provider, &upstream).await, enter(server, &provider, &upstream).await);
-        let asked = Asked { audiences: api(server), refresh: true, ..Asked::default() };
+        let asked = TokenParams { audiences: api(server), refresh: true, ..TokenParams::default() };
         people(server).issue(&long.session, &upstream, &asked, &context(server)).await.expect("tokens");
         people(server).put_headless("code", "public", b"sealed", context(server).now).await.expect("it is left");
         server.clock().advance(Duration::from_hours(2));

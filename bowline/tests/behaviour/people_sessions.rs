@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_core::{Reason, Uidp};
-use bowline_identity::people::{Asked, Entered, Entry, Issued, Provider, Upstream};
+use bowline_identity::people::{Entry, Issued, Login, Provider, TokenParams, Upstream};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
@@ -13,13 +13,13 @@ use crate::people_support::{
 };
 use crate::support::{claims_of, done, execute, number, on_each_engine, token_of, uid_of};
 
-async fn issue(server: &TestServer, entered: &Entered, upstream: &Upstream, asked: Asked) -> Issued {
+async fn issue(server: &TestServer, entered: &Login, upstream: &Upstream, asked: TokenParams) -> Issued {
     let issued = people(server).issue(&entered.session, upstream, &asked, &context(server)).await;
     issued.unwrap_or_else(|error| panic!("a token: {error}"))
 }
 
 /// Somebody signed in, with a token for the API.
-async fn signed_in(server: &TestServer, provider: &Provider, subject: &str, claims: Value) -> (Entered, Actor) {
+async fn signed_in(server: &TestServer, provider: &Provider, subject: &str, claims: Value) -> (Login, Actor) {
     let upstream = vouched(server, provider, subject, claims).await;
     let entered = enter(server, provider, &upstream).await;
     let issued = issue(server, &entered, &upstream, plain(server)).await;
@@ -42,7 +42,7 @@ async fn a_sessions_token_says_whose_it_is_and_how_they_came() {
         assert_eq!(claims["upstream"], json!({ "email": "ada@example.com", "name": "Ada" }));
         assert_eq!((&claims["idp"], &claims["narrow"]), (&Value::Null, &Value::Null));
         assert_eq!(claims["exp"], json!(issued.expires_at));
-        let wrong = Asked { audiences: vec!["https://other.example".into()], ..Asked::default() };
+        let wrong = TokenParams { audiences: vec!["https://other.example".into()], ..TokenParams::default() };
         let refused = people(server).issue(&entered.session, &upstream, &wrong, &context(server)).await;
         assert_eq!(refused.expect_err("no audience of ours").reason(), Reason::InvalidArgument);
         let refused = people(server).issue("unknown", &upstream, &plain(server), &context(server)).await;
@@ -64,7 +64,7 @@ async fn through_an_organizations_provider_a_session_acts_inside_it_alone() {
         // Presented again it stays inside.
         let again = server.exchange(ada.token.as_deref().unwrap(), &[("aud", server.base())]).await;
         assert_eq!(status(&actor(server, &token_of(&again)), &other).await, 403);
-        let outside = Asked { scopes: vec![other.clone()], ..plain(server) };
+        let outside = TokenParams { scopes: vec![other.clone()], ..plain(server) };
         let upstream = vouched(server, &provider, "ada", Value::Null).await;
         let refused = people(server).issue(&entered.session, &upstream, &outside, &context(server)).await;
         assert_eq!(refused.expect_err("outside").reason(), Reason::PermissionDenied);
@@ -92,7 +92,7 @@ async fn mapped_groups_give_roles_while_the_mapping_lasts() {
         assert_eq!(status(&bob, &team).await, 403);
         // Membership is looked at again within the hour: no refresh token, and no long session.
         let upstream = vouched(server, &provider, "ada", claims).await;
-        let refresh = Asked { refresh: true, ..plain(server) };
+        let refresh = TokenParams { refresh: true, ..plain(server) };
         assert_eq!(issue(server, &entered, &upstream, refresh.clone()).await.refresh_token, None);
         let kept = Entry { cookie: Some([1; 32]), ..WELCOME };
         people(server).enter(&provider, &upstream, &kept, &context(server)).await.expect("she enters");
@@ -115,7 +115,7 @@ async fn a_session_that_has_ended_ends_its_tokens() {
         let cookie = [7; 32];
         let kept = Entry { cookie: Some(cookie), ..WELCOME };
         let entered = people(server).enter(&provider, &upstream, &kept, &context(server)).await.expect("she enters");
-        let issued = issue(server, &entered, &upstream, Asked { refresh: true, ..plain(server) }).await;
+        let issued = issue(server, &entered, &upstream, TokenParams { refresh: true, ..plain(server) }).await;
         let ada = actor(server, &issued.token);
         assert_eq!(status(&ada, &org).await, 200);
         let now = context(server).now;
@@ -194,7 +194,7 @@ async fn another_identity_is_assumed_only_where_it_trusts_the_provider() {
             uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
         };
         let (hers, his) = (create("ada").await, create("bob").await);
-        let asked = |uid: &str| Asked { identity: Uidp::parse(uid).ok(), ..plain(server) };
+        let asked = |uid: &str| TokenParams { identity: Uidp::parse(uid).ok(), ..plain(server) };
         let issued = issue(server, &entered, &upstream, asked(&hers)).await;
         let claims = claims_of(&issued.token);
         assert_eq!((&claims["sub"], &claims["sid"]), (&json!(hers), &Value::Null));

@@ -1,7 +1,7 @@
 //! Providers and people for the tests of signing in.
 
 use bowline_core::{Error, Result, Uidp};
-use bowline_identity::people::{Asked, Choice, Context, Entered, Entry, Provider, Redemption, Upstream};
+use bowline_identity::people::{Choice, Context, Entry, Login, Provider, Redemption, TokenParams, Upstream};
 use bowline_identity::{People, human_uid};
 use bowline_server::Parts;
 use bowline_store::Value as Sql;
@@ -160,7 +160,7 @@ pub(crate) async fn redeem(server: &TestServer, provider: &Provider, who: SignIn
 
 pub(crate) const WELCOME: Entry = Entry { invite: None, may_register: true, cookie: None };
 
-pub(crate) async fn enter(server: &TestServer, provider: &Provider, upstream: &Upstream) -> Entered {
+pub(crate) async fn enter(server: &TestServer, provider: &Provider, upstream: &Upstream) -> Login {
     let entered = people(server).enter(provider, upstream, &WELCOME, &context(server)).await;
     entered.unwrap_or_else(|error| panic!("somebody enters: {error}"))
 }
@@ -180,8 +180,8 @@ pub(crate) fn api(server: &TestServer) -> Vec<String> {
 }
 
 /// A token for the API and nothing besides.
-pub(crate) fn plain(server: &TestServer) -> Asked {
-    Asked { audiences: api(server), ..Asked::default() }
+pub(crate) fn plain(server: &TestServer) -> TokenParams {
+    TokenParams { audiences: api(server), ..TokenParams::default() }
 }
 
 /// How reading the group ends.

@@ -9,7 +9,7 @@ use crate::support::{done, number, order_of_writing};
 
 /// An event as it waits to be told.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Told<M> {
+pub(crate) struct LogFields<M> {
     pub(crate) event_type: String,
     pub(crate) group: String,
     pub(crate) subject: String,
@@ -17,7 +17,7 @@ pub(crate) struct Told<M> {
 }
 
 /// The newest event, whose body must be of this type.
-pub(crate) async fn newest_event<M: Message + Name + Default>(server: &TestServer) -> Told<M> {
+pub(crate) async fn newest_event<M: Message + Name + Default>(server: &TestServer) -> LogFields<M> {
     let read = server.server().parts().storage.db.read(|tx| {
         Box::pin(async move {
             let sql = format!(
@@ -33,7 +33,7 @@ pub(crate) async fn newest_event<M: Message + Name + Default>(server: &TestServe
     });
     let (texts, body) = read.await.expect("the outbox can be read").expect("it has a row");
     assert_eq!(texts[3], M::full_name());
-    Told {
+    LogFields {
         event_type: texts[0].clone(),
         group: texts[1].clone(),
         subject: texts[2].clone(),

@@ -63,7 +63,7 @@ async fn every_row_that_stays_comes_exactly_once_and_in_order() {
         for order in ["uid", "name", "created_at desc", "uid desc"] {
             let done_before = writes.load(Ordering::SeqCst);
             let walked = walk(&operator, order).await;
-            judge(order, &rows, &walked);
+            validate(order, &rows, &walked);
             let done = writes.load(Ordering::SeqCst) - done_before;
             assert!(done > 0, "{order}: nothing was written during the walk");
         }
@@ -201,7 +201,7 @@ async fn walk(operator: &Actor, order: &str) -> Vec<String> {
 }
 
 /// Compares the walk with what must have been in it.
-fn judge(order: &str, rows: &[Row], walked: &[String]) {
+fn validate(order: &str, rows: &[Row], walked: &[String]) {
     // A renamed row keeps its place in every order but that of names.
     let keeps = |position: usize| match fate(position) {
         Fate::Stays => true,

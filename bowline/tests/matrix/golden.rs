@@ -48,7 +48,7 @@ async fn roles_and_methods_are_as_the_golden_file_says() {
 fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     let let_through = row.let_through_at(place);
     assert!([let_through, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);
-    match row.judged {
+    match row.validated {
         Judged::List { .. } => outcome.body.contains(&format!("{place}/")),
         Judged::Place | Judged::Caller | Judged::Operator | Judged::Themselves => outcome.code == let_through,
     }

@@ -82,7 +82,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     }
     let needed = needed(fixture, row.full_name);
     let held = holds(caller, &needed, &place.group);
-    match row.judged {
+    match row.validated {
         Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,
         Judged::Operator => {
             if place.exists || row.absent_is_fine {

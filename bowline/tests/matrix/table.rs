@@ -99,7 +99,7 @@ type Build = Box<dyn Fn(&Aim<'_>) -> Vec<u8> + Send + Sync>;
 /// A method with its request.
 pub(crate) struct Row {
     pub(crate) full_name: &'static str,
-    pub(crate) judged: Judged,
+    pub(crate) validated: Judged,
     /// The built-in role whose capabilities the caller must hold as well: nobody grants what they lack.
     pub(crate) grants: Option<&'static str>,
     /// Whether the role is given at the organization, wherever below it the request goes.
@@ -132,10 +132,10 @@ impl Row {
     }
 }
 
-pub(crate) fn row<M: Method>(judged: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
+pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     Row {
         full_name: M::FULL_NAME,
-        judged,
+        validated,
         grants: None,
         grants_at_root: false,
         also: &[],

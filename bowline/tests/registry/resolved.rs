@@ -16,7 +16,7 @@ async fn post(actor: &Actor, path: &str, body: Value) -> Value {
 }
 
 /// An advisory of a package with these approved events.
-async fn judged(server: &TestServer, group: &str, package: &str, alias: &str, events: &[Value]) {
+async fn validated(server: &TestServer, group: &str, package: &str, alias: &str, events: &[Value]) {
     let operator = server.operator().await;
     let advisory = json!({ "artifactType": "apk", "artifactName": package, "aliases": [alias] });
     let body = json!({ "parentId": group, "advisory": advisory });
@@ -63,16 +63,22 @@ async fn what_was_resolved_is_told_on_its_day_for_the_image_of_that_day() {
             let why = json!({ "type": "COMPONENT_VULNERABILITY_MISMATCH" });
             json!({ "timestamp": time, "status": "APPROVED", "falsePositiveDetermination": why })
         };
-        judged(server, &org, "curl", "CVE-1", &[fixed(at(1, 5)), dismissed(at(1, 6))]).await;
-        judged(server, &org, "libcurl", "CVE-2", &[dismissed(at(1, 0))]).await;
-        judged(server, &org, "curl", "CVE-3", &[fixed(at(3, 5))]).await;
-        judged(server, &org, "busybox", "CVE-4", &[fixed(at(1, 5))]).await;
-        judged(server, &org, "busybox", "CVE-5", &[fixed(at(3, 5))]).await;
-        judged(server, &org, "busybox", "CVE-6", &[json!({ "timestamp": at(3, 1), "fixed": { "fixedVersion": "2" } })])
-            .await;
+        validated(server, &org, "curl", "CVE-1", &[fixed(at(1, 5)), dismissed(at(1, 6))]).await;
+        validated(server, &org, "libcurl", "CVE-2", &[dismissed(at(1, 0))]).await;
+        validated(server, &org, "curl", "CVE-3", &[fixed(at(3, 5))]).await;
+        validated(server, &org, "busybox", "CVE-4", &[fixed(at(1, 5))]).await;
+        validated(server, &org, "busybox", "CVE-5", &[fixed(at(3, 5))]).await;
+        validated(
+            server,
+            &org,
+            "busybox",
+            "CVE-6",
+            &[json!({ "timestamp": at(3, 1), "fixed": { "fixedVersion": "2" } })],
+        )
+        .await;
         // Of another organization, and not public.
         let others = server.organization("others").await;
-        judged(server, &others, "busybox", "CVE-7", &[fixed(at(3, 5))]).await;
+        validated(server, &others, "busybox", "CVE-7", &[fixed(at(3, 5))]).await;
 
         let operator = server.operator().await;
         let query = format!("image_refs=app:latest&start_time={}&end_time={}", at(0, 7), at(3, 9));

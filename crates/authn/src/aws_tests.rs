@@ -224,17 +224,17 @@ fn an_identity_accepts_whole_values_of_its_account() {
     let caller = Caller { account: "1".into(), arn: "arn:a".into(), user_id: "u:s".into(), issuer: String::new() };
     let exact = |text: &str| Some(Expect::Exact(text.into()));
     let pattern = |text: &str| Some(Expect::Pattern(text.into()));
-    let judged = |account: &str, arn: Option<Expect>, user_id: Option<Expect>| {
+    let validated = |account: &str, arn: Option<Expect>, user_id: Option<Expect>| {
         CallerMatch { account: account.into(), arn, user_id }.mismatch(&caller).unwrap()
     };
-    assert_eq!(judged("1", exact("arn:a"), None), None);
-    assert_eq!(judged("1", pattern("arn:.*"), pattern("u:.")), None);
-    assert_eq!(judged("1", None, exact("u:s")), None);
-    assert_eq!(judged("2", exact("arn:a"), None), Some("account"));
-    assert_eq!(judged("1", None, None), Some("account"), "nothing is no permission");
-    assert_eq!(judged("1", exact("arn:A"), None), Some("arn"));
-    assert_eq!(judged("1", pattern("rn:a"), None), Some("arn"));
-    assert_eq!(judged("1", exact("arn:a"), pattern("u:")), Some("user_id"));
+    assert_eq!(validated("1", exact("arn:a"), None), None);
+    assert_eq!(validated("1", pattern("arn:.*"), pattern("u:.")), None);
+    assert_eq!(validated("1", None, exact("u:s")), None);
+    assert_eq!(validated("2", exact("arn:a"), None), Some("account"));
+    assert_eq!(validated("1", None, None), Some("account"), "nothing is no permission");
+    assert_eq!(validated("1", exact("arn:A"), None), Some("arn"));
+    assert_eq!(validated("1", pattern("rn:a"), None), Some("arn"));
+    assert_eq!(validated("1", exact("arn:a"), pattern("u:")), Some("user_id"));
 }
 
 #[test]

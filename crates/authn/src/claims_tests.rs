@@ -79,21 +79,21 @@ fn a_door_requires_class_issuer_audience_and_time() {
     let key = ring.signing_key(2000).unwrap();
     let keys = ring.verification_keys(2000);
     let api: &[&str] = &["https://api.example.test"];
-    let judge = |token: &str, class, issuer: &str, audiences: &[&str], now| {
+    let validate = |token: &str, class, issuer: &str, audiences: &[&str], now| {
         verify_own(token, class, &keys, issuer, audiences, now).map(|_| ()).map_err(TokenError::reason)
     };
     let good = mint(TokenClass::Access, &claims(), key);
     let access = TokenClass::Access;
-    assert_eq!(judge(&good, access, ISSUER, api, 2000), Ok(()));
+    assert_eq!(validate(&good, access, ISSUER, api, 2000), Ok(()));
 
     for (minted, asked) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
         let classes = [TokenClass::Access, TokenClass::Id, TokenClass::Webhook];
         let token = mint(classes[minted], &claims(), key);
-        assert_eq!(judge(&token, classes[asked], ISSUER, api, 2000), Err("class"));
-        assert_eq!(judge(&token, classes[minted], ISSUER, api, 2000), Ok(()));
+        assert_eq!(validate(&token, classes[asked], ISSUER, api, 2000), Err("class"));
+        assert_eq!(validate(&token, classes[minted], ISSUER, api, 2000), Ok(()));
     }
     for issuer in ["https://auth.example.test/", "https://AUTH.example.test", "http://auth.example.test", ""] {
-        assert_eq!(judge(&good, access, issuer, api, 2000), Err("issuer"), "{issuer}");
+        assert_eq!(validate(&good, access, issuer, api, 2000), Err("issuer"), "{issuer}");
     }
     for audience in [
         "https://api.example.test/",
@@ -102,20 +102,20 @@ fn a_door_requires_class_issuer_audience_and_time() {
         "https://api.example.test.evil",
         "",
     ] {
-        assert_eq!(judge(&good, access, ISSUER, &[audience], 2000), Err("audience"), "{audience}");
+        assert_eq!(validate(&good, access, ISSUER, &[audience], 2000), Err("audience"), "{audience}");
     }
-    assert_eq!(judge(&good, access, ISSUER, &[], 2000), Err("audience"));
+    assert_eq!(validate(&good, access, ISSUER, &[], 2000), Err("audience"));
     let nobody = mint(access, &AccessClaims { aud: vec![], ..claims() }, key);
-    assert_eq!(judge(&nobody, access, ISSUER, api, 2000), Err("audience"));
+    assert_eq!(validate(&nobody, access, ISSUER, api, 2000), Err("audience"));
 
-    assert_eq!(judge(&good, access, ISSUER, api, 5599), Ok(()));
-    assert_eq!(judge(&good, access, ISSUER, api, 5600), Err("expired"));
-    assert_eq!(judge(&good, access, ISSUER, api, 1940), Ok(()));
-    assert_eq!(judge(&good, access, ISSUER, api, 1939), Err("not_yet_valid"));
+    assert_eq!(validate(&good, access, ISSUER, api, 5599), Ok(()));
+    assert_eq!(validate(&good, access, ISSUER, api, 5600), Err("expired"));
+    assert_eq!(validate(&good, access, ISSUER, api, 1940), Ok(()));
+    assert_eq!(validate(&good, access, ISSUER, api, 1939), Err("not_yet_valid"));
 
     let long = AccessClaims { exp: 5601, ..claims() };
-    assert_eq!(judge(&mint(access, &long, key), access, ISSUER, api, 2000), Err("lifetime"));
-    assert_eq!(judge(&mint(TokenClass::Webhook, &long, key), TokenClass::Webhook, ISSUER, api, 2000), Ok(()));
+    assert_eq!(validate(&mint(access, &long, key), access, ISSUER, api, 2000), Err("lifetime"));
+    assert_eq!(validate(&mint(TokenClass::Webhook, &long, key), TokenClass::Webhook, ISSUER, api, 2000), Ok(()));
 }
 
 #[test]

@@ -108,7 +108,7 @@ enum Cached {
 }
 
 impl State {
-    fn judge(&self, kid: Option<&str>, now: i64) -> Cached {
+    fn validate(&self, kid: Option<&str>, now: i64) -> Cached {
         if let Some((keys, at)) = &self.keys
             && now < at.saturating_add(KEEP)
         {
@@ -168,7 +168,7 @@ impl IssuerKeys {
         let entry = self.entry(issuer);
         for may_fetch in [false, true] {
             let _flight = if may_fetch { Some(entry.flight.lock().await) } else { None };
-            let stale = match lock(&entry.state).judge(kid, now) {
+            let stale = match lock(&entry.state).validate(kid, now) {
                 Cached::Keys(keys) => return Ok(keys),
                 Cached::Refused(error) => return Err(error),
                 Cached::Absent => false,
@@ -193,7 +193,7 @@ impl IssuerKeys {
                     return Err(error);
                 }
             }
-            return match state.judge(kid, now) {
+            return match state.validate(kid, now) {
                 Cached::Keys(keys) => Ok(keys),
                 Cached::Refused(error) => Err(error),
                 Cached::Absent | Cached::Stale => Err(KeysError::Token(TokenError::UnknownKid)),

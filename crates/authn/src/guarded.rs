@@ -12,7 +12,7 @@ use serde_json::Value;
 use url::{Host, Url};
 
 use crate::addresses::AddressPolicy;
-use crate::resolver::{Judged, Resolver, SystemResolver, Unusable};
+use crate::resolver::{GuardedResolver, Resolver, SystemResolver, Unusable};
 
 /// Why a request did not bring what it should. `Display` is public: it names no address, and has one text for a refused
 /// address and for no connection, so that callers cannot explore which names and networks the operator has.
@@ -213,7 +213,7 @@ impl GuardedClient {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let policy = Arc::new(options.policy.clone());
         let build = |http: bool| {
-            let resolver = Judged { inner: Arc::clone(&options.resolver), policy: Arc::clone(&policy), http };
+            let resolver = GuardedResolver { inner: Arc::clone(&options.resolver), policy: Arc::clone(&policy), http };
             let failed = |error: reqwest::Error| BuildError(error.to_string());
             let mut builder = reqwest::Client::builder()
                 .dns_resolver(Arc::new(resolver))

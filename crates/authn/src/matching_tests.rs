@@ -48,20 +48,20 @@ fn base() -> ClaimMatch {
     }
 }
 
-fn judge(rule: &ClaimMatch, token: &Presented) -> Result<(), String> {
+fn validate(rule: &ClaimMatch, token: &Presented) -> Result<(), String> {
     let defaults = ["https://auth.test", "auth.test", "auth.test:8443"].map(str::to_owned);
     rule.compile().unwrap().matches(token, &defaults).map_err(|m| m.claim)
 }
 
 #[test]
 fn exact_values_match_exactly() {
-    assert_eq!(judge(&base(), &token()), Ok(()));
+    assert_eq!(validate(&base(), &token()), Ok(()));
     for issuer in ["https://token.actions.githubusercontent.com/", "https://TOKEN.actions.githubusercontent.com", ""] {
-        assert_eq!(judge(&ClaimMatch { issuer: exact(issuer), ..base() }, &token()), Err("iss".into()));
+        assert_eq!(validate(&ClaimMatch { issuer: exact(issuer), ..base() }, &token()), Err("iss".into()));
     }
-    assert_eq!(judge(&ClaimMatch { subject: exact("repo:org/app"), ..base() }, &token()), Err("sub".into()));
+    assert_eq!(validate(&ClaimMatch { subject: exact("repo:org/app"), ..base() }, &token()), Err("sub".into()));
     // An exact value is no pattern.
-    assert_eq!(judge(&ClaimMatch { subject: exact(".*"), ..base() }, &token()), Err("sub".into()));
+    assert_eq!(validate(&ClaimMatch { subject: exact(".*"), ..base() }, &token()), Err("sub".into()));
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn patterns_match_whole_and_case_sensitively() {
         ("x|repo", false),
         ("(?m)^repo:org/app:ref:refs/heads/main$", true),
     ] {
-        let got = judge(&ClaimMatch { subject: pattern(text), ..base() }, &token());
+        let got = validate(&ClaimMatch { subject: pattern(text), ..base() }, &token());
         assert_eq!(got.is_ok(), good, "{text}");
     }
     let mut lines = token();
     lines.subject = "repo:x\nrepo:org/app:ref:refs/heads/main".into();
     for text in ["(?m)^repo:org/app.*$", "repo:.*", ".*main"] {
-        assert!(judge(&ClaimMatch { subject: pattern(text), ..base() }, &lines).is_err(), "{text}");
+        assert!(validate(&ClaimMatch { subject: pattern(text), ..base() }, &lines).is_err(), "{text}");
     }
     // Nobody can step out of the anchors.
     for text in ["a)|(.*", "a)|(?:.*", "(?x)a #", "[", "(", "a{9999999}", "(?<n", "\\"] {
@@ -117,24 +117,24 @@ fn audiences() {
     };
     // Defaults, exactly.
     for good in ["https://auth.test", "auth.test", "auth.test:8443"] {
-        assert_eq!(judge(&base(), &with(json!([good]))), Ok(()), "{good}");
+        assert_eq!(validate(&base(), &with(json!([good]))), Ok(()), "{good}");
     }
     for bad in ["https://auth.test/", "AUTH.test", "http://auth.test", "auth.test:443", "xauth.test", ""] {
-        assert_eq!(judge(&base(), &with(json!([bad]))), Err("aud".into()), "{bad}");
+        assert_eq!(validate(&base(), &with(json!([bad]))), Err("aud".into()), "{bad}");
     }
-    assert_eq!(judge(&base(), &with(json!([]))), Err("aud".into()));
-    assert_eq!(judge(&base(), &with(json!(["x", "auth.test"]))), Ok(()));
+    assert_eq!(validate(&base(), &with(json!([]))), Err("aud".into()));
+    assert_eq!(validate(&base(), &with(json!(["x", "auth.test"]))), Ok(()));
     // An own audience replaces them.
     let own = ClaimMatch { audience: Some(exact("mine")), ..base() };
-    assert_eq!(judge(&own, &with(json!(["mine"]))), Ok(()));
-    assert_eq!(judge(&own, &with(json!(["auth.test"]))), Err("aud".into()));
+    assert_eq!(validate(&own, &with(json!(["mine"]))), Ok(()));
+    assert_eq!(validate(&own, &with(json!(["auth.test"]))), Err("aud".into()));
     let own = ClaimMatch { audience: Some(pattern("m[i]ne")), ..base() };
-    assert_eq!(judge(&own, &with(json!(["x", "mine"]))), Ok(()));
-    assert_eq!(judge(&own, &with(json!(["mine2"]))), Err("aud".into()));
+    assert_eq!(validate(&own, &with(json!(["x", "mine"]))), Ok(()));
+    assert_eq!(validate(&own, &with(json!(["mine2"]))), Err("aud".into()));
     // As a custom claim: any element of the array.
     let custom = ClaimMatch { claims: [("aud".to_owned(), "x".to_owned())].into(), ..base() };
-    assert_eq!(judge(&custom, &with(json!(["x", "auth.test"]))), Ok(()));
-    assert_eq!(judge(&custom, &with(json!(["auth.test"]))), Err("aud".into()));
+    assert_eq!(validate(&custom, &with(json!(["x", "auth.test"]))), Ok(()));
+    assert_eq!(validate(&custom, &with(json!(["auth.test"]))), Err("aud".into()));
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn custom_claims_match_as_json_text() {
     ] {
         let wanted = if good { Ok(()) } else { Err(name.to_owned()) };
         let one = || [(name.to_owned(), value.to_owned())].into();
-        assert_eq!(judge(&ClaimMatch { claims: one(), ..base() }, &token()), wanted, "{name}={value}");
+        assert_eq!(validate(&ClaimMatch { claims: one(), ..base() }, &token()), wanted, "{name}={value}");
         let escaped = [(name.to_owned(), regex::escape(value))].into();
-        assert_eq!(judge(&ClaimMatch { claim_patterns: escaped, ..base() }, &token()), wanted, "{name}~{value}");
+        assert_eq!(validate(&ClaimMatch { claim_patterns: escaped, ..base() }, &token()), wanted, "{name}~{value}");
     }
     // Every one of them counts.
     let all = ClaimMatch {
@@ -166,7 +166,7 @@ fn custom_claims_match_as_json_text() {
         claim_patterns: [("run".to_owned(), "[0-9]".to_owned())].into(),
         ..base()
     };
-    assert_eq!(judge(&all, &token()), Err("run".into()));
+    assert_eq!(validate(&all, &token()), Err("run".into()));
     assert_eq!(Mismatch { claim: "run".into() }.to_string(), "invalid \"run\"");
 }
 
@@ -247,7 +247,7 @@ fn an_issuer_pattern_trusts_no_other_host() {
     ] {
         assert!(!trusts(text, "https://evil/a"), "{text}");
     }
-    let mismatch = judge(&ClaimMatch { issuer: pattern("https://.*"), ..base() }, &token());
+    let mismatch = validate(&ClaimMatch { issuer: pattern("https://.*"), ..base() }, &token());
     assert_eq!(mismatch, Err("iss".into()));
 }
 

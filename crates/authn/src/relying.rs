@@ -137,7 +137,7 @@ impl Metadata {
     ///
     /// # Errors
     /// Another provider answered.
-    pub fn judge_response(&self, iss: Option<&str>) -> Result<(), RelyingError> {
+    pub fn validate_response(&self, iss: Option<&str>) -> Result<(), RelyingError> {
         match iss {
             Some(iss) if iss == self.issuer => Ok(()),
             None if !self.names_itself => Ok(()),
@@ -273,7 +273,7 @@ fn refusal(status: u16, body: &[u8]) -> RelyingError {
 ///
 /// # Errors
 /// The first thing that does not fit.
-pub fn judge_audience(token: &Presented, audiences: &[&str]) -> Result<(), RelyingError> {
+pub fn validate_audience(token: &Presented, audiences: &[&str]) -> Result<(), RelyingError> {
     let typ = token.header.typ.as_deref().unwrap_or_default().to_ascii_lowercase();
     if matches!(typ.trim_start_matches("application/"), "at+jwt" | "logout+jwt" | "secevent+jwt") {
         return Err(RelyingError::IdToken("it is another kind of token"));
@@ -292,7 +292,7 @@ pub fn judge_audience(token: &Presented, audiences: &[&str]) -> Result<(), Relyi
 ///
 /// # Errors
 /// The first thing that does not fit.
-pub fn judge_sign_in(token: &Presented, issuer: &str, nonce: &str) -> Result<(), RelyingError> {
+pub fn validate_sign_in(token: &Presented, issuer: &str, nonce: &str) -> Result<(), RelyingError> {
     if token.issuer != issuer {
         return Err(RelyingError::IdToken("its issuer is another one"));
     }

@@ -58,11 +58,11 @@ fn the_browser_is_sent_where_it_may_go_with_what_was_asked() {
 fn a_mixed_up_provider_is_noticed() {
     let silent = metadata(&json!({}));
     let named = metadata(&json!({ "authorization_response_iss_parameter_supported": true }));
-    assert_eq!(silent.judge_response(None), Ok(()));
-    assert_eq!(named.judge_response(None), Err(RelyingError::MixedUp));
+    assert_eq!(silent.validate_response(None), Ok(()));
+    assert_eq!(named.validate_response(None), Err(RelyingError::MixedUp));
     for metadata in [silent, named] {
-        assert_eq!(metadata.judge_response(Some(ISSUER)), Ok(()));
-        assert_eq!(metadata.judge_response(Some("https://other.example")), Err(RelyingError::MixedUp));
+        assert_eq!(metadata.validate_response(Some(ISSUER)), Ok(()));
+        assert_eq!(metadata.validate_response(Some("https://other.example")), Err(RelyingError::MixedUp));
     }
 }
 
@@ -79,32 +79,33 @@ fn the_secret_goes_into_the_header_unless_only_the_form_is_taken() {
 
 #[test]
 fn an_id_token_is_for_us_and_for_nobody_else() {
-    let judge = |typ, claims| judge_audience(&token(typ, &claims), &["us"]).is_ok();
-    assert!(judge(Some("JWT"), json!({ "aud": "us" })));
-    assert!(judge(None, json!({ "aud": ["us"], "azp": "us" })));
-    assert!(judge(None, json!({ "aud": ["us", "them"], "azp": "us" })));
-    assert!(!judge(None, json!({ "aud": "them" })));
-    assert!(!judge(None, json!({ "aud": ["us", "them"] })), "several audiences need a party");
-    assert!(!judge(None, json!({ "aud": "us", "azp": "them" })));
-    assert!(!judge(None, json!({ "aud": "us", "azp": 1 })));
-    assert!(!judge(Some("at+jwt"), json!({ "aud": "us" })));
-    assert!(!judge(Some("application/AT+JWT"), json!({ "aud": "us" })));
+    let validate = |typ, claims| validate_audience(&token(typ, &claims), &["us"]).is_ok();
+    assert!(validate(Some("JWT"), json!({ "aud": "us" })));
+    assert!(validate(None, json!({ "aud": ["us"], "azp": "us" })));
+    assert!(validate(None, json!({ "aud": ["us", "them"], "azp": "us" })));
+    assert!(!validate(None, json!({ "aud": "them" })));
+    assert!(!validate(None, json!({ "aud": ["us", "them"] })), "several audiences need a party");
+    assert!(!validate(None, json!({ "aud": "us", "azp": "them" })));
+    assert!(!validate(None, json!({ "aud": "us", "azp": 1 })));
+    assert!(!validate(Some("at+jwt"), json!({ "aud": "us" })));
+    assert!(!validate(Some("application/AT+JWT"), json!({ "aud": "us" })));
 }
 
 #[test]
 fn an_id_token_belongs_to_one_sign_in() {
-    let judge = |claims, nonce| judge_sign_in(&token(None, &claims), ISSUER, nonce);
-    assert_eq!(judge(json!({ "aud": "us", "iat": 1, "nonce": "n" }), "n"), Ok(()));
+    let validate = |claims, nonce| validate_sign_in(&token(None, &claims), ISSUER, nonce);
+    assert_eq!(validate(json!({ "aud": "us", "iat": 1, "nonce": "n" }), "n"), Ok(()));
     for claims in [
         json!({ "aud": "us", "iat": 1, "nonce": "m" }),
         json!({ "aud": "us", "iat": 1, "nonce": 1 }),
         json!({ "aud": "us", "iat": 1 }),
         json!({ "aud": "us", "nonce": "n" }),
     ] {
-        assert!(judge(claims, "n").is_err());
+        assert!(validate(claims, "n").is_err());
     }
-    assert!(judge(json!({ "aud": "us", "iat": 1, "nonce": "" }), "").is_err(), "no nonce is no match");
-    let other = judge_sign_in(&token(None, &json!({ "aud": "us", "iat": 1, "nonce": "n" })), "https://b.example", "n");
+    assert!(validate(json!({ "aud": "us", "iat": 1, "nonce": "" }), "").is_err(), "no nonce is no match");
+    let other =
+        validate_sign_in(&token(None, &json!({ "aud": "us", "iat": 1, "nonce": "n" })), "https://b.example", "n");
     assert!(other.is_err());
 }
 

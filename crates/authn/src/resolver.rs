@@ -35,19 +35,19 @@ pub(crate) enum Unusable {
 }
 
 /// Resolves, judges every address, and hands on exactly those: the connection uses no other.
-pub(crate) struct Judged {
+pub(crate) struct GuardedResolver {
     pub(crate) inner: Arc<dyn Resolver>,
     pub(crate) policy: Arc<AddressPolicy>,
     pub(crate) http: bool,
 }
 
-impl Judged {
+impl GuardedResolver {
     fn allows(policy: &AddressPolicy, http: bool, address: IpAddr) -> bool {
         if http { policy.allows_http(address) } else { policy.allows(address) }
     }
 }
 
-impl Resolve for Judged {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let answer = self.inner.resolve(name.as_str().to_owned());
         let (policy, http) = (Arc::clone(&self.policy), self.http);

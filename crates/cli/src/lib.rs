@@ -11,8 +11,8 @@ mod error;
 pub mod feeds;
 mod input;
 pub mod libraries;
-mod place;
 pub mod registry;
+mod resolve;
 mod session;
 pub mod vulns;
 

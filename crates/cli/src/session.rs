@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use bowline_client::{
-    Ambient, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, Surroundings, TokenCache, Tokens, claims,
-    http_client,
+    Ambient, AmbientCredentials, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, TokenCache, Tokens,
+    claims, http_client,
 };
 use bowline_core::{Clock as _, SystemClock};
 use clap::Args;
@@ -106,7 +106,7 @@ impl Session {
             cache: TokenCache::new(&user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")?),
             contexts,
             identity: variable("BOWLINE_IDENTITY").or_else(|| context.and_then(|context| context.identity.clone())),
-            ambient: Ambient::detect(&surroundings()),
+            ambient: Ambient::detect(&ambient()),
             given: None,
             api,
             http,
@@ -126,12 +126,12 @@ impl Session {
     /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity, else one
     /// for the token of the API. Where an identity is named, tokens of others are none.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
-        let found = self.kept(audience)?;
-        let kept = if self.is_wanted(&found) { found.clone() } else { Tokens::default() };
-        if let Some(token) = kept.fresh(Session::now()) {
+        let found = self.cached(audience)?;
+        let cached = if self.is_requested(&found) { found.clone() } else { Tokens::default() };
+        if let Some(token) = cached.fresh(Session::now()) {
             return Ok(token);
         }
-        let tokens = if let Some(refresh_token) = &kept.refresh_token {
+        let tokens = if let Some(refresh_token) = &cached.refresh_token {
             self.issuer.refresh(refresh_token, audience).await.map_err(ended)?
         } else if let (Some(identity), Some(ambient)) = (&self.identity, self.ambient()) {
             let presented = ambient.token(&self.http, self.issuer.url()).await?;
@@ -149,14 +149,14 @@ impl Session {
             return Err(not_signed_in(&found, self.identity.as_deref()));
         };
         // A refresh token of somebody else is not overwritten: it is worth a sign-in.
-        if self.is_wanted(&found) || found.refresh_token.is_none() {
+        if self.is_requested(&found) || found.refresh_token.is_none() {
             self.cache.write(audience, &tokens)?;
         }
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
     }
 
     /// Whether tokens are of the identity that is asked for, if one is.
-    fn is_wanted(&self, tokens: &Tokens) -> bool {
+    fn is_requested(&self, tokens: &Tokens) -> bool {
         let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
         self.identity.is_none() || subject == self.identity
     }
@@ -168,10 +168,10 @@ impl Session {
     }
 
     /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.
-    pub(crate) fn kept(&self, audience: &str) -> Result<Tokens, ClientError> {
-        let kept = self.cache.read(audience)?;
-        let issuer = kept.token.as_deref().and_then(claims).map(|claims| claims.iss);
-        Ok(if issuer.as_deref() == Some(self.issuer.url()) { kept } else { Tokens::default() })
+    pub(crate) fn cached(&self, audience: &str) -> Result<Tokens, ClientError> {
+        let cached = self.cache.read(audience)?;
+        let issuer = cached.token.as_deref().and_then(claims).map(|claims| claims.iss);
+        Ok(if issuer.as_deref() == Some(self.issuer.url()) { cached } else { Tokens::default() })
     }
 
     /// The API, called as whoever is signed in.
@@ -187,7 +187,7 @@ impl Session {
     pub(crate) fn audiences(&self) -> Result<Vec<String>, ClientError> {
         let own = self.api.replace('/', "-");
         let mut audiences = Vec::new();
-        for audience in self.cache.kept()? {
+        for audience in self.cache.cached()? {
             let token = self.cache.read(&audience)?.token;
             let issuer = token.as_deref().and_then(claims).map(|claims| claims.iss);
             if audience == own || issuer.as_deref() == Some(self.issuer.url()) {
@@ -222,13 +222,13 @@ fn ended(error: ClientError) -> ClientError {
     }
 }
 
-fn not_signed_in(kept: &Tokens, identity: Option<&str>) -> ClientError {
-    let former = kept.token.as_deref().and_then(claims);
+fn not_signed_in(cached: &Tokens, identity: Option<&str>) -> ClientError {
+    let former = cached.token.as_deref().and_then(claims);
     if let Some(identity) = identity
         && former.as_ref().is_none_or(|former| former.sub != identity)
     {
         return ClientError::NotSignedIn(format!(
-            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is kept nor do the \
+            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is cached nor do the \
              surroundings have one; sign in with: bowline auth login --identity {identity}"
         ));
     }
@@ -274,8 +274,8 @@ fn user_directory(name: &str, below_home: &str, on_mac: &str) -> Result<PathBuf,
     Ok(PathBuf::from(home).join(if cfg!(target_os = "macos") { on_mac } else { below_home }))
 }
 
-fn surroundings() -> Surroundings {
-    Surroundings {
+fn ambient() -> AmbientCredentials {
+    AmbientCredentials {
         github_url: variable("ACTIONS_ID_TOKEN_REQUEST_URL"),
         github_token: variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
         given_token: variable("BOWLINE_ID_TOKEN"),

@@ -8,7 +8,7 @@ use crate::issuer::refusal;
 
 /// What the surroundings of the process say; the command line reads it from the environment.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct AmbientCredentials {
     /// `ACTIONS_ID_TOKEN_REQUEST_URL`, set by GitHub Actions for jobs that may have an identity token.
     pub github_url: Option<String>,
     /// `ACTIONS_ID_TOKEN_REQUEST_TOKEN`, likewise.
@@ -42,7 +42,7 @@ struct GitHubAnswer {
 
 impl Ambient {
     /// The source that these surroundings have, if any.
-    pub fn detect(surroundings: &Surroundings) -> Option<Ambient> {
+    pub fn detect(surroundings: &AmbientCredentials) -> Option<Ambient> {
         if let Some(token) = &surroundings.given_token {
             return Some(Ambient::Variable(token.clone()));
         }
@@ -101,8 +101,8 @@ mod tests {
         let (there, missing) = (home.path().join("token"), home.path().join("none"));
         std::fs::write(&there, "t\n").unwrap();
         let mut surroundings =
-            Surroundings { kubernetes_files: vec![missing, there.clone()], ..Surroundings::default() };
-        assert_eq!(Ambient::detect(&Surroundings::default()), None);
+            AmbientCredentials { kubernetes_files: vec![missing, there.clone()], ..AmbientCredentials::default() };
+        assert_eq!(Ambient::detect(&AmbientCredentials::default()), None);
         assert_eq!(Ambient::detect(&surroundings), Some(Ambient::File(there)));
         surroundings.github_url = Some("https://example/".into());
         assert!(matches!(Ambient::detect(&surroundings), Some(Ambient::File(_))), "an address without a token");

@@ -84,7 +84,7 @@ impl TokenCache {
     ///
     /// # Errors
     /// The directory exists and cannot be read.
-    pub fn kept(&self) -> Result<Vec<String>, ClientError> {
+    pub fn cached(&self) -> Result<Vec<String>, ClientError> {
         let failed = |source| ClientError::File { path: self.root.clone(), source };
         let entries = match std::fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -116,7 +116,7 @@ mod tests {
         let directory = home.path().join("chainguard/http:--127.0.0.1:8080");
         assert_eq!(std::fs::read_to_string(directory.join("oidc-token")).unwrap(), "a.b.c");
         assert_eq!(cache.read("http://127.0.0.1:8080").unwrap(), tokens);
-        assert_eq!(cache.kept().unwrap(), ["http:--127.0.0.1:8080"]);
+        assert_eq!(cache.cached().unwrap(), ["http:--127.0.0.1:8080"]);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(cache.read("http://127.0.0.1:8080").unwrap().refresh_token, None);
         assert!(cache.remove("http://127.0.0.1:8080").unwrap());
         assert!(!cache.remove("http://127.0.0.1:8080").unwrap());
-        assert_eq!(cache.kept().unwrap(), Vec::<String>::new());
+        assert_eq!(cache.cached().unwrap(), Vec::<String>::new());
     }
 
     #[test]

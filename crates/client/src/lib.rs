@@ -21,7 +21,7 @@ mod issuer;
 mod jwt;
 mod pull_token;
 
-pub use ambient::{Ambient, Surroundings};
+pub use ambient::{Ambient, AmbientCredentials};
 pub use api::Api;
 pub use browser::BrowserSignIn;
 pub use cache::{TokenCache, Tokens};

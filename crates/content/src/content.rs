@@ -23,11 +23,11 @@ pub(crate) const WAITING: usize = 4;
 /// digest never share their bytes, so whoever removes one copy removes no other.
 #[derive(Clone, Debug)]
 pub struct Content {
-    place: Place,
+    place: BlobBackend,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
+enum BlobBackend {
     Local(Arc<Local>),
     Objects(Arc<Objects>),
 }
@@ -88,7 +88,7 @@ impl Content {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn open(directory: &Path, is_full: FullCheck) -> Result<Content, ContentError> {
-        Ok(Content { place: Place::Local(Arc::new(Local::open(directory, is_full)?)) })
+        Ok(Content { place: BlobBackend::Local(Arc::new(Local::open(directory, is_full)?)) })
     }
 
     /// The content below a prefix of an object store. `draw` gives random names of hexadecimal characters.
@@ -100,7 +100,7 @@ impl Content {
         prefix: &str,
         draw: fn() -> String,
     ) -> Result<Content, ContentError> {
-        Ok(Content { place: Place::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
+        Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
     }
 
     /// Whose content this is: whoever has called this first, for good.
@@ -109,8 +109,8 @@ impl Content {
     /// The storage refuses.
     pub async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
         match &self.place {
-            Place::Local(local) => local.owner(candidate),
-            Place::Objects(objects) => objects.owner(candidate).await,
+            BlobBackend::Local(local) => local.owner(candidate),
+            BlobBackend::Objects(objects) => objects.owner(candidate).await,
         }
     }
 
@@ -123,8 +123,8 @@ impl Content {
             return Err(ContentError::UnknownUpload);
         }
         match &self.place {
-            Place::Local(local) => local.begin(id),
-            Place::Objects(_) => Ok(()),
+            BlobBackend::Local(local) => local.begin(id),
+            BlobBackend::Objects(_) => Ok(()),
         }
     }
 
@@ -134,8 +134,8 @@ impl Content {
     /// There is no such upload, as far as the storage knows of uploads without bytes.
     pub async fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
         match &self.place {
-            Place::Local(local) => local.uploaded(id),
-            Place::Objects(objects) => objects.uploaded(id).await,
+            BlobBackend::Local(local) => local.uploaded(id),
+            BlobBackend::Objects(objects) => objects.uploaded(id).await,
         }
     }
 
@@ -161,11 +161,11 @@ impl Content {
         let addition = Addition { start, algorithm, limit };
         let (sender, parts) = mpsc::channel::<Part>(WAITING);
         let writer = match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let hold = Hold::take(local, id)?;
                 tokio::spawn(writing::append(hold, addition, parts))
             }
-            Place::Objects(objects) => {
+            BlobBackend::Objects(objects) => {
                 let busy = objects.under_way.take(id)?;
                 let objects = objects.clone();
                 tokio::spawn(async move { objects.append(&busy, addition, parts).await })
@@ -183,12 +183,12 @@ impl Content {
     pub async fn finish(&self, id: &str, digest: &Digest) -> Result<Stored, ContentError> {
         let digest = digest.clone();
         match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let hold = Hold::take(local, id)?;
                 let size = joined(tokio::spawn(writing::finish(hold, digest))).await?;
                 Ok(Stored { size, upload: id.to_owned() })
             }
-            Place::Objects(objects) => {
+            BlobBackend::Objects(objects) => {
                 let (objects, busy) = (objects.clone(), objects.under_way.take(id)?);
                 joined(tokio::spawn(async move { objects.finish(&busy, &digest).await })).await
             }
@@ -202,8 +202,8 @@ impl Content {
     /// Another request writes to it, or the storage refuses.
     pub fn cancel(&self, id: &str) -> Result<(), ContentError> {
         match &self.place {
-            Place::Local(local) => local.cancel(id),
-            Place::Objects(objects) => {
+            BlobBackend::Local(local) => local.cancel(id),
+            BlobBackend::Objects(objects) => {
                 objects.under_way.take(id)?.forget();
                 Ok(())
             }
@@ -216,11 +216,11 @@ impl Content {
     /// The storage refuses.
     pub async fn uploads(&self) -> Result<Vec<String>, ContentError> {
         match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let local = local.clone();
                 blocking(move || local.uploads()).await
             }
-            Place::Objects(_) => Ok(Vec::new()),
+            BlobBackend::Objects(_) => Ok(Vec::new()),
         }
     }
 
@@ -230,8 +230,8 @@ impl Content {
     /// The storage refuses.
     pub async fn read(&self, digest: &Digest, upload: &str) -> Result<Option<Reader>, ContentError> {
         match &self.place {
-            Place::Local(local) => local.read(digest, upload),
-            Place::Objects(objects) => objects.read(upload).await,
+            BlobBackend::Local(local) => local.read(digest, upload),
+            BlobBackend::Objects(objects) => objects.read(upload).await,
         }
     }
 
@@ -241,16 +241,16 @@ impl Content {
     /// The storage refuses.
     pub async fn size(&self, digest: &Digest, upload: &str) -> Result<Option<u64>, ContentError> {
         match &self.place {
-            Place::Local(local) => local.size(digest, upload),
-            Place::Objects(objects) => objects.size(upload).await,
+            BlobBackend::Local(local) => local.size(digest, upload),
+            BlobBackend::Objects(objects) => objects.size(upload).await,
         }
     }
 
     /// What a person finds a copy by, be it there or not: a file, or the key of an object.
     pub fn shown(&self, digest: &Digest, upload: &str) -> String {
         match &self.place {
-            Place::Local(local) => format!("file {}", local.blob(digest, upload).display()),
-            Place::Objects(objects) => format!("object {}", objects.shown(upload)),
+            BlobBackend::Local(local) => format!("file {}", local.blob(digest, upload).display()),
+            BlobBackend::Objects(objects) => format!("object {}", objects.shown(upload)),
         }
     }
 
@@ -260,11 +260,11 @@ impl Content {
     /// The storage refuses.
     pub async fn delete(&self, digest: &Digest, upload: &str) -> Result<(), ContentError> {
         match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let path = local.blob(digest, upload);
                 blocking(move || crate::files::remove(&path).map(|_| ())).await
             }
-            Place::Objects(objects) => objects.delete(upload).await,
+            BlobBackend::Objects(objects) => objects.delete(upload).await,
         }
     }
 
@@ -274,20 +274,20 @@ impl Content {
     /// The storage refuses.
     pub async fn rehash(&self, digest: &Digest, upload: &str) -> Result<Option<Digest>, ContentError> {
         match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let (local, digest, upload) = (local.clone(), digest.clone(), upload.to_owned());
                 blocking(move || local.rehash(&digest, &upload)).await
             }
-            Place::Objects(objects) => objects.rehash(upload, digest.algorithm()).await,
+            BlobBackend::Objects(objects) => objects.rehash(upload, digest.algorithm()).await,
         }
     }
 
     /// The parts that copies are listed in, one after the other.
     pub fn shards(&self) -> Vec<Shard> {
         let algorithms: &[Algorithm] = match &self.place {
-            Place::Local(_) => &[Algorithm::Sha256, Algorithm::Sha512],
+            BlobBackend::Local(_) => &[Algorithm::Sha256, Algorithm::Sha512],
             // Keys there tell no digest: any algorithm stands for all.
-            Place::Objects(_) => &[Algorithm::Sha256],
+            BlobBackend::Objects(_) => &[Algorithm::Sha256],
         };
         let of = |algorithm: &Algorithm| {
             let algorithm = *algorithm;
@@ -302,11 +302,11 @@ impl Content {
     /// The storage refuses.
     pub async fn copies(&self, shard: Shard) -> Result<Vec<Copy>, ContentError> {
         match &self.place {
-            Place::Local(local) => {
+            BlobBackend::Local(local) => {
                 let local = local.clone();
                 blocking(move || local.copies(shard.algorithm, shard.first)).await
             }
-            Place::Objects(objects) => objects.copies(shard.first).await,
+            BlobBackend::Objects(objects) => objects.copies(shard.first).await,
         }
     }
 
@@ -316,9 +316,9 @@ impl Content {
     /// The storage refuses.
     pub async fn size_of_copy(&self, copy: &Copy) -> Result<Option<u64>, ContentError> {
         match (&self.place, &copy.digest) {
-            (Place::Local(local), Some(digest)) => local.size(digest, &copy.upload),
-            (Place::Local(_), None) => Ok(None),
-            (Place::Objects(objects), _) => objects.size(&copy.upload).await,
+            (BlobBackend::Local(local), Some(digest)) => local.size(digest, &copy.upload),
+            (BlobBackend::Local(_), None) => Ok(None),
+            (BlobBackend::Objects(objects), _) => objects.size(&copy.upload).await,
         }
     }
 
@@ -328,9 +328,9 @@ impl Content {
     /// The storage refuses.
     pub async fn delete_copy(&self, copy: &Copy) -> Result<(), ContentError> {
         match (&self.place, &copy.digest) {
-            (Place::Local(_), Some(digest)) => self.delete(digest, &copy.upload).await,
-            (Place::Local(_), None) => Ok(()),
-            (Place::Objects(objects), _) => objects.delete(&copy.upload).await,
+            (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &copy.upload).await,
+            (BlobBackend::Local(_), None) => Ok(()),
+            (BlobBackend::Objects(objects), _) => objects.delete(&copy.upload).await,
         }
     }
 }

@@ -260,8 +260,8 @@ pub(super) fn open_body() -> (mpsc::Sender<Bytes>, impl Stream<Item = Result<Byt
 
 pub(super) fn under_way(content: &Content) -> &Arc<crate::under_way::UnderWay> {
     match &content.place {
-        Place::Local(local) => &local.under_way,
-        Place::Objects(objects) => &objects.under_way,
+        BlobBackend::Local(local) => &local.under_way,
+        BlobBackend::Objects(objects) => &objects.under_way,
     }
 }
 

@@ -8,8 +8,8 @@ use super::*;
 
 fn local(content: &Content) -> &Arc<Local> {
     match &content.place {
-        Place::Local(local) => local,
-        Place::Objects(_) => panic!("not a directory"),
+        BlobBackend::Local(local) => local,
+        BlobBackend::Objects(_) => panic!("not a directory"),
     }
 }
 

@@ -56,22 +56,22 @@ impl Objects {
     }
 
     pub(crate) async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
-        let place = self.prefix.clone().join("owner");
+        let replica = self.prefix.clone().join("owner");
         // Asked first: writing needs a store that knows conditions, only once.
-        if let Some(owner) = self.text(&place).await? {
+        if let Some(owner) = self.text(&replica).await? {
             return Ok(owner);
         }
         let payload = PutPayload::from(candidate.to_owned());
-        match self.store.put_opts(&place, payload, PutMode::Create.into()).await {
+        match self.store.put_opts(&replica, payload, PutMode::Create.into()).await {
             Ok(_) | Err(Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let absent = || ContentError::Storage(std::io::Error::other(format!("{place} is not there once written")));
-        self.text(&place).await?.ok_or_else(absent)
+        let absent = || ContentError::Storage(std::io::Error::other(format!("{replica} is not there once written")));
+        self.text(&replica).await?.ok_or_else(absent)
     }
 
-    async fn text(&self, place: &Path) -> Result<Option<String>, ContentError> {
-        let bytes = match self.store.get(place).await {
+    async fn text(&self, replica: &Path) -> Result<Option<String>, ContentError> {
+        let bytes = match self.store.get(replica).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             found => found?.bytes().await?,
         };
@@ -88,13 +88,13 @@ impl Objects {
     }
 
     /// The place of what `<upload>/<name>` names.
-    fn place(&self, stored: &str) -> Option<Path> {
+    fn replica(&self, stored: &str) -> Option<Path> {
         let (id, name) = stored.split_once('/')?;
         is_id(id).then(|| self.upload(id).join(name))
     }
 
     pub(crate) fn shown(&self, stored: &str) -> String {
-        self.place(stored).map_or_else(|| stored.to_owned(), |place| place.to_string())
+        self.replica(stored).map_or_else(|| stored.to_owned(), |replica| replica.to_string())
     }
 
     /// What an upload consists of, in order and without gaps.
@@ -144,12 +144,12 @@ impl Objects {
                 if size > before {
                     draft.finish().await?;
                 }
-                busy.remember(size, hasher);
+                busy.insert(size, hasher);
                 Ok(size)
             }
             Err(error) => {
                 draft.abort().await;
-                busy.remember(before, known);
+                busy.insert(before, known);
                 Err(error)
             }
         }
@@ -193,9 +193,9 @@ impl Objects {
         if size_of(segments) > limit {
             return Err(ContentError::TooLarge(limit));
         }
-        let place = self.segment(id, 0);
-        let name = place.filename().unwrap_or_default().to_owned();
-        let mut draft = Draft::new(&self.store, place);
+        let replica = self.segment(id, 0);
+        let name = replica.filename().unwrap_or_default().to_owned();
+        let mut draft = Draft::new(&self.store, replica);
         let mut hasher = Hasher::new(algorithm);
         for segment in segments {
             let from = self.upload(id).join(&*segment.name);
@@ -212,9 +212,9 @@ impl Objects {
         Ok((name, hasher))
     }
 
-    async fn hash_of(&self, place: &Path, algorithm: Algorithm) -> Result<Hasher, ContentError> {
+    async fn hash_of(&self, replica: &Path, algorithm: Algorithm) -> Result<Hasher, ContentError> {
         let mut hasher = Hasher::new(algorithm);
-        let mut bytes = self.store.get(place).await?.into_stream();
+        let mut bytes = self.store.get(replica).await?.into_stream();
         while let Some(part) = bytes.try_next().await? {
             hasher.update(&part);
         }
@@ -222,14 +222,14 @@ impl Objects {
     }
 
     pub(crate) async fn read(&self, stored: &str) -> Result<Option<Reader>, ContentError> {
-        let Some(place) = self.place(stored) else { return Ok(None) };
+        let Some(replica) = self.replica(stored) else { return Ok(None) };
         let size = self.size(stored).await?;
-        Ok(size.map(|size| Reader::of_object(self.store.clone(), place, size)))
+        Ok(size.map(|size| Reader::of_object(self.store.clone(), replica, size)))
     }
 
     pub(crate) async fn size(&self, stored: &str) -> Result<Option<u64>, ContentError> {
-        let Some(place) = self.place(stored) else { return Ok(None) };
-        match self.store.head(&place).await {
+        let Some(replica) = self.replica(stored) else { return Ok(None) };
+        match self.store.head(&replica).await {
             Ok(object) => Ok(Some(object.size)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -237,16 +237,16 @@ impl Objects {
     }
 
     pub(crate) async fn delete(&self, stored: &str) -> Result<(), ContentError> {
-        let Some(place) = self.place(stored) else { return Ok(()) };
-        match self.store.delete(&place).await {
+        let Some(replica) = self.replica(stored) else { return Ok(()) };
+        match self.store.delete(&replica).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     pub(crate) async fn rehash(&self, stored: &str, algorithm: Algorithm) -> Result<Option<Digest>, ContentError> {
-        let Some(place) = self.place(stored) else { return Ok(None) };
-        match self.hash_of(&place, algorithm).await {
+        let Some(replica) = self.replica(stored) else { return Ok(None) };
+        match self.hash_of(&replica, algorithm).await {
             Ok(hasher) => Ok(Some(hasher.finish())),
             Err(ContentError::Objects(Error::NotFound { .. })) => Ok(None),
             Err(error) => Err(error),
@@ -278,15 +278,15 @@ fn size_of(segments: &[Segment]) -> u64 {
 /// An object that is being written, and is not there before it is finished.
 struct Draft<'a> {
     store: &'a Arc<dyn ObjectStore>,
-    place: Path,
+    replica: Path,
     /// What has come so far, while one request can still carry it.
     buffer: Vec<u8>,
     upload: Option<WriteMultipart>,
 }
 
 impl Draft<'_> {
-    fn new(store: &Arc<dyn ObjectStore>, place: Path) -> Draft<'_> {
-        Draft { store, place, buffer: Vec::new(), upload: None }
+    fn new(store: &Arc<dyn ObjectStore>, replica: Path) -> Draft<'_> {
+        Draft { store, replica, buffer: Vec::new(), upload: None }
     }
 
     /// Writes what arrives; the size of the upload afterwards, and its digest if that of the bytes before was known.
@@ -323,7 +323,7 @@ impl Draft<'_> {
         }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > PART {
-            let upload = self.store.put_multipart(&self.place).await?;
+            let upload = self.store.put_multipart(&self.replica).await?;
             let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
             upload.write(&std::mem::take(&mut self.buffer));
             self.upload = Some(upload);
@@ -334,7 +334,7 @@ impl Draft<'_> {
     async fn finish(self) -> Result<(), ContentError> {
         match self.upload {
             Some(upload) => upload.finish().await?,
-            None => self.store.put(&self.place, self.buffer.into()).await?,
+            None => self.store.put(&self.replica, self.buffer.into()).await?,
         };
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Draft<'_> {
         if let Some(upload) = self.upload
             && let Err(error) = upload.abort().await
         {
-            tracing::warn!(place = %self.place, %error, "an unfinished upload stays in the object store");
+            tracing::warn!(replica = %self.replica, %error, "an unfinished upload stays in the object store");
         }
     }
 }

@@ -82,7 +82,7 @@ impl Busy {
     }
 
     /// Remembers the digest of the first so many bytes.
-    pub(crate) fn remember(&self, covered: u64, hasher: Option<Hasher>) {
+    pub(crate) fn insert(&self, covered: u64, hasher: Option<Hasher>) {
         let Some(hasher) = hasher else { return };
         let mut state = self.under_way.lock();
         if state.hashers.len() >= REMEMBERED {

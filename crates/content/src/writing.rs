@@ -136,13 +136,13 @@ impl Growing {
     fn write(mut self, arrived: &[Part]) -> Result<(Growing, bool), ContentError> {
         match self.write_all(arrived) {
             Ok(true) => {
-                self.hold.busy.remember(self.size, self.hasher.take());
+                self.hold.busy.insert(self.size, self.hasher.take());
                 Ok((self, true))
             }
             Ok(false) => Ok((self, false)),
             Err(error) => {
                 self.file.set_len(self.before)?;
-                self.hold.busy.remember(self.before, self.known.take());
+                self.hold.busy.insert(self.before, self.known.take());
                 Err(error)
             }
         }
@@ -172,11 +172,11 @@ impl Growing {
 ///
 /// The bytes go to the disk first. On a file system with a journal the name goes along, so that its turn costs little.
 pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
-    blocking(move || place(&hold, &digest)).await
+    blocking(move || location(&hold, &digest)).await
 }
 
 /// The same on a thread that may wait for the disk.
-fn place(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
+fn location(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
     let local = &hold.local;
     let file = hold.open()?;
     let size = file.metadata()?.len();
@@ -189,10 +189,10 @@ fn place(hold: &Hold, digest: &Digest) -> Result<u64, ContentError> {
         hold.remove()?;
         return Err(ContentError::Mismatch { found });
     }
-    let place = local.blob(digest, hold.busy.id());
-    local.make_directory(&place)?;
-    std::fs::rename(local.upload(hold.busy.id()), &place)?;
+    let location = local.blob(digest, hold.busy.id());
+    local.make_directory(&location)?;
+    std::fs::rename(local.upload(hold.busy.id()), &location)?;
     file.sync_data()?;
-    sync_directory(place.parent().unwrap_or(&place))?;
+    sync_directory(location.parent().unwrap_or(&location))?;
     Ok(size)
 }

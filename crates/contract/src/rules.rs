@@ -85,13 +85,13 @@ enum Check {
 /// The occurrences of one field. A message that comes in several is the one that they merge to; of a
 /// scalar the last one counts.
 #[derive(Default)]
-struct Found<'a> {
+struct Occurrences<'a> {
     count: usize,
     last: Option<Payload<'a>>,
     merged: Vec<u8>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Occurrences<'a> {
     fn add(&mut self, field: &FieldPlan, payload: Payload<'a>) {
         let is_message = matches!(field.check, Check::Message(_));
         match &payload {
@@ -131,13 +131,13 @@ impl FieldPlan {
         }
     }
 
-    fn judge_absence(&self, count: usize, prefix: &str, scope: &Scope<'_>, violations: &mut Violations) {
+    fn validate_absence(&self, count: usize, prefix: &str, scope: &Scope<'_>, violations: &mut Violations) {
         let rule = match &self.check {
             Check::Text(rule) => rule.as_ref(),
             _ => None,
         };
         let is_needed = (self.required && !(self.scope && scope.depth > 0)) || rule.is_some_and(|rule| rule.not_empty);
-        if count == 0 && is_needed && scope.judges_absence(&self.proto_name) {
+        if count == 0 && is_needed && scope.validates_absence(&self.proto_name) {
             let field = self.path(prefix);
             violations.push(&field, required(&field));
         }
@@ -191,7 +191,7 @@ impl FieldRules {
 
     /// Judges a request. `resource` names the request field that holds the resource: violations inside it are
     /// named relative to it. `mask` limits what is judged inside it to the fields that an update changes.
-    pub fn judge(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Violations {
+    pub fn validate(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Violations {
         let mut violations = Violations::default();
         if let Some(plan) = self.by_message.get(message) {
             let scope = Scope { resource, mask, partial: false, depth: 0 };
@@ -209,7 +209,7 @@ impl FieldRules {
         let Some(too_long) = Self::too_long(plan, &masked_out, wire, prefix, violations) else {
             return;
         };
-        let mut found: BTreeMap<u32, Found<'_>> = BTreeMap::new();
+        let mut found: BTreeMap<u32, Occurrences<'_>> = BTreeMap::new();
         for (number, payload) in Fields(wire).flatten() {
             let Some(field) = plan.fields.get(&number).filter(|_| !masked_out.contains(&number)) else {
                 continue;
@@ -217,16 +217,16 @@ impl FieldRules {
             let found = found.entry(number).or_default();
             if field.repeated && !too_long.contains(&number) {
                 let path = format!("{}[{}]", field.path(prefix), found.count);
-                self.judge_value(field, &payload, &path, scope, violations);
+                self.validate_value(field, &payload, &path, scope, violations);
             }
             found.add(field, payload);
         }
         for (number, field) in plan.fields.iter().filter(|(number, _)| !masked_out.contains(number)) {
             let found = found.remove(number).unwrap_or_default();
             if let Some(payload) = found.payload().filter(|_| !field.repeated) {
-                self.judge_value(field, &payload, &field.path(prefix), scope, violations);
+                self.validate_value(field, &payload, &field.path(prefix), scope, violations);
             }
-            field.judge_absence(found.count, prefix, scope, violations);
+            field.validate_absence(found.count, prefix, scope, violations);
         }
     }
 
@@ -261,7 +261,7 @@ impl FieldRules {
         Some(too_long)
     }
 
-    fn judge_value(
+    fn validate_value(
         &self,
         field: &FieldPlan,
         payload: &Payload<'_>,
@@ -274,7 +274,7 @@ impl FieldRules {
                 let text = String::from_utf8_lossy(bytes);
                 let name = path.rsplit('.').next().unwrap_or(path);
                 violations.over_limit |= rule.is_too_long(&text);
-                if let Some(description) = rule.judge(name, &text) {
+                if let Some(description) = rule.validate(name, &text) {
                     violations.push(path, description);
                 }
             }
@@ -294,7 +294,7 @@ impl FieldRules {
                 if scope.depth < MAX_DEPTH {
                     let is_resource = scope.resource == Some(field.proto_name.as_str()) && scope.depth == 0;
                     let prefix = if is_resource { "" } else { path };
-                    self.walk(*inner, bytes, prefix, &scope.inside(is_resource, &field.proto_name), violations);
+                    self.walk(*inner, bytes, prefix, &scope.nested(is_resource, &field.proto_name), violations);
                 }
             }
             _ => {}
@@ -316,7 +316,7 @@ struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn inside(&self, is_resource: bool, field: &str) -> Scope<'_> {
+    fn nested(&self, is_resource: bool, field: &str) -> Scope<'_> {
         let mask = if self.depth == 0 && is_resource { self.mask } else { None };
         let whole = |path: &String| path == "*" || path == field;
         let partial = self.partial || (self.is_in_resource() && !self.mask.unwrap_or(&[]).iter().any(whole));
@@ -331,7 +331,7 @@ impl Scope<'_> {
         self.is_in_resource() && !self.names(field)
     }
 
-    fn judges_absence(&self, field: &str) -> bool {
+    fn validates_absence(&self, field: &str) -> bool {
         !self.partial && (!self.is_in_resource() || self.names(field))
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct TextRule {
 
 impl TextRule {
     /// What is wrong with the text, if anything.
-    pub(crate) fn judge(&self, name: &str, text: &str) -> Option<String> {
+    pub(crate) fn validate(&self, name: &str, text: &str) -> Option<String> {
         if text.is_empty() {
             return self.not_empty.then(|| format!("{name} is required"));
         }

@@ -33,7 +33,7 @@ impl Bodies {
                     }
                     None => missing.push(*seq),
                 },
-                What::Letter(event_id) => letters.push((attempt.uid.clone(), event_id.clone())),
+                What::Redelivery(event_id) => letters.push((attempt.uid.clone(), event_id.clone())),
             }
         }
         missing.sort_unstable();
@@ -45,7 +45,7 @@ impl Bodies {
         }
         let of = |attempt: &Attempt| match &attempt.what {
             What::Event(seq) => shared.get(seq).cloned(),
-            What::Letter(event_id) => letters.remove(&(attempt.uid.clone(), event_id.clone())),
+            What::Redelivery(event_id) => letters.remove(&(attempt.uid.clone(), event_id.clone())),
         };
         Ok(attempts.iter().map(of).collect())
     }
@@ -63,7 +63,7 @@ async fn read(db: &Db, seqs: Vec<i64>, letters: Vec<Key>) -> Result<(Vec<Arc<Eve
             let events = events(tx, &seqs).await?;
             let mut found = HashMap::new();
             for (uid, event_id) in letters {
-                if let Some(event) = letter(tx, &uid, &event_id).await? {
+                if let Some(event) = redelivery(tx, &uid, &event_id).await? {
                     found.insert((uid, event_id), Arc::new(event));
                 }
             }
@@ -83,7 +83,7 @@ async fn events(tx: &mut ReadTx, seqs: &[i64]) -> Result<Vec<Arc<Event>>> {
     tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await
 }
 
-async fn letter(tx: &mut ReadTx, uid: &str, event_id: &str) -> Result<Option<Event>> {
+async fn redelivery(tx: &mut ReadTx, uid: &str, event_id: &str) -> Result<Option<Event>> {
     let sql = format!("SELECT {EVENT} FROM dead_letters WHERE subscription = $1 AND event_id = $2");
     let found = tx.query_opt(&sql, &[Value::from(uid), Value::from(event_id)], Event::read).await?;
     Ok(found.map(|event| Event { id: event_id.to_owned(), ..event }))

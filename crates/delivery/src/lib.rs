@@ -15,8 +15,8 @@
 mod backoff;
 mod bodies;
 mod event;
+mod lanes;
 mod lease;
-mod lines;
 mod log;
 mod message;
 mod redelivery;

@@ -159,7 +159,7 @@ pub(crate) async fn number(db: &Db, holder: &str) -> Result<()> {
 
 /// A stretch of the log that a subscription wants to have.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct LogRange {
     pub(crate) uid: Arc<str>,
     pub(crate) group: Arc<str>,
     /// After this number.
@@ -168,7 +168,7 @@ pub(crate) struct Wanted {
 
 /// The next events of a subscription.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct LogEvents {
     pub(crate) uid: Arc<str>,
     pub(crate) events: Vec<Waiting>,
     /// Everything up to here is in the events.
@@ -176,7 +176,7 @@ pub(crate) struct Found {
 }
 
 /// The next events of several subscriptions, up to the number `last`.
-pub(crate) async fn matching(db: &Db, wanted: Vec<Wanted>, last: i64) -> Result<Vec<Found>> {
+pub(crate) async fn matching(db: &Db, wanted: Vec<LogRange>, last: i64) -> Result<Vec<LogEvents>> {
     db.read(move |tx| {
         Box::pin(async move {
             let mut all = Vec::with_capacity(wanted.len());
@@ -189,7 +189,7 @@ pub(crate) async fn matching(db: &Db, wanted: Vec<Wanted>, last: i64) -> Result<
     .await
 }
 
-async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Found> {
+async fn matching_one(tx: &mut ReadTx, wanted: LogRange, last: i64) -> Result<LogEvents> {
     let sql = "SELECT seq, at FROM outbox
          WHERE org = $1 AND seq > $2 AND seq <= $3 AND customer
            AND (group_uid >= $4 AND group_uid < $5 OR group_uid = '' AND subject = $6)
@@ -216,5 +216,5 @@ async fn matching_one(tx: &mut ReadTx, wanted: Wanted, last: i64) -> Result<Foun
             break;
         }
     }
-    Ok(Found { uid: wanted.uid, events, read_to })
+    Ok(LogEvents { uid: wanted.uid, events, read_to })
 }

@@ -7,7 +7,7 @@ use bowline_store::{Db, Value, WriteTx};
 
 use crate::lease;
 use crate::saving::Redelivered;
-use crate::subscription::Letter;
+use crate::subscription::Redelivery;
 
 /// Subscriptions that one look finds, and the letters of each: many wishes of one hold nobody up.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
@@ -17,18 +17,18 @@ const SWEPT_AT_ONCE: i64 = 100;
 
 /// The oldest letters to be sent again of each of the next subscriptions after this one; and the subscription after
 /// which the next look begins.
-pub(crate) async fn wishes(db: &Db, after: String) -> Result<(Vec<(String, Vec<Letter>)>, String)> {
+pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec<Redelivery>)>, String)> {
     db.read(move |tx| {
         Box::pin(async move {
             let sql = "SELECT subscription, seq, event_id FROM redeliveries
                        WHERE subscription = (SELECT min(subscription) FROM redeliveries WHERE subscription > $1)
                        ORDER BY seq LIMIT $2";
-            let mut all: Vec<(String, Vec<Letter>)> = Vec::new();
+            let mut all: Vec<(String, Vec<Redelivery>)> = Vec::new();
             let mut after = after;
             while all.len() < SUBSCRIPTIONS_AT_ONCE {
                 let params = [Value::from(&after), Value::Int(LETTERS_EACH)];
                 let read = |row: &bowline_store::Row<'_>| {
-                    Ok::<_, Error>((row.text(0)?, Letter { seq: row.int(1)?, event_id: row.text(2)? }))
+                    Ok::<_, Error>((row.text(0)?, Redelivery { seq: row.int(1)?, event_id: row.text(2)? }))
                 };
                 let found = tx.query(sql, &params, read).await?;
                 let Some((uid, _)) = found.first() else {

@@ -226,7 +226,7 @@ impl Relay {
         if news.has_unnumbered {
             log::number(&self.db, &self.holder).await?;
         }
-        let wanted = state.wanted(CAUGHT_UP_AT_ONCE);
+        let wanted = state.ranges(CAUGHT_UP_AT_ONCE);
         let is_busy = wanted.len() == CAUGHT_UP_AT_ONCE || news.events.len() == log::BATCH;
         if !wanted.is_empty() {
             for found in log::matching(&self.db, wanted, state.newest).await? {
@@ -237,7 +237,7 @@ impl Relay {
         if session.asked_for_redeliveries_at.elapsed() >= ASK_FOR_REDELIVERIES_EVERY {
             session.asked_for_redeliveries_at = Instant::now();
             let after = std::mem::take(&mut session.redeliveries_after);
-            let (wishes, after) = redelivery::wishes(&self.db, after).await?;
+            let (wishes, after) = redelivery::requests(&self.db, after).await?;
             session.redeliveries_after = after;
             for (uid, letters) in wishes {
                 state.redeliver(&uid, letters, now);

@@ -10,10 +10,10 @@ use bowline_core::Micros;
 
 use crate::backoff;
 use crate::event::Notice;
-use crate::lines::{Lines, SLOW};
-use crate::log::{Found, PAGE, Stored, Wanted};
+use crate::lanes::{Lanes, SLOW};
+use crate::log::{LogEvents, LogRange, PAGE, Stored};
 use crate::saving::{Batch, CursorRow, DeadLetter, Redelivered};
-use crate::subscription::{Letter, Subscription, Waiting, What};
+use crate::subscription::{Redelivery, Subscription, Waiting, What};
 
 /// Events by which a saved cursor may lag behind before it is moved past what was for others.
 const LAG: i64 = 1000;
@@ -40,7 +40,7 @@ pub(crate) struct Attempt {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<str>,
     pub(crate) what: What,
-    /// The number of its place in [`Lines`].
+    /// The number of its place in [`Lanes`].
     flight: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct State {
     by_group: HashMap<Arc<str>, Vec<Arc<str>>>,
     /// Everything up to here was handed to the subscriptions.
     pub(crate) newest: i64,
-    lines: Lines,
+    lines: Lanes,
     /// Who waits for a time.
     timers: BTreeSet<(Micros, Arc<str>)>,
     behind: BTreeSet<Arc<str>>,
@@ -155,19 +155,19 @@ impl State {
     }
 
     /// Which parts of the log are wanted: those of subscriptions that are behind and have next to nothing left.
-    pub(crate) fn wanted(&self, most: usize) -> Vec<Wanted> {
+    pub(crate) fn ranges(&self, most: usize) -> Vec<LogRange> {
         // What is read may be overdue: one transaction must not have to bury too much.
         let most = if self.unsaved.dead.len() >= PAGE { 0 } else { most };
         let is_short = |uid: &&Arc<str>| self.subscriptions.get(*uid).is_some_and(|one| one.queue.len() < PAGE / 4);
-        let wanted = self.behind.iter().filter(is_short).take(most).filter_map(|uid| {
+        let ranges = self.behind.iter().filter(is_short).take(most).filter_map(|uid| {
             let subscription = self.subscriptions.get(uid)?;
-            Some(Wanted { uid: uid.clone(), group: subscription.group.clone(), after: subscription.read_to })
+            Some(LogRange { uid: uid.clone(), group: subscription.group.clone(), after: subscription.read_to })
         });
-        wanted.collect()
+        ranges.collect()
     }
 
     /// Takes what was read for a subscription that is behind.
-    pub(crate) fn fill(&mut self, found: Found, now: Micros) {
+    pub(crate) fn fill(&mut self, found: LogEvents, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(&found.uid) else { return };
         subscription.queue.extend(found.events);
         subscription.read_to = found.read_to;
@@ -180,7 +180,7 @@ impl State {
     }
 
     /// Takes dead letters that somebody wants to have sent again: all that are known of, in their order.
-    pub(crate) fn redeliver(&mut self, uid: &str, letters: Vec<Letter>, now: Micros) {
+    pub(crate) fn redeliver(&mut self, uid: &str, letters: Vec<Redelivery>, now: Micros) {
         let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
         let uid = uid.clone();
         let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
@@ -239,11 +239,11 @@ impl State {
             self.timers.insert((now + HOLD, attempt.uid.clone()));
         } else {
             subscription.note(outcome == Outcome::Delivered && took <= SLOW);
-            subscription.was_redelivery = matches!(attempt.what, What::Letter(_));
+            subscription.was_redelivery = matches!(attempt.what, What::Redelivery(_));
         }
         match &attempt.what {
             What::Event(seq) => self.settle_event(&attempt.uid, *seq, outcome, now, random),
-            What::Letter(event_id) => self.settle_letter(&attempt.uid, event_id, outcome, now),
+            What::Redelivery(event_id) => self.settle_redelivery(&attempt.uid, event_id, outcome, now),
         }
         self.bury_overdue(&attempt.uid, now);
         self.enter(&attempt.uid, now);
@@ -275,7 +275,7 @@ impl State {
         self.dirty.insert(uid.clone());
     }
 
-    fn settle_letter(&mut self, uid: &Arc<str>, event_id: &str, outcome: Outcome, now: Micros) {
+    fn settle_redelivery(&mut self, uid: &Arc<str>, event_id: &str, outcome: Outcome, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
         let mut ends_all = false;
         let error = match outcome {

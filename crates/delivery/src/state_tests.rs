@@ -18,8 +18,8 @@ fn waiting(seq: i64) -> Waiting {
     Waiting { seq, at: seq }
 }
 
-fn letter(seq: i64) -> Letter {
-    Letter { seq, event_id: format!("event {seq}") }
+fn redelivery(seq: i64) -> Redelivery {
+    Redelivery { seq, event_id: format!("event {seq}") }
 }
 
 fn stored(uid: &str) -> Stored {
@@ -63,7 +63,7 @@ pub(crate) fn next(state: &mut State, now: Micros) -> Option<Attempt> {
 fn seq(attempt: &Attempt) -> i64 {
     match &attempt.what {
         What::Event(seq) => *seq,
-        What::Letter(id) => panic!("{id} is a letter"),
+        What::Redelivery(id) => panic!("{id} is a redelivery"),
     }
 }
 
@@ -121,10 +121,10 @@ fn what_does_not_fit_is_read_from_the_log_without_gap_or_repetition() {
     while let Some(attempt) = next(&mut state, 0) {
         seen.push(seq(&attempt));
         settle(&mut state, &attempt, Outcome::Delivered, 0);
-        for wanted in state.wanted(10) {
+        for wanted in state.ranges(10) {
             let end = last.min(wanted.after + PAGE as i64);
             let events: Vec<_> = (wanted.after + 1..=end).map(waiting).collect();
-            state.fill(Found { uid: wanted.uid, events, read_to: end }, 0);
+            state.fill(LogEvents { uid: wanted.uid, events, read_to: end }, 0);
         }
     }
     assert_eq!(seen, (1..=last).collect::<Vec<_>>());
@@ -212,15 +212,15 @@ fn a_redelivery_is_tried_once_and_moves_no_cursor() {
     let head = next(&mut state, 0).unwrap();
     settle(&mut state, &head, failed(), 0);
     state.unsaved();
-    state.redeliver("a/s", vec![letter(2)], 0);
-    state.redeliver("a/s", vec![letter(2)], 0);
+    state.redeliver("a/s", vec![redelivery(2)], 0);
+    state.redeliver("a/s", vec![redelivery(2)], 0);
     let attempt = next(&mut state, 0).unwrap();
-    assert_eq!(attempt.what, What::Letter("event 2".into()));
+    assert_eq!(attempt.what, What::Redelivery("event 2".into()));
     settle(&mut state, &attempt, Outcome::Delivered, 0);
     let batch = state.unsaved();
     assert!(batch.redelivered.len() == 1 && batch.redelivered[0].error.is_none());
     assert_eq!((batch.cursors[0].1.cursor, batch.cursors[0].1.failing_since), (0, Some(0)));
-    state.redeliver("a/s", vec![letter(2)], 0);
+    state.redeliver("a/s", vec![redelivery(2)], 0);
     assert_eq!(due(&mut state, 0), [("a/s".into(), 5)], "a sink that is well again is tried at once");
 }
 
@@ -228,15 +228,15 @@ fn a_redelivery_is_tried_once_and_moves_no_cursor() {
 fn redeliveries_and_new_events_take_turns() {
     let mut state = state(&["a/s"]);
     (10..=11).for_each(|seq| see(&mut state, seq, "a"));
-    state.redeliver("a/s", vec![letter(1), letter(2), letter(3)], 0);
-    let [one, two, three] = [1, 2, 3].map(|seq| What::Letter(format!("event {seq}")));
+    state.redeliver("a/s", vec![redelivery(1), redelivery(2), redelivery(3)], 0);
+    let [one, two, three] = [1, 2, 3].map(|seq| What::Redelivery(format!("event {seq}")));
     assert_eq!(all_delivered(&mut state, 0), [one, What::Event(10), two, What::Event(11), three]);
 }
 
 #[test]
 fn a_redelivery_that_fails_ends_those_behind_it() {
     let mut state = state(&["a/s"]);
-    state.redeliver("a/s", vec![letter(1), letter(2), letter(3)], 0);
+    state.redeliver("a/s", vec![redelivery(1), redelivery(2), redelivery(3)], 0);
     let first = next(&mut state, 0).unwrap();
     settle(&mut state, &first, Outcome::Hopeless("damaged".into()), 0);
     let second = next(&mut state, 0).unwrap();
@@ -246,11 +246,11 @@ fn a_redelivery_that_fails_ends_those_behind_it() {
     let told: Vec<(&str, bool)> = batch.redelivered.iter().map(|one| (&*one.event_id, one.ends_all)).collect();
     assert_eq!(told, [("event 1", false), ("event 2", true)]);
     // What the database says before it knows that is old.
-    state.redeliver("a/s", vec![letter(2), letter(3)], 8);
+    state.redeliver("a/s", vec![redelivery(2), redelivery(3)], 8);
     assert!(next(&mut state, 8).is_none());
     state.saved(&batch, 9);
-    state.redeliver("a/s", vec![letter(3)], 9);
-    assert_eq!(all_delivered(&mut state, 9), [What::Letter("event 3".into())]);
+    state.redeliver("a/s", vec![redelivery(3)], 9);
+    assert_eq!(all_delivered(&mut state, 9), [What::Redelivery("event 3".into())]);
 }
 
 #[test]
@@ -271,21 +271,21 @@ fn the_floor_is_what_everybody_has_saved() {
 fn what_we_could_not_send_is_no_fault_of_the_sink() {
     let mut state = state(&["a/s"]);
     see(&mut state, 4, "a");
-    state.redeliver("a/s", (1..=3).map(letter).collect(), 0);
+    state.redeliver("a/s", (1..=3).map(redelivery).collect(), 0);
     for at in [0, 10 * SECOND] {
         state.wake(at);
         let attempt = next(&mut state, at).unwrap();
-        assert_eq!(attempt.what, What::Letter("event 1".into()));
+        assert_eq!(attempt.what, What::Redelivery("event 1".into()));
         settle(&mut state, &attempt, Outcome::NotSent("no key"), at);
         assert!(next(&mut state, at).is_none(), "it is not tried at once again");
-        state.redeliver("a/s", (1..=3).map(letter).collect(), at);
+        state.redeliver("a/s", (1..=3).map(redelivery).collect(), at);
         assert!(next(&mut state, at).is_none(), "nor when somebody asks");
     }
     assert!(state.unsaved().is_empty(), "nothing has happened");
     let later = 20 * SECOND;
     state.wake(later);
     let sent = all_delivered(&mut state, later);
-    let expected = [What::Letter("event 1".into()), What::Event(4)];
+    let expected = [What::Redelivery("event 1".into()), What::Event(4)];
     assert_eq!((sent.len(), &sent[..2]), (4, &expected[..]));
 
     // An event is not counted as tried either.

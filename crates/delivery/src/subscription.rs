@@ -21,7 +21,7 @@ pub(crate) struct Waiting {
 
 /// A dead letter that somebody wants to have sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Letter {
+pub(crate) struct Redelivery {
     pub(crate) seq: i64,
     pub(crate) event_id: String,
 }
@@ -32,7 +32,7 @@ pub(crate) enum What {
     /// The event of this number.
     Event(i64),
     /// The dead letter of this id.
-    Letter(String),
+    Redelivery(String),
 }
 
 /// A subscription.
@@ -41,7 +41,7 @@ pub(crate) struct Subscription {
     pub(crate) sink: Arc<str>,
     /// The next events, the one to be tried first in front.
     pub(crate) queue: VecDeque<Waiting>,
-    pub(crate) redeliveries: VecDeque<Letter>,
+    pub(crate) redeliveries: VecDeque<Redelivery>,
     /// Redeliveries whose outcome the database does not know yet.
     pub(crate) unsaved_redeliveries: usize,
     /// Whether the last attempt was one; they take turns with the queue.
@@ -96,7 +96,7 @@ impl Subscription {
         }
         let is_due = self.row.next_at.is_none_or(|at| at <= now);
         let event = self.queue.front().filter(|_| is_due).map(|waiting| What::Event(waiting.seq));
-        let letter = self.redeliveries.front().map(|letter| What::Letter(letter.event_id.clone()));
+        let letter = self.redeliveries.front().map(|letter| What::Redelivery(letter.event_id.clone()));
         if self.was_redelivery { event.or(letter) } else { letter.or(event) }
     }
 

@@ -26,9 +26,10 @@ mod zip;
 pub use format::{Document, ReadFormat, Reading, WriteFormat, read, read_of, write};
 pub use licence::forbids_derivatives;
 pub use model::{
-    Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Micros, Provenance, Scan, is_advisory_id,
+    Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Micros, Provenance, Scan,
+    is_advisory_id,
 };
-pub use osv::{Named, Osv};
+pub use osv::{Osv, RecordName};
 pub use problem::{Effect, Problem, Problems, Unreadable};
 pub use secdb::Secdb;
 pub use tree::Limits;

@@ -70,14 +70,14 @@ pub struct Event {
     /// Who judged.
     pub author: String,
     /// What was judged.
-    pub judgement: Judgement,
+    pub assessment: Assessment,
     /// Where that comes from.
     pub provenance: Provenance,
 }
 
 /// What was found out about a vulnerability in an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Judgement {
+pub enum Assessment {
     /// Somebody or something believes that it may be there.
     Detection(Detection),
     /// It is there.
@@ -217,7 +217,7 @@ impl Advisory {
     /// nothing.
     pub fn latest(&self) -> Option<&Event> {
         let mut latest: Option<&Event> = None;
-        for event in self.events.iter().filter(|event| !matches!(event.judgement, Judgement::ComponentMoved { .. })) {
+        for event in self.events.iter().filter(|event| !matches!(event.assessment, Assessment::ComponentMoved { .. })) {
             if latest.is_none_or(|known| known.at <= event.at) {
                 latest = Some(event);
             }
@@ -241,7 +241,7 @@ impl Advisory {
         self.aliases.dedup();
         self.events.sort_by_key(|event| event.at);
         for event in &mut self.events {
-            if let Judgement::Patched { versions, .. } = &mut event.judgement {
+            if let Assessment::Patched { versions, .. } = &mut event.assessment {
                 versions.sort();
                 versions.dedup();
             }

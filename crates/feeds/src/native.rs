@@ -1,7 +1,7 @@
 //! Our own form: the advisories of one artifact as YAML that people keep in a repository. It loses nothing.
 
 use crate::cursor::Cursor;
-use crate::model::{Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Provenance, Scan};
+use crate::model::{Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Provenance, Scan};
 use crate::problem::{Broken, Problems, Unreadable};
 use crate::tree::{Limits, Node, filled};
 use crate::vex::{Written, describe};
@@ -62,7 +62,7 @@ fn advisory(from: &Advisory) -> Node {
 }
 
 fn event(from: &Event) -> Node {
-    let (kind, data) = judgement(&from.judgement);
+    let (kind, data) = assessment(&from.assessment);
     let data: Vec<(String, Node)> =
         data.into_iter().filter_map(|(name, node)| Some((name.to_owned(), node?))).collect();
     Node::map([
@@ -77,28 +77,28 @@ fn event(from: &Event) -> Node {
 
 type Data = Vec<(&'static str, Option<Node>)>;
 
-fn judgement(from: &Judgement) -> (&'static str, Data) {
+fn assessment(from: &Assessment) -> (&'static str, Data) {
     match from {
-        Judgement::Detection(Detection::Manual) => ("detection/manual", Vec::new()),
-        Judgement::Detection(Detection::Nvd { searched, found }) => {
+        Assessment::Detection(Detection::Manual) => ("detection/manual", Vec::new()),
+        Assessment::Detection(Detection::Nvd { searched, found }) => {
             ("detection/nvd", vec![("cpe-searched", filled(searched)), ("cpe-found", filled(found))])
         }
-        Judgement::Detection(Detection::Scan(scan)) => ("detection/scan", scan_data(scan)),
-        Judgement::TruePositive { note } => ("true-positive", vec![("note", filled(note))]),
-        Judgement::FalsePositive { why, note } => {
+        Assessment::Detection(Detection::Scan(scan)) => ("detection/scan", scan_data(scan)),
+        Assessment::TruePositive { note } => ("true-positive", vec![("note", filled(note))]),
+        Assessment::FalsePositive { why, note } => {
             let reason = WHY.get(*why as usize - 1).copied().unwrap_or_default();
             ("false-positive", vec![("reason", Some(Node::text(reason))), ("note", filled(note))])
         }
-        Judgement::Fixed { version, note } => {
+        Assessment::Fixed { version, note } => {
             ("fixed", vec![("version", Some(Node::text(version))), ("note", filled(note))])
         }
-        Judgement::AnalysisNotPlanned { note } => ("analysis-not-planned", vec![("note", filled(note))]),
-        Judgement::FixNotPlanned { note } => ("fix-not-planned", vec![("note", filled(note))]),
-        Judgement::PendingUpstreamFix { note } => ("pending-upstream-fix", vec![("note", filled(note))]),
-        Judgement::Patched { versions, note } => {
+        Assessment::AnalysisNotPlanned { note } => ("analysis-not-planned", vec![("note", filled(note))]),
+        Assessment::FixNotPlanned { note } => ("fix-not-planned", vec![("note", filled(note))]),
+        Assessment::PendingUpstreamFix { note } => ("pending-upstream-fix", vec![("note", filled(note))]),
+        Assessment::Patched { versions, note } => {
             ("patched", vec![("versions", Some(Node::texts(versions))), ("note", filled(note))])
         }
-        Judgement::ComponentMoved { from, to, note } => {
+        Assessment::ComponentMoved { from, to, note } => {
             ("component-moved", vec![("from", filled(from)), ("to", filled(to)), ("note", filled(note))])
         }
     }
@@ -196,48 +196,48 @@ fn read_event(from: &Cursor<'_>) -> Result<Event, Broken> {
     let data = from.get("data")?;
     let data = data.unwrap_or_else(|| Cursor::root(&empty));
     let note = || data.long("note");
-    let judgement = match kind.word()? {
-        "detection/manual" => only(&data, &[]).map(|()| Judgement::Detection(Detection::Manual))?,
+    let assessment = match kind.word()? {
+        "detection/manual" => only(&data, &[]).map(|()| Assessment::Detection(Detection::Manual))?,
         "detection/nvd" => {
             only(&data, &["cpe-searched", "cpe-found"])?;
             let [searched, found] = ["cpe-searched", "cpe-found"].map(|member| data.short(member));
-            Judgement::Detection(Detection::Nvd { searched: searched?, found: found? })
+            Assessment::Detection(Detection::Nvd { searched: searched?, found: found? })
         }
-        "detection/scan" => Judgement::Detection(Detection::Scan(Box::new(read_scan(&data)?))),
+        "detection/scan" => Assessment::Detection(Detection::Scan(Box::new(read_scan(&data)?))),
         "false-positive" => {
             only(&data, &["reason", "note"])?;
             let reason = data.need("reason")?;
             let at = WHY.iter().position(|known| Some(*known) == reason.word().ok());
             let why = at.and_then(|at| FalsePositive::ALL.get(at).copied());
-            Judgement::FalsePositive { why: why.ok_or_else(|| reason.broken("is no reason"))?, note: note()? }
+            Assessment::FalsePositive { why: why.ok_or_else(|| reason.broken("is no reason"))?, note: note()? }
         }
         "fixed" => {
             only(&data, &["version", "note"])?;
-            Judgement::Fixed { version: data.need("version")?.word()?.into(), note: note()? }
+            Assessment::Fixed { version: data.need("version")?.word()?.into(), note: note()? }
         }
         "patched" => {
             only(&data, &["versions", "note"])?;
             data.need("versions")?;
-            Judgement::Patched { versions: data.words("versions")?, note: note()? }
+            Assessment::Patched { versions: data.words("versions")?, note: note()? }
         }
         "component-moved" => {
             only(&data, &["from", "to", "note"])?;
-            Judgement::ComponentMoved { from: data.short("from")?, to: data.short("to")?, note: note()? }
+            Assessment::ComponentMoved { from: data.short("from")?, to: data.short("to")?, note: note()? }
         }
         simple => {
             only(&data, &["note"])?;
             let note = note()?;
             match simple {
-                "true-positive" => Judgement::TruePositive { note },
-                "analysis-not-planned" => Judgement::AnalysisNotPlanned { note },
-                "fix-not-planned" => Judgement::FixNotPlanned { note },
-                "pending-upstream-fix" => Judgement::PendingUpstreamFix { note },
+                "true-positive" => Assessment::TruePositive { note },
+                "analysis-not-planned" => Assessment::AnalysisNotPlanned { note },
+                "fix-not-planned" => Assessment::FixNotPlanned { note },
+                "pending-upstream-fix" => Assessment::PendingUpstreamFix { note },
                 other => return Err(kind.broken(format!("{other:?} is no type of event"))),
             }
         }
     };
     let provenance = Provenance { source: from.short("source")?, licence: from.short("licence")? };
-    Ok(Event { at: from.time_of("time")?, author: from.short("author")?, judgement, provenance })
+    Ok(Event { at: from.time_of("time")?, author: from.short("author")?, assessment, provenance })
 }
 
 fn read_scan(data: &Cursor<'_>) -> Result<Scan, Broken> {

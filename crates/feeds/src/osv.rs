@@ -2,7 +2,7 @@
 
 use bowline_core::rfc3339::{self, Digits};
 
-use crate::model::{Advisory, Judgement};
+use crate::model::{Advisory, Assessment};
 use crate::problem::Problems;
 use crate::subject::Subject;
 use crate::tree::{Node, filled};
@@ -35,7 +35,7 @@ const ECOSYSTEMS: [(&str, &str); 9] = [
 
 /// What a record is called and which ecosystem it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct RecordName {
     /// The advisory's own id.
     pub id: String,
     /// Such as `PyPI`.
@@ -48,11 +48,11 @@ pub struct Named {
 
 impl Osv {
     /// The record of an advisory; none where nothing is known to be affected.
-    pub fn record(&self, advisory: &Advisory, problems: &mut Problems) -> Option<Named> {
+    pub fn record(&self, advisory: &Advisory, problems: &mut Problems) -> Option<RecordName> {
         let position = describe(advisory);
         match self.written(advisory) {
             Ok(record) => {
-                if advisory.latest().is_some_and(|event| matches!(&event.judgement, Judgement::Patched { .. })) {
+                if advisory.latest().is_some_and(|event| matches!(&event.assessment, Assessment::Patched { .. })) {
                     problems.reduce(position, "that upstream's version is affected is not said");
                 }
                 Some(record)
@@ -64,19 +64,19 @@ impl Osv {
         }
     }
 
-    fn written(&self, advisory: &Advisory) -> Result<Named, String> {
+    fn written(&self, advisory: &Advisory) -> Result<RecordName, String> {
         if advisory.id.is_empty() {
             return Err("the advisory has no id of its own".into());
         }
         let event = advisory.latest().ok_or("there is no judgement")?;
-        let (fixed, note) = match &event.judgement {
-            Judgement::Fixed { version, note } => (Some(version.clone()), note),
-            Judgement::Patched { versions, note } if versions.len() == 1 => (versions.first().cloned(), note),
-            Judgement::TruePositive { note }
-            | Judgement::FixNotPlanned { note }
-            | Judgement::PendingUpstreamFix { note } => (None, note),
-            Judgement::FalsePositive { .. } => return Err("nothing is affected, and records say only what is".into()),
-            Judgement::Patched { .. } => return Err("several versions are patched, and a range has one end".into()),
+        let (fixed, note) = match &event.assessment {
+            Assessment::Fixed { version, note } => (Some(version.clone()), note),
+            Assessment::Patched { versions, note } if versions.len() == 1 => (versions.first().cloned(), note),
+            Assessment::TruePositive { note }
+            | Assessment::FixNotPlanned { note }
+            | Assessment::PendingUpstreamFix { note } => (None, note),
+            Assessment::FalsePositive { .. } => return Err("nothing is affected, and records say only what is".into()),
+            Assessment::Patched { .. } => return Err("several versions are patched, and a range has one end".into()),
             _ => return Err("it is not known yet whether anything is affected".into()),
         };
         if fixed.as_deref() == Some("") {
@@ -98,7 +98,7 @@ impl Osv {
         // What readers of records refuse is nothing to publish.
         let parsed = bowline_osv::parse(&record.to_json())?;
         let modified = rfc3339::text(modified, Digits::Fewest);
-        Ok(Named { id: advisory.id.clone(), ecosystem, modified, bytes: parsed.canonical })
+        Ok(RecordName { id: advisory.id.clone(), ecosystem, modified, bytes: parsed.canonical })
     }
 
     fn affected(&self, advisory: &Advisory, fixed: Option<String>) -> Result<(String, Node), String> {
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
     use crate::model::{Artifact, Component, Event, FalsePositive, Provenance};
 
-    fn advisory(judgement: Judgement) -> Advisory {
-        let event = Event { at: Some(0), author: String::new(), judgement, provenance: Provenance::default() };
+    fn advisory(assessment: Assessment) -> Advisory {
+        let event = Event { at: Some(0), author: String::new(), assessment, provenance: Provenance::default() };
         Advisory {
             artifact: Artifact { kind: "library".into(), name: "urllib3".into(), architecture: String::new() },
             component: Component { kind: "python".into(), name: "urllib3".into(), location: String::new() },
@@ -164,22 +164,22 @@ mod tests {
     fn a_record_says_which_versions_are_affected_and_nothing_else_is_one() {
         let (osv, mut problems) = (Osv::default(), Problems::default());
         let note = String::new;
-        let fixed = advisory(Judgement::Fixed { version: "2.0".into(), note: note() });
+        let fixed = advisory(Assessment::Fixed { version: "2.0".into(), note: note() });
         let record = osv.record(&fixed, &mut problems).expect("a record");
         assert_eq!((record.ecosystem.as_str(), record.modified.as_str()), ("PyPI", "1970-01-01T00:00:00Z"));
         let read = bowline_osv::parse(&record.bytes).expect("a record").record;
         let events = [bowline_osv::Event::Introduced("0".into()), bowline_osv::Event::Fixed("2.0".into())];
         assert_eq!((read.affected[0].ranges[0].events.as_slice(), read.aliases.len()), (&events[..], 1));
-        let open = osv.record(&advisory(Judgement::TruePositive { note: note() }), &mut problems).expect("a record");
+        let open = osv.record(&advisory(Assessment::TruePositive { note: note() }), &mut problems).expect("a record");
         assert!(!String::from_utf8_lossy(&open.bytes).contains("fixed"));
         assert!(problems.is_empty());
         let why = FalsePositive::Mitigated;
-        for judgement in [
-            Judgement::FalsePositive { why, note: note() },
-            Judgement::AnalysisNotPlanned { note: note() },
-            Judgement::Patched { versions: vec!["1".into(), "2".into()], note: note() },
+        for assessment in [
+            Assessment::FalsePositive { why, note: note() },
+            Assessment::AnalysisNotPlanned { note: note() },
+            Assessment::Patched { versions: vec!["1".into(), "2".into()], note: note() },
         ] {
-            assert_eq!(osv.record(&advisory(judgement), &mut problems), None);
+            assert_eq!(osv.record(&advisory(assessment), &mut problems), None);
         }
         assert_eq!(problems.skipped(), 3);
     }

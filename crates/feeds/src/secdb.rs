@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cursor::{Cursor, SHORT};
-use crate::model::{Advisory, Artifact, Event, FalsePositive, Judgement, Provenance, own_and_others};
+use crate::model::{Advisory, Artifact, Assessment, Event, FalsePositive, Provenance, own_and_others};
 use crate::problem::{Broken, Problems, Unreadable};
 use crate::tree::{Limits, Node};
 use crate::vex::describe;
@@ -91,11 +91,11 @@ pub(crate) fn package(name: &str, from: &[Advisory], problems: &mut Problems) ->
             continue;
         };
         let standing = standings.of(names);
-        match advisory.latest().map(|event| &event.judgement) {
-            Some(Judgement::Fixed { version, .. }) if version != NEVER && !version.is_empty() => {
+        match advisory.latest().map(|event| &event.assessment) {
+            Some(Assessment::Fixed { version, .. }) if version != NEVER && !version.is_empty() => {
                 standing.versions.insert(version.clone());
             }
-            Some(Judgement::FalsePositive { .. }) => {
+            Some(Assessment::FalsePositive { .. }) => {
                 standing.versions.insert(NEVER.into());
             }
             _ => standing.is_open = true,
@@ -222,12 +222,12 @@ fn fixed(package: &str, version: &str, ids: &str, at: &Cursor<'_>, problems: &mu
         return None;
     }
     let note = String::new();
-    let judgement = match version {
-        NEVER => Judgement::FalsePositive { why: FalsePositive::RecordContested, note },
-        version => Judgement::Fixed { version: version.into(), note },
+    let assessment = match version {
+        NEVER => Assessment::FalsePositive { why: FalsePositive::RecordContested, note },
+        version => Assessment::Fixed { version: version.into(), note },
     };
     let (id, aliases) = own_and_others(names);
     let artifact = Artifact { kind: "apk".into(), name: package.into(), architecture: String::new() };
-    let events = vec![Event { at: None, author: String::new(), judgement, provenance: Provenance::default() }];
+    let events = vec![Event { at: None, author: String::new(), assessment, provenance: Provenance::default() }];
     Some(Advisory { artifact, id, aliases, events, ..Advisory::default() })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Advisory, Detection, Event, FalsePositive, Judgement, Micros, Provenance, own_and_others};
+use crate::model::{Advisory, Assessment, Detection, Event, FalsePositive, Micros, Provenance, own_and_others};
 use crate::problem::Problems;
 use crate::subject::Subject;
 
@@ -67,26 +67,26 @@ impl Statement {
             problems.skip(position, "there is no judgement with a time");
             return None;
         };
-        let (status, note) = match &event.judgement {
-            Judgement::Detection(how) => {
+        let (status, note) = match &event.assessment {
+            Assessment::Detection(how) => {
                 if *how != Detection::Manual {
                     problems.reduce(&position, "how it was detected is not said");
                 }
                 (Status::UnderInvestigation, String::new())
             }
-            Judgement::TruePositive { note } => (Status::Affected(Outlook::Open), note.clone()),
-            Judgement::FixNotPlanned { note } => (Status::Affected(Outlook::NoFixPlanned), note.clone()),
-            Judgement::PendingUpstreamFix { note } => (Status::Affected(Outlook::Upstream), note.clone()),
-            Judgement::AnalysisNotPlanned { note } => (Status::Affected(Outlook::NoAnalysisPlanned), note.clone()),
-            Judgement::FalsePositive { why, note } => {
+            Assessment::TruePositive { note } => (Status::Affected(Outlook::Open), note.clone()),
+            Assessment::FixNotPlanned { note } => (Status::Affected(Outlook::NoFixPlanned), note.clone()),
+            Assessment::PendingUpstreamFix { note } => (Status::Affected(Outlook::Upstream), note.clone()),
+            Assessment::AnalysisNotPlanned { note } => (Status::Affected(Outlook::NoAnalysisPlanned), note.clone()),
+            Assessment::FalsePositive { why, note } => {
                 if matches!(why, FalsePositive::RecordContested | FalsePositive::VersionNotUsed) {
                     problems.reduce(&position, "why is told as: the code is not there");
                 }
                 (Status::NotAffected(*why), note.clone())
             }
-            Judgement::Fixed { version, note } => (Status::Fixed(vec![version.clone()]), note.clone()),
-            Judgement::Patched { versions, note } => (Status::Fixed(versions.clone()), note.clone()),
-            Judgement::ComponentMoved { .. } => {
+            Assessment::Fixed { version, note } => (Status::Fixed(vec![version.clone()]), note.clone()),
+            Assessment::Patched { versions, note } => (Status::Fixed(versions.clone()), note.clone()),
+            Assessment::ComponentMoved { .. } => {
                 problems.skip(position, "that a component moved is no judgement of these formats");
                 return None;
             }
@@ -121,19 +121,19 @@ impl Statement {
         (product.unwrap_or_default(), part.unwrap_or_default())
     }
 
-    fn judgement(self) -> Judgement {
+    fn assessment(self) -> Assessment {
         let note = self.note;
         match self.status {
-            Status::NotAffected(why) => Judgement::FalsePositive { why, note },
-            Status::Affected(Outlook::Open) => Judgement::TruePositive { note },
-            Status::Affected(Outlook::NoFixPlanned) => Judgement::FixNotPlanned { note },
-            Status::Affected(Outlook::Upstream) => Judgement::PendingUpstreamFix { note },
-            Status::Affected(Outlook::NoAnalysisPlanned) => Judgement::AnalysisNotPlanned { note },
+            Status::NotAffected(why) => Assessment::FalsePositive { why, note },
+            Status::Affected(Outlook::Open) => Assessment::TruePositive { note },
+            Status::Affected(Outlook::NoFixPlanned) => Assessment::FixNotPlanned { note },
+            Status::Affected(Outlook::Upstream) => Assessment::PendingUpstreamFix { note },
+            Status::Affected(Outlook::NoAnalysisPlanned) => Assessment::AnalysisNotPlanned { note },
             Status::Fixed(mut versions) if versions.len() == 1 => {
-                Judgement::Fixed { version: versions.pop().unwrap_or_default(), note }
+                Assessment::Fixed { version: versions.pop().unwrap_or_default(), note }
             }
-            Status::Fixed(versions) => Judgement::Patched { versions, note },
-            Status::UnderInvestigation => Judgement::Detection(Detection::Manual),
+            Status::Fixed(versions) => Assessment::Patched { versions, note },
+            Status::UnderInvestigation => Assessment::Detection(Detection::Manual),
         }
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn advisories(statements: Vec<Statement>, author: &str) -> Vec<Adviso
         advisory.updated = advisory.updated.max(statement.updated);
         let at = Some(statement.at);
         let event =
-            Event { at, author: author.into(), judgement: statement.judgement(), provenance: Provenance::default() };
+            Event { at, author: author.into(), assessment: statement.assessment(), provenance: Provenance::default() };
         if !advisory.events.contains(&event) {
             advisory.events.push(event);
         }

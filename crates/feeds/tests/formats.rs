@@ -3,7 +3,7 @@
 mod support;
 
 use bowline_feeds::{
-    Advisory, Artifact, Judgement, Limits, Problems, Publisher, ReadFormat, Secdb, WriteFormat, read, write,
+    Advisory, Artifact, Assessment, Limits, Problems, Publisher, ReadFormat, Secdb, WriteFormat, read, write,
 };
 use proptest::prelude::*;
 
@@ -85,8 +85,8 @@ proptest! {
             let reading = read(format, &bytes, &Limits::default()).expect("readable");
             for read in &reading.advisories {
                 let is_free = |advisory: &Advisory| matches!(
-                    advisory.latest().map(|event| &event.judgement),
-                    Some(Judgement::Fixed { .. } | Judgement::Patched { .. } | Judgement::FalsePositive { .. })
+                    advisory.latest().map(|event| &event.assessment),
+                    Some(Assessment::Fixed { .. } | Assessment::Patched { .. } | Assessment::FalsePositive { .. })
                 );
                 let shares = |known: &&Advisory| known.names().iter().any(|name| read.names().contains(name));
                 prop_assert!(!is_free(read) || advisories.iter().filter(shares).any(is_free), "{:?}", read);
@@ -132,7 +132,7 @@ fn documents_of_one_content_have_one_id() {
         events: vec![bowline_feeds::Event {
             at: Some(0),
             author: String::new(),
-            judgement: Judgement::Fixed { version: "1".into(), note: String::new() },
+            assessment: Assessment::Fixed { version: "1".into(), note: String::new() },
             provenance: bowline_feeds::Provenance::default(),
         }],
         ..Advisory::default()

@@ -24,21 +24,21 @@ pub struct Limits {
 
 impl Limits {
     /// Refuses an archive of `packed` bytes that grows beyond reason.
-    fn judge_growth(&self, packed: u64, unpacked: u64) -> Result<(), Broken> {
+    fn validate_growth(&self, packed: u64, unpacked: u64) -> Result<(), Broken> {
         if unpacked > self.unpacked || (unpacked > self.always && unpacked / self.times > packed) {
             return Err(Broken::hostile(format!("unpacks to {unpacked} bytes or more, from {packed}")));
         }
         Ok(())
     }
 
-    fn judge_members(&self, count: u64) -> Result<(), Broken> {
+    fn validate_members(&self, count: u64) -> Result<(), Broken> {
         if count > self.members {
             return Err(Broken::hostile(format!("has more than {} members", self.members)));
         }
         Ok(())
     }
 
-    fn judge_member(&self, size: u64) -> Result<(), Broken> {
+    fn validate_member(&self, size: u64) -> Result<(), Broken> {
         if size > self.member {
             return Err(Broken::hostile(format!("has {size} bytes; at most {} are read", self.member)));
         }
@@ -71,7 +71,7 @@ impl Broken {
 }
 
 /// Refuses the name of a member that would leave the directory it is unpacked into.
-fn judge_path(name: &str) -> Result<(), Broken> {
+fn validate_path(name: &str) -> Result<(), Broken> {
     let leaves =
         name.starts_with('/') || name.contains('\\') || name.contains('\0') || name.split('/').any(|part| part == "..");
     let has_drive = name.as_bytes().get(1) == Some(&b':');

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use bowline_core::{Code, Error, Result};
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 
 use crate::access_line::{AccessLine, causes, code_of, is_ours, write_causes};
 
@@ -15,7 +15,7 @@ use crate::access_line::{AccessLine, causes, code_of, is_ours, write_causes};
 pub type Count = Arc<dyn Fn(&'static str, Option<Code>, Duration) + Send + Sync>;
 
 /// Judges a request by its path and where it came from.
-pub type Admit = Arc<dyn Fn(&str, &Arrival) -> Result<()> + Send + Sync>;
+pub type Admit = Arc<dyn Fn(&str, &RequestOrigin) -> Result<()> + Send + Sync>;
 
 /// What is done around every request of a front.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ pub struct Front {
 impl Front {
     /// The routes with admission before each request, and its line in the access log and its count after it.
     ///
-    /// Requests must carry an [`Arrival`].
+    /// Requests must carry an [`RequestOrigin`].
     pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
         routes.layer(from_fn_with_state(Arc::new(self), around))
     }
@@ -43,7 +43,7 @@ impl Front {
 
 /// What a handler tells of a request for the log, in the extensions of its response.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct LogFields {
     /// UIDP of the caller.
     pub principal: String,
     /// UIDP or name at which the permission was needed.
@@ -52,16 +52,16 @@ pub struct Told {
     pub causes: Option<String>,
 }
 
-impl Told {
+impl LogFields {
     /// Why an error is one, where callers are not told.
-    pub fn failure(error: &Error) -> Told {
-        Told { causes: is_ours(error.code()).then(|| causes(error)), ..Told::default() }
+    pub fn failure(error: &Error) -> LogFields {
+        LogFields { causes: is_ours(error.code()).then(|| causes(error)), ..LogFields::default() }
     }
 }
 
 async fn around(
     State(front): State<Arc<Front>>,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -72,7 +72,7 @@ async fn around(
         Ok(()) => next.run(request).await,
         Err(error) => (front.refuse)(&path, error),
     };
-    let told = response.extensions_mut().remove::<Told>().unwrap_or_default();
+    let told = response.extensions_mut().remove::<LogFields>().unwrap_or_default();
     let (status, elapsed) = (response.status().as_u16(), started.elapsed());
     let code = code_of(status);
     (front.count)(method, code, elapsed);
@@ -101,6 +101,6 @@ pub fn failed(error: &Error, form: impl FnOnce(StatusCode, &Error) -> Response) 
     if let Some(delay) = error.retry_after() {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(delay.as_secs().max(1)));
     }
-    response.extensions_mut().insert(Told::failure(error));
+    response.extensions_mut().insert(LogFields::failure(error));
     response
 }

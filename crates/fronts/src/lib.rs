@@ -14,4 +14,4 @@ mod around;
 pub mod request;
 
 pub use access_line::{AccessLine, code_of, write_failure};
-pub use around::{Admit, Count, Front, Told, failed};
+pub use around::{Admit, Count, Front, LogFields, failed};

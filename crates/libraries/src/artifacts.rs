@@ -13,7 +13,7 @@ use prost::Message;
 
 use super::ecosystems::{LANGUAGES, Language};
 use super::may_look;
-use super::search::{self, ArtifactRow, Found, Search, With};
+use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
 use super::versions::{self, Sources, VersionRow};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
@@ -26,9 +26,9 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .read::<methods2::GetArtifactCount>(|tx, call| Box::pin(count_v2(tx, call)))
 }
 
-/// The places of a search: each language once, in the widest of the ways that it was asked for.
-fn places(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<(Language, With)>> {
-    let mut places: Vec<(Language, With)> = Vec::new();
+/// The ecosystems of a search: each language once, in the widest of the ways that it was asked for.
+fn searched(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<(Language, With)>> {
+    let mut names: Vec<(Language, With)> = Vec::new();
     for number in ecosystems {
         if *number == v1::Ecosystem::Unknown as i32 {
             return Err(Error::invalid_field(
@@ -43,10 +43,10 @@ fn places(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<(L
             (false, true) => With::Any,
             (false, false) => With::Built,
         };
-        match places.iter_mut().find(|place| place.0 == language) {
+        match names.iter_mut().find(|place| place.0 == language) {
             Some(place) if place.1 == With::Remediated => place.1 = with,
             Some(_) => {}
-            None => places.push((language, with)),
+            None => names.push((language, with)),
         }
     }
     if ecosystems.is_empty() {
@@ -57,14 +57,14 @@ fn places(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<(L
         } else {
             With::Built
         };
-        places = LANGUAGES.map(|language| (language, with)).into();
+        names = LANGUAGES.map(|language| (language, with)).into();
     }
-    Ok(places)
+    Ok(names)
 }
 
 async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactFilter>) -> Result<v1::ArtifactList> {
     let request = call.request();
-    let places = places(&request.ecosystems, request.remediated, request.include_upstream)?;
+    let names = searched(&request.ecosystems, request.remediated, request.include_upstream)?;
     let tiers = request.ecosystems.iter().filter_map(|number| Language::of_wire(*number));
     let only_tier =
         |language| tiers.clone().all(|(asked, is_tier)| asked != language || is_tier) && !request.ecosystems.is_empty();
@@ -76,8 +76,9 @@ async fn list_v1(tx: &mut ReadTx, call: &Authorized<v1::ArtifactFilter>) -> Resu
         filter: rest.encode_to_vec(),
         ..PageRequest::default()
     };
-    let search = Search { places, part: request.query.to_lowercase(), cuda_version: request.cuda_version.clone() };
-    let found = if may_look(call) { search.page(tx, call, &page).await? } else { Found::nothing() };
+    let search =
+        Search { ecosystems: names, part: request.query.to_lowercase(), cuda_version: request.cuda_version.clone() };
+    let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };
     let item = |row: &ArtifactRow| artifact_v1(row, only_tier(row.language), request.include_upstream);
     Ok(v1::ArtifactList {
         items: found.items.iter().map(item).collect(),
@@ -171,12 +172,12 @@ async fn list_v2(tx: &mut ReadTx, call: &Authorized<v2::ListArtifactsRequest>) -
     let request = call.request();
     of_v2(&request.ecosystems)?;
     let search = Search {
-        places: places(&request.ecosystems, request.remediated, false)?,
+        ecosystems: searched(&request.ecosystems, request.remediated, false)?,
         part: request.query.to_lowercase(),
         cuda_version: request.cuda_version.clone().unwrap_or_default(),
     };
     let page = list::paging(request);
-    let found = if may_look(call) { search.page(tx, call, &page).await? } else { Found::nothing() };
+    let found = if may_look(call) { search.page(tx, call, &page).await? } else { ArtifactPage::nothing() };
     let item = |row: &ArtifactRow| v2::Artifact {
         uid: row.id.clone(),
         name: row.name.clone(),

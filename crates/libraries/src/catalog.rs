@@ -9,14 +9,14 @@ use bowline_contract::bowline::libraries::v1 as ours;
 use bowline_contract::bowline::libraries::v1::rpc::catalog::ImportVersions;
 use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, EventBody, Handlers, Image};
+use bowline_pipeline::{Authorized, Changed, EventBody, Handlers, ResourceSnapshot};
 use bowline_store::WriteTx;
 
 use super::ecosystems::Language;
 use stored::Stored;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.judge::<ImportVersions>(violations).write::<ImportVersions>(|tx, call| Box::pin(import(tx, call)))
+    handlers.validate::<ImportVersions>(violations).write::<ImportVersions>(|tx, call| Box::pin(import(tx, call)))
 }
 
 /// A version to take in.
@@ -48,7 +48,7 @@ fn violations(request: &ours::ImportVersionsRequest) -> Vec<FieldViolation> {
         let mut refuse = |field: &str, description: String| {
             wrong.push(FieldViolation { field: format!("versions[{index}].{field}"), description });
         };
-        judge(version, &mut refuse);
+        validate(version, &mut refuse);
         if let Ok(given) = Given::of(version)
             && !seen.insert((given.artifact.clone(), version.version.as_str(), version.source))
         {
@@ -58,7 +58,7 @@ fn violations(request: &ours::ImportVersionsRequest) -> Vec<FieldViolation> {
     wrong
 }
 
-fn judge(version: &ours::PackageVersion, refuse: &mut impl FnMut(&str, String)) {
+fn validate(version: &ours::PackageVersion, refuse: &mut impl FnMut(&str, String)) {
     let language = Language::required("ecosystem", version.ecosystem);
     match &language {
         Err(_) => {
@@ -68,7 +68,7 @@ fn judge(version: &ours::PackageVersion, refuse: &mut impl FnMut(&str, String)) 
             );
         }
         Ok(language) => {
-            if let Err(description) = language.judge_name(&version.name) {
+            if let Err(description) = language.validate_name(&version.name) {
                 refuse("name", description.into());
             }
         }
@@ -135,13 +135,13 @@ pub(super) fn event_of_catalog<T, M: prost::Message + prost::Name>(call: &Author
     EventBody {
         subject: call.principal().subject().into(),
         group: String::new(),
-        body: Image::of(body),
+        body: ResourceSnapshot::of(body),
         extensions: Vec::new(),
     }
 }
 
 /// Where the audit log puts something of the catalogue: below the root of the operator.
-pub(super) fn place_in_audit<T>(call: &Authorized<T>, id: &str) -> Result<Uidp> {
+pub(super) fn audit_name<T>(call: &Authorized<T>, id: &str) -> Result<Uidp> {
     let root = Uidp::parse(call.principal().subject()).map_err(Error::internal)?;
     let digest = bowline_authn::wrap::sha256(id.as_bytes());
     Ok(root.child_from(std::array::from_fn(|index| digest[index])))

@@ -114,7 +114,7 @@ impl Language {
     }
 
     /// What is wrong with a name, if anything.
-    pub(super) fn judge_name(self, name: &str) -> std::result::Result<(), &'static str> {
+    pub(super) fn validate_name(self, name: &str) -> std::result::Result<(), &'static str> {
         let plain = |part: &str, others: &[u8]| {
             !part.is_empty()
                 && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
@@ -170,7 +170,7 @@ mod tests {
             (Language::Python, ["-x", "a b", "../x", "x."]),
             (Language::JavaScript, ["@scope", "a/b", "@a/b/c", ".."]),
         ] {
-            assert!(wrong.iter().all(|name| language.judge_name(name).is_err()), "{language:?}");
+            assert!(wrong.iter().all(|name| language.validate_name(name).is_err()), "{language:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::entitlements::{Create, Delete, List};
 use bowline_core::{Error, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, Image, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::LIBRARY_ENTITLEMENT;
 use bowline_resources::list::{self, BY_UID, Listed, Selection, Table};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -57,7 +57,7 @@ fn read(row: &Row<'_>) -> Result<v1::Entitlement> {
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateEntitlementRequest>) -> Result<Changed<v1::Entitlement>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
-    let given = judged(request)?;
+    let given = validated(request)?;
     let before = find_by_ecosystem(tx, &organization, given.ecosystem).await?;
     let uid = match &before {
         Some(before) => Uidp::parse(&before.id).map_err(Error::internal)?,
@@ -88,7 +88,7 @@ async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateEntitlementRequest
 }
 
 /// What a request grants, with what it leaves out.
-fn judged(request: &v1::CreateEntitlementRequest) -> Result<v1::Entitlement> {
+fn validated(request: &v1::CreateEntitlementRequest) -> Result<v1::Entitlement> {
     if Language::of_wire(request.ecosystem).is_none() {
         return Err(Error::invalid_field(
             "ecosystem",
@@ -132,7 +132,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::EntitlementFilter>) -> Resu
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteEntitlementRequest>) -> Result<Changed<()>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let sql = format!("SELECT {} FROM library_entitlements WHERE uid = $1", TABLE.columns);
     let before = tx.query_opt(&sql, &[Value::from(uid.as_str())], read).await?;
     let before = before.ok_or_else(|| Error::not_found(LIBRARY_ENTITLEMENT, uid.as_str()))?;
@@ -152,7 +152,7 @@ pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     let mut changes = Vec::new();
     for before in rows {
         remove(tx, &Uidp::parse(&before.id).map_err(Error::internal)?).await?;
-        let image = Some(Image::of(&before));
+        let image = Some(ResourceSnapshot::of(&before));
         changes.push(Change { kind: LIBRARY_ENTITLEMENT, uid: before.id, before: image, after: None });
     }
     Ok(changes)

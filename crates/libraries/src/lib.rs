@@ -11,12 +11,12 @@ mod npm;
 mod policies;
 mod policy;
 mod policy_bindings;
+mod purges;
 mod resolutions;
 mod search;
 mod sql;
 mod tables;
 mod versions;
-mod zaps;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,7 +30,7 @@ pub use ecosystems::Language;
 pub use malware::follow_records;
 pub use policies::{Mode, in_force as policy_in_force};
 pub use policy::decide;
-pub use resolutions::{Choice, remember as remember_choice};
+pub use resolutions::{Choice, record as record_choice};
 pub use tables::TABLES;
 
 /// Registers the handlers.
@@ -44,7 +44,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = policy_bindings::register(handlers);
     let handlers = block_events::register(handlers);
     let handlers = resolutions::register(handlers);
-    let handlers = zaps::register(handlers);
+    let handlers = purges::register(handlers);
     neutral::register(handlers)
 }
 
@@ -55,7 +55,7 @@ fn may_look<T>(call: &Authorized<T>) -> bool {
 
 /// The organization that a request is about.
 async fn require_organization<T>(tx: &mut bowline_store::ReadTx, call: &Authorized<T>) -> Result<Uidp> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     if !place.is_root() {
         return Err(Error::invalid_field(
             "parentId",

@@ -9,7 +9,7 @@ use bowline_store::{ReadTx, Value};
 use prost::Message;
 
 use super::ecosystems::Language;
-use super::search::{self, ArtifactRow, Found, Search, With};
+use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
 use super::sql::like;
 use super::versions::{self, Sources, VersionRow};
 use super::{base64_of_hex, may_look, page_size};
@@ -31,10 +31,10 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::NpmPackageFilter>) -> Resul
     let part = request.query.to_lowercase();
     let with = with(&request.source_types);
     let found = match with {
-        _ if !may_look(call) => Found::nothing(),
-        None => Found::nothing(),
+        _ if !may_look(call) => ArtifactPage::nothing(),
+        None => ArtifactPage::nothing(),
         Some(with) => {
-            let search = Search { places: vec![(Language::JavaScript, with)], part, cuda_version: String::new() };
+            let search = Search { ecosystems: vec![(Language::JavaScript, with)], part, cuda_version: String::new() };
             if search.part.is_empty() {
                 search.page(tx, call, &page).await?
             } else {
@@ -85,8 +85,13 @@ fn package(row: &ArtifactRow) -> v1::NpmPackage {
 }
 
 /// The page of a search in the order of relevance: the name itself, names that begin with the text, then the others.
-async fn ranked<T>(tx: &mut ReadTx, call: &Authorized<T>, search: &Search, request: &PageRequest) -> Result<Found> {
-    let page = Page::judge(call, request, search::ORDERS, (0, Direction::Ascending))?;
+async fn ranked<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    search: &Search,
+    request: &PageRequest,
+) -> Result<ArtifactPage> {
+    let page = Page::validate(call, request, search::ORDERS, (0, Direction::Ascending))?;
     let mut rest = Vec::new();
     let (mut rank, mut after) = match &page.cursor {
         Some(Cursor { key: Some(SortKey::Text(folded)), uid, .. }) => {
@@ -112,7 +117,7 @@ async fn ranked<T>(tx: &mut ReadTx, call: &Authorized<T>, search: &Search, reque
             next_page_token = page.next_token(call, Some(key), format!("{rank} {}", last.id));
         }
     }
-    Ok(Found { items: rest.into_iter().map(|(_, row)| row).collect(), next_page_token, total, skipped: 0 })
+    Ok(ArtifactPage { items: rest.into_iter().map(|(_, row)| row).collect(), next_page_token, total, skipped: 0 })
 }
 
 const RANKS: usize = 3;
@@ -131,7 +136,7 @@ impl Search {
         sql.push(search::COLUMNS);
         let trigram = if rank == 2 { search::rarest(tx, &self.part).await? } else { None };
         let (language, with) =
-            self.places.first().copied().ok_or_else(|| Error::internal("a search without a place"))?;
+            self.ecosystems.first().copied().ok_or_else(|| Error::internal("a search without a place"))?;
         if let Some(trigram) = &trigram {
             sql.push(" FROM library_trigrams t JOIN library_artifacts a ON a.id = t.artifact");
             sql.bind(" WHERE t.trigram = ", trigram).bind(" AND t.ecosystem = ", language.number());
@@ -181,7 +186,7 @@ async fn list_versions(
     };
     let id = Language::JavaScript.artifact_id(&request.package_name);
     // A name of the form `scope:name` would make the id of another package.
-    let is_name = Language::JavaScript.judge_name(&request.package_name).is_ok();
+    let is_name = Language::JavaScript.validate_name(&request.package_name).is_ok();
     let artifact = if may_look(call) && is_name { search::find(tx, &id).await? } else { None };
     let artifact =
         artifact.ok_or_else(|| Error::not_found(bowline_resources::kinds::ARTIFACT, &request.package_name))?;

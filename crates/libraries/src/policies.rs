@@ -1,11 +1,11 @@
 //! Policies: what an organization does not want to download, and what is exempt from that.
 
-mod judge;
+mod validate;
 
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::{CreatePolicy, DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::LIBRARY_POLICY;
 use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -18,9 +18,9 @@ use super::require_organization;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<CreatePolicy>(|request| judge::created(request.policy.as_ref()))
+        .validate::<CreatePolicy>(|request| validate::created(request.policy.as_ref()))
         .write::<CreatePolicy>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<UpdatePolicy>(judge::violations)
+        .validate::<UpdatePolicy>(validate::violations)
         .write::<UpdatePolicy>(|tx, call| Box::pin(update(tx, call)))
         .read::<ListPolicies>(|tx, call| Box::pin(list(tx, call)))
         .write::<DeletePolicy>(|tx, call| Box::pin(delete(tx, call)))
@@ -88,7 +88,7 @@ impl PolicyRow {
     }
 
     fn change(before: Option<&PolicyRow>, after: Option<&PolicyRow>) -> Vec<Change> {
-        let image = |row: Option<&PolicyRow>| row.map(|row| Image::of(&row.shown()));
+        let image = |row: Option<&PolicyRow>| row.map(|row| ResourceSnapshot::of(&row.shown()));
         let uid = before.or(after).map(|row| row.uid.as_str().to_owned()).unwrap_or_default();
         vec![Change { kind: LIBRARY_POLICY, uid, before: image(before), after: image(after) }]
     }
@@ -115,7 +115,7 @@ async fn create(
         uid: uid.clone(),
         name: given.name.clone(),
         kind: v1::LibraryPolicyType::Custom as i32,
-        stored: judge::stored(given),
+        stored: validate::stored(given),
         created_at: call.now(),
         updated_at: call.now(),
     };
@@ -157,7 +157,7 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
 
 /// Replaces a policy as a whole.
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Result<Changed<v1::LibraryPolicy>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?;
     before.require_custom()?;
     let given = call.request().clone();
@@ -165,7 +165,7 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Resul
         let organization = uid.parent().ok_or_else(|| Error::not_found(LIBRARY_POLICY, uid.as_str()))?;
         require_free(tx, &organization, &given.name).await?;
     }
-    let mut after = PolicyRow { name: given.name.clone(), stored: judge::stored(given), ..before.clone() };
+    let mut after = PolicyRow { name: given.name.clone(), stored: validate::stored(given), ..before.clone() };
     if after == before {
         return Ok(Changed::nothing(after.shown()));
     }
@@ -212,7 +212,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::LibraryPolicyFilter>) -> Re
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyRequest>) -> Result<Changed<()>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?;
     before.require_custom()?;
     let sql = "SELECT uid FROM library_policy_bindings WHERE policy = $1 LIMIT 1";

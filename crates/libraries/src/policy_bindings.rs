@@ -5,7 +5,7 @@ use bowline_contract::v1::libraries::rpc::library_policy_bindings::{
     CreateBinding, DeleteBinding, ListBindings, UpdateBinding,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::{LIBRARY_POLICY, LIBRARY_POLICY_BINDING};
 use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -16,12 +16,12 @@ use super::{policies, require_organization};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<CreateBinding>(|request| match &request.binding {
+        .validate::<CreateBinding>(|request| match &request.binding {
             Some(binding) => violations(binding),
             None => vec![FieldViolation { field: "binding".into(), description: "binding is required".into() }],
         })
         .write::<CreateBinding>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<UpdateBinding>(violations)
+        .validate::<UpdateBinding>(violations)
         .write::<UpdateBinding>(|tx, call| Box::pin(update(tx, call)))
         .read::<ListBindings>(|tx, call| Box::pin(list(tx, call)))
         .write::<DeleteBinding>(|tx, call| Box::pin(delete(tx, call)))
@@ -77,7 +77,7 @@ impl BindingRow {
     }
 
     /// What the binding is, to somebody who wants another like it.
-    fn told(&self) -> String {
+    fn rendered(&self) -> String {
         let ecosystem = v1::Ecosystem::try_from(self.ecosystem).unwrap_or_default().as_str_name();
         let mode = v1::LibraryPolicyBindingMode::try_from(self.mode).unwrap_or_default().as_str_name();
         format!("{ecosystem} in mode {}", mode.trim_start_matches("LIBRARY_POLICY_BINDING_MODE_"))
@@ -128,7 +128,7 @@ async fn create(
         Value::Int(now),
     ];
     if tx.execute(sql, &params).await? == 0 {
-        return Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.told()));
+        return Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.rendered()));
     }
     list::count(tx, &TABLE, &row.uid, 1).await?;
     let (shown, uid) = (row.shown(), row.uid);
@@ -147,7 +147,7 @@ async fn update(
     tx: &mut WriteTx,
     call: &Authorized<v1::LibraryPolicyBinding>,
 ) -> Result<Changed<v1::LibraryPolicyBinding>> {
-    let (uid, given) = (call.place()?, call.request());
+    let (uid, given) = (call.scope_name()?, call.request());
     let before = require(tx, uid).await?;
     require_policy(tx, uid.parent_str(), &given.policy).await?;
     let (policy, ecosystem, mode) = (given.policy.clone(), given.ecosystem, given.mode);
@@ -156,7 +156,7 @@ async fn update(
         return Ok(Changed::nothing(after.shown()));
     }
     after.updated_at = call.now();
-    require_place_free(tx, &after).await?;
+    require_unbound(tx, &after).await?;
     let sql =
         "UPDATE library_policy_bindings SET policy = $2, ecosystem = $3, mode = $4, updated_at = $5 WHERE uid = $1";
     let params = [
@@ -172,7 +172,7 @@ async fn update(
 }
 
 /// Refuses a place that another binding has.
-async fn require_place_free(tx: &mut ReadTx, row: &BindingRow) -> Result<()> {
+async fn require_unbound(tx: &mut ReadTx, row: &BindingRow) -> Result<()> {
     let sql =
         "SELECT uid FROM library_policy_bindings WHERE parent = $1 AND ecosystem = $2 AND mode = $3 AND uid <> $4";
     let params = [
@@ -182,7 +182,7 @@ async fn require_place_free(tx: &mut ReadTx, row: &BindingRow) -> Result<()> {
         Value::from(row.uid.as_str()),
     ];
     match tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await? {
-        Some(_) => Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.told())),
+        Some(_) => Err(Error::already_exists(LIBRARY_POLICY_BINDING, row.rendered())),
         None => Ok(()),
     }
 }
@@ -217,7 +217,7 @@ async fn list(
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyBindingRequest>) -> Result<Changed<()>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?.shown();
     remove(tx, uid).await?;
     let event = v1::DeleteLibraryPolicyBindingRequest { id: uid.as_str().into() };
@@ -236,7 +236,7 @@ pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     let mut changes = Vec::new();
     for row in rows {
         remove(tx, &row.uid).await?;
-        let before = Some(Image::of(&row.shown()));
+        let before = Some(ResourceSnapshot::of(&row.shown()));
         changes.push(Change { kind: LIBRARY_POLICY_BINDING, uid: row.uid.as_str().into(), before, after: None });
     }
     Ok(changes)

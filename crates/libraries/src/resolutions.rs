@@ -168,7 +168,7 @@ pub struct Choice<'a> {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn remember(tx: &mut WriteTx, choice: &Choice<'_>, now: Micros) -> Result<bool> {
+pub async fn record(tx: &mut WriteTx, choice: &Choice<'_>, now: Micros) -> Result<bool> {
     let marks = watermarks(tx, choice.organization).await?;
     let Some(mark) = marks.iter().find(|mark| mark.language == choice.language && !mark.opted_out) else {
         return Ok(false);
@@ -209,12 +209,12 @@ async fn list(
         filter: rest.encode_to_vec(),
         ..PageRequest::default()
     };
-    let page = Page::judge(call, &page, &[&["id"]], (0, Direction::Ascending))?;
+    let page = Page::validate(call, &page, &[&["id"]], (0, Direction::Ascending))?;
     let marks = watermarks(tx, &organization).await?;
     let prefix = like(&request.package_prefix, true);
     let mut sql = Sql::new(&format!("SELECT {COLUMNS}"));
     conditions(&mut sql, &organization, request, &marks, &prefix)?;
-    let after = page.cursor.as_ref().map(place).transpose()?;
+    let after = page.cursor.as_ref().map(cursor).transpose()?;
     if let Some((ecosystem, [registry, package, version])) = &after {
         sql.bind(" AND (ecosystem, registry, package, version) > (", *ecosystem);
         sql.bind(", ", registry).bind(", ", package).bind(", ", version).push(")");
@@ -286,7 +286,7 @@ fn entry(row: &Row<'_>, marks: &[Watermark]) -> Result<v1::ResolutionCacheEntry>
 }
 
 /// Where a page ended: ecosystem, then registry, package and version.
-fn place(cursor: &Cursor) -> Result<(i64, [String; 3])> {
+fn cursor(cursor: &Cursor) -> Result<(i64, [String; 3])> {
     let Some(SortKey::Int(ecosystem)) = cursor.key else {
         return Err(Error::internal("a cursor of choices has no ecosystem"));
     };

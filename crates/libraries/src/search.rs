@@ -91,7 +91,7 @@ impl With {
 /// What is looked for.
 pub(super) struct Search {
     /// Ecosystems, each once, and which versions count in it.
-    pub(super) places: Vec<(Language, With)>,
+    pub(super) ecosystems: Vec<(Language, With)>,
     /// Part of the name in lower case.
     pub(super) part: String,
     pub(super) cuda_version: String,
@@ -106,25 +106,30 @@ pub(super) const ORDERS: &[&[&str]] = &[
 const ORDER_COLUMNS: [&str; 3] = ["folded", "created_at", "updated_at"];
 
 /// A page of artifacts.
-pub(super) struct Found {
+pub(super) struct ArtifactPage {
     pub(super) items: Vec<ArtifactRow>,
     pub(super) next_page_token: String,
     pub(super) total: i64,
     pub(super) skipped: i32,
 }
 
-impl Found {
-    pub(super) fn nothing() -> Found {
-        Found { items: Vec::new(), next_page_token: String::new(), total: 0, skipped: 0 }
+impl ArtifactPage {
+    pub(super) fn nothing() -> ArtifactPage {
+        ArtifactPage { items: Vec::new(), next_page_token: String::new(), total: 0, skipped: 0 }
     }
 }
 
 impl Search {
     /// One page.
-    pub(super) async fn page<T>(&self, tx: &mut ReadTx, call: &Authorized<T>, request: &PageRequest) -> Result<Found> {
-        let page = Page::judge(call, request, ORDERS, (0, Direction::Ascending))?;
-        if self.places.is_empty() {
-            return Ok(Found::nothing());
+    pub(super) async fn page<T>(
+        &self,
+        tx: &mut ReadTx,
+        call: &Authorized<T>,
+        request: &PageRequest,
+    ) -> Result<ArtifactPage> {
+        let page = Page::validate(call, request, ORDERS, (0, Direction::Ascending))?;
+        if self.ecosystems.is_empty() {
+            return Ok(ArtifactPage::nothing());
         }
         let trigram = rarest(tx, &self.part).await?;
         let total = self.total(tx, trigram.as_deref()).await?;
@@ -142,7 +147,7 @@ impl Search {
             }
         }
         let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
-        Ok(Found { items, next_page_token, total, skipped })
+        Ok(ArtifactPage { items, next_page_token, total, skipped })
     }
 
     async fn rows(&self, tx: &mut ReadTx, trigram: Option<&str>, page: &Page) -> Result<Vec<ArtifactRow>> {
@@ -152,7 +157,7 @@ impl Search {
         let pattern = like(&self.part, false);
         let mut sql = Sql::default();
         // Each ecosystem is read along its index; what is merged of them is no more than a page of each.
-        for (index, place) in self.places.iter().enumerate() {
+        for (index, place) in self.ecosystems.iter().enumerate() {
             sql.push(if index == 0 { "SELECT * FROM (" } else { " UNION ALL SELECT * FROM (" });
             sql.push("SELECT ").push(COLUMNS);
             let names = self.from(&mut sql, *place, trigram, &pattern);
@@ -213,11 +218,11 @@ impl Search {
             let of = |(language, with): &(Language, With)| {
                 counts.iter().find(|row| row.0 == *language).map_or(0, |row| row.1[*with as usize])
             };
-            return Ok(self.places.iter().map(of).sum());
+            return Ok(self.ecosystems.iter().map(of).sum());
         }
         let pattern = like(&self.part, false);
         let mut sql = Sql::new("SELECT CAST(sum(n) AS BIGINT) FROM (");
-        for (index, place) in self.places.iter().enumerate() {
+        for (index, place) in self.ecosystems.iter().enumerate() {
             sql.push(if index == 0 { "SELECT count(*) AS n" } else { " UNION ALL SELECT count(*) AS n" });
             // Whether an artifact was built stands in the trigram's row too: most counts need no other.
             if let (Some(trigram), With::Any | With::Built) = (trigram, place.1) {

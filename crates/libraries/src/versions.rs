@@ -124,10 +124,10 @@ pub(super) async fn page<T>(
     sources: Sources<'_>,
     request: &PageRequest,
 ) -> Result<Listing<VersionRow>> {
-    let page = Page::judge(call, request, ORDERS, (0, Direction::Descending))?;
+    let page = Page::validate(call, request, ORDERS, (0, Direction::Descending))?;
     let (column, is_ascending) = (["v.sort_key", "v.created_at"][page.order], page.direction == Direction::Ascending);
     let mut sql = select(artifact, sources);
-    let after = page.cursor.as_ref().map(Place::read).transpose()?;
+    let after = page.cursor.as_ref().map(VersionCursor::read).transpose()?;
     if let Some(after) = &after {
         sql.push(&format!(" AND ({column}, v.version, v.source) {} ", if is_ascending { ">" } else { "<" }));
         match &after.key {
@@ -162,7 +162,7 @@ async fn count(tx: &mut ReadTx, artifact: &ArtifactRow, sources: Sources<'_>) ->
 }
 
 /// Where a page ended.
-struct Place {
+struct VersionCursor {
     key: Key,
     source: i32,
     version: String,
@@ -173,8 +173,8 @@ enum Key {
     Time(i64),
 }
 
-impl Place {
-    fn read(cursor: &Cursor) -> Result<Place> {
+impl VersionCursor {
+    fn read(cursor: &Cursor) -> Result<VersionCursor> {
         let broken = || Error::internal("a page token of versions holds no place");
         let key = match &cursor.key {
             Some(SortKey::Text(hex)) => Key::Version(unhex(hex).ok_or_else(broken)?),
@@ -182,7 +182,7 @@ impl Place {
             None => return Err(broken()),
         };
         let (source, version) = cursor.uid.split_once(':').ok_or_else(broken)?;
-        Ok(Place { key, source: source.parse().map_err(|_| broken())?, version: version.into() })
+        Ok(VersionCursor { key, source: source.parse().map_err(|_| broken())?, version: version.into() })
     }
 }
 

@@ -8,7 +8,7 @@ use bowline_core::{Error, Reason};
 use bowline_registry::content::{Refusal, RefusalCode, RegistryError};
 use serde_json::{Value, json};
 
-use crate::Door;
+use crate::Distribution;
 use crate::route::Target;
 
 /// What a handler answers, or why not.
@@ -86,7 +86,7 @@ impl From<ContentError> for Refused {
 }
 
 /// Name and status of a code.
-fn told(code: RefusalCode) -> (&'static str, StatusCode) {
+fn protocol_code(code: RefusalCode) -> (&'static str, StatusCode) {
     match code {
         RefusalCode::BlobUnknown => ("BLOB_UNKNOWN", StatusCode::NOT_FOUND),
         RefusalCode::BlobUploadInvalid => ("BLOB_UPLOAD_INVALID", StatusCode::BAD_REQUEST),
@@ -106,7 +106,7 @@ fn told(code: RefusalCode) -> (&'static str, StatusCode) {
     }
 }
 
-impl Door {
+impl Distribution {
     /// The answer to a request that is not done; who is not known is told where to get a token.
     pub(crate) fn refusal(&self, refused: Refused, target: Option<&Target>, method: &Method) -> Response {
         let is_unauthorized =
@@ -142,7 +142,7 @@ pub(crate) fn response_of(refused: Refused) -> Response {
     let body = |code, message: &str, detail| json!({ "errors": [error_body(code, message, detail)] });
     let mut response = match error {
         RegistryError::Refused(refusal) => {
-            let (code, usual) = told(refusal.code);
+            let (code, usual) = protocol_code(refusal.code);
             json(status.unwrap_or(usual), &body(code, &refusal.message, refusal.detail))
         }
         RegistryError::Failed(error) => bowline_fronts::failed(&error, |usual, error| {

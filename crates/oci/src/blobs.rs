@@ -7,11 +7,11 @@ use bowline_content::{Digest, Reader};
 use bowline_registry::content::{Name, RefusalCode, StoredBlob};
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
-use crate::range::{self, Wanted};
-use crate::{Asked, Door};
+use crate::range::{self, ByteRange};
+use crate::{Distribution, DistributionRequest};
 
-impl Door {
-    pub(crate) async fn blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
+impl Distribution {
+    pub(crate) async fn blob(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
         match asked.method {
             Method::GET | Method::HEAD => self.pull_blob(asked, name, digest).await,
             Method::DELETE => {
@@ -22,8 +22,8 @@ impl Door {
         }
     }
 
-    async fn pull_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
-        let blob = self.found_blob(asked, name, digest).await?;
+    async fn pull_blob(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
+        let blob = self.available_blob(asked, name, digest).await?;
         let mut response = if range::is_known(asked.header(header::IF_NONE_MATCH), digest.as_str()) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
@@ -35,7 +35,7 @@ impl Door {
         Ok(response)
     }
 
-    async fn blob_body(&self, asked: &Asked, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
+    async fn blob_body(&self, asked: &DistributionRequest, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
         let (reader, size) = self.reader(asked, name, digest, blob).await?;
         if asked.method == Method::HEAD {
             self.registry.keep_blob(&asked.visitor, name, digest.as_str()).await?;
@@ -43,10 +43,10 @@ impl Door {
         let if_range = asked.header(header::IF_RANGE);
         let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
         let range = asked.header(header::RANGE).filter(|_| is_same && asked.method == Method::GET);
-        let (status, start, length) = match range::wanted(range, size) {
-            Wanted::Whole => (StatusCode::OK, 0, size),
-            Wanted::Part(start, length) => (StatusCode::PARTIAL_CONTENT, start, length),
-            Wanted::Nothing => {
+        let (status, start, length) = match range::parse(range, size) {
+            ByteRange::Whole => (StatusCode::OK, 0, size),
+            ByteRange::Part(start, length) => (StatusCode::PARTIAL_CONTENT, start, length),
+            ByteRange::Nothing => {
                 let refused = Refused::new(RefusalCode::SizeInvalid, format!("the blob has {size} bytes"));
                 let refused = refused.with_status(StatusCode::RANGE_NOT_SATISFIABLE);
                 return Err(refused.with_header(header::CONTENT_RANGE, format!("bytes */{size}")));
@@ -70,7 +70,7 @@ impl Door {
     /// which repairs it.
     async fn reader(
         &self,
-        asked: &Asked,
+        asked: &DistributionRequest,
         name: &Name,
         digest: &Digest,
         blob: StoredBlob,

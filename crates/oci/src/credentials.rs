@@ -12,11 +12,13 @@ use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Reason, Uidp};
 use bowline_identity::IdentityRevision;
-use bowline_pipeline::{ANONYMOUS, Arrival, Call, Caller, Entry, OwnKeys, Principal, Remembered, Surface, Transport};
+use bowline_pipeline::{
+    ANONYMOUS, Call, Caller, Entry, OwnKeys, Principal, RequestOrigin, Surface, Transport, TtlCache,
+};
 use bowline_registry::content::RefusalCode;
 use prost::Message as _;
 
-use crate::Door;
+use crate::Distribution;
 use crate::answer::Refused;
 
 /// What a client proves itself with.
@@ -47,10 +49,10 @@ const KEPT: usize = 10_000;
 ///
 /// An entry ends with the token, with the credential's own `exp`, with the revision of the identity, and with the
 /// server's signing keys. What the identity may do is read at every request.
-pub(crate) struct Exchanged(Remembered<[u8; 32], Kept>);
+pub(crate) struct Exchanged(TtlCache<[u8; 32], CachedExchange>);
 
 #[derive(Clone)]
-struct Kept {
+struct CachedExchange {
     token: Arc<str>,
     identity: Option<IdentityRevision>,
     keys: Arc<OwnKeys>,
@@ -58,16 +60,16 @@ struct Kept {
 
 impl Default for Exchanged {
     fn default() -> Exchanged {
-        Exchanged(Remembered::new(KEPT))
+        Exchanged(TtlCache::new(KEPT))
     }
 }
 
 impl Exchanged {
-    fn get(&self, digest: [u8; 32], now: Micros) -> Option<Kept> {
+    fn get(&self, digest: [u8; 32], now: Micros) -> Option<CachedExchange> {
         self.0.change(digest, now, |known| (None, known.map(|entry| entry.value)))
     }
 
-    fn put(&self, digest: [u8; 32], value: Kept, until: Micros, now: Micros) {
+    fn put(&self, digest: [u8; 32], value: CachedExchange, until: Micros, now: Micros) {
         self.0.change(digest, now, |_| (Some(Entry { until, value }), ()));
     }
 }
@@ -124,9 +126,9 @@ pub(crate) fn presented(headers: &HeaderMap) -> Result<Presented, Refused> {
     Ok(Presented::Basic(Credential { user: user.into(), password: password.into() }))
 }
 
-impl Door {
+impl Distribution {
     /// Who sends these headers.
-    pub(crate) async fn principal(&self, headers: &HeaderMap, arrival: &Arrival) -> Result<Known, Refused> {
+    pub(crate) async fn principal(&self, headers: &HeaderMap, arrival: &RequestOrigin) -> Result<Known, Refused> {
         let token: Arc<str> = match presented(headers)? {
             Presented::Nothing => {
                 self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
@@ -162,7 +164,7 @@ impl Door {
     }
 
     /// The token for a credential, from an earlier exchange if there was one.
-    async fn exchanged(&self, credential: &Credential, arrival: &Arrival) -> Result<Arc<str>, Refused> {
+    async fn exchanged(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Arc<str>, Refused> {
         let (digest, now) = (credential.digest(), self.pipeline.clock.now());
         let keys = self.pipeline.authenticator.keys();
         if let Some(kept) = self.exchanged.get(digest, now)
@@ -176,7 +178,7 @@ impl Door {
         let identity = self.revision(credential).await?;
         let issued = self.issue(credential, caller, arrival).await?;
         if let Some(ends_at) = credential.ends_at() {
-            let kept = Kept { token: issued.token.clone(), identity, keys };
+            let kept = CachedExchange { token: issued.token.clone(), identity, keys };
             self.exchanged.put(digest, kept, ends_at.min(issued.expires_at), now);
         }
         Ok(issued.token)
@@ -188,13 +190,13 @@ impl Door {
     }
 
     /// Exchanges a credential for a token of ours for the registry, by the same method that every exchange takes.
-    pub(crate) async fn exchange(&self, credential: &Credential, arrival: &Arrival) -> Result<Issued, Refused> {
+    pub(crate) async fn exchange(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Issued, Refused> {
         let caller = self.admit(credential, arrival)?;
         self.issue(credential, caller, arrival).await
     }
 
     /// Counts an exchange against the address, and refuses what can be none.
-    fn admit(&self, credential: &Credential, arrival: &Arrival) -> Result<Caller, Refused> {
+    fn admit(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Caller, Refused> {
         if Uidp::parse(&credential.user).is_err() && !self.is_ours(&credential.password) {
             // Counted like an exchange, although none begins.
             self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
@@ -208,7 +210,7 @@ impl Door {
         Ok(self.pipeline.admit(self.exchange_method()?, password, Some(arrival.address))?)
     }
 
-    async fn issue(&self, credential: &Credential, caller: Caller, arrival: &Arrival) -> Result<Issued, Refused> {
+    async fn issue(&self, credential: &Credential, caller: Caller, arrival: &RequestOrigin) -> Result<Issued, Refused> {
         let identity = Uidp::parse(&credential.user).ok();
         let request = ExchangeRequest {
             aud: vec![self.pipeline.settings.registry_audience.clone()],

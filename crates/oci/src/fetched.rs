@@ -5,24 +5,24 @@ use bowline_authn::guarded::{FetchError, Opened};
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Content, ContentError, Digest};
 use bowline_core::hex;
-use bowline_registry::content::{Mirror, Name, OpenUpload, Registry, RegistryError, StoredBlob};
+use bowline_registry::content::{Name, OpenUpload, Registry, RegistryError, StoredBlob, UpstreamConfig};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::answer::Refused;
 use crate::body::Broken;
-use crate::mirrored::away;
+use crate::pull_through::away;
 use crate::uploads::{BLOB_BYTES, Growth};
-use crate::{Asked, Door};
+use crate::{Distribution, DistributionRequest};
 
-impl Door {
+impl Distribution {
     /// Fetches a blob of so many bytes, as a manifest here says.
     pub(crate) async fn fetch_blob(
         &self,
-        asked: &Asked,
+        asked: &DistributionRequest,
         name: &Name,
         digest: &Digest,
-        mirror: &Mirror,
+        mirror: &UpstreamConfig,
         size: u64,
     ) -> Result<(), Refused> {
         let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await;
@@ -52,7 +52,13 @@ impl Door {
         kept
     }
 
-    async fn keep_blob(&self, asked: &Asked, name: &Name, digest: &Digest, coming: Coming<'_>) -> Result<(), Refused> {
+    async fn keep_blob(
+        &self,
+        asked: &DistributionRequest,
+        name: &Name,
+        digest: &Digest,
+        coming: Coming<'_>,
+    ) -> Result<(), Refused> {
         let Coming { opened, id, mut upload, size } = coming;
         self.content.begin(id)?;
         let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
@@ -99,7 +105,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    fn new(door: &Door) -> Fetch {
+    fn new(door: &Distribution) -> Fetch {
         let (registry, content) = (door.registry.clone(), door.content.clone());
         let remains = Remains { registry, content, id: hex(&random_bytes::<16>()) };
         Fetch { remains, runtime: Handle::current(), is_over: false }

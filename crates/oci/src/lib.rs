@@ -11,7 +11,7 @@ mod credentials;
 mod fetched;
 mod lists;
 mod manifests;
-mod mirrored;
+mod pull_through;
 mod range;
 mod route;
 mod scopes;
@@ -30,9 +30,9 @@ use axum::response::Response;
 use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
 use bowline_content::{Content, ContentError};
-use bowline_fronts::{Count, Front, Told};
-use bowline_pipeline::{Arrival, Pipeline};
-use bowline_registry::content::{Registry, Visitor};
+use bowline_fronts::{Count, Front, LogFields};
+use bowline_pipeline::{Pipeline, RequestOrigin};
+use bowline_registry::content::{Registry, RegistryClient};
 
 use answer::{Answer, Refused};
 use route::Target;
@@ -41,7 +41,7 @@ use route::Target;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// The registry host.
-pub struct Door {
+pub struct Distribution {
     registry: Registry,
     content: Content,
     pipeline: Arc<Pipeline>,
@@ -52,16 +52,16 @@ pub struct Door {
     service: String,
 }
 
-impl Door {
+impl Distribution {
     /// The door to a registry whose blobs lie in `content`, and which asks others through `client`.
-    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Door {
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Distribution {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
         let exchanged = credentials::Exchanged::default();
         let upstream = upstream::Upstream::new(client, pipeline.clock.clone());
-        Door { registry, content, pipeline, exchanged, upstream, realm, service }
+        Distribution { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
@@ -98,12 +98,12 @@ impl Door {
     }
 }
 
-type Shared = State<Arc<Door>>;
+type Shared = State<Arc<Distribution>>;
 
 /// The paths of the registry host. Each request is told to `count`.
-pub fn router(door: Arc<Door>, count: Count) -> Router {
+pub fn router(door: Arc<Distribution>, count: Count) -> Router {
     // Who presents what is counted depends on the credential: a caller by identity, everybody else by address.
-    let admit = Arc::new(|_: &str, _: &Arrival| Ok(()));
+    let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
     let refuse = |_: &str, error| answer::response_of(Refused::from(error));
     let front = Front { transport: "oci", name: access::name, admit, refuse, count };
     let routes = Router::new()
@@ -116,14 +116,14 @@ pub fn router(door: Arc<Door>, count: Count) -> Router {
 }
 
 /// A request that was read as far as its path, by somebody who is known.
-struct Asked {
-    visitor: Visitor,
+struct DistributionRequest {
+    visitor: RegistryClient,
     method: Method,
     headers: HeaderMap,
     query: Vec<(String, String)>,
 }
 
-impl Asked {
+impl DistributionRequest {
     fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -136,7 +136,7 @@ impl Asked {
 async fn serve(State(door): Shared, request: Request) -> Response {
     let method = request.method().clone();
     let target = route::parse(request.uri().path());
-    let arrival = arrival(request.extensions());
+    let arrival = origin(request.extensions());
     let request_id = arrival.request_id.clone();
     let mut subject = String::new();
     let result = match &target {
@@ -145,18 +145,24 @@ async fn serve(State(door): Shared, request: Request) -> Response {
     };
     let target = target.ok();
     let mut response = result.unwrap_or_else(|refused| door.refusal(refused, target.as_ref(), &method));
-    let told = response.extensions_mut().get_or_insert_default::<Told>();
+    let told = response.extensions_mut().get_or_insert_default::<LogFields>();
     told.principal = subject;
     told.scope = target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default();
     answer::finished(response, &request_id)
 }
 
-async fn answer(door: &Door, request: Request, target: &Target, arrival: Arrival, subject: &mut String) -> Answer {
+async fn answer(
+    door: &Distribution,
+    request: Request,
+    target: &Target,
+    arrival: RequestOrigin,
+    subject: &mut String,
+) -> Answer {
     let (head, body) = request.into_parts();
     let known = door.principal(&head.headers, &arrival).await?;
     known.principal.subject().clone_into(subject);
     let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let visitor = door.registry.visitor(
+    let visitor = door.registry.client(
         known.principal,
         arrival.address,
         arrival.request_id,
@@ -164,7 +170,7 @@ async fn answer(door: &Door, request: Request, target: &Target, arrival: Arrival
         &user_agent.unwrap_or_default(),
     );
     let query = route::query(head.uri.query().unwrap_or(""))?;
-    let asked = Asked { visitor, method: head.method, headers: head.headers, query };
+    let asked = DistributionRequest { visitor, method: head.method, headers: head.headers, query };
     match target {
         Target::Base => lists::base(&asked, known.has_credential),
         Target::Catalog => door.catalog(&asked).await,
@@ -179,9 +185,9 @@ async fn answer(door: &Door, request: Request, target: &Target, arrival: Arrival
 }
 
 /// What the listener said of the request; without it, as in nobody's case but a defect's, an address of no one.
-fn arrival(extensions: &axum::http::Extensions) -> Arrival {
+fn origin(extensions: &axum::http::Extensions) -> RequestOrigin {
     extensions
-        .get::<Arrival>()
+        .get::<RequestOrigin>()
         .cloned()
-        .unwrap_or_else(|| Arrival { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), request_id: Arc::from("") })
+        .unwrap_or_else(|| RequestOrigin { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), request_id: Arc::from("") })
 }

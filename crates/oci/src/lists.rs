@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use url::form_urlencoded::Serializer;
 
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
-use crate::{Asked, Door};
+use crate::{Distribution, DistributionRequest};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// Whether the registry speaks the protocol: to whoever shows anything that it knows.
-pub(crate) fn base(asked: &Asked, has_credential: bool) -> Answer {
+pub(crate) fn base(asked: &DistributionRequest, has_credential: bool) -> Answer {
     require_reading(asked)?;
     if has_credential {
         return Ok(answer::json(StatusCode::OK, &json!({})));
@@ -23,8 +23,8 @@ pub(crate) fn base(asked: &Asked, has_credential: bool) -> Answer {
     Err(Refused::new(RefusalCode::Unauthorized, "Authentication required"))
 }
 
-impl Door {
-    pub(crate) async fn tags(&self, asked: &Asked, name: &Name) -> Answer {
+impl Distribution {
+    pub(crate) async fn tags(&self, asked: &DistributionRequest, name: &Name) -> Answer {
         require_reading(asked)?;
         let wanted = number(asked)?;
         let page = self.registry.tags(&asked.visitor, name, wanted, asked.parameter("last").unwrap_or("")).await?;
@@ -35,7 +35,7 @@ impl Door {
         Ok(response)
     }
 
-    pub(crate) async fn catalog(&self, asked: &Asked) -> Answer {
+    pub(crate) async fn catalog(&self, asked: &DistributionRequest) -> Answer {
         require_reading(asked)?;
         if asked.visitor.is_anonymous() {
             return Err(Refused::new(RefusalCode::Unauthorized, "Authentication required"));
@@ -52,7 +52,7 @@ impl Door {
         Ok(response)
     }
 
-    pub(crate) async fn referrers(&self, asked: &Asked, name: &Name, digest: &Digest) -> Answer {
+    pub(crate) async fn referrers(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
         require_reading(asked)?;
         let artifact_type = asked.parameter("artifactType").filter(|text| !text.is_empty());
         let last = asked.parameter("last").unwrap_or("");
@@ -71,7 +71,7 @@ impl Door {
         Ok(response)
     }
 
-    pub(crate) async fn history(&self, asked: &Asked, name: &Name, tag: &str) -> Answer {
+    pub(crate) async fn history(&self, asked: &DistributionRequest, name: &Name, tag: &str) -> Answer {
         require_reading(asked)?;
         let (start, end) = (time(asked, "start")?, time(asked, "end")?);
         let moves = self.registry.tag_history(&asked.visitor, name, tag, start, end).await?;
@@ -83,7 +83,7 @@ impl Door {
     }
 }
 
-fn require_reading(asked: &Asked) -> Result<(), Refused> {
+fn require_reading(asked: &DistributionRequest) -> Result<(), Refused> {
     match asked.method {
         Method::GET | Method::HEAD => Ok(()),
         _ => Err(wrong_verb("GET, HEAD")),
@@ -102,7 +102,7 @@ fn descriptor(referrer: &Referrer) -> Value {
 }
 
 /// How many are wanted at most.
-fn number(asked: &Asked) -> Result<Option<u64>, Refused> {
+fn number(asked: &DistributionRequest) -> Result<Option<u64>, Refused> {
     let number = asked.parameter("n").filter(|text| !text.is_empty()).map(str::parse);
     number
         .transpose()
@@ -121,7 +121,7 @@ fn link(response: &mut Response, path: &str, parameters: &[(&str, String)]) {
     set(response, header::LINK, &format!("<{path}?{query}>; rel=\"next\""));
 }
 
-fn time(asked: &Asked, name: &str) -> Result<Option<Micros>, Refused> {
+fn time(asked: &DistributionRequest, name: &str) -> Result<Option<Micros>, Refused> {
     let Some(text) = asked.parameter(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     // A plus sign in a query is a space.
     let time = rfc3339::parse_micros(&text.replace(' ', "+")).ok_or_else(|| {

@@ -6,12 +6,12 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use bowline_content::{Algorithm, Digest};
 use bowline_registry::content::{
-    Config, MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, Visitor,
+    Config, MAX_MANIFEST_BYTES, Manifest, Name, PushedManifest, Reference, RefusalCode, RegistryClient,
 };
 use futures_util::StreamExt as _;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, typed, wrong_verb};
-use crate::{Asked, Door, body, range};
+use crate::{Distribution, DistributionRequest, body, range};
 
 /// Most bytes of a config that is looked into.
 pub(crate) const CONFIG_BYTES: u64 = 4 << 20;
@@ -20,8 +20,14 @@ const MOST_TAGS: usize = 20;
 /// How long a manifest may take to arrive: it is small.
 const MANIFEST_TIME: Duration = Duration::from_secs(60);
 
-impl Door {
-    pub(crate) async fn manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+impl Distribution {
+    pub(crate) async fn manifest(
+        &self,
+        asked: &DistributionRequest,
+        body: Body,
+        name: &Name,
+        reference: &Reference,
+    ) -> Answer {
         match asked.method {
             Method::GET | Method::HEAD => self.pull_manifest(asked, name, reference).await,
             Method::PUT => self.push_manifest(asked, body, name, reference).await,
@@ -33,9 +39,9 @@ impl Door {
         }
     }
 
-    async fn pull_manifest(&self, asked: &Asked, name: &Name, reference: &Reference) -> Answer {
+    async fn pull_manifest(&self, asked: &DistributionRequest, name: &Name, reference: &Reference) -> Answer {
         let is_get = asked.method == Method::GET;
-        let pulled = self.found_manifest(asked, name, reference).await?;
+        let pulled = self.available_manifest(asked, name, reference).await?;
         if is_get {
             self.registry.note_pull(&asked.visitor, name, reference, &pulled);
         }
@@ -57,7 +63,13 @@ impl Door {
         Ok(response)
     }
 
-    async fn push_manifest(&self, asked: &Asked, body: Body, name: &Name, reference: &Reference) -> Answer {
+    async fn push_manifest(
+        &self,
+        asked: &DistributionRequest,
+        body: Body,
+        name: &Name,
+        reference: &Reference,
+    ) -> Answer {
         let tags = further_tags(asked, reference)?;
         self.registry.may_push_manifest(&asked.visitor, name).await?;
         let content_type = asked.header(header::CONTENT_TYPE).map(String::from);
@@ -84,7 +96,12 @@ impl Door {
     }
 
     /// The config that an image names, if the repository has it and it is not too large.
-    async fn config(&self, visitor: &Visitor, name: &Name, manifest: &Manifest) -> Result<Option<Vec<u8>>, Refused> {
+    async fn config(
+        &self,
+        visitor: &RegistryClient,
+        name: &Name,
+        manifest: &Manifest,
+    ) -> Result<Option<Vec<u8>>, Refused> {
         let Some(digest) = manifest.config().and_then(|digest| Digest::parse(digest).ok()) else { return Ok(None) };
         let found = self.registry.config_of_push(visitor, name, digest.as_str()).await?;
         let Some(blob) = found else { return Ok(None) };
@@ -103,7 +120,7 @@ impl Door {
 }
 
 /// The tags that a push by digest gives the manifest as well.
-fn further_tags(asked: &Asked, reference: &Reference) -> Result<Vec<String>, Refused> {
+fn further_tags(asked: &DistributionRequest, reference: &Reference) -> Result<Vec<String>, Refused> {
     let asked: Vec<&String> = asked.query.iter().filter(|(name, _)| name == "tag").map(|(_, tag)| tag).collect();
     if asked.is_empty() {
         return Ok(Vec::new());

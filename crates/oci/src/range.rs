@@ -2,7 +2,7 @@
 
 /// What of a blob is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ByteRange {
     Whole,
     /// From the first byte, so many.
     Part(u64, u64),
@@ -11,28 +11,28 @@ pub(crate) enum Wanted {
 }
 
 /// Reads a `Range` header. What is not one range of bytes is not looked at, as HTTP wants it.
-pub(crate) fn wanted(range: Option<&str>, size: u64) -> Wanted {
-    let Some(text) = range.and_then(|text| text.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
-    let Some((first, last)) = text.trim().split_once('-') else { return Wanted::Whole };
+pub(crate) fn parse(range: Option<&str>, size: u64) -> ByteRange {
+    let Some(text) = range.and_then(|text| text.trim().strip_prefix("bytes=")) else { return ByteRange::Whole };
+    let Some((first, last)) = text.trim().split_once('-') else { return ByteRange::Whole };
     match (number(first), number(last)) {
-        (Some(first), Some(last)) if first > last => Wanted::Nothing,
+        (Some(first), Some(last)) if first > last => ByteRange::Nothing,
         (Some(first), Some(last)) => part(first, last, size),
         (Some(first), None) if last.is_empty() => part(first, u64::MAX, size),
-        (None, Some(0)) if first.is_empty() => Wanted::Nothing,
+        (None, Some(0)) if first.is_empty() => ByteRange::Nothing,
         (None, Some(length)) if first.is_empty() && size > 0 => {
             let length = length.min(size);
-            Wanted::Part(size - length, length)
+            ByteRange::Part(size - length, length)
         }
-        (None, Some(_)) if first.is_empty() => Wanted::Nothing,
-        _ => Wanted::Whole,
+        (None, Some(_)) if first.is_empty() => ByteRange::Nothing,
+        _ => ByteRange::Whole,
     }
 }
 
-fn part(first: u64, last: u64, size: u64) -> Wanted {
+fn part(first: u64, last: u64, size: u64) -> ByteRange {
     if first >= size {
-        return Wanted::Nothing;
+        return ByteRange::Nothing;
     }
-    Wanted::Part(first, last.min(size - 1) - first + 1)
+    ByteRange::Part(first, last.min(size - 1) - first + 1)
 }
 
 fn number(text: &str) -> Option<u64> {
@@ -66,26 +66,26 @@ mod tests {
     #[test]
     fn ranges_of_ten_bytes() {
         for (range, expected) in [
-            ("bytes=0-3", Wanted::Part(0, 4)),
-            ("bytes=4-", Wanted::Part(4, 6)),
-            ("bytes=-3", Wanted::Part(7, 3)),
-            ("bytes=-30", Wanted::Part(0, 10)),
-            ("bytes=8-99999999999999999999999", Wanted::Part(8, 2)),
-            ("bytes=9-9", Wanted::Part(9, 1)),
-            ("bytes=10-", Wanted::Nothing),
-            ("bytes=10-12", Wanted::Nothing),
-            ("bytes=-0", Wanted::Nothing),
-            ("bytes=3-2", Wanted::Nothing),
-            ("bytes=0-1,3-4", Wanted::Whole),
-            ("bytes=-", Wanted::Whole),
-            ("bytes=a-b", Wanted::Whole),
-            ("items=0-1", Wanted::Whole),
+            ("bytes=0-3", ByteRange::Part(0, 4)),
+            ("bytes=4-", ByteRange::Part(4, 6)),
+            ("bytes=-3", ByteRange::Part(7, 3)),
+            ("bytes=-30", ByteRange::Part(0, 10)),
+            ("bytes=8-99999999999999999999999", ByteRange::Part(8, 2)),
+            ("bytes=9-9", ByteRange::Part(9, 1)),
+            ("bytes=10-", ByteRange::Nothing),
+            ("bytes=10-12", ByteRange::Nothing),
+            ("bytes=-0", ByteRange::Nothing),
+            ("bytes=3-2", ByteRange::Nothing),
+            ("bytes=0-1,3-4", ByteRange::Whole),
+            ("bytes=-", ByteRange::Whole),
+            ("bytes=a-b", ByteRange::Whole),
+            ("items=0-1", ByteRange::Whole),
         ] {
-            assert_eq!(wanted(Some(range), 10), expected, "{range}");
+            assert_eq!(parse(Some(range), 10), expected, "{range}");
         }
-        assert_eq!(wanted(None, 10), Wanted::Whole);
-        assert_eq!(wanted(Some("bytes=0-0"), 0), Wanted::Nothing);
-        assert_eq!(wanted(Some("bytes=-1"), 0), Wanted::Nothing);
+        assert_eq!(parse(None, 10), ByteRange::Whole);
+        assert_eq!(parse(Some("bytes=0-0"), 0), ByteRange::Nothing);
+        assert_eq!(parse(Some("bytes=-1"), 0), ByteRange::Nothing);
     }
 
     #[test]

@@ -9,14 +9,14 @@ use bowline_authn::wrap::random_bytes;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Error, hex};
 use bowline_fronts::request::is_form;
-use bowline_pipeline::{ANONYMOUS, Arrival, Surface};
+use bowline_pipeline::{ANONYMOUS, RequestOrigin, Surface};
 use bowline_registry::content::RefusalCode;
 use serde_json::json;
 
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
 use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Door, IDLE, Shared, arrival, body, route};
+use crate::{Distribution, IDLE, Shared, body, origin, route};
 
 /// How long a token that everybody gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -26,7 +26,7 @@ const FORM: usize = 64 << 10;
 const SCOPES: usize = 100;
 
 pub(crate) async fn serve(State(door): Shared, request: Request) -> Response {
-    let arrival = arrival(request.extensions());
+    let arrival = origin(request.extensions());
     let response = token(&door, request, &arrival).await;
     let response = response.unwrap_or_else(|refused| door.refusal(refused, None, &Method::GET));
     let mut response = answer::finished(response, &arrival.request_id);
@@ -34,7 +34,7 @@ pub(crate) async fn serve(State(door): Shared, request: Request) -> Response {
     response
 }
 
-async fn token(door: &Door, request: Request, arrival: &Arrival) -> Answer {
+async fn token(door: &Distribution, request: Request, arrival: &RequestOrigin) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
     let has_form = match head.method {
@@ -51,7 +51,7 @@ async fn token(door: &Door, request: Request, arrival: &Arrival) -> Answer {
         Some(credential) => door.exchange(&credential, arrival).await?,
         None => door.anonymous(&scopes, arrival).await?,
     };
-    Ok(told(&issued, door.pipeline.clock.now().div_euclid(1_000_000)))
+    Ok(rendered(&issued, door.pipeline.clock.now().div_euclid(1_000_000)))
 }
 
 async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
@@ -90,9 +90,9 @@ fn bad(message: &str) -> Refused {
     Refused::new(RefusalCode::Unsupported, message).with_status(StatusCode::BAD_REQUEST)
 }
 
-impl Door {
+impl Distribution {
     /// A token that everybody gets who wants to pull what everybody may. It may nothing that nobody may do.
-    async fn anonymous(&self, scopes: &[Scope], arrival: &Arrival) -> Result<Issued, Refused> {
+    async fn anonymous(&self, scopes: &[Scope], arrival: &RequestOrigin) -> Result<Issued, Refused> {
         self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
         let mut is_public = false;
         for scope in scopes.iter().take(SCOPES) {
@@ -120,7 +120,7 @@ impl Door {
     }
 }
 
-fn told(issued: &Issued, now: i64) -> Response {
+fn rendered(issued: &Issued, now: i64) -> Response {
     let expires_in = issued.expires_at.div_euclid(1_000_000) - now;
     answer::json(
         StatusCode::OK,

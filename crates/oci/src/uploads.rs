@@ -6,21 +6,21 @@ use axum::response::Response;
 use bowline_authn::wrap::random_bytes;
 use bowline_content::{Algorithm, ContentError, Digest};
 use bowline_core::hex;
-use bowline_registry::content::{Name, OpenUpload, RefusalCode, RegistryError, StoredBlob, Visitor};
+use bowline_registry::content::{Name, OpenUpload, RefusalCode, RegistryClient, RegistryError, StoredBlob};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
 use crate::body::Broken;
-use crate::{Asked, Door, body, range};
+use crate::{Distribution, DistributionRequest, body, range};
 
 /// Most bytes of a blob.
 pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
-impl Door {
+impl Distribution {
     /// Begins an upload; with `digest` the body is the whole blob, with `mount` a blob of elsewhere is linked.
-    pub(crate) async fn uploads(&self, asked: &Asked, body: Body, name: &Name) -> Answer {
+    pub(crate) async fn uploads(&self, asked: &DistributionRequest, body: Body, name: &Name) -> Answer {
         if asked.method != Method::POST {
             return Err(wrong_verb("POST"));
         }
@@ -34,7 +34,7 @@ impl Door {
         let upload = self.registry.begin_upload(&asked.visitor, name, &id, digest.as_ref().map(Digest::as_str)).await?;
         self.content.begin(&id)?;
         let Some(digest) = digest else { return Ok(under_way(name, &id, 0, StatusCode::ACCEPTED)) };
-        let done = self.append_and_finish(asked, body, Place { name, id: &id, upload }, &digest).await;
+        let done = self.append_and_finish(asked, body, UploadTarget { name, id: &id, upload }, &digest).await;
         if done.is_err() {
             self.end(asked, name, &id).await?;
         }
@@ -42,7 +42,7 @@ impl Door {
     }
 
     /// The digest, if the blob could be linked. A source that is no name has no blob.
-    async fn mounted(&self, asked: &Asked, name: &Name, mount: &str) -> Result<Option<Digest>, Refused> {
+    async fn mounted(&self, asked: &DistributionRequest, name: &Name, mount: &str) -> Result<Option<Digest>, Refused> {
         let digest = read_digest(mount)?;
         let from = match asked.parameter("from") {
             None => None,
@@ -59,14 +59,14 @@ impl Door {
     }
 
     /// An upload of the visitor's own: where it is, more of it, its end.
-    pub(crate) async fn upload(&self, asked: &Asked, body: Body, name: &Name, id: &str) -> Answer {
+    pub(crate) async fn upload(&self, asked: &DistributionRequest, body: Body, name: &Name, id: &str) -> Answer {
         match asked.method {
             Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
             _ => return Err(wrong_verb("GET, PATCH, PUT, DELETE")),
         }
         let digest = asked.parameter("digest").filter(|_| asked.method == Method::PUT);
         let upload = self.registry.own_upload(&asked.visitor, name, id, digest).await?;
-        let mut place = Place { name, id, upload };
+        let mut place = UploadTarget { name, id, upload };
         match asked.method {
             Method::PATCH => {
                 let (_, uploaded) = self.append(asked, body, &mut place, Algorithm::Sha256).await?;
@@ -89,11 +89,11 @@ impl Door {
     /// leaves the upload as it was.
     async fn append(
         &self,
-        asked: &Asked,
+        asked: &DistributionRequest,
         body: Body,
-        place: &mut Place<'_>,
+        place: &mut UploadTarget<'_>,
         algorithm: Algorithm,
-    ) -> Result<(Visitor, u64), Refused> {
+    ) -> Result<(RegistryClient, u64), Refused> {
         let range = match asked.header(header::CONTENT_RANGE) {
             None => None,
             Some(text) => Some(range::content_range(text).ok_or_else(|| {
@@ -103,7 +103,7 @@ impl Door {
         };
         let start = range.map(|(first, _)| first);
         let promised = range.map(|(first, last)| last - first + 1);
-        let Place { name, id, upload } = place;
+        let UploadTarget { name, id, upload } = place;
         let (before, room) = (upload.bytes(), upload.room());
         let growth = Mutex::new(Growth::of(upload));
         let parts = self.noted(body::parts(body, promised), &growth);
@@ -154,10 +154,16 @@ impl Door {
         })
     }
 
-    async fn append_and_finish(&self, asked: &Asked, body: Body, mut place: Place<'_>, digest: &Digest) -> Answer {
+    async fn append_and_finish(
+        &self,
+        asked: &DistributionRequest,
+        body: Body,
+        mut place: UploadTarget<'_>,
+        digest: &Digest,
+    ) -> Answer {
         let (visitor, _) = self.append(asked, body, &mut place, digest.algorithm()).await?;
         self.registry.keep_upload(&mut place.upload).await?;
-        let Place { name, id, .. } = place;
+        let UploadTarget { name, id, .. } = place;
         let stored = match self.content.finish(id, digest).await {
             Ok(stored) => stored,
             Err(error) => {
@@ -190,7 +196,7 @@ impl Door {
     }
 
     /// Ends an upload without a blob.
-    async fn end(&self, asked: &Asked, name: &Name, id: &str) -> Result<(), Refused> {
+    async fn end(&self, asked: &DistributionRequest, name: &Name, id: &str) -> Result<(), Refused> {
         self.content.cancel(id)?;
         match self.registry.cancel_upload(&asked.visitor, name, id).await {
             // It has ended already.
@@ -201,7 +207,7 @@ impl Door {
 }
 
 /// An upload of a repository.
-struct Place<'a> {
+struct UploadTarget<'a> {
     name: &'a Name,
     id: &'a str,
     upload: OpenUpload,

@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bowline_authn::guarded::{FetchError, GuardedClient, Limits, Opened, Request};
 use bowline_core::{Clock, Micros};
-use bowline_registry::content::{Credentials, Mirror};
+use bowline_registry::content::{Credentials, UpstreamConfig};
 use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
@@ -67,7 +67,7 @@ impl Upstream {
     }
 
     /// A lock for what has this key, so that it is fetched once.
-    pub(crate) fn once(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
+    pub(crate) fn single_flight(&self, key: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if under_way.len() >= KEYS {
             under_way.retain(|_, lock| lock.strong_count() > 0);
@@ -85,7 +85,7 @@ impl Upstream {
     pub(crate) async fn ask(
         &self,
         method: Method,
-        mirror: &Mirror,
+        mirror: &UpstreamConfig,
         rest: &str,
         accept: &str,
     ) -> Result<Opened, Unanswered> {
@@ -103,7 +103,13 @@ impl Upstream {
     }
 
     /// Sends a request, answers what it is asked for before, and goes where it is sent.
-    async fn followed(&self, method: Method, mirror: &Mirror, first: Url, accept: &str) -> Result<Opened, Problem> {
+    async fn followed(
+        &self,
+        method: Method,
+        mirror: &UpstreamConfig,
+        first: Url,
+        accept: &str,
+    ) -> Result<Opened, Problem> {
         let mut url = first;
         // Whether no redirect has led to another origin yet, and whether the proof is of this very request.
         let (mut is_home, mut is_fresh) = (true, false);
@@ -200,7 +206,7 @@ fn token_of(body: &[u8]) -> Result<Grant, Problem> {
 
 /// Why an answer is none. Without an account, not being allowed to see something is the same as its not being there:
 /// registries say the one for the other.
-fn refusal(opened: &Opened, mirror: &Mirror, is_home: bool, proof: Option<&str>) -> Problem {
+fn refusal(opened: &Opened, mirror: &UpstreamConfig, is_home: bool, proof: Option<&str>) -> Problem {
     let status = opened.status();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if mirror.credentials.is_none() => Problem::Absent,
@@ -300,11 +306,11 @@ mod tests {
     #[tokio::test]
     async fn one_lock_for_one_key_while_it_is_held() {
         let upstream = upstream();
-        let held = upstream.once("a");
+        let held = upstream.single_flight("a");
         let guard = held.lock().await;
-        assert!(upstream.once("a").try_lock().is_err());
-        assert!(upstream.once("b").try_lock().is_ok());
+        assert!(upstream.single_flight("a").try_lock().is_err());
+        assert!(upstream.single_flight("b").try_lock().is_ok());
         drop(guard);
-        assert!(upstream.once("a").try_lock().is_ok());
+        assert!(upstream.single_flight("a").try_lock().is_ok());
     }
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Code, Error};
-use bowline_vulnerabilities::records::{Found, Results};
+use bowline_vulnerabilities::records::{RecordMatch, Results};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ struct Vuln<'a> {
 }
 
 /// Ids with the times of their last change.
-pub(crate) fn ids(all: &[Results<Found>]) -> Result<Answer, Error> {
+pub(crate) fn ids(all: &[Results<RecordMatch>]) -> Result<Answer, Error> {
     let results = all.iter().map(|results| Answered {
         vulns: results.found.iter().map(Vuln::of).collect(),
         next_page_token: results.next.as_deref().map(token),
@@ -75,7 +75,7 @@ pub(crate) fn ids(all: &[Results<Found>]) -> Result<Answer, Error> {
 }
 
 impl Vuln<'_> {
-    fn of(found: &Found) -> Vuln<'_> {
+    fn of(found: &RecordMatch) -> Vuln<'_> {
         Vuln { id: &found.id, modified: rfc3339::text(found.modified, Digits::SixOrNone) }
     }
 }

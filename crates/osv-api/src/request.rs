@@ -24,17 +24,17 @@ const LONGEST: usize = 4096;
 /// A query as it is sent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Asked {
+pub(crate) struct QueryRequest {
     commit: Option<String>,
     version: Option<String>,
-    package: Option<AskedPackage>,
+    package: Option<PackageQuery>,
     #[serde(alias = "pageToken")]
     page_token: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct AskedPackage {
+struct PackageQuery {
     name: Option<String>,
     ecosystem: Option<String>,
     purl: Option<String>,
@@ -44,7 +44,7 @@ struct AskedPackage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Batch {
-    queries: Vec<Asked>,
+    queries: Vec<QueryRequest>,
 }
 
 impl Batch {
@@ -58,7 +58,7 @@ impl Batch {
     }
 }
 
-impl Asked {
+impl QueryRequest {
     /// The query, if it makes sense; the message says why not.
     pub(crate) fn query(self) -> Result<Query, String> {
         fn given(text: Option<String>) -> Option<String> {

@@ -7,11 +7,11 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{any, get, post};
 use bowline_core::Code;
 use bowline_fronts::{Count, Front};
-use bowline_pipeline::{Arrival, RateLimits, Surface};
+use bowline_pipeline::{RateLimits, RequestOrigin, Surface};
 use bowline_vulnerabilities::records::RecordLookup;
 
 use crate::answer::{self, Answer, failed, invalid, refused};
-use crate::request::{self, Asked, Batch};
+use crate::request::{self, Batch, QueryRequest};
 
 /// What the front is made of.
 pub struct OsvApi {
@@ -26,7 +26,7 @@ pub struct OsvApi {
 /// The paths below `/osv/`.
 pub fn router(api: OsvApi) -> Router {
     let OsvApi { records, limits, count } = api;
-    let admit = move |_: &str, arrival: &Arrival| limits.count_address(Surface::Osv, Some(arrival.address));
+    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Osv, Some(arrival.address));
     let front = Front { transport: "osv", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
     let routes = Router::new()
         .route("/osv/v1/query", post(query))
@@ -51,7 +51,7 @@ type Outcome = Result<Answer, Answer>;
 type Records = State<Arc<RecordLookup>>;
 
 async fn query(State(records): Records, body: Body) -> Outcome {
-    let query = request::json::<Asked>(body).await?.query().map_err(|what| invalid(&what))?;
+    let query = request::json::<QueryRequest>(body).await?.query().map_err(|what| invalid(&what))?;
     records.records(query).await.map(answer::records).map_err(|error| failed(&error))
 }
 

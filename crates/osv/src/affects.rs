@@ -73,29 +73,29 @@ fn event_line(out: &mut String, event: &Event) {
 }
 
 /// What is asked for: an ecosystem, and a version or every version.
-pub struct Asked<'a> {
+pub struct VersionQuery<'a> {
     ecosystem: &'a str,
     scheme: Scheme,
-    version: Option<AskedVersion<'a>>,
+    version: Option<ParsedVersion<'a>>,
 }
 
-struct AskedVersion<'a> {
+struct ParsedVersion<'a> {
     text: &'a str,
     /// As the ecosystem reads it; nothing if it is no version there.
     read: Option<Version>,
     semantic: Option<Version>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> VersionQuery<'a> {
     /// Reads the version once, for all records that it is held against.
-    pub fn new(ecosystem: &'a str, version: Option<&'a str>) -> Asked<'a> {
+    pub fn new(ecosystem: &'a str, version: Option<&'a str>) -> VersionQuery<'a> {
         let scheme = Scheme::of_ecosystem(ecosystem);
-        let version = version.map(|text| AskedVersion {
+        let version = version.map(|text| ParsedVersion {
             text,
             read: Version::parse(scheme, text).ok(),
             semantic: Version::parse(Scheme::SemVer, text).ok(),
         });
-        Asked { ecosystem, scheme, version }
+        VersionQuery { ecosystem, scheme, version }
     }
 
     /// Whether encoded ranges hold the version. Without a version every entry does; without a release in the ecosystem,
@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
 
 /// The entry that is being read.
 struct Entry<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a VersionQuery<'a>,
     applies: bool,
     range: Option<Reading<'a>>,
 }
@@ -154,7 +154,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl AskedVersion<'_> {
+impl ParsedVersion<'_> {
     /// The same version, spelled alike or not.
     fn is(&self, listed: &str, scheme: Scheme) -> bool {
         // Spellings of one version differ in zeros and signs: reading every listed version would take far longer.

@@ -5,7 +5,7 @@ use super::*;
 use crate::parse;
 
 fn matches(ranges: &str, ecosystem: &str, version: Option<&str>) -> bool {
-    Asked::new(ecosystem, version).is_in(ranges)
+    VersionQuery::new(ecosystem, version).is_in(ranges)
 }
 
 fn ranges_of(affected: &serde_json::Value) -> String {

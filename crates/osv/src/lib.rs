@@ -13,7 +13,7 @@ mod purl;
 mod record;
 mod score;
 
-pub use affects::{Affects, Asked};
+pub use affects::{Affects, VersionQuery};
 pub use facts::{Facts, Link, Rated};
 pub use package::{PackageKey, base_ecosystem};
 pub use parse::{LONGEST_ID, MOST_BYTES, Parsed, is_id, parse};

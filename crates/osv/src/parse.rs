@@ -135,12 +135,12 @@ fn each<T>(members: &Members, name: &str, read: impl Fn(&Members) -> Outcome<T>)
         .collect()
 }
 
-fn strings(members: &Members, name: &str, judge: impl Fn(&str) -> Outcome<()>) -> Outcome<Vec<String>> {
+fn strings(members: &Members, name: &str, validate: impl Fn(&str) -> Outcome<()>) -> Outcome<Vec<String>> {
     let items = list(members, name)?.iter().enumerate();
     items
         .map(|(i, item)| {
             let text = item.as_str().ok_or_else(|| format!("`{name}[{i}]` is not a string"))?;
-            judge(text).map_err(|what| format!("`{name}[{i}]` {what}"))?;
+            validate(text).map_err(|what| format!("`{name}[{i}]` {what}"))?;
             Ok(text.into())
         })
         .collect()

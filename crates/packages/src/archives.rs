@@ -14,7 +14,7 @@ const LIMITS: Limits =
 
 /// What was wanted of an archive.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct TarballMetadata {
     /// The bytes of the member that was asked for.
     pub(crate) bytes: Option<Vec<u8>>,
     /// Files in the archive.
@@ -23,10 +23,10 @@ pub(crate) struct Wanted {
 
 /// Reads a gzipped tarball to its end, because all of it is judged. `wants` says of a path whether it is the member to
 /// keep.
-pub(crate) fn of_tarball(file: File, wants: impl Fn(&str) -> bool) -> Result<Wanted, Refusal> {
+pub(crate) fn of_tarball(file: File, wants: impl Fn(&str) -> bool) -> Result<TarballMetadata, Refusal> {
     let packed = file.metadata()?.len();
     let mut archive = tar::Reader::gzipped(BufReader::new(file), packed, LIMITS);
-    let mut wanted = Wanted { bytes: None, files: 0 };
+    let mut wanted = TarballMetadata { bytes: None, files: 0 };
     while let Some(member) = archive.next_member()? {
         wanted.files += u64::from(member.is_file);
         // Installers drop the first component, some before and some after the path is made plain.

@@ -88,7 +88,7 @@ impl Refusal {
 }
 
 /// Something that the walk came to: a package, or why there is none.
-pub type Found = (PathBuf, Result<Package, Refusal>);
+pub type WalkItem = (PathBuf, Result<Package, Refusal>);
 
 /// Walks through a directory in the order of names.
 ///

@@ -18,7 +18,7 @@ pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
     if path.extension().is_none_or(|extension| extension != "pom") {
         return Err(Refusal::Foreign);
     }
-    let place = Place::of(below)?;
+    let place = Coordinates::of(below)?;
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST_METADATA + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_METADATA {
@@ -38,14 +38,14 @@ pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
 }
 
 /// Coordinates as the path in the repository has them.
-struct Place {
+struct Coordinates {
     group: String,
     artifact: String,
     version: String,
 }
 
-impl Place {
-    fn of(below: &Path) -> Result<Place, Refusal> {
+impl Coordinates {
+    fn of(below: &Path) -> Result<Coordinates, Refusal> {
         let parts: Option<Vec<&str>> = below.iter().map(|part| part.to_str()).collect();
         let parts = parts.ok_or_else(|| Refusal::damaged("lies in a directory whose name is not UTF-8"))?;
         let [group @ .., artifact, version, file] = parts.as_slice() else {
@@ -54,7 +54,7 @@ impl Place {
         if group.is_empty() || *file != format!("{artifact}-{version}.pom") && !version.ends_with("-SNAPSHOT") {
             return Err(Refusal::damaged("does not lie at group/artifact/version of the repository"));
         }
-        Ok(Place { group: group.join("."), artifact: (*artifact).into(), version: (*version).into() })
+        Ok(Coordinates { group: group.join("."), artifact: (*artifact).into(), version: (*version).into() })
     }
 
     /// What the POM says must be where it lies. A property that a build fills in says nothing.
@@ -71,7 +71,7 @@ impl Place {
 }
 
 /// What is beside a POM and begins like it, without checksums and signatures.
-fn files(pom: &Path, place: &Place) -> Result<Vec<FileFacts>, Refusal> {
+fn files(pom: &Path, place: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
     const APART: &[&str] = &["md5", "sha1", "sha256", "sha512", "asc", "lastUpdated", "part"];
     let directory = pom.parent().ok_or_else(|| Refusal::damaged("lies nowhere"))?;
     let start = format!("{}-", place.artifact);

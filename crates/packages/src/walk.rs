@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::limits::MOST_DEPTH;
-use crate::{Found, Layout, Package, Refusal, maven, npm, python};
+use crate::{Layout, Package, Refusal, WalkItem, maven, npm, python};
 
 /// What is found in a directory. Links are not followed.
 pub struct Walk {
@@ -57,9 +57,9 @@ impl Walk {
 }
 
 impl Iterator for Walk {
-    type Item = Found;
+    type Item = WalkItem;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<WalkItem> {
         loop {
             let directory = self.open.last_mut()?;
             let Some(path) = directory.pop() else {

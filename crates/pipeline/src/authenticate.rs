@@ -60,7 +60,7 @@ impl Authenticator {
             ));
         };
         let digest = bowline_authn::wrap::sha256(token.as_bytes());
-        if let Some(facts) = self.remembered(&digest)
+        if let Some(facts) = self.cached(&digest)
             && now < facts.expires_at
             && facts.audiences.iter().any(|aud| audiences.contains(&aud.as_str()))
         {
@@ -77,16 +77,16 @@ impl Authenticator {
         )
         .map_err(|reason| self.refused(reason, audiences))?;
         let facts = Arc::new(self.facts(claims)?);
-        self.remember(digest, &facts, &keys);
+        self.insert(digest, &facts, &keys);
         Ok(Principal::Token(facts))
     }
 
-    fn remembered(&self, digest: &[u8; 32]) -> Option<Arc<TokenFacts>> {
+    fn cached(&self, digest: &[u8; 32]) -> Option<Arc<TokenFacts>> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned()
     }
 
     /// Remembers, unless the keys changed meanwhile: what a withdrawn key signed must not stay.
-    fn remember(&self, digest: [u8; 32], facts: &Arc<TokenFacts>, keys: &Arc<OwnKeys>) {
+    fn insert(&self, digest: [u8; 32], facts: &Arc<TokenFacts>, keys: &Arc<OwnKeys>) {
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         if !Arc::ptr_eq(&self.keys(), keys) {
             return;

@@ -20,7 +20,7 @@ pub enum Transport {
 
 /// Where a request outside the contract came from: its transport puts this into the request's extensions.
 #[derive(Clone, Debug)]
-pub struct Arrival {
+pub struct RequestOrigin {
     /// The client's address, behind trusted proxies as well.
     pub address: IpAddr,
     /// Id of the request, given or made.
@@ -149,7 +149,7 @@ impl<T> Authorized<T> {
     ///
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
-    pub fn place(&self) -> Result<&Uidp> {
+    pub fn scope_name(&self) -> Result<&Uidp> {
         self.scope.as_ref().ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
     }
 
@@ -182,14 +182,14 @@ impl<T> Authorized<T> {
     ///
     /// # Errors
     /// PERMISSION_DENIED.
-    pub fn require_all(&self, place: &str, needed: &CapabilitySet) -> Result<()> {
-        crate::dispatch::require(&self.context.contract, &self.grants, place, needed)
+    pub fn require_all(&self, scope_name: &str, needed: &CapabilitySet) -> Result<()> {
+        crate::dispatch::require(&self.context.contract, &self.grants, scope_name, needed)
     }
 
     /// Whether the caller holds the named capability at the place. Unknown names are held by nobody.
-    pub fn holds(&self, place: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
+    pub fn holds(&self, scope_name: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
         let facts = self.context.contract.capabilities().by_number(capability as i32);
-        facts.is_some_and(|facts| self.grants.allows(place, &CapabilitySet::of_bit(facts.bit)))
+        facts.is_some_and(|facts| self.grants.allows(scope_name, &CapabilitySet::of_bit(facts.bit)))
     }
 
     /// The time of the call: the same for every attempt of its transaction.

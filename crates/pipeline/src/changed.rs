@@ -3,17 +3,17 @@ use prost::{Message, Name};
 
 /// A resource as it was or is, for the audit log: message type and wire bytes, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
+pub struct ResourceSnapshot {
     /// Full name of the message.
     pub type_name: String,
     /// The encoded message.
     pub bytes: Vec<u8>,
 }
 
-impl Image {
+impl ResourceSnapshot {
     /// The image of a message.
-    pub fn of<M: Message + Name>(message: &M) -> Image {
-        Image { type_name: M::full_name(), bytes: message.encode_to_vec() }
+    pub fn of<M: Message + Name>(message: &M) -> ResourceSnapshot {
+        ResourceSnapshot { type_name: M::full_name(), bytes: message.encode_to_vec() }
     }
 }
 
@@ -25,9 +25,9 @@ pub struct Change {
     /// UIDP of the resource.
     pub uid: String,
     /// As it was; absent for a creation.
-    pub before: Option<Image>,
+    pub before: Option<ResourceSnapshot>,
     /// As it is; absent for a deletion.
-    pub after: Option<Image>,
+    pub after: Option<ResourceSnapshot>,
 }
 
 /// What the method's event says: the request of the first API version, whichever was called.
@@ -38,7 +38,7 @@ pub struct EventBody {
     /// The group that subscriptions look at: the parent of the subject.
     pub group: String,
     /// The request in the shape of the first version.
-    pub body: Image,
+    pub body: ResourceSnapshot,
     /// Values of further extension attributes that the method names.
     pub extensions: Vec<(&'static str, String)>,
 }
@@ -69,8 +69,12 @@ impl<T> Changed<T> {
         after: Option<&M>,
         response: T,
     ) -> Changed<T> {
-        let change =
-            Change { kind, uid: uid.as_str().into(), before: before.map(Image::of), after: after.map(Image::of) };
+        let change = Change {
+            kind,
+            uid: uid.as_str().into(),
+            before: before.map(ResourceSnapshot::of),
+            after: after.map(ResourceSnapshot::of),
+        };
         Changed { response, changes: vec![change], event: None }
     }
 
@@ -90,7 +94,7 @@ impl<T> Changed<T> {
         self.event = Some(EventBody {
             subject: subject.as_str().into(),
             group: subject.parent_str().into(),
-            body: Image::of(request),
+            body: ResourceSnapshot::of(request),
             extensions: Vec::new(),
         });
         self

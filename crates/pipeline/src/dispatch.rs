@@ -15,7 +15,6 @@ use crate::call::{Authorized, Call, Caller, Context, Open};
 use crate::field_names::{json_path, last};
 use crate::grants::{Grants, GrantsCache};
 use crate::handlers::{Answer, Handler, Handlers};
-use crate::judges::Judge;
 use crate::page::PageKey;
 use crate::principal::Principal;
 use crate::quota::{Lease, Quota};
@@ -23,6 +22,7 @@ use crate::rate_limit::{RateLimits, Surface};
 use crate::settings::Settings;
 use crate::streams::Streams;
 use crate::validate::Validated;
+use crate::validators::Validator;
 use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
@@ -195,11 +195,11 @@ impl Pipeline {
         if let Some(Handler::Open(handler)) = self.handlers.get(gate.context.method) {
             return handler(Open::new(gate.payload.clone(), gate.context.clone())).await;
         }
-        self.run_inside(gate, info).await.map(Answer::from)
+        self.run_in(gate, info).await.map(Answer::from)
     }
 
     /// Takes a call to a handler that works in a transaction.
-    async fn run_inside(self: &Arc<Self>, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
+    async fn run_in(self: &Arc<Self>, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::OpenRead(handler)) => {
                 let open = Open::new(gate.payload.clone(), gate.context.clone());
@@ -239,8 +239,8 @@ impl Pipeline {
             page_key: self.page_key.clone(),
             vault: self.vault.clone(),
         });
-        let judge = self.handlers.judge_of(context.method).cloned();
-        Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, judge }
+        let validate = self.handlers.validate_of(context.method).cloned();
+        Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, validate }
     }
 
     /// A method without a handler still asks who calls and whether they may.
@@ -261,7 +261,7 @@ pub(crate) struct Gate {
     grants: Arc<GrantsCache>,
     pub(crate) context: Arc<Context>,
     pub(crate) payload: Bytes,
-    pub(crate) judge: Option<Judge>,
+    pub(crate) validate: Option<Validator>,
 }
 
 impl Gate {
@@ -277,7 +277,7 @@ impl Gate {
         let info = context.info();
         let grants = self.grants.load(tx, &context.principal, context.now).await?;
         require_operator(info, &grants)?;
-        self.judge_own_subject(info)?;
+        self.validate_own_subject(info)?;
         let Auth::Capabilities { needed, unscoped } = info.auth else {
             return Err(Error::internal("a method without a permission came to the gate"));
         };
@@ -302,7 +302,7 @@ impl Gate {
     }
 
     /// Where the contract says that the caller itself is the resource, the request must name the caller.
-    fn judge_own_subject(&self, info: &MethodInfo) -> Result<()> {
+    fn validate_own_subject(&self, info: &MethodInfo) -> Result<()> {
         let Some(field) = info.own_subject_field.as_deref() else {
             return Ok(());
         };

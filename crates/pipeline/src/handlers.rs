@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
-use crate::judges::Judge;
+use crate::validators::Validator;
 
 pub(crate) type ReadFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
@@ -78,15 +78,15 @@ pub(crate) enum Handler {
 pub struct Handlers {
     pub(crate) contract: Arc<Contract>,
     table: Vec<Option<Handler>>,
-    pub(crate) judges: Vec<Option<Judge>>,
+    pub(crate) validators: Vec<Option<Validator>>,
 }
 
 impl Handlers {
     /// No handler yet.
     pub fn new(contract: Arc<Contract>) -> Handlers {
         let table = vec![None; contract.methods().len()];
-        let judges = vec![None; contract.methods().len()];
-        Handlers { contract, table, judges }
+        let validators = vec![None; contract.methods().len()];
+        Handlers { contract, table, validators }
     }
 
     /// Registers a handler that only reads.

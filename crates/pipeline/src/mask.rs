@@ -56,7 +56,7 @@ pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescripto
 }
 
 /// Judges a mask that the caller wrote: every path names a field that a caller may change.
-pub(crate) fn judge_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
+pub(crate) fn validate_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
     if paths.len() > MOST_PATHS {
         return Err(Error::invalid_field("updateMask", format!("at most {MOST_PATHS} paths")));
     }
@@ -141,14 +141,14 @@ mod tests {
     #[test]
     fn explicit_masks_are_judged() {
         let good =
-            judge_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()])
+            validate_explicit(&repo(), vec!["description".into(), "sync_config.google".into(), "activeTags".into()])
                 .unwrap();
         assert!(good.covers("active_tags"));
         assert!(good.covers("description") && good.covers("sync_config") && !good.covers("name"));
         for bad in ["nothing", "uid", "create_time", "sync_config.unique_tags", "description.x", ""] {
-            assert!(judge_explicit(&repo(), vec![bad.into()]).is_err(), "{bad}");
+            assert!(validate_explicit(&repo(), vec![bad.into()]).is_err(), "{bad}");
         }
-        assert!(judge_explicit(&repo(), vec!["*".into()]).unwrap().is_whole());
+        assert!(validate_explicit(&repo(), vec!["*".into()]).unwrap().is_whole());
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Page {
     ///
     /// # Errors
     /// INVALID_ARGUMENT: negative numbers, an unknown field, a token that is damaged, expired or of another query.
-    pub fn judge(
+    pub fn validate(
         call: &impl Paged,
         request: &PageRequest,
         orders: &[&[&str]],

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bowline_core::{Detail, Error, Micros, Reason, Result};
 
-use crate::remembered::{Entry, Remembered, network};
+use crate::ttl_cache::{Entry, TtlCache, network};
 
 /// Limits on how often a caller may call: buckets that fill by the second. Time is measured from their making, by a
 /// clock that nobody sets.
@@ -79,7 +79,7 @@ const DEPTH: Micros = 10_000_000;
 struct Buckets<K> {
     /// Microseconds that one call takes to fill in again.
     interval: Micros,
-    full_at: Remembered<K, ()>,
+    full_at: TtlCache<K, ()>,
 }
 
 impl Default for RateLimits {
@@ -139,7 +139,7 @@ impl RateLimits {
 impl<K: Eq + Hash> Buckets<K> {
     fn new(per_second: u32) -> Option<Buckets<K>> {
         let interval = 1_000_000_i64.checked_div(per_second.into())?.max(1);
-        Some(Buckets { interval, full_at: Remembered::new(KEPT_BUCKETS) })
+        Some(Buckets { interval, full_at: TtlCache::new(KEPT_BUCKETS) })
     }
 
     fn count(&self, key: K, now: Micros) -> Result<()> {

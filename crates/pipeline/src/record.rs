@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::audit::{HASH_LENGTH, image_hash};
 use crate::call::Context;
-use crate::changed::{Change, EventBody, Image};
+use crate::changed::{Change, EventBody, ResourceSnapshot};
 
 /// Who did something, for the audit log.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// Appends one row to the audit log. It gets its number, and its place in the chains, after the commit.
 pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
-    fn parts(image: Option<&Image>) -> (Option<&str>, Option<&[u8]>) {
+    fn parts(image: Option<&ResourceSnapshot>) -> (Option<&str>, Option<&[u8]>) {
         (image.map(|image| image.type_name.as_str()), image.map(|image| image.bytes.as_slice()))
     }
     let (before_type, before) = parts(change.before.as_ref());

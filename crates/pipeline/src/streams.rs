@@ -73,7 +73,7 @@ impl Streams {
         count(&self.lock().of_caller, subject)
     }
 
-    fn begin(self: &Arc<Self>, subject: &str) -> Result<Place> {
+    fn begin(self: &Arc<Self>, subject: &str) -> Result<OpenStream> {
         let organization = organization(subject);
         let StreamLimits { per_caller, per_organization, in_all } = self.limits;
         let mut open = self.lock();
@@ -91,7 +91,7 @@ impl Streams {
         *open.of_organization.entry(organization.to_owned()).or_default() += 1;
         open.all += 1;
         drop(open);
-        Ok(Place { streams: self.clone(), subject: subject.into() })
+        Ok(OpenStream { streams: self.clone(), subject: subject.into() })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
@@ -118,12 +118,12 @@ fn organization(subject: &str) -> &str {
 }
 
 /// One open stream, counted until it is dropped.
-struct Place {
+struct OpenStream {
     streams: Arc<Streams>,
     subject: String,
 }
 
-impl Drop for Place {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         let mut open = self.streams.lock();
         take_off(&mut open.of_caller, &self.subject);
@@ -144,7 +144,7 @@ pub struct Stream {
     more: bool,
     news: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
-    _place: Place,
+    _place: OpenStream,
 }
 
 impl Pipeline {

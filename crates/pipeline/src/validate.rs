@@ -25,7 +25,7 @@ impl Pipeline {
     ///
     /// A caller without the permission gets PERMISSION_DENIED, whatever the fields hold, and causes no costly work.
     pub(crate) async fn validate(&self, gate: &Arc<Gate>) -> Result<Validated> {
-        let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
+        let is_costly = gate.validate.as_ref().is_some_and(|validate| validate.is_costly);
         if gate.payload.len() <= SMALL && !is_costly {
             return match gate.validate() {
                 Ok(validated) => Ok(validated),
@@ -42,7 +42,7 @@ impl Pipeline {
     /// authorized first in any case.
     pub(crate) async fn validate_authorized(&self, gate: &Arc<Gate>) -> Result<Validated> {
         self.authorize(gate).await?;
-        let is_costly = gate.judge.as_ref().is_some_and(|judge| judge.is_costly);
+        let is_costly = gate.validate.as_ref().is_some_and(|validate| validate.is_costly);
         let held = if is_costly { Some(self.costly_permit(gate).await?) } else { None };
         let gate = gate.clone();
         // The permit is held until the work has ended, which a caller who gives up does not end.
@@ -99,18 +99,18 @@ impl Gate {
             (Some((field, message)), Some(mask_field)) => Some(self.mask(info, field, message, mask_field.number())?),
             _ => None,
         };
-        let judged = mask.as_ref().filter(|mask| !mask.is_whole()).map(Mask::paths);
-        let mut violations = self.context.contract.field_rules().judge(
+        let validated = mask.as_ref().filter(|mask| !mask.is_whole()).map(Mask::paths);
+        let mut violations = self.context.contract.field_rules().validate(
             info.input.full_name(),
             &self.payload,
             resource.as_ref().map(|(field, _)| field.as_str()),
-            judged,
+            validated,
         );
         let over_limit = violations.over_limit;
         let mut more = std::mem::take(&mut violations.more);
         let mut violations = listed(violations);
-        if let Some(judge) = self.judge.as_ref().filter(|_| !over_limit) {
-            for further in (judge.judge)(&self.payload) {
+        if let Some(validate) = self.validate.as_ref().filter(|_| !over_limit) {
+            for further in (validate.validate)(&self.payload) {
                 if violations.len() >= MOST_VIOLATIONS {
                     more += 1;
                 } else if violations.iter().all(|known| known.field != further.field) {
@@ -143,7 +143,7 @@ impl Gate {
             });
             let paths = paths.unwrap_or_default();
             if !paths.is_empty() {
-                return mask::judge_explicit(message, paths);
+                return mask::validate_explicit(message, paths);
             }
         }
         if let (Transport::Rest, Some(present)) = (self.context.transport, &self.context.present) {

@@ -104,7 +104,7 @@ impl Visit {
         let grants = self.grants(tx).await?;
         let contract = &self.pipeline.contract;
         require(contract, &grants, place.as_str(), &needed)?;
-        self.judge_fields(method, &request)?;
+        self.validate_fields(method, &request)?;
         let context = Arc::new(self.context(method));
         Ok(Authorized::new(request, context, grants, Some(place.clone()), needed))
     }
@@ -143,13 +143,13 @@ impl Visit {
         }
     }
 
-    fn judge_fields<R: prost::Message>(&self, method: usize, request: &R) -> Result<()> {
+    fn validate_fields<R: prost::Message>(&self, method: usize, request: &R) -> Result<()> {
         let contract = &self.pipeline.contract;
         let info = contract.method(method);
         let resource = info.resource_field();
         let resource = resource.as_ref().map(prost_reflect::FieldDescriptor::name);
         let payload = request.encode_to_vec();
-        let violations = contract.field_rules().judge(info.input.full_name(), &payload, resource, None);
+        let violations = contract.field_rules().validate(info.input.full_name(), &payload, resource, None);
         if violations.is_empty() {
             return Ok(());
         }

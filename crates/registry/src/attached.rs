@@ -43,7 +43,7 @@ impl Documents {
     }
 
     /// A place among those who look into documents, until it is dropped.
-    pub(super) async fn place(&self) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit> {
         self.places.clone().acquire_owned().await.map_err(Error::internal)
     }
 
@@ -148,7 +148,7 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Resul
                JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest
                JOIN repo_blobs l ON l.repo = $1 AND l.digest = f.digest
                JOIN blobs b ON b.digest = f.digest
-               WHERE f.manifest = $2 AND f.kind = $3 ORDER BY f.place LIMIT $4";
+               WHERE f.manifest = $2 AND f.kind = $3 ORDER BY f.position LIMIT $4";
     let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MOST)];
     let read = |row: &Row<'_>| {
         let size = u64::try_from(row.int(2)?).unwrap_or(0);

@@ -23,7 +23,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let documents = documents.clone();
     let handlers = catalogs::register(bindings::register(add::register(handlers)));
     handlers.read_then::<GetChart, _>(
-        |tx, call| Box::pin(async move { find(tx, call.place()?, &call.request().digest).await }),
+        |tx, call| Box::pin(async move { find(tx, call.scope_name()?, &call.request().digest).await }),
         move |files| {
             let documents = documents.clone();
             Box::pin(async move { read(&documents, files).await })
@@ -92,7 +92,7 @@ async fn find(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Files> {
 }
 
 async fn read(documents: &Documents, files: Files) -> Result<v1::Chart> {
-    let _place = documents.place().await?;
+    let _permit = documents.permit().await?;
     let metadata = documents.read(&files.metadata).await?;
     let archive = match &files.archive {
         Some(archive) => documents.read(archive).await?,

@@ -28,12 +28,12 @@ async fn require(tx: &mut ReadTx, repo: &Uidp) -> Result<v1::Deployment> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetDeploymentRequest>) -> Result<v1::Deployment> {
-    require(tx, call.place()?).await
+    require(tx, call.scope_name()?).await
 }
 
 /// A deployment without charts was cleared, and can be created again.
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateDeploymentRequest>) -> Result<Changed<v1::Deployment>> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     let before = find(tx, repo).await?;
     if before.as_ref().is_some_and(|before| !before.charts.is_empty()) {
@@ -44,7 +44,7 @@ async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateDeploymentRequest>
 
 /// No charts clear the deployment: there is no other way to be rid of it.
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::UpdateDeploymentRequest>) -> Result<Changed<v1::Deployment>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     write(tx, call, Some(before), call.request().charts.clone()).await
 }
 
@@ -54,7 +54,7 @@ async fn write<T>(
     before: Option<v1::Deployment>,
     charts: Vec<v1::HelmChart>,
 ) -> Result<Changed<v1::Deployment>> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     let after = v1::Deployment { id: repo.as_str().into(), charts };
     if before.as_ref() == Some(&after) {
         return Ok(Changed::nothing(after));

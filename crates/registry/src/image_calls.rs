@@ -27,30 +27,30 @@ async fn architectures_v2(
     tx: &mut ReadTx,
     call: &Authorized<v2::GetArchitecturesRequest>,
 ) -> Result<v2::Architectures> {
-    let architectures = images::architectures(tx, call.place()?, &call.request().digest).await?;
+    let architectures = images::architectures(tx, call.scope_name()?, &call.request().digest).await?;
     Ok(v2::Architectures { architectures })
 }
 
 async fn architectures_v1(tx: &mut ReadTx, call: &Authorized<v1::ArchRequest>) -> Result<v1::Archs> {
-    Ok(v1::Archs { archs: images::architectures(tx, call.place()?, &call.request().digest).await? })
+    Ok(v1::Archs { archs: images::architectures(tx, call.scope_name()?, &call.request().digest).await? })
 }
 
 async fn size_v2(tx: &mut ReadTx, call: &Authorized<v2::GetSizeRequest>) -> Result<v2::Size> {
     let request = call.request();
-    let found = images::for_architecture(tx, call.place()?, &request.digest, &request.architecture).await?;
+    let found = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.architecture).await?;
     let (manifest, architecture) = found;
     Ok(v2::Size { size: manifest.total_size, architecture })
 }
 
 async fn size_v1(tx: &mut ReadTx, call: &Authorized<v1::SizeRequest>) -> Result<v1::Size> {
     let request = call.request();
-    let (manifest, arch) = images::for_architecture(tx, call.place()?, &request.digest, &request.arch).await?;
+    let (manifest, arch) = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.arch).await?;
     Ok(v1::Size { size: manifest.total_size, arch })
 }
 
 async fn config(tx: &mut ReadTx, call: &Authorized<v1::ImageConfigRequest>) -> Result<v1::ImageConfig> {
     let request = call.request();
-    let (manifest, _) = images::for_architecture(tx, call.place()?, &request.digest, &request.arch).await?;
+    let (manifest, _) = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.arch).await?;
     Ok(image_config(&images::run_config(tx, &manifest.digest).await?))
 }
 
@@ -84,7 +84,7 @@ async fn digest_count(
     tx: &mut ReadTx,
     call: &Authorized<v1::ManifestDigestCountFilter>,
 ) -> Result<v1::ManifestDigestCount> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     repos::require_repo_or_group(tx, place).await?;
     let range = UidRange::of(place);
     let sql = "SELECT count(DISTINCT digest) FROM repo_manifests WHERE repo >= $1 AND repo < $2";

@@ -15,7 +15,7 @@ use super::{images, repos};
 pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let documents = documents.clone();
     handlers.read_then::<ListManifestMetadata, _>(
-        |tx, call| Box::pin(asked(tx, call)),
+        |tx, call| Box::pin(requested(tx, call)),
         move |images| {
             let documents = documents.clone();
             Box::pin(async move { described(&documents, images).await })
@@ -35,8 +35,8 @@ const MOST_PACKAGES: usize = 200_000;
 type Images = Vec<(String, Option<Candidates>)>;
 
 /// The images that are named and that the repository has; where none is named, all of them without their packages.
-async fn asked(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter>) -> Result<Images> {
-    let repo = call.place()?;
+async fn requested(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter>) -> Result<Images> {
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     let items = &call.request().items;
     if items.is_empty() {

@@ -62,7 +62,7 @@ fn everything() -> v1::GetEffectiveEntitlementsResponse {
 }
 
 async fn features(tx: &mut ReadTx, call: &Authorized<v1::GetFeaturesRequest>) -> Result<v1::GetFeaturesResponse> {
-    let settings = settings::of(tx, call.place()?.root_str()).await?;
+    let settings = settings::of(tx, call.scope_name()?.root_str()).await?;
     Ok(v1::GetFeaturesResponse { custom_assembly: false, unique_tags: settings.unique_tags })
 }
 
@@ -71,13 +71,13 @@ async fn check_policies(
     tx: &mut ReadTx,
     call: &Authorized<v1::CheckPoliciesRequest>,
 ) -> Result<v1::CheckPoliciesResponse> {
-    images::require(tx, call.place()?, &call.request().digest).await?;
+    images::require(tx, call.scope_name()?, &call.request().digest).await?;
     Ok(v1::CheckPoliciesResponse::default())
 }
 
 /// Nothing ties an image that is there to a chart.
 async fn helm(tx: &mut ReadTx, call: &Authorized<v1::HelmRequest>) -> Result<v1::Helm> {
     let digest = &call.request().digest;
-    images::require(tx, call.place()?, digest).await?;
+    images::require(tx, call.scope_name()?, digest).await?;
     Err(Error::not_found(CHART, digest))
 }

@@ -48,7 +48,7 @@ pub(super) fn is_part(part: &str) -> bool {
 
 /// How far a name leads into the hierarchy.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PartialPath {
     /// The deepest group of the name that there is.
     pub(super) group: Uidp,
     /// Names of the groups below it that there are not.
@@ -62,7 +62,7 @@ pub(super) struct Place {
 /// Follows a name; absent if there is no such organization.
 ///
 /// Who may know what is there is not judged here: whoever is refused is told the same either way.
-pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<Place>> {
+pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<PartialPath>> {
     let mut parts = name.as_str().split('/');
     let (first, last) = (parts.next().unwrap_or_default(), parts.next_back().unwrap_or_default());
     let Some(mut group) = organization(tx, first).await? else { return Ok(None) };
@@ -75,7 +75,7 @@ pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<Place
         }
     }
     let repo = if missing.is_empty() { child(tx, REPOS, &group, last).await? } else { None };
-    Ok(Some(Place { group, missing, last: last.into(), repo }))
+    Ok(Some(PartialPath { group, missing, last: last.into(), repo }))
 }
 
 async fn organization(tx: &mut ReadTx, part: &str) -> Result<Option<Uidp>> {
@@ -87,12 +87,12 @@ async fn organization(tx: &mut ReadTx, part: &str) -> Result<Option<Uidp>> {
 }
 
 /// A table, and its index of names below a group.
-type Named = (&'static str, &'static str);
-const GROUPS: Named = ("groups", "groups_name");
-const REPOS: Named = ("repos", "repos_name");
+type NameIndex = (&'static str, &'static str);
+const GROUPS: NameIndex = ("groups", "groups_name");
+const REPOS: NameIndex = ("repos", "repos_name");
 
 /// A group or repository below a group: a part that looks like the end of a UIDP is one, since no name may.
-async fn child(tx: &mut ReadTx, (table, by_name): Named, parent: &Uidp, part: &str) -> Result<Option<Uidp>> {
+async fn child(tx: &mut ReadTx, (table, by_name): NameIndex, parent: &Uidp, part: &str) -> Result<Option<Uidp>> {
     let uid = format!("{parent}/{part}");
     if part.len() == SEGMENT_LENGTH && Uidp::is_valid(&uid) {
         return one(tx, &format!("SELECT uid FROM {table} WHERE uid = $1"), &[Value::from(&uid)]).await;

@@ -27,10 +27,14 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<methods::GetRepoPolicy>(|tx, call| Box::pin(get_of_repo(tx, call)))
         .write::<methods::UpdateRepoPolicy>(|tx, call| Box::pin(update_of_repo(tx, call)))
-        .judge_costly::<methods::UpdateRepoPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .validate_costly::<methods::UpdateRepoPolicy>(|request| {
+            request.policy.as_ref().map(validate).unwrap_or_default()
+        })
         .read::<methods::GetGroupPolicy>(|tx, call| Box::pin(get_of_group(tx, call)))
         .write::<methods::UpdateGroupPolicy>(|tx, call| Box::pin(update_of_group(tx, call)))
-        .judge_costly::<methods::UpdateGroupPolicy>(|request| request.policy.as_ref().map(judge).unwrap_or_default())
+        .validate_costly::<methods::UpdateGroupPolicy>(|request| {
+            request.policy.as_ref().map(validate).unwrap_or_default()
+        })
 }
 
 /// The policy of a place; empty where nobody set one.
@@ -42,20 +46,20 @@ pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPo
 }
 
 async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<ours::GetRepoPolicyRequest>) -> Result<ours::RegistryPolicy> {
-    repos::require(tx, call.place()?).await?;
-    of(tx, call.place()?).await
+    repos::require(tx, call.scope_name()?).await?;
+    of(tx, call.scope_name()?).await
 }
 
 async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyRequest>) -> Result<ours::RegistryPolicy> {
-    require_group(tx, call.place()?).await?;
-    of(tx, call.place()?).await
+    require_group(tx, call.scope_name()?).await?;
+    of(tx, call.scope_name()?).await
 }
 
 async fn update_of_repo(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateRepoPolicyRequest>,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    repos::require(tx, call.place()?).await?;
+    repos::require(tx, call.scope_name()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
 
@@ -63,7 +67,7 @@ async fn update_of_group(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateGroupPolicyRequest>,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    require_group(tx, call.place()?).await?;
+    require_group(tx, call.scope_name()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
 
@@ -72,7 +76,7 @@ async fn update<T>(
     call: &Authorized<T>,
     given: ours::RegistryPolicy,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     let before = of(tx, place).await?;
     let mut after = changed(&before, given, &call.mask());
     let password = upstream_credentials::settle(before.upstream.as_ref(), after.upstream.as_mut())?;
@@ -176,7 +180,7 @@ fn changed(before: &ours::RegistryPolicy, given: ours::RegistryPolicy, mask: &Ma
 /// Most images, and most days, that a rule keeps.
 const MOST_KEPT: i32 = 10_000;
 
-fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
+fn validate(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
     let mut refuse = |field: &str, description: String| {
         wrong.push(FieldViolation { field: field.into(), description });
@@ -184,19 +188,19 @@ fn judge(policy: &ours::RegistryPolicy) -> Vec<FieldViolation> {
     if policy.byte_quota < 0 {
         refuse("byteQuota", "must not be negative".into());
     }
-    judge_patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
+    validate_patterns("immutableTagPatterns", &policy.immutable_tag_patterns, &mut refuse);
     if let Some(upstream) = &policy.upstream {
-        if let Err(description) = judge_address(&upstream.url) {
+        if let Err(description) = validate_address(&upstream.url) {
             refuse("upstream.url", description.into());
         }
-        judge_patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
+        validate_patterns("upstream.tagPatterns", &upstream.tag_patterns, &mut refuse);
     }
-    wrong.extend(judge_retention(policy.retention.as_ref()));
+    wrong.extend(validate_retention(policy.retention.as_ref()));
     wrong
 }
 
 /// What is wrong with rules of retention.
-pub(super) fn judge_retention(retention: Option<&ours::Retention>) -> Vec<FieldViolation> {
+pub(super) fn validate_retention(retention: Option<&ours::Retention>) -> Vec<FieldViolation> {
     let Some(retention) = retention else { return Vec::new() };
     let mut wrong = Vec::new();
     let mut refuse = |field: &str, description: String| {
@@ -207,11 +211,11 @@ pub(super) fn judge_retention(retention: Option<&ours::Retention>) -> Vec<FieldV
             refuse(field, format!("must be 0 to {MOST_KEPT}"));
         }
     }
-    judge_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
+    validate_patterns("retention.keepPatterns", &retention.keep_patterns, &mut refuse);
     wrong
 }
 
-fn judge_patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
+fn validate_patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str, String)) {
     for pattern in patterns {
         if pattern.is_empty() {
             refuse(field, "a pattern must not be empty".into());
@@ -222,7 +226,7 @@ fn judge_patterns(field: &str, patterns: &[String], refuse: &mut impl FnMut(&str
 }
 
 /// What is wrong with the address of a repository at another registry.
-pub(super) fn judge_address(text: &str) -> std::result::Result<(), &'static str> {
+pub(super) fn validate_address(text: &str) -> std::result::Result<(), &'static str> {
     let url = Url::parse(text).map_err(|_| "must be an https address")?;
     if url.scheme() != "https" || url.host_str().is_none_or(str::is_empty) {
         return Err("must be an https address");

@@ -13,8 +13,8 @@ use pulldown_cmark::{Alignment, Event, Options, Parser, Tag as MarkdownTag, html
 
 /// Whether a sanitizer leaves the read-me as it is.
 pub(super) fn is_safe(markdown: &str) -> bool {
-    let judge = Judge { is_safe: Cell::new(true) };
-    let tokenizer = Tokenizer::new(judge, TokenizerOpts::default());
+    let validate = SafetySink { is_safe: Cell::new(true) };
+    let tokenizer = Tokenizer::new(validate, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(to_html(markdown)));
     let _ = tokenizer.feed(&input);
@@ -36,11 +36,11 @@ fn to_html(markdown: &str) -> String {
     rendered
 }
 
-struct Judge {
+struct SafetySink {
     is_safe: Cell<bool>,
 }
 
-impl TokenSink for Judge {
+impl TokenSink for SafetySink {
     type Handle = ();
 
     fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {

@@ -6,7 +6,7 @@ use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service::{GetRepoReadme, UpdateRepoReadme};
 use bowline_core::{Error, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, Image};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot};
 use bowline_resources::kinds::REPO;
 use bowline_resources::list;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -27,7 +27,7 @@ pub(super) struct Written {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRepoReadmeRequest>) -> Result<v2::RepoReadme> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let sql = "SELECT m.content FROM repos r LEFT JOIN repo_readmes m ON m.repo = r.uid WHERE r.uid = $1";
     let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.opt_text(0).map_err(Error::from)).await?;
     let content = found.ok_or_else(|| Error::not_found(REPO, uid.as_str()))?.unwrap_or_default();
@@ -38,7 +38,7 @@ async fn update_v2(
     tx: &mut WriteTx,
     call: &Authorized<v2::UpdateRepoReadmeRequest>,
 ) -> Result<Changed<v2::RepoReadme>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let repo = repos::require(tx, uid).await?;
     let stored = find(tx, uid).await?;
     let given = call.request().repo_readme.clone().unwrap_or_default().content;
@@ -86,7 +86,7 @@ async fn write(tx: &mut WriteTx, uid: &Uidp, stored: String, wanted: String, fie
                    ON CONFLICT (repo) DO UPDATE SET content = excluded.content";
         tx.execute(sql, &[Value::from(uid.as_str()), Value::from(&wanted)]).await?;
     }
-    let image = |content: String| (!content.is_empty()).then(|| Image::of(&readme(uid, content)));
+    let image = |content: String| (!content.is_empty()).then(|| ResourceSnapshot::of(&readme(uid, content)));
     let (before, after) = (image(stored), image(wanted.clone()));
     let change = Change { kind: REPO, uid: uid.as_str().into(), before, after };
     Ok(Written { content: wanted, change: Some(change) })

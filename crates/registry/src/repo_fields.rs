@@ -18,7 +18,7 @@ pub(super) fn of_new(mut given: v2::Repo, by_operator: bool) -> Result<v2::Repo>
         }
         expire_at_last(sync);
     }
-    refuse(judge(&given))?;
+    refuse(validate(&given))?;
     Ok(given)
 }
 
@@ -29,8 +29,8 @@ pub(super) fn of_new(mut given: v2::Repo, by_operator: bool) -> Result<v2::Repo>
 pub(super) fn changed(before: &v2::Repo, given: &v2::Repo, mask: &Mask, by_operator: bool) -> Result<v2::Repo> {
     let mut after = before.clone();
     apply(&mut after, given, mask, by_operator);
-    let mut violations = judge(&after);
-    violations.extend(judge_inherited(before, &after));
+    let mut violations = validate(&after);
+    violations.extend(validate_inherited(before, &after));
     refuse(violations)?;
     Ok(after)
 }
@@ -147,7 +147,7 @@ fn violation(field: impl Into<String>, description: impl Into<String>) -> FieldV
 }
 
 /// What the field rules of the contract cannot say.
-fn judge(repo: &v2::Repo) -> Vec<FieldViolation> {
+fn validate(repo: &v2::Repo) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     if repo.sync_config.as_ref().is_some_and(|sync| sync.source.is_empty()) {
         violations.push(violation("sync_config.source", "source is required"));
@@ -172,7 +172,7 @@ const RESERVED_VARIABLES: &str = "CHAINGUARD_";
 const RESERVED_ANNOTATIONS: &[&str] = &["dev.chainguard.", "org.opencontainers."];
 
 /// A synchronized repository has some fields from its source.
-fn judge_inherited(before: &v2::Repo, after: &v2::Repo) -> Vec<FieldViolation> {
+fn validate_inherited(before: &v2::Repo, after: &v2::Repo) -> Vec<FieldViolation> {
     if before.sync_config.is_none() || after.sync_config.is_none() {
         return Vec::new();
     }
@@ -287,7 +287,7 @@ mod tests {
             ..Default::default()
         };
         let repo = v2::Repo { custom_overlay: Some(overlay), sync_config: Some(Default::default()), ..plain() };
-        let found: Vec<String> = judge(&repo).into_iter().map(|violation| violation.field).collect();
+        let found: Vec<String> = validate(&repo).into_iter().map(|violation| violation.field).collect();
         assert_eq!(
             found,
             [

@@ -137,7 +137,7 @@ pub(super) async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> 
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRepoRequest>) -> Result<v2::Repo> {
-    require(tx, call.place()?).await
+    require(tx, call.scope_name()?).await
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListReposRequest>) -> Result<v2::ListReposResponse> {
@@ -164,7 +164,7 @@ async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRepoRequest>) -
 
 /// Creates a repository in the judged group, or overwrites the one that has the name.
 pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: RepoInput) -> Result<Changed<Stored>> {
-    let parent = call.place()?;
+    let parent = call.scope_name()?;
     require_group(tx, parent).await?;
     let prevent_existing = input.prevent_existing;
     let taken = if prevent_existing { None } else { find_by_name(tx, parent, &input.repo.name).await? };
@@ -277,7 +277,7 @@ pub(super) async fn update<T>(
     mask: &Mask,
     input: &RepoInput,
 ) -> Result<Changed<Stored>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?;
     let changed = change(tx, call, uid, before, mask, input).await?;
     let event = changed.response.to_v1();
@@ -353,7 +353,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRepoRequest>) -> R
 
 /// Deletes a repository with its tags and everything else that is in it. The history of the tags stays.
 pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?;
     readmes::delete(tx, uid).await?;
     let tags = tags::delete_tags_of_repo(tx, uid, call.now(), call.draw()).await?;

@@ -20,7 +20,7 @@ use super::{limits, policies, repos};
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .heavy_read::<PreviewRetention>(|tx, call| Box::pin(preview(tx, call)))
-        .judge_costly::<PreviewRetention>(|request| policies::judge_retention(request.retention.as_ref()))
+        .validate_costly::<PreviewRetention>(|request| policies::validate_retention(request.retention.as_ref()))
         .write::<ApplyRetention>(|tx, call| Box::pin(apply(tx, call)))
 }
 
@@ -38,7 +38,7 @@ pub(super) fn has_rules(retention: &ours::Retention) -> bool {
 }
 
 async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionRequest>) -> Result<ours::RetentionOutcome> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     require_previewable(tx, repo).await?;
     let plan = Plan::of(tx, repo, call.request().retention.clone(), call.now()).await?;
@@ -65,7 +65,7 @@ async fn apply(
     tx: &mut WriteTx,
     call: &Authorized<ours::ApplyRetentionRequest>,
 ) -> Result<Changed<ours::RetentionOutcome>> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     let (outcome, changes) = remove(tx, repo, call.now(), call.draw()).await?;
     if changes.is_empty() {

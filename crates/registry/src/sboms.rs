@@ -26,7 +26,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
             |tx, call| {
                 Box::pin(async move {
                     let v1::RawSbomRequest { digest, arch, .. } = call.request();
-                    candidates(tx, call.place()?, (digest, arch)).await
+                    candidates(tx, call.scope_name()?, (digest, arch)).await
                 })
             },
             move |candidates| {
@@ -41,12 +41,12 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
             |tx, call| {
                 Box::pin(async move {
                     let v1::SbomRequest { digest, arch, .. } = call.request();
-                    candidates(tx, call.place()?, (digest, arch)).await
+                    candidates(tx, call.scope_name()?, (digest, arch)).await
                 })
             },
             move |candidates| {
                 let documents = for_read.clone();
-                Box::pin(async move { documents.first(candidates, Found::read).await })
+                Box::pin(async move { documents.first(candidates, LocatedSbom::read).await })
             },
         )
 }
@@ -68,7 +68,7 @@ pub struct Candidates {
 }
 
 /// An SBOM, and where it was.
-struct Found {
+struct LocatedSbom {
     document: Document,
     /// Digest of the blob that it was in.
     blob: String,
@@ -104,15 +104,15 @@ impl Documents {
     async fn first<T: Send + 'static>(
         &self,
         candidates: Candidates,
-        read: impl FnOnce(Found) -> Result<T> + Send + Copy + 'static,
+        read: impl FnOnce(LocatedSbom) -> Result<T> + Send + Copy + 'static,
     ) -> Result<T> {
-        let _place = self.place().await?;
+        let _permit = self.permit().await?;
         for layer in candidates.layers {
             let bytes = self.read(&layer).await?;
             let image = candidates.image.clone();
             let found = move || {
                 let document = parse::document(&bytes)?;
-                Some(read(Found { document, blob: layer.digest, image }))
+                Some(read(LocatedSbom { document, blob: layer.digest, image }))
             };
             if let Some(read) = self.work(found).await? {
                 return read;
@@ -134,7 +134,7 @@ pub async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Optio
 impl Documents {
     /// Packages of an image, as its SBOM tells; none without one that can be read.
     pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
-        let packages = |found: Found| {
+        let packages = |found: LocatedSbom| {
             let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);
             let packages = nodes.filter_map(|node| match node.typed_node {
                 Some(TypedNode::Package(package)) => Some(package),
@@ -163,7 +163,7 @@ pub(super) fn origin(purl: &str) -> Option<String> {
     (!origin.is_empty()).then(|| origin.to_owned())
 }
 
-impl Found {
+impl LocatedSbom {
     fn read(self) -> Result<Sbom2> {
         let sbom = match self.document.format {
             Format::Spdx => spdx::sbom(&self.document.text),

@@ -32,13 +32,13 @@ async fn require_registry(tx: &mut ReadTx, place: &Uidp) -> Result<()> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetRegistrySettingsRequest>) -> Result<v1::RegistrySettings> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     require_registry(tx, place).await?;
     of(tx, place.as_str()).await
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::RegistrySettings>) -> Result<Changed<v1::RegistrySettings>> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     require_registry(tx, place).await?;
     let (before, after) = (of(tx, place.as_str()).await?, call.request().clone());
     if before == after {

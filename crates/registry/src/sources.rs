@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::content::is_public;
 use super::paths::{self, Name};
-use super::policies::{judge_address, require_capabilities_of, require_push};
+use super::policies::{require_capabilities_of, require_push, validate_address};
 use super::repos;
 
 /// The source of a synchronized repository.
@@ -156,7 +156,7 @@ fn address(text: &str) -> Option<String> {
     let (host, name) = reference.split_once('/')?;
     let is_host = host.contains(['.', ':']);
     let url = format!("https://{host}/{name}");
-    (is_host && name.split('/').all(paths::is_part) && judge_address(&url).is_ok()).then_some(url)
+    (is_host && name.split('/').all(paths::is_part) && validate_address(&url).is_ok()).then_some(url)
 }
 
 #[cfg(test)]

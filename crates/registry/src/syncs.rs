@@ -23,14 +23,14 @@ fn status(row: &Row<'_>) -> Result<v1::SyncStatus> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetSyncStatusRequest>) -> Result<v1::SyncStatus> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     let sql = "SELECT status, checked_at FROM upstream_syncs WHERE repo = $1";
     Ok(tx.query_opt(sql, &[Value::from(repo.as_str())], status).await?.unwrap_or_default())
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListSyncStatusesRequest>) -> Result<v1::SyncStatusList> {
-    let registry = call.place()?;
+    let registry = call.scope_name()?;
     require_group(tx, registry).await?;
     let range = UidRange::below(registry.as_str());
     let sql = "SELECT status, checked_at, repo FROM upstream_syncs WHERE repo >= $1 AND repo < $2 ORDER BY repo";
@@ -42,7 +42,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListSyncStatusesRequest>) -
 
 /// How many of the repositories that the caller may see are synchronized from this one.
 async fn count_by_source(tx: &mut ReadTx, call: &Authorized<v1::GetRepoCountBySourceRequest>) -> Result<v1::RepoCount> {
-    let source = call.place()?;
+    let source = call.scope_name()?;
     repos::require(tx, source).await?;
     let sql = "SELECT count(*) FROM repos WHERE source = $1 AND source <> '' AND uid >= $2 AND uid < $3";
     let mut count = 0;

@@ -55,7 +55,7 @@ pub(super) fn repo_of(tag: &Uidp) -> Result<Uidp> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetTagRequest>) -> Result<v2::Tag> {
-    Ok(require(tx, call.place()?).await?.to_v2())
+    Ok(require(tx, call.scope_name()?).await?.to_v2())
 }
 
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateTagRequest>) -> Result<Changed<v2::Tag>> {
@@ -72,7 +72,7 @@ async fn create_v1(tx: &mut WriteTx, call: &Authorized<v1::CreateTagRequest>) ->
 
 /// Creates a tag in the judged repository, or overwrites the one that has the name.
 async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: TagInput) -> Result<Changed<TagRow>> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     require_pushed(tx, repo, &input.digest).await?;
     let before = tags::find_by_name(tx, repo, &input.name).await?;
@@ -84,7 +84,7 @@ async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: TagInput) -> R
         None => create_new(tx, call, repo, input).await?,
     };
     let event = v1::CreateTagRequest { repo_id: repo.as_str().into(), tag: Some(after.to_v1()) };
-    told(before.as_ref(), after, |changed, uid| changed.with_event(uid, &event))
+    rendered(before.as_ref(), after, |changed, uid| changed.with_event(uid, &event))
 }
 
 async fn create_new<T>(tx: &mut WriteTx, call: &Authorized<T>, repo: &Uidp, input: TagInput) -> Result<TagRow> {
@@ -96,7 +96,7 @@ async fn create_new<T>(tx: &mut WriteTx, call: &Authorized<T>, repo: &Uidp, inpu
 }
 
 /// The result of a write: nothing to tell if everything was as asked.
-fn told(
+fn rendered(
     before: Option<&TagRow>,
     after: TagRow,
     with_event: impl FnOnce(Changed<TagRow>, &Uidp) -> Changed<TagRow>,
@@ -140,7 +140,7 @@ async fn require_pushed(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<(
 }
 
 async fn update_v1(tx: &mut WriteTx, call: &Authorized<v1::Tag>) -> Result<Changed<v1::Tag>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let before = require(tx, uid).await?;
     let repo = repo_of(uid)?;
     let input = TagInput::from(call.request().clone());
@@ -150,7 +150,7 @@ async fn update_v1(tx: &mut WriteTx, call: &Authorized<v1::Tag>) -> Result<Chang
     }
     let after = overwrite(tx, call, &repo, &before, input).await?;
     let event = after.to_v1();
-    Ok(told(Some(&before), after, |changed, uid| changed.with_event(uid, &event))?.map(|row| row.to_v1()))
+    Ok(rendered(Some(&before), after, |changed, uid| changed.with_event(uid, &event))?.map(|row| row.to_v1()))
 }
 
 async fn delete_v2(tx: &mut WriteTx, call: &Authorized<v2::DeleteTagRequest>) -> Result<Changed<()>> {
@@ -162,7 +162,7 @@ async fn delete_v1(tx: &mut WriteTx, call: &Authorized<v1::DeleteTagRequest>) ->
 }
 
 async fn delete<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let row = require(tx, uid).await?;
     tags::delete_tag(tx, &repo_of(uid)?, &row.name, call.now(), call.draw()).await?;
     let event = v1::DeleteTagRequest { id: uid.as_str().into() };

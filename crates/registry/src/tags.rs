@@ -6,7 +6,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v2::registry as v2;
 use bowline_core::{Error, Micros, Result, Uidp, hex};
-use bowline_pipeline::{Change, Image, SortKey};
+use bowline_pipeline::{Change, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::TAG;
 use bowline_resources::list::{self, BY_NAME, BY_UID, Listed, Order, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -140,7 +140,7 @@ impl PutTag {
 /// What happened to a tag, for the audit log.
 pub(crate) fn change(before: Option<&TagRow>, after: Option<&TagRow>) -> Change {
     let uid = after.or(before).map(|row| row.uid.clone()).unwrap_or_default();
-    let image = |row: Option<&TagRow>| row.map(|row| Image::of(&row.to_v2()));
+    let image = |row: Option<&TagRow>| row.map(|row| ResourceSnapshot::of(&row.to_v2()));
     Change { kind: TAG, uid, before: image(before), after: image(after) }
 }
 
@@ -224,7 +224,7 @@ pub(super) async fn insert(tx: &mut WriteTx, repo: &Uidp, uid: &Uidp, row: &TagR
     if row.digest.is_empty() {
         return Ok(());
     }
-    remember(tx, repo, &row.name, &row.digest, row.updated_at, draw).await
+    record(tx, repo, &row.name, &row.digest, row.updated_at, draw).await
 }
 
 /// Counts a tag that came (1) or went (-1).
@@ -263,10 +263,10 @@ pub(super) async fn save(tx: &mut WriteTx, repo: &Uidp, before: &TagRow, after: 
         let uid = uid_of(after)?;
         count(tx, &uid, &before.name, -1).await?;
         count(tx, &uid, &after.name, 1).await?;
-        remember(tx, repo, &before.name, "", after.updated_at, draw).await?;
+        record(tx, repo, &before.name, "", after.updated_at, draw).await?;
     }
     if is_moved && !after.digest.is_empty() {
-        remember(tx, repo, &after.name, &after.digest, after.updated_at, draw).await?;
+        record(tx, repo, &after.name, &after.digest, after.updated_at, draw).await?;
     }
     Ok(())
 }
@@ -307,11 +307,11 @@ async fn remove(tx: &mut WriteTx, repo: &Uidp, row: &TagRow, at: Micros, draw: [
     tx.execute("DELETE FROM tags WHERE uid = $1", &[Value::from(&row.uid)]).await?;
     count(tx, &uid_of(row)?, &row.name, -1).await?;
     upstream_tags::forget(tx, repo, &row.name).await?;
-    remember(tx, repo, &row.name, "", at, draw).await
+    record(tx, repo, &row.name, "", at, draw).await
 }
 
 /// Adds to the history that the tag is at this digest from now on, or nowhere.
-async fn remember(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Micros, draw: [u8; 32]) -> Result<()> {
+async fn record(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Micros, draw: [u8; 32]) -> Result<()> {
     let sql = "INSERT INTO tag_history (repo, name, at, id, digest) VALUES ($1, $2, $3, $4, $5)";
     let id = hex(&draw[16..]);
     let params = [Value::from(repo.as_str()), Value::from(name), Value::Int(at), Value::from(&id), Value::from(digest)];

@@ -21,7 +21,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::VulnReportRequest>) -> Result<VulnReport> {
-    let (repo, digest) = (call.place()?, &call.request().digest);
+    let (repo, digest) = (call.scope_name()?, &call.request().digest);
     let manifest = images::require(tx, repo, digest).await?;
     let sql = format!(
         "SELECT scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports {}
@@ -29,8 +29,8 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v1::VulnReportRequest>) -> Resul
         tx.index_hint("scan_reports_by_digest")
     );
     let params = [Value::from(repo.as_str()), Value::from(&manifest.digest)];
-    let found = tx.query_opt(&sql, &params, |row| report(row, digest)).await?;
-    found.ok_or_else(|| Error::not_found(SCAN_REPORT, digest))
+    let matching = tx.query_opt(&sql, &params, |row| report(row, digest)).await?;
+    matching.ok_or_else(|| Error::not_found(SCAN_REPORT, digest))
 }
 
 fn report(row: &Row<'_>, digest: &str) -> Result<VulnReport> {
@@ -44,7 +44,7 @@ fn report(row: &Row<'_>, digest: &str) -> Result<VulnReport> {
     Ok(VulnReport {
         id: format!("{digest}/{name}/{created_at}"),
         vulnerability_db_last_build_time: row.opt_int(2)?.and_then(timestamp),
-        vulnerability_matches: findings.into_iter().map(found).collect(),
+        vulnerability_matches: findings.into_iter().map(matching).collect(),
         scanner: Some(Scanner { name: name.into(), version: row.text(1)? }),
         report_generation: timestamp(created_at),
         raw_vuln_report: Vec::new(),
@@ -52,7 +52,7 @@ fn report(row: &Row<'_>, digest: &str) -> Result<VulnReport> {
     })
 }
 
-fn found(finding: Finding) -> VulnerabilityMatch {
+fn matching(finding: Finding) -> VulnerabilityMatch {
     let related = finding.aliases.into_iter().map(|id| RelatedVulnerability { id, ..RelatedVulnerability::default() });
     VulnerabilityMatch {
         fix: fix(finding.fix_state, finding.fixed_versions),

@@ -25,14 +25,14 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 const MOST_BYTES: i64 = 100 << 20;
 
 /// Which reports are meant, within one visible range. Empty texts and zeros mean any.
-struct Wanted {
+struct ReportFilter {
     range: UidRange,
     digest: String,
     scanner: i32,
     since: Micros,
 }
 
-impl Wanted {
+impl ReportFilter {
     /// What the repository does not hold, nobody is told of.
     const CONDITIONS: &'static str =
         "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '') AND (scanner = $4 OR $4 = 0) AND created_at >= $5
@@ -58,16 +58,16 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::VulnReportFilter>) -> Resul
     if !request.repo_id.is_empty() {
         ranges = intersect(&ranges, &[UidRange::single(&request.repo_id)]);
     }
-    let Some(digest) = wanted_digest(tx, request, ranges.is_empty()).await? else {
+    let Some(digest) = requested_digest(tx, request, ranges.is_empty()).await? else {
         return Ok(v1::VulnReportList::default());
     };
-    let wanted = ranges.into_iter().map(|range| Wanted {
+    let wanted = ranges.into_iter().map(|range| ReportFilter {
         range,
         digest: digest.clone(),
         scanner: request.scanner.as_ref().map_or(0, |scanner| scanner.name),
         since: request.created_since.map_or(i64::MIN, list::micros),
     });
-    let wanted: Vec<Wanted> = wanted.collect();
+    let wanted: Vec<ReportFilter> = wanted.collect();
     require_small(tx, &wanted).await?;
     let mut items = Vec::new();
     for wanted in &wanted {
@@ -78,7 +78,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::VulnReportFilter>) -> Resul
 }
 
 /// The digest to look for, empty for any; absent where the tag is at none.
-async fn wanted_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hidden: bool) -> Result<Option<String>> {
+async fn requested_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hidden: bool) -> Result<Option<String>> {
     if !request.digest.is_empty() || request.tag.is_empty() {
         return Ok(Some(request.digest.clone()));
     }
@@ -88,12 +88,12 @@ async fn wanted_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hidde
 }
 
 /// Refuses where everything together is more than one answer may be made of.
-async fn require_small(tx: &mut ReadTx, wanted: &[Wanted]) -> Result<()> {
+async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
     let mut bytes: i64 = 0;
     for wanted in wanted {
         let sql = format!(
             "SELECT CAST(sum(octet_length(findings)) AS BIGINT) FROM scan_reports WHERE {}",
-            Wanted::CONDITIONS
+            ReportFilter::CONDITIONS
         );
         let sum = tx.query_opt(&sql, &wanted.params(), |row| row.opt_int(0).map_err(Error::from)).await?;
         bytes = bytes.saturating_add(sum.flatten().unwrap_or(0));
@@ -107,10 +107,10 @@ async fn require_small(tx: &mut ReadTx, wanted: &[Wanted]) -> Result<()> {
     ))
 }
 
-async fn reports(tx: &mut ReadTx, wanted: &Wanted) -> Result<Vec<(Micros, v1::VulnReport)>> {
+async fn reports(tx: &mut ReadTx, wanted: &ReportFilter) -> Result<Vec<(Micros, v1::VulnReport)>> {
     let sql = format!(
         "SELECT digest, scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports WHERE {}",
-        Wanted::CONDITIONS
+        ReportFilter::CONDITIONS
     );
     tx.query(&sql, &wanted.params(), report).await
 }
@@ -140,12 +140,12 @@ const MOST_ELEMENTS: usize = 1000;
 
 /// A list in which everything stands once.
 #[derive(Default)]
-struct Once {
+struct UniqueList {
     list: Vec<String>,
     known: HashSet<String>,
 }
 
-impl Once {
+impl UniqueList {
     fn add(&mut self, items: impl IntoIterator<Item = String>) {
         for item in items {
             if !item.is_empty() && self.list.len() < MOST_ELEMENTS && self.known.insert(item.clone()) {
@@ -160,11 +160,11 @@ impl Once {
 struct Collected {
     one: v1::Vulnerability,
     fix_state: i32,
-    aliases: Once,
-    purls: Once,
-    locations: Once,
-    related_urls: Once,
-    fixed_versions: Once,
+    aliases: UniqueList,
+    purls: UniqueList,
+    locations: UniqueList,
+    related_urls: UniqueList,
+    fixed_versions: UniqueList,
 }
 
 impl Collected {
@@ -240,11 +240,11 @@ async fn raw(tx: &mut ReadTx, call: &Authorized<v1::GetRawVulnReportRequest>) ->
     let mut newest: Option<(Micros, v1::RawVulnReport)> = None;
     for range in call.visible() {
         let (digest, since) = (request.digest.clone(), at.unwrap_or(i64::MIN));
-        let wanted = Wanted { range, digest, scanner: request.scanner, since };
+        let wanted = ReportFilter { range, digest, scanner: request.scanner, since };
         let sql = format!(
             "SELECT digest, scanner, scanner_version, database_built_at, created_at, raw FROM scan_reports
              WHERE {} AND created_at <= $6 ORDER BY created_at DESC LIMIT 1",
-            Wanted::CONDITIONS
+            ReportFilter::CONDITIONS
         );
         let mut params = wanted.params().to_vec();
         params.push(Value::Int(at.unwrap_or(i64::MAX)));

@@ -138,7 +138,7 @@ pub async fn page<R, T: Listed>(
     default: (usize, Direction),
 ) -> Result<Listing<T>> {
     let names: Vec<&[&str]> = table.orders.iter().map(|order| order.names).collect();
-    let page = Page::judge(call, request, &names, default)?;
+    let page = Page::validate(call, request, &names, default)?;
     let total_count = total(tx, table, selection).await?;
     let mut items: Vec<T> = rows_of(tx, table, selection, &page).await?;
     let mut next_page_token = String::new();

@@ -123,9 +123,9 @@ fn first_matches_within(most: usize, patterns: &[String], names: &[String]) -> R
     }
     let (patterns, names) = (patterns.to_vec(), names.to_vec());
     if missing.len() > most {
-        return Err(defer(move |cancelled| remember_large(list, &patterns, &names, cancelled)));
+        return Err(defer(move |cancelled| cache_large(list, &patterns, &names, cancelled)));
     }
-    Err(defer(move |cancelled| remember_matches(&patterns, missing, cancelled)))
+    Err(defer(move |cancelled| cache_matches(&patterns, missing, cancelled)))
 }
 
 fn list_key(patterns: &[String]) -> Key {
@@ -134,7 +134,7 @@ fn list_key(patterns: &[String]) -> Key {
 }
 
 /// Remembers all names of one question together, until another two of that size were asked.
-fn remember_large(list: Key, patterns: &[String], names: &[String], cancelled: &Cancelled) {
+fn cache_large(list: Key, patterns: &[String], names: &[String], cancelled: &Cancelled) {
     let mut outcomes = HashMap::with_capacity(names.len());
     for name in names {
         if cancelled.is_set() {
@@ -145,7 +145,7 @@ fn remember_large(list: Key, patterns: &[String], names: &[String], cancelled: &
     lock(&LARGE).insert(list, Arc::new(outcomes));
 }
 
-fn remember_matches(patterns: &[String], names: Vec<(Key, String)>, cancelled: &Cancelled) {
+fn cache_matches(patterns: &[String], names: Vec<(Key, String)>, cancelled: &Cancelled) {
     for (key, name) in names {
         if cancelled.is_set() {
             return;
@@ -215,7 +215,7 @@ pub enum Validation {
 
 impl Validation {
     /// Inside a transaction.
-    pub fn inside() -> Validation {
+    pub fn within() -> Validation {
         Validation::Inside(Vec::new())
     }
 
@@ -282,7 +282,7 @@ mod tests {
         assert!(first_matches(&patterns, &names).is_err(), "nothing is known yet");
         let list = list_key(&patterns);
         let asked = names.iter().map(|name| (key([&list, name.as_bytes()]), name.clone())).collect();
-        remember_matches(&patterns, asked, &Cancelled::default());
+        cache_matches(&patterns, asked, &Cancelled::default());
         assert_eq!(first_matches(&patterns, &names).unwrap(), [Some(0), Some(1), None, None]);
         assert!(first_matches(&texts(&["v[0-9]+"]), &names).is_err(), "another list is another question");
         assert_eq!(first_matches(&[], &names).unwrap(), [None; 4]);
@@ -293,12 +293,12 @@ mod tests {
         let patterns = texts(&["large-v[0-9]+"]);
         let mut names: Vec<String> = (0..5).map(|n| format!("large-v{n}")).collect();
         assert!(first_matches_within(3, &patterns, &names).is_err(), "nothing is known yet");
-        remember_large(list_key(&patterns), &patterns, &names, &Cancelled::default());
+        cache_large(list_key(&patterns), &patterns, &names, &Cancelled::default());
         assert_eq!(first_matches_within(3, &patterns, &names).unwrap(), [Some(0); 5]);
         names.push("another".into());
         assert!(first_matches_within(3, &patterns, &names).is_err(), "one of them is new");
         let new = (key([&list_key(&patterns), b"another"]), "another".to_owned());
-        remember_matches(&patterns, vec![new], &Cancelled::default());
+        cache_matches(&patterns, vec![new], &Cancelled::default());
         assert_eq!(first_matches_within(3, &patterns, &names).unwrap()[5], None);
     }
 
@@ -310,12 +310,12 @@ mod tests {
 
     #[test]
     fn patterns_are_validated_before_a_transaction_and_remembered_in_it() {
-        let mut inside = Validation::Inside(Vec::new());
-        assert_eq!(inside.problem("validated-["), None);
-        assert!(inside.finish().is_err(), "nothing is known yet");
+        let mut within = Validation::Inside(Vec::new());
+        assert_eq!(within.problem("validated-["), None);
+        assert!(within.finish().is_err(), "nothing is known yet");
         assert!(Validation::Before.problem("validated-[").is_some());
-        let mut inside = Validation::Inside(Vec::new());
-        assert!(inside.problem("validated-[").is_some());
-        assert!(inside.finish().is_ok());
+        let mut within = Validation::Inside(Vec::new());
+        assert!(within.problem("validated-[").is_some());
+        assert!(within.finish().is_ok());
     }
 }

@@ -53,8 +53,8 @@ fn stored_limit(text: &str, limit: &str) -> Option<i64> {
 }
 
 /// The parent of something that lives in a group, which the gate has judged already.
-pub async fn require_place<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
-    let place = call.place()?.clone();
+pub async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
+    let place = call.scope_name()?.clone();
     require_group(tx, &place).await?;
     Ok(place)
 }

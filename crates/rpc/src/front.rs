@@ -14,8 +14,8 @@ use crate::access_log::{self, Entry};
 use crate::cors::Cors;
 use crate::hosts::Hosts;
 use crate::in_flight::InFlight;
-use crate::kept::Kept;
 use crate::peer::TrustedProxies;
+use crate::response_cache::ResponseCache;
 use crate::telemetry::Telemetry;
 
 /// Most bytes of a request to a method that asks for no token of ours.
@@ -34,7 +34,7 @@ pub struct Front {
     /// Proxies to believe.
     pub proxies: TrustedProxies,
     /// Answers that callers keep, as they were encoded.
-    pub kept: Kept,
+    pub kept: ResponseCache,
     /// Paths outside the contract.
     pub router: axum::Router,
     /// Longest time for one call.

@@ -59,7 +59,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
             Err(other) => other,
         })
     });
-    let service = Once {
+    let service = UnaryCall {
         front: front.clone(),
         method: method.index,
         caller: Some(caller),
@@ -114,7 +114,7 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// One method, called once.
-struct Once {
+struct UnaryCall {
     front: Arc<Front>,
     method: usize,
     caller: Option<Caller>,
@@ -122,7 +122,7 @@ struct Once {
     timeout: Option<Duration>,
 }
 
-impl Once {
+impl UnaryCall {
     fn call(&mut self, payload: Bytes) -> Result<Call, Status> {
         let caller = self.caller.take().ok_or_else(|| Status::internal("a call was made twice"))?;
         Ok(Call {
@@ -138,14 +138,14 @@ impl Once {
     }
 }
 
-impl UnaryService<Bytes> for Once {
+impl UnaryService<Bytes> for UnaryCall {
     type Response = Bytes;
     type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let (front, method) = (self.front.clone(), self.method);
         let (timeout, request_id) = (self.timeout, self.request_id.clone());
-        let call = Once::call(self, request.into_inner());
+        let call = UnaryCall::call(self, request.into_inner());
         Box::pin(async move {
             let result = front.call(call?, "grpc", timeout).await;
             result
@@ -155,7 +155,7 @@ impl UnaryService<Bytes> for Once {
     }
 }
 
-impl ServerStreamingService<Bytes> for Once {
+impl ServerStreamingService<Bytes> for UnaryCall {
     type Response = Bytes;
     type ResponseStream = BoxStream<'static, Result<Bytes, Status>>;
     type Future = BoxFuture<'static, Result<tonic::Response<Self::ResponseStream>, Status>>;
@@ -163,7 +163,7 @@ impl ServerStreamingService<Bytes> for Once {
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
         let (front, method) = (self.front.clone(), self.method);
         let (timeout, request_id) = (self.timeout, self.request_id.clone());
-        let call = Once::call(self, request.into_inner());
+        let call = UnaryCall::call(self, request.into_inner());
         Box::pin(async move {
             let opened = Watching::open(&front, call?, "grpc", timeout).await;
             let watching = opened.map_err(|error| status(&front, method, &error, &request_id))?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::middleware::Next;
 use bowline_core::{Detail, Error, Reason, Result};
-use bowline_pipeline::{Arrival, Caller, Principal, network};
+use bowline_pipeline::{Caller, Principal, RequestOrigin, network};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::StatusCode;
@@ -77,7 +77,7 @@ impl InFlight {
         routes.layer(axum::middleware::from_fn(move |request: axum::extract::Request, next: Next| {
             let in_flight = in_flight.clone();
             async move {
-                let arrival = request.extensions().get::<Arrival>();
+                let arrival = request.extensions().get::<RequestOrigin>();
                 let holder = arrival.map(|arrival| Holder::Network(network(arrival.address)));
                 let mut lease = in_flight.lease(holder);
                 let bytes = request.body().size_hint().upper().map_or(most, |bytes| most.min(bytes as usize));

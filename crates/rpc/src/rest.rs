@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bowline_contract::{Auth, Body, Match, MethodInfo, Miss, Verb};
 use bowline_core::{Error, Reason, Result};
 use bowline_fronts::request::{bearer, is_form};
-use bowline_pipeline::{Answer, Arrival, Call, Transport};
+use bowline_pipeline::{Answer, Call, RequestOrigin, Transport};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -16,9 +16,9 @@ use crate::answer::{JSON, Names, failure, success, without_body};
 use crate::body::ReplyBody;
 use crate::front::{self, Front};
 use crate::in_flight::Arriving;
-use crate::kept::{self, Asked};
 use crate::query::{self, Parameter};
 use crate::request_body::RequestBody;
+use crate::response_cache::{self, CacheHeaders};
 use crate::rest_request::{Parts, encoded, malformed};
 use crate::slice::slice;
 use crate::streaming::{Watching, last_event_id};
@@ -52,13 +52,15 @@ async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: I
         Ok(route) => {
             let request_id = front::request_id(request.headers());
             let names = Names::of(request.uri().query().unwrap_or(""), request.headers());
-            let asked = Asked::of(request.headers());
+            let asked = CacheHeaders::of(request.headers());
             let mut method = front.contract().method(route.method);
             let result = answer(front, request, route, read_by_form, &mut method, connected, &request_id).await;
             let mut response = match result {
                 Ok(Reply::One(answer)) => match answer.tag {
                     None => success(front, method, answer.payload, names, asked.gzip, &request_id).await,
-                    Some(tag) => kept::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await,
+                    Some(tag) => {
+                        response_cache::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await
+                    }
                 },
                 Ok(Reply::Stream(watching)) => watching.events(names),
                 Err(error) => failure(front, &error, Some(method), &request_id),
@@ -223,7 +225,7 @@ async fn elsewhere(front: &Front, request: Request<RequestBody>, connected: IpAd
     {
         return failure(front, &error, None, &request_id);
     }
-    request.extensions_mut().insert(Arrival { address, request_id: request_id.as_str().into() });
+    request.extensions_mut().insert(RequestOrigin { address, request_id: request_id.as_str().into() });
     let mut router = front.router.clone();
     let mut response = match router.call(request).await {
         Ok(response) => response.map(ReplyBody::Other),

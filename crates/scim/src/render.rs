@@ -21,7 +21,7 @@ pub(crate) fn user(user: User, base: &str, parameters: &Parameters) -> Value {
     });
     let mut always = Map::from_iter([("schemas".to_owned(), json!(schemas)), ("id".to_owned(), json!(id))]);
     let members = attributes.into_iter().chain([("meta".to_owned(), meta)]);
-    always.extend(members.filter(|(name, _)| is_wanted(name, parameters)));
+    always.extend(members.filter(|(name, _)| is_requested(name, parameters)));
     Value::Object(always)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn location(base: &str, id: &str) -> String {
     format!("{base}/Users/{id}")
 }
 
-fn is_wanted(name: &str, parameters: &Parameters) -> bool {
+fn is_requested(name: &str, parameters: &Parameters) -> bool {
     let is_named = |names: &[String]| names.iter().any(|wanted| names_it(wanted, name));
     parameters.attributes.as_deref().is_none_or(is_named) && !is_named(&parameters.excluded)
 }

@@ -10,7 +10,7 @@ use bowline_fronts::request::bearer;
 use bowline_fronts::{Count, Front};
 use bowline_identity::ScimUsers;
 use bowline_identity::scim::{Changing, Presented, User};
-use bowline_pipeline::{Arrival, RateLimits, Surface};
+use bowline_pipeline::{RateLimits, RequestOrigin, Surface};
 use serde_json::Value;
 
 use crate::answer::{Answer, empty, failed, failure, message, refused};
@@ -36,7 +36,7 @@ pub struct Scim {
 /// The paths below `/scim/v2/`.
 pub fn router(scim: Scim) -> Router {
     let (limits, count) = (scim.limits.clone(), scim.count.clone());
-    let admit = move |_: &str, arrival: &Arrival| limits.count_address(Surface::Scim, Some(arrival.address));
+    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Scim, Some(arrival.address));
     let front = Front { transport: "scim", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
     front.around(Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim)))
 }
@@ -67,7 +67,11 @@ struct Call<'a> {
 
 type Outcome = Result<Answer, Answer>;
 
-async fn serve(State(scim): State<Arc<Scim>>, Extension(arrival): Extension<Arrival>, request: Request) -> Answer {
+async fn serve(
+    State(scim): State<Arc<Scim>>,
+    Extension(arrival): Extension<RequestOrigin>,
+    request: Request,
+) -> Answer {
     let (mut head, body) = request.into_parts();
     // The router leaves the body of the response out.
     if head.method == Method::HEAD {
@@ -82,7 +86,7 @@ async fn answer(
     scim: &Scim,
     head: &Parts,
     body: axum::body::Body,
-    arrival: &Arrival,
+    arrival: &RequestOrigin,
     provider: &str,
     rest: &str,
 ) -> Outcome {

@@ -9,7 +9,7 @@ use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock, Error, Micros};
 use bowline_delivery::Relay;
 use bowline_identity::{Exchange, people};
-use bowline_oci::Door;
+use bowline_oci::Distribution;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_registry::content::Registry;
 use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
@@ -336,7 +336,7 @@ async fn stops_within(time: Duration, stopped: &mut watch::Receiver<bool>) -> bo
 }
 
 /// Every replica may do it: the row goes first, and whoever took it takes the bytes.
-async fn expire_uploads(door: Arc<Door>) {
+async fn expire_uploads(door: Arc<Distribution>) {
     loop {
         tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
         door.expire_uploads().await;

@@ -214,8 +214,8 @@ impl Collection<'_> {
     async fn files(&mut self) -> Result<()> {
         for shard in self.content.shards() {
             let copies = self.content.copies(shard).await.map_err(refused)?;
-            let told: Vec<garbage::Copy> = copies.iter().map(told).collect();
-            for at in garbage::unknown_copies(self.db, &told).await? {
+            let describe: Vec<garbage::Copy> = copies.iter().map(describe).collect();
+            for at in garbage::unknown_copies(self.db, &describe).await? {
                 let copy = &copies[at];
                 let Some(size) = self.content.size_of_copy(copy).await.map_err(refused)? else { continue };
                 self.found.files += 1;
@@ -251,7 +251,7 @@ impl Collection<'_> {
     }
 }
 
-fn told(copy: &Copy) -> garbage::Copy {
+fn describe(copy: &Copy) -> garbage::Copy {
     let digest = copy.digest.as_ref().map(|digest| digest.as_str().to_owned());
     garbage::Copy { digest, upload: copy.upload.clone(), begun: copy.begun.clone() }
 }

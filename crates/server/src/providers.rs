@@ -66,7 +66,7 @@ pub(crate) fn configured(given: &[OperatorProvider]) -> Result<Vec<ConfiguredPro
             client_secret,
             scopes: one.scopes.clone().unwrap_or_else(default_scopes),
         };
-        judge(&provider)?;
+        validate(&provider)?;
         if providers.iter().any(|known| known.id == provider.id) {
             return Err(StartError::Option(format!("operator-providers: there are two of the id {}", provider.id)));
         }
@@ -96,7 +96,7 @@ pub(crate) fn secret(bytes: Vec<u8>, place: &str) -> Result<String, StartError> 
 }
 
 /// Whether a provider can work at all.
-pub(crate) fn judge(provider: &ConfiguredProvider) -> Result<(), StartError> {
+pub(crate) fn validate(provider: &ConfiguredProvider) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Option(format!("identity provider {:?}: {what}", provider.id)));
     let is_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if provider.id.is_empty() || provider.id.len() > 63 || !provider.id.chars().all(is_id) {
@@ -118,7 +118,7 @@ pub(crate) fn judge(provider: &ConfiguredProvider) -> Result<(), StartError> {
 
 /// Stores a provider, whose secret is sealed.
 pub(crate) async fn add(storage: &Storage, provider: ConfiguredProvider, now: Micros) -> Result<(), StartError> {
-    judge(&provider)?;
+    validate(&provider)?;
     let context = operator_secret_context(&provider.id);
     let sealed = provider.client_secret.as_ref().map(|secret| storage.wrapping_key.seal(&context, secret.as_bytes()));
     let sealed = sealed.unwrap_or_default();

@@ -13,10 +13,10 @@ use bowline_content::Content;
 use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_identity::{Exchange, People, people};
-use bowline_oci::Door;
+use bowline_oci::Distribution;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_registry::content::Registry;
-use bowline_rpc::{Cors, Front, Hosts, Kept, Listener, Telemetry, TrustedProxies};
+use bowline_rpc::{Cors, Front, Hosts, Listener, ResponseCache, Telemetry, TrustedProxies};
 use bowline_signin::Redirects;
 use bowline_terminal::public_url;
 use bowline_transcode::Tables;
@@ -67,7 +67,7 @@ pub struct Parts {
     /// The public documents of advisories.
     pub published: Arc<Published>,
     /// The registry host.
-    pub door: Arc<Door>,
+    pub door: Arc<Distribution>,
     /// The server's secrets, for use.
     pub vault: Arc<Vault>,
     /// What was configured.
@@ -262,7 +262,7 @@ async fn assemble(
         limits,
     ));
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
-    let door = Arc::new(Door::new(registry.clone(), content.clone(), pipeline.clone(), client.clone()));
+    let door = Arc::new(Distribution::new(registry.clone(), content.clone(), pipeline.clone(), client.clone()));
     let told = vec![
         ("base_url", settings.base_url.clone()),
         ("auth_url", settings.auth_url.clone()),
@@ -371,7 +371,7 @@ fn front(
         cors,
         proxies: TrustedProxies::new(options.trusted_proxies.clone()),
         router: well_known::router(pages).merge(fronts),
-        kept: Kept::default(),
+        kept: ResponseCache::default(),
         request_time,
         request_bytes: sizes.request,
         grpc_response_bytes: 100 << 20,

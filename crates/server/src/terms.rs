@@ -57,7 +57,7 @@ pub(crate) fn documents(options: &Options) -> Result<Vec<TermsDocument>, StartEr
 mod tests {
     use super::*;
 
-    fn judge(file: &str) -> Result<Vec<TermsDocument>, StartError> {
+    fn validate(file: &str) -> Result<Vec<TermsDocument>, StartError> {
         documents(&toml::from_str(file).unwrap())
     }
 
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn documents_come_from_the_file() {
-        let known = judge(&format!("terms-required = true\n{GOOD}")).unwrap();
+        let known = validate(&format!("terms-required = true\n{GOOD}")).unwrap();
         assert_eq!((known.len(), known[0].url.as_str()), (1, "https://acme.example/tos#1"));
-        assert!(judge("").unwrap().is_empty());
+        assert!(validate("").unwrap().is_empty());
         for wrong in [
             "terms-required = true\n".to_owned(),
             GOOD.repeat(2),
@@ -76,7 +76,7 @@ mod tests {
             GOOD.replace("\"Terms\"", "\" \""),
             GOOD.replace("https://", "javascript:"),
         ] {
-            assert!(judge(&wrong).is_err(), "{wrong}");
+            assert!(validate(&wrong).is_err(), "{wrong}");
         }
     }
 }

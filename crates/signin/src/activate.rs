@@ -7,18 +7,18 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 use maud::html;
 use serde::{Deserialize, Serialize};
 
 use crate::app::{App, Shared, own_form};
 use crate::codes;
 use crate::device;
+use crate::login_request::{Destination, LoginRequest};
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::secrets::text_of;
-use crate::wanted::{Exit, Wanted};
 
 /// The parameter of `GET /oauth` that names a device authorization.
 pub(crate) const TICKET: &str = "device";
@@ -42,7 +42,7 @@ pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> 
 /// `POST /activate`: the code is judged, and the person goes on to a provider.
 pub(crate) async fn enter(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -78,14 +78,14 @@ fn seal(app: &App, ticket: &Ticket) -> bowline_core::Result<String> {
 ///
 /// # Errors
 /// The ticket is none of ours, or its device does not wait any more.
-pub(crate) async fn wanted(app: &App, ticket: &str) -> Result<Wanted, Problem> {
+pub(crate) async fn request(app: &App, ticket: &str) -> Result<LoginRequest, Problem> {
     let over = || Problem::bad("The device does not wait any more. Begin again on the device.");
     let sealed = URL_SAFE_NO_PAD.decode(ticket).map_err(|_| over())?;
     let plain = app.vault().open(CONTEXT, &sealed).map_err(|_| over())?;
     let ticket: Ticket = serde_json::from_slice(&plain).map_err(|_| over())?;
     let device = device::pending(app.db(), ticket.hash, app.now()).await?.ok_or_else(over)?;
-    Ok(Wanted {
-        exit: Exit::Device {
+    Ok(LoginRequest {
+        destination: Destination::Device {
             hash: text_of(&ticket.hash),
             user_code: ticket.user_code,
             address: device.address,

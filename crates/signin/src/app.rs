@@ -11,7 +11,7 @@ use bowline_core::Micros;
 use bowline_fronts::request::is_form;
 use bowline_fronts::{Count, Front};
 use bowline_identity::people::Context;
-use bowline_pipeline::{Arrival, Settings, Surface, Vault};
+use bowline_pipeline::{RequestOrigin, Settings, Surface, Vault};
 use bowline_store::Db;
 
 use crate::SignIn;
@@ -68,7 +68,7 @@ impl App {
     }
 
     /// What the domain knows of a request to the route `method`.
-    pub(crate) fn context<'a>(&'a self, arrival: &'a Arrival, method: &'static str) -> Context<'a> {
+    pub(crate) fn context<'a>(&'a self, arrival: &'a RequestOrigin, method: &'static str) -> Context<'a> {
         let draw: &(dyn Fn() -> [u8; 32] + Sync) = &*self.parts.random;
         Context { now: self.now(), request_id: &arrival.request_id, draw, method }
     }
@@ -82,7 +82,7 @@ impl App {
 /// Counts every request but those for the style sheet, and writes its line.
 pub(crate) fn front(app: &Arc<App>, count: Count) -> Front {
     let limited = app.clone();
-    let admit = move |path: &str, arrival: &Arrival| match path {
+    let admit = move |path: &str, arrival: &RequestOrigin| match path {
         page::STYLE_PATH => Ok(()),
         _ => limited.parts.pipeline.limits.count_address(Surface::SignIn, Some(arrival.address)),
     };
@@ -104,7 +104,7 @@ fn name(verb: &Method, _: &str) -> &'static str {
 /// Guards every answer, and writes the page of what went wrong.
 pub(crate) async fn guarded(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     request: Request,
     next: Next,
 ) -> Response {

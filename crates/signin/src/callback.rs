@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use bowline_core::Error;
 use bowline_identity::people::{Provider, Redemption, Upstream};
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 
 use crate::app::{App, Shared, with_cookie};
 use crate::confirm;
@@ -27,7 +27,7 @@ const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this br
 /// their own answer has not signed them in.
 pub(crate) async fn callback(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {

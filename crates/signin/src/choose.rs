@@ -7,11 +7,11 @@ use maud::html;
 
 use crate::activate::TICKET;
 use crate::app::App;
+use crate::login_request::LoginRequest;
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::start::{operator_id, purpose};
-use crate::wanted::Wanted;
 
 /// The field with the organization's name.
 pub(crate) const NAME: &str = "organization";
@@ -38,7 +38,7 @@ const HANDED_ON: [&str; 11] = [
 pub(crate) async fn page(
     app: &App,
     parameters: &Parameters,
-    wanted: &Wanted,
+    wanted: &LoginRequest,
     wrong: Option<&str>,
 ) -> Result<Response, Problem> {
     let mut choices = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) async fn page(
     }
     let kept: Vec<&(String, String)> = handed_on(parameters).collect();
     let body = html! {
-        p { (purpose(&wanted.exit)) }
+        p { (purpose(&wanted.destination)) }
         @if !choices.is_empty() {
             ul.choices {
                 @for (label, address) in &choices {

@@ -5,7 +5,7 @@ use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bowline_identity::people::{Provider, Upstream};
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 use maud::{Markup, html};
 
 use crate::app::{App, Shared, own_form};
@@ -13,9 +13,9 @@ use crate::codes;
 use crate::cookies;
 use crate::finish::{self, leave};
 use crate::flow::{self, Flow, Stage};
+use crate::login_request::{Destination, LoginRequest};
 use crate::problem::Problem;
 use crate::secrets::{FlowSecret, bytes_of, is_id, same};
-use crate::wanted::{Exit, Wanted};
 
 const OVER: &str = "This page is out of date: the sign-in was finished or cancelled already, or took longer than ten \
                     minutes. Begin again.";
@@ -23,7 +23,7 @@ const OVER: &str = "This page is out of date: the sign-in was finished or cancel
 /// The page.
 pub(crate) fn page(
     app: &App,
-    arrival: &Arrival,
+    arrival: &RequestOrigin,
     secret: &FlowSecret,
     flow: &Flow,
     provider: &Provider,
@@ -31,11 +31,11 @@ pub(crate) fn page(
 ) -> Response {
     let wanted = &flow.wanted;
     let body = html! {
-        @if let Some(warning) = warning(&wanted.exit) {
+        @if let Some(warning) = warning(&wanted.destination) {
             p.notice { (warning) }
         }
         dl {
-            @if let Some(code) = check_code(&wanted.exit) {
+            @if let Some(code) = check_code(&wanted.destination) {
                 div { dt { "Check code" } dd.code { (code) } }
             }
             @if let Some(upstream) = &flow.upstream {
@@ -63,25 +63,25 @@ fn row(name: &str, value: &Markup) -> Markup {
 }
 
 /// What is issued, and who gets it.
-fn destination(wanted: &Wanted, arrival: &Arrival) -> Markup {
+fn destination(wanted: &LoginRequest, arrival: &RequestOrigin) -> Markup {
     let tokens =
         if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
     html! {
-        @match &wanted.exit {
-            Exit::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }
-            Exit::Redirect(address) => {
+        @match &wanted.destination {
+            Destination::Page => { (row("Issued", &html! { "A session of this browser, for 30 days at most" })) }
+            Destination::Redirect(address) => {
                 (row("Issued", &html! { (tokens) }))
                 (row("Goes to", &html! { (origin(address)) }))
             }
-            Exit::Headless(_) => {
+            Destination::Headless(_) => {
                 (row("Issued", &html! { "An id token, for the terminal that shows the check code" }))
             }
-            Exit::Device { address, client_id, .. } => {
+            Destination::Device { address, client_id, .. } => {
                 (row("Issued", &html! { (tokens) }))
                 (row("Goes to", &html! { "The device that asked from " (address) " as " (client_id) }))
             }
         }
-        @if !matches!(wanted.exit, Exit::Page) {
+        @if !matches!(wanted.destination, Destination::Page) {
             (row("Good for", &html! { (wanted.audiences.join(", ")) }))
             @if let Some(identity) = &wanted.identity { (row("As identity", &html! { (identity) })) }
             @if !wanted.scopes.is_empty() { (row("Only in", &html! { (wanted.scopes.join(", ")) })) }
@@ -109,29 +109,29 @@ fn person(upstream: &Upstream) -> String {
 }
 
 /// The code that the other screen shows as well.
-fn check_code(exit: &Exit) -> Option<String> {
+fn check_code(exit: &Destination) -> Option<String> {
     match exit {
-        Exit::Headless(key) => Some(codes::check_code(&bytes_of(key)?)),
-        Exit::Device { user_code, .. } => Some(user_code.clone()),
-        Exit::Page | Exit::Redirect(_) => None,
+        Destination::Headless(key) => Some(codes::check_code(&bytes_of(key)?)),
+        Destination::Device { user_code, .. } => Some(user_code.clone()),
+        Destination::Page | Destination::Redirect(_) => None,
     }
 }
 
-fn warning(exit: &Exit) -> Option<&'static str> {
+fn warning(exit: &Destination) -> Option<&'static str> {
     match exit {
-        Exit::Headless(_) | Exit::Device { .. } => Some(
+        Destination::Headless(_) | Destination::Device { .. } => Some(
             "Continue only if you began this yourself and your own screen shows exactly this code. Whoever sent you \
              here otherwise would act as you.",
         ),
-        Exit::Redirect(_) => Some("Continue only if you began this yourself, with a program that you trust."),
-        Exit::Page => None,
+        Destination::Redirect(_) => Some("Continue only if you began this yourself, with a program that you trust."),
+        Destination::Page => None,
     }
 }
 
 /// `POST /oauth/confirm`.
 pub(crate) async fn confirm(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {

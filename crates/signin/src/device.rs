@@ -59,7 +59,7 @@ pub(crate) enum Poll {
 }
 
 /// A row, by one of its two digests.
-struct Found {
+struct DeviceRow {
     hash: Vec<u8>,
     state: String,
     polled_at: Micros,
@@ -67,7 +67,7 @@ struct Found {
     deleted_at: Micros,
 }
 
-impl Found {
+impl DeviceRow {
     fn has_ended(&self, now: Micros) -> bool {
         self.deleted_at - KEPT <= now
     }
@@ -205,10 +205,10 @@ async fn poll_in(tx: &mut WriteTx, hash: &[u8; 32], client_id: &str, now: Micros
     }
 }
 
-async fn find(tx: &mut ReadTx, column: &'static str, hash: &[u8; 32]) -> Result<Option<Found>> {
+async fn find(tx: &mut ReadTx, column: &'static str, hash: &[u8; 32]) -> Result<Option<DeviceRow>> {
     let sql = format!("SELECT device_hash, state, polled_at, expires_at FROM device_codes WHERE {column} = $1");
     tx.query_opt(&sql, &[Value::Bytes(hash)], |row| {
-        Ok(Found { hash: row.bytes(0)?, state: row.text(1)?, polled_at: row.int(2)?, deleted_at: row.int(3)? })
+        Ok(DeviceRow { hash: row.bytes(0)?, state: row.text(1)?, polled_at: row.int(2)?, deleted_at: row.int(3)? })
     })
     .await
 }

@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use bowline_core::{Code, Error, Reason, Uidp};
-use bowline_identity::people::{Asked, Context, Entered, Entry, Upstream};
-use bowline_pipeline::Arrival;
+use bowline_identity::people::{Context, Entry, Login, TokenParams, Upstream};
+use bowline_pipeline::RequestOrigin;
 use maud::html;
 
 use crate::app::{App, with_cookie};
@@ -11,10 +11,10 @@ use crate::cookies::SESSION_SECONDS;
 use crate::device::{self, Outcome, Tokens};
 use crate::flow::Chosen;
 use crate::headless;
+use crate::login_request::{Destination, LoginRequest};
 use crate::page;
 use crate::problem::Problem;
 use crate::secrets::{FlowSecret, bytes_of, text_of};
-use crate::wanted::{Exit, Wanted};
 
 /// The route that the audit log names.
 const METHOD: &str = "/oauth/confirm";
@@ -25,9 +25,9 @@ const METHOD: &str = "/oauth/confirm";
 /// Why nothing was handed out.
 pub(crate) async fn finish(
     app: &App,
-    arrival: &Arrival,
+    arrival: &RequestOrigin,
     secret: &FlowSecret,
-    wanted: &Wanted,
+    wanted: &LoginRequest,
     chosen: &Chosen,
     upstream: &Upstream,
 ) -> bowline_core::Result<Response> {
@@ -35,16 +35,16 @@ pub(crate) async fn finish(
     let provider = app.parts.people.provider(&chosen.choice()?).await?;
     let claimed = claim(app, wanted).await?;
     // The browser is the person's own where it began the sign-in, not where it helps another machine.
-    let cookie = matches!(wanted.exit, Exit::Page | Exit::Redirect(_)).then(|| app.draw());
+    let cookie = matches!(wanted.destination, Destination::Page | Destination::Redirect(_)).then(|| app.draw());
     let entry = Entry { invite: wanted.invite.clone(), may_register: !wanted.skip_registration, cookie };
-    let asked = asked(wanted)?;
+    let requested = requested(wanted)?;
     let done = async {
         // What cannot be handed out must not cost the person their invitation.
-        app.parts.people.judge(&asked)?;
+        app.parts.people.validate(&requested)?;
         let entered = app.parts.people.enter(&provider, upstream, &entry, &context).await;
         let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
         let entered = entered.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
-        hand_out(app, &context, wanted, &asked, &entered, upstream, claimed).await
+        hand_out(app, &context, wanted, &requested, &entered, upstream, claimed).await
     };
     let done = done.await;
     if done.is_err() {
@@ -71,8 +71,8 @@ async fn give_up(
 }
 
 /// The device authorization that this browser answers: of two at a time, one does.
-async fn claim(app: &App, wanted: &Wanted) -> bowline_core::Result<Option<[u8; 32]>> {
-    let Exit::Device { hash, .. } = &wanted.exit else {
+async fn claim(app: &App, wanted: &LoginRequest) -> bowline_core::Result<Option<[u8; 32]>> {
+    let Destination::Device { hash, .. } = &wanted.destination else {
         return Ok(None);
     };
     let hash = bytes_of(hash).ok_or_else(|| Error::internal("a stored sign-in names no device"))?;
@@ -88,32 +88,32 @@ async fn claim(app: &App, wanted: &Wanted) -> bowline_core::Result<Option<[u8; 3
 async fn hand_out(
     app: &App,
     context: &Context<'_>,
-    wanted: &Wanted,
-    asked: &Asked,
-    entered: &Entered,
+    wanted: &LoginRequest,
+    requested: &TokenParams,
+    entered: &Login,
     upstream: &Upstream,
     device: Option<[u8; 32]>,
 ) -> bowline_core::Result<Response> {
     let people = &app.parts.people;
-    match &wanted.exit {
-        Exit::Page => Ok(signed_in(upstream)),
-        Exit::Redirect(address) => {
-            let target = app.parts.redirects.judge(address);
+    match &wanted.destination {
+        Destination::Page => Ok(signed_in(upstream)),
+        Destination::Redirect(address) => {
+            let target = app.parts.redirects.validate(address);
             let target = target.map_err(|why| Error::invalid_field("redirect", why))?;
-            let issued = people.issue(&entered.session, upstream, asked, context).await?;
+            let issued = people.issue(&entered.session, upstream, requested, context).await?;
             let url = target.with_tokens(&issued.token, issued.refresh_token.as_deref());
             Ok(page::moving_on("You are signed in", url.as_str(), "The program that asked goes on by itself."))
         }
-        Exit::Headless(code) => {
+        Destination::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
             let token = people.id_token(&entered.session, &wanted.audiences, None, None, context).await?;
             let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
             people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
             Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
         }
-        Exit::Device { client_id, .. } => {
+        Destination::Device { client_id, .. } => {
             let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
-            let issued = people.issue(&entered.session, upstream, asked, context).await?;
+            let issued = people.issue(&entered.session, upstream, requested, context).await?;
             let tokens = Tokens {
                 id_token: people.id_token(&entered.session, &wanted.audiences, Some(client_id), None, context).await?,
                 access_token: issued.token,
@@ -129,9 +129,9 @@ async fn hand_out(
     }
 }
 
-fn asked(wanted: &Wanted) -> bowline_core::Result<Asked> {
+fn requested(wanted: &LoginRequest) -> bowline_core::Result<TokenParams> {
     let identity = wanted.identity.as_deref().map(Uidp::parse).transpose();
-    Ok(Asked {
+    Ok(TokenParams {
         audiences: wanted.audiences.clone(),
         identity: identity.map_err(|_| Error::internal("a stored sign-in names no identity"))?,
         scopes: wanted.scopes.clone(),
@@ -144,14 +144,14 @@ fn asked(wanted: &Wanted) -> bowline_core::Result<Asked> {
 ///
 /// # Errors
 /// The storage fails.
-pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> Result<Response, Problem> {
-    if let Exit::Device { hash, .. } = &wanted.exit
+pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &LoginRequest) -> Result<Response, Problem> {
+    if let Destination::Device { hash, .. } = &wanted.destination
         && let Some(hash) = bytes_of(hash)
     {
         device::step(app.db(), hash, Outcome::Pending, Outcome::Denied, app.now()).await?;
     }
-    match &wanted.exit {
-        Exit::Redirect(_) => leave(app, secret, wanted, &Error::permission_denied("the sign-in was cancelled")),
+    match &wanted.destination {
+        Destination::Redirect(_) => leave(app, secret, wanted, &Error::permission_denied("the sign-in was cancelled")),
         _ => Ok(over(app, secret, elsewhere("Cancelled", "Nobody was signed in. You can close this page."))),
     }
 }
@@ -160,9 +160,9 @@ pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &Wanted) -> R
 ///
 /// # Errors
 /// The page, where no address was given.
-pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &Wanted, error: &Error) -> Result<Response, Problem> {
-    let target = match &wanted.exit {
-        Exit::Redirect(address) => app.parts.redirects.judge(address).ok(),
+pub(crate) fn leave(app: &App, secret: &FlowSecret, wanted: &LoginRequest, error: &Error) -> Result<Response, Problem> {
+    let target = match &wanted.destination {
+        Destination::Redirect(address) => app.parts.redirects.validate(address).ok(),
         _ => None,
     };
     let problem = Problem::from(error);

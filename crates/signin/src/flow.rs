@@ -11,8 +11,8 @@ use bowline_pipeline::Vault;
 use bowline_store::{Db, Value, WriteTx};
 use serde::{Deserialize, Serialize};
 
+use crate::login_request::LoginRequest;
 use crate::secrets::FlowSecret;
-use crate::wanted::Wanted;
 
 /// How long each step may take, in seconds: the cookie lives as long.
 pub(crate) const SECONDS: i64 = 600;
@@ -69,7 +69,7 @@ impl Chosen {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Flow {
     /// What is wanted in the end.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: LoginRequest,
     /// The provider that the browser was sent to.
     pub(crate) provider: Chosen,
     /// Who came back from the provider; absent while nobody has.

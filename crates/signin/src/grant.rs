@@ -6,16 +6,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bowline_authn::wrap::sha256;
 use bowline_core::Error;
-use bowline_fronts::Told;
-use bowline_pipeline::Arrival;
+use bowline_fronts::LogFields;
+use bowline_pipeline::RequestOrigin;
 use serde_json::{Value, json};
 
 use crate::app::{App, Shared, program_form};
 use crate::codes;
 use crate::device::{self, Device, Outcome, Poll, Tokens};
+use crate::login_request::audiences;
 use crate::problem::Problem;
 use crate::secrets::{bytes_of, text_of};
-use crate::wanted::audiences;
 
 /// The grant type of devices.
 const DEVICE_CODE: &str = "urn:ietf:params:oauth:grant-type:device_code";
@@ -75,7 +75,7 @@ impl IntoResponse for Refusal {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        response.extensions_mut().insert(Told { causes: self.cause, ..Told::default() });
+        response.extensions_mut().insert(LogFields { causes: self.cause, ..LogFields::default() });
         response
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn answer(value: &Value) -> Response {
 /// `POST /oauth/device_authorization`.
 pub(crate) async fn device_authorization(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
@@ -175,7 +175,7 @@ fn granted(tokens: &Tokens, now: i64) -> Value {
 /// `POST /oauth/revoke`: whatever the token was, it is none afterwards.
 pub(crate) async fn revoke(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {

@@ -19,6 +19,7 @@ mod finish;
 mod flow;
 mod grant;
 mod headless;
+mod login_request;
 mod operator;
 mod orgcheck;
 mod page;
@@ -30,7 +31,6 @@ mod sign_out;
 mod start;
 mod tables;
 mod tries;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub struct SignIn {
     pub random: Random,
 }
 
-/// The routes. Requests must carry a [`bowline_pipeline::Arrival`]; each is told to `count`.
+/// The routes. Requests must carry a [`bowline_pipeline::RequestOrigin`]; each is told to `count`.
 pub fn router(parts: SignIn, count: Count) -> Router {
     let app = Arc::new(App::new(parts));
     let routes = Router::new()

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 use maud::html;
 
 use crate::app::{Shared, own_form};
@@ -31,7 +31,7 @@ pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> 
 /// `POST /oauth/operator`: the link is used up, and its token shown. Nothing stays in the browser.
 pub(crate) async fn redeem(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {

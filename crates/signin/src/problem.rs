@@ -5,7 +5,7 @@ use std::fmt;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bowline_core::Error;
-use bowline_fronts::Told;
+use bowline_fronts::LogFields;
 
 /// An answer that is an error page. The page itself is written when the request's id is known.
 #[derive(Clone)]
@@ -50,14 +50,14 @@ impl From<&Error> for Problem {
     fn from(error: &Error) -> Problem {
         let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = error.retry_after().map(|wait| wait.as_secs().max(1));
-        Problem { status, text: error.message().into(), retry_after, cause: Told::failure(error).causes }
+        Problem { status, text: error.message().into(), retry_after, cause: LogFields::failure(error).causes }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        response.extensions_mut().insert(Told { causes: self.cause.clone(), ..Told::default() });
+        response.extensions_mut().insert(LogFields { causes: self.cause.clone(), ..LogFields::default() });
         response.extensions_mut().insert(self);
         response
     }

@@ -12,7 +12,7 @@ const ANSWERS: [&str; 4] = ["token", "refresh_token", "error", "status_code"];
 #[derive(Clone, Debug, Default)]
 pub struct Redirects(Vec<Origin>);
 
-/// An address that passed [`Redirects::judge`].
+/// An address that passed [`Redirects::validate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target(Url);
 
@@ -32,7 +32,7 @@ impl Redirects {
     ///
     /// # Errors
     /// Why it is refused, for the page.
-    pub(crate) fn judge(&self, text: &str) -> Result<Target, &'static str> {
+    pub(crate) fn validate(&self, text: &str) -> Result<Target, &'static str> {
         if text.len() > LONGEST {
             return Err("it is too long");
         }
@@ -149,7 +149,7 @@ mod tests {
             "https://CONSOLE.example.com/",
             "https://other.example:8443/x",
         ] {
-            assert!(redirects().judge(good).is_ok(), "{good}: {:?}", redirects().judge(good));
+            assert!(redirects().validate(good).is_ok(), "{good}: {:?}", redirects().validate(good));
         }
     }
 
@@ -220,10 +220,10 @@ mod tests {
             "https://sub.console.example.com/",
             "https://other.example/",
         ] {
-            assert!(redirects().judge(bad).is_err(), "{bad:?} was taken");
+            assert!(redirects().validate(bad).is_err(), "{bad:?} was taken");
         }
         let long = format!("http://localhost/{}", "x".repeat(LONGEST));
-        assert!(redirects().judge(&long).is_err());
+        assert!(redirects().validate(&long).is_err());
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn answers_replace_what_the_client_wrote() {
-        let target = redirects().judge("http://localhost:1/callback?token=true&a=b%26c&error=true").unwrap();
+        let target = redirects().validate("http://localhost:1/callback?token=true&a=b%26c&error=true").unwrap();
         assert_eq!(
             target.with_tokens("t.t.t", Some("r=")).as_str(),
             "http://localhost:1/callback?a=b%26c&token=t.t.t&refresh_token=r%3D"

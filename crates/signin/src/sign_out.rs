@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 use maud::html;
 
 use crate::app::{App, Shared, own_form, with_cookie};
@@ -16,10 +16,10 @@ use crate::secrets::{bytes_of, same, sign_out_token};
 /// `GET /signout`: who is signed in, and a button.
 pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Response, Problem> {
     let Some(cookie) = session(&app, &headers) else {
-        return Ok(nobody());
+        return Ok(signed_out());
     };
     let Some(signed) = app.parts.people.session_of_cookie(&cookie, app.now()).await? else {
-        return Ok(without_cookie(&app, nobody()));
+        return Ok(without_cookie(&app, signed_out()));
     };
     Ok(page::page(
         "Sign out",
@@ -41,13 +41,13 @@ pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Respon
 /// `POST /signout`.
 pub(crate) async fn end(
     State(app): Shared,
-    Extension(arrival): Extension<Arrival>,
+    Extension(arrival): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let Some(cookie) = session(&app, &headers) else {
-        return Ok(nobody());
+        return Ok(signed_out());
     };
     if !same(&sign_out_token(app.vault(), &cookie), parameters.one("token")?.unwrap_or_default()) {
         return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
@@ -65,6 +65,6 @@ fn without_cookie(app: &App, response: Response) -> Response {
     with_cookie(response, app.cookies.set(&app.cookies.session(), "", 0))
 }
 
-fn nobody() -> Response {
+fn signed_out() -> Response {
     page::page("Sign out", html! { p { "Nobody is signed in with this browser." } })
 }

@@ -6,16 +6,16 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use bowline_core::{Code, Error};
 use bowline_identity::people::{AuthorizationRequest, Choice, Provider, Source};
-use bowline_pipeline::Arrival;
+use bowline_pipeline::RequestOrigin;
 
 use crate::app::{App, Shared, own_form, with_cookie};
 use crate::choose;
 use crate::flow::{self, Chosen, Flow};
+use crate::login_request::{Destination, LoginRequest, ProviderHint};
 use crate::page;
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::secrets::FlowSecret;
-use crate::wanted::{Exit, Named, Wanted};
 
 /// `GET /oauth`: straight to the provider if the request names one of the operator's, else to the page that offers them.
 ///
@@ -23,12 +23,12 @@ use crate::wanted::{Exit, Named, Wanted};
 /// there before the person has read the address.
 pub(crate) async fn start(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Problem> {
     let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
-    let wanted = wanted(&app, &parameters).await?;
+    let request = request(&app, &parameters).await?;
     let Some(choice) = named(&app, &parameters).await? else {
-        return choose::page(&app, &parameters, &wanted, None).await;
+        return choose::page(&app, &parameters, &request, None).await;
     };
     let provider = app.parts.people.provider(&choice).await?;
-    let begun = begin(&app, wanted, &provider).await?;
+    let begun = begin(&app, request, &provider).await?;
     let response = match &provider.source {
         Source::Operator { .. } => {
             let mut response = StatusCode::SEE_OTHER.into_response();
@@ -43,48 +43,48 @@ pub(crate) async fn start(State(app): Shared, RawQuery(query): RawQuery) -> Resu
 /// `POST /oauth/organization`: the person typed their organization's name.
 pub(crate) async fn organization(
     State(app): Shared,
-    Extension(_): Extension<Arrival>,
+    Extension(_): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
-    let wanted = wanted(&app, &parameters).await?;
+    let request = request(&app, &parameters).await?;
     let Some(name) = parameters.one(choose::NAME)?.map(str::trim).filter(|name| !name.is_empty()) else {
-        return choose::page(&app, &parameters, &wanted, Some("Enter the name of your organization.")).await;
+        return choose::page(&app, &parameters, &request, Some("Enter the name of your organization.")).await;
     };
     let provider = match app.parts.people.provider(&Choice::Organization(name.to_owned())).await {
         Ok(provider) => provider,
         Err(error) if error.code() == Code::NotFound => {
             let text = "There is no verified organization of this name that has a provider of its own.";
-            let mut response = choose::page(&app, &parameters, &wanted, Some(text)).await?;
+            let mut response = choose::page(&app, &parameters, &request, Some(text)).await?;
             *response.status_mut() = StatusCode::NOT_FOUND;
             return Ok(response);
         }
         Err(error) => return Err(error.into()),
     };
-    let begun = begin(&app, wanted, &provider).await?;
+    let begun = begin(&app, request, &provider).await?;
     let text = format!("You sign in at {} and come back here afterwards.", provider.issuer);
     Ok(with_cookie(page::moving_on("Continue at your provider", &begun.url, &text), begun.cookie))
 }
 
 /// What is wanted: of the query itself, or of the device whose ticket it carries.
-async fn wanted(app: &App, parameters: &Parameters) -> Result<Wanted, Problem> {
+async fn request(app: &App, parameters: &Parameters) -> Result<LoginRequest, Problem> {
     match parameters.one(crate::activate::TICKET)? {
-        Some(ticket) => crate::activate::wanted(app, ticket).await,
-        None => Wanted::read(parameters, &app.parts.redirects, &app.settings().api_audience),
+        Some(ticket) => crate::activate::request(app, ticket).await,
+        None => LoginRequest::read(parameters, &app.parts.redirects, &app.settings().api_audience),
     }
 }
 
 /// The one provider that the parameters name; absent if the person has to choose.
 async fn named(app: &App, parameters: &Parameters) -> Result<Option<Choice>, Problem> {
-    let wanted = match Named::read(parameters)? {
-        Named::One(choice) => return Ok(Some(choice)),
-        Named::Nothing => return Ok(None),
-        Named::Any => None,
-        Named::Client(id) => Some(id),
+    let request = match ProviderHint::read(parameters)? {
+        ProviderHint::One(choice) => return Ok(Some(choice)),
+        ProviderHint::Nothing => return Ok(None),
+        ProviderHint::Any => None,
+        ProviderHint::Client(id) => Some(id),
     };
     let ids: Vec<String> = app.parts.people.operator_providers().await?.into_iter().filter_map(operator_id).collect();
-    Ok(match (wanted, ids.as_slice()) {
+    Ok(match (request, ids.as_slice()) {
         (None, [only]) => Some(Choice::Operator(only.clone())),
         (Some(id), ids) if ids.contains(&id) => Some(Choice::Operator(id)),
         _ => None,
@@ -104,7 +104,7 @@ impl Begun {
     }
 }
 
-async fn begin(app: &App, wanted: Wanted, provider: &Provider) -> Result<Begun, Problem> {
+async fn begin(app: &App, login: LoginRequest, provider: &Provider) -> Result<Begun, Problem> {
     let secret = FlowSecret::new(app.draw());
     let vault = app.vault();
     let request = AuthorizationRequest {
@@ -113,10 +113,10 @@ async fn begin(app: &App, wanted: Wanted, provider: &Provider) -> Result<Begun, 
         nonce: &secret.nonce(vault),
         code_challenge: &secret.challenge(vault),
         login_hint: None,
-        screen_hint: wanted.screen_hint.as_deref(),
+        screen_hint: login.screen_hint.as_deref(),
     };
     let url = app.parts.people.authorization_url(provider, &request).await?;
-    let flow = Flow { wanted, provider: Chosen::of(provider), upstream: None };
+    let flow = Flow { wanted: login, provider: Chosen::of(provider), upstream: None };
     flow::put(app.db(), vault, &secret, &flow, app.now()).await?;
     Ok(Begun { url, cookie: flow_cookie(app, &secret) })
 }
@@ -135,11 +135,11 @@ pub(crate) fn operator_id(provider: Provider) -> Option<String> {
 }
 
 /// What a page says of where the result goes.
-pub(crate) fn purpose(exit: &Exit) -> &'static str {
+pub(crate) fn purpose(exit: &Destination) -> &'static str {
     match exit {
-        Exit::Page => "Sign in to manage your groups.",
-        Exit::Redirect(_) => "A program asks you to sign in.",
-        Exit::Headless(_) => "A terminal asks you to sign in.",
-        Exit::Device { .. } => "A device asks you to sign in.",
+        Destination::Page => "Sign in to manage your groups.",
+        Destination::Redirect(_) => "A program asks you to sign in.",
+        Destination::Headless(_) => "A terminal asks you to sign in.",
+        Destination::Device { .. } => "A device asks you to sign in.",
     }
 }

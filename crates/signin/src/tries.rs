@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use bowline_core::Micros;
-use bowline_pipeline::{Entry, Remembered, network};
+use bowline_pipeline::{Entry, TtlCache, network};
 
 /// Addresses that are remembered.
 const REMEMBERED: usize = 10_000;
@@ -12,13 +12,13 @@ const REMEMBERED: usize = 10_000;
 pub(crate) struct Tries {
     most: u32,
     window: Micros,
-    seen: Remembered<IpAddr, u32>,
+    seen: TtlCache<IpAddr, u32>,
 }
 
 impl Tries {
     /// At most so many in so many seconds.
     pub(crate) fn new(most: u32, seconds: i64) -> Tries {
-        Tries { most, window: seconds * 1_000_000, seen: Remembered::new(REMEMBERED) }
+        Tries { most, window: seconds * 1_000_000, seen: TtlCache::new(REMEMBERED) }
     }
 
     /// Counts a try.

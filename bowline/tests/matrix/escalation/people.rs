@@ -2,7 +2,7 @@
 
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock as _, Error, Uidp};
-use bowline_identity::people::{Asked, Choice, Context, Entry, Provider, Redemption};
+use bowline_identity::people::{Choice, Context, Entry, Provider, Redemption, TokenParams};
 use bowline_store::Value as Sql;
 use bowline_testkit::{SignIn, TestServer};
 use serde_json::{Value as Json, json};
@@ -53,7 +53,7 @@ pub(super) async fn sign_in(
     let upstream = people.redeem(&provider, &redemption, context.now).await.ok()?;
     let entry = Entry { invite: invite.map(String::from), may_register: true, cookie: None };
     let entered = people.enter(&provider, &upstream, &entry, &context).await.ok()?;
-    let asked = Asked { audiences: vec![server.base().to_owned()], ..Asked::default() };
+    let asked = TokenParams { audiences: vec![server.base().to_owned()], ..TokenParams::default() };
     let issued = people.issue(&entered.session, &upstream, &asked, &context).await.ok()?;
     Some(issued.token)
 }

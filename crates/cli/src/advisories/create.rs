@@ -4,8 +4,8 @@ use bowline_terminal::{Output, Table};
 use clap::Args;
 
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -53,7 +53,7 @@ pub(super) async fn run(command: CreateCommand) -> Result<(), CliError> {
         aliases: command.alias,
         ..v1::Advisory::default()
     };
-    let parent_id = place::group(&api, &command.group).await?;
+    let parent_id = resolve::group(&api, &command.group).await?;
     let created = api.call::<Create>(&v1::CreateAdvisoryRequest { parent_id, advisory: Some(advisory) }).await?;
     // The identifier alone, for the next command.
     let mut table = Table::without_head();

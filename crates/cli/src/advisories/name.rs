@@ -6,7 +6,7 @@ use bowline_contract::v2::vulnerabilities::advisory_event::Type;
 use bowline_contract::v2::vulnerabilities::rpc::advisories_service::{GetAdvisory, ListAdvisories};
 use bowline_core::Uidp;
 
-use crate::place::only;
+use crate::resolve::only;
 
 /// The advisory of a UIDP, or of a public identifier such as BWL-2345-6789-cfgh.
 ///
@@ -28,7 +28,7 @@ pub(super) async fn advisory(api: &Api, name: &str) -> Result<v2::Advisory, Clie
 }
 
 /// What an event says, in a word and in its own words.
-pub(super) fn said(event: &v2::AdvisoryEvent) -> (&'static str, String) {
+pub(super) fn parsed(event: &v2::AdvisoryEvent) -> (&'static str, String) {
     match &event.r#type {
         None => ("", String::new()),
         Some(Type::Detection(_)) => ("detection", String::new()),

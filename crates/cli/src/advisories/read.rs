@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::name;
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -94,7 +94,7 @@ pub(super) async fn list(command: ListCommand) -> Result<(), CliError> {
         ..v2::ListAdvisoriesRequest::default()
     };
     if let Some(group) = &command.group {
-        let descendants_of = place::group(&api, group).await?;
+        let descendants_of = resolve::group(&api, group).await?;
         request.uidp = Some(UidpFilter { descendants_of, ..UidpFilter::default() });
     }
     if command.pending {
@@ -126,7 +126,7 @@ pub(super) async fn list(command: ListCommand) -> Result<(), CliError> {
 /// What the latest approved event says; events come with the earliest first.
 fn latest(advisory: &v2::Advisory) -> &'static str {
     let approved = advisory.events.iter().rev().find(|event| event.review_state() == v2::ReviewState::Approved);
-    approved.map_or("", |event| name::said(event).0)
+    approved.map_or("", |event| name::parsed(event).0)
 }
 
 pub(super) async fn get(command: GetCommand) -> Result<(), CliError> {
@@ -147,7 +147,7 @@ pub(super) async fn get(command: GetCommand) -> Result<(), CliError> {
         table.push([field.to_owned(), value]);
     }
     for event in &advisory.events {
-        let (kind, words) = name::said(event);
+        let (kind, words) = name::parsed(event);
         table.push([time(event.create_time), kind.into(), name::state(event), event.uid.clone(), words]);
     }
     print(&command.output.message(&table, &advisory)?)

@@ -4,8 +4,8 @@ use bowline_terminal::{Output, Table};
 use clap::Args;
 
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -28,7 +28,7 @@ pub struct SettingsCommand {
 pub(super) async fn run(command: SettingsCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
-    let uid = place::group(&api, &command.group).await?;
+    let uid = resolve::group(&api, &command.group).await?;
     let mut paths = Vec::new();
     if command.public.is_some() {
         paths.push("public".to_owned());

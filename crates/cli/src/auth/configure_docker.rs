@@ -35,7 +35,7 @@ pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), CliError>
     let mut config = DockerConfig::read(&path)?;
     try_token(&session, &registry).await?;
     config.use_helper(&registry, credential_helper::NAME)?;
-    remember(&session, command.target.context.as_deref(), &registry)?;
+    write_helper(&session, command.target.context.as_deref(), &registry)?;
     let helper = link(command.helper_directory)?;
     config.write()?;
     say(&format!(
@@ -97,7 +97,7 @@ fn docker_config() -> Result<PathBuf, ClientError> {
 }
 
 /// Keeps which server gives out tokens for that registry, for the helper is told the registry's name alone.
-fn remember(session: &Session, context: Option<&str>, registry: &str) -> Result<(), ClientError> {
+fn write_helper(session: &Session, context: Option<&str>, registry: &str) -> Result<(), ClientError> {
     let mut known = Contexts::read(&session.contexts)?;
     let name = match context {
         Some(name) => Some(name),

@@ -68,7 +68,7 @@ pub(crate) async fn run(command: LoginCommand) -> Result<(), CliError> {
     let first = &audiences[0];
     let presented = presented_token(&command, &session).await?;
     if presented.is_none() {
-        require_somebody(&command)?;
+        require_account(&command)?;
     }
     let tokens = match &presented {
         Some(token) => session.issuer.exchange(token, &exchange(&command, first)).await?,
@@ -108,7 +108,7 @@ async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Op
 }
 
 /// A job that names an identity means its own token: where it has none, nobody comes to a browser either.
-fn require_somebody(command: &LoginCommand) -> Result<(), ClientError> {
+fn require_account(command: &LoginCommand) -> Result<(), ClientError> {
     let is_for_a_person = command.headless || command.device || command.no_browser || command.identity.is_none();
     if is_for_a_person || (variable("CI").is_none() && std::io::stderr().is_terminal()) {
         return Ok(());

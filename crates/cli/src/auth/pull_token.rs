@@ -11,8 +11,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::{Session, Target};
 
 /// `bowline auth pull-token`.
@@ -224,7 +224,9 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
     let session = Session::open(&command.target)?;
     let (api, now) = (session.api().await?, Session::now());
     let uidp = match &command.parent {
-        Some(parent) => Some(UidpFilter { descendants_of: place::group(&api, parent).await?, ..UidpFilter::default() }),
+        Some(parent) => {
+            Some(UidpFilter { descendants_of: resolve::group(&api, parent).await?, ..UidpFilter::default() })
+        }
         None => None,
     };
     let mut request = v2::ListIdentitiesRequest {

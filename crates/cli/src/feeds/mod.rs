@@ -1,10 +1,10 @@
 //! `bowline feeds`: the operator brings records of vulnerabilities, and groups bring and give judgements about them.
 
 mod import;
-mod judgements;
 mod known;
 mod reading;
 mod report;
+mod vex;
 
 use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::feeds::v1 as feeds;
@@ -25,7 +25,7 @@ pub enum FeedsCommand {
     Import(FormatCommand),
     /// Write the approved judgements of a group as files
     #[command(subcommand)]
-    Export(judgements::ExportFormat),
+    Export(vex::ExportFormat),
     /// List the sources that records came from
     Sources(ListCommand),
     /// List imports, the newest first
@@ -40,7 +40,7 @@ pub enum FormatCommand {
     /// Records in OSV shape: a directory, such as a clone of a database, or a zip archive
     Osv(Box<import::ImportCommand>),
     #[command(flatten)]
-    Judgements(judgements::ImportFormat),
+    Judgements(vex::ImportFormat),
 }
 
 #[derive(Args)]
@@ -77,8 +77,8 @@ pub struct AbortCommand {
 pub async fn run(command: FeedsCommand) -> Result<(), CliError> {
     match command {
         FeedsCommand::Import(FormatCommand::Osv(command)) => import::run(*command).await,
-        FeedsCommand::Import(FormatCommand::Judgements(command)) => judgements::import(command).await,
-        FeedsCommand::Export(command) => judgements::export(command).await,
+        FeedsCommand::Import(FormatCommand::Judgements(command)) => vex::import(command).await,
+        FeedsCommand::Export(command) => vex::export(command).await,
         FeedsCommand::Sources(command) => sources(command).await,
         FeedsCommand::Status(command) => status(command).await,
         FeedsCommand::Abort(command) => abort(command).await,

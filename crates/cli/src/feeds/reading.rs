@@ -44,7 +44,7 @@ const PARTS: usize = 8;
 
 /// Items in the order of the files, judged by as many threads as the machine has processors.
 pub(super) struct Items {
-    judged: Receiver<(usize, Vec<Item>)>,
+    validated: Receiver<(usize, Vec<Item>)>,
     early: BTreeMap<usize, Vec<Item>>,
     next: usize,
     read: Option<std::thread::JoinHandle<Result<(), ClientError>>>,
@@ -54,12 +54,12 @@ impl Items {
     /// Begins to read a directory, a zip archive, or a file of one record or of one on each line.
     pub(super) fn read(path: &Path) -> Items {
         let (raw_out, raw_in) = sync_channel::<(usize, Vec<Raw>)>(PARTS);
-        let (judged_out, judged) = sync_channel(PARTS);
+        let (judged_out, validated) = sync_channel(PARTS);
         let raw_in = Arc::new(Mutex::new(raw_in));
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
         for _ in 0..threads {
             let (raw_in, judged_out) = (raw_in.clone(), judged_out.clone());
-            std::thread::spawn(move || judge(&raw_in, &judged_out));
+            std::thread::spawn(move || validate(&raw_in, &judged_out));
         }
         let path = path.to_owned();
         let read = std::thread::spawn(move || {
@@ -72,7 +72,7 @@ impl Items {
                 }
             }
         });
-        Items { judged, early: BTreeMap::new(), next: 0, read: Some(read) }
+        Items { validated, early: BTreeMap::new(), next: 0, read: Some(read) }
     }
 
     /// The next items; none at the end.
@@ -85,7 +85,7 @@ impl Items {
                 self.next += 1;
                 return Ok(Some(items));
             }
-            match self.judged.recv() {
+            match self.validated.recv() {
                 Ok((number, items)) => drop(self.early.insert(number, items)),
                 Err(_) => return self.end().map(|()| None),
             }
@@ -98,12 +98,12 @@ impl Items {
     }
 }
 
-fn judge(raw: &Mutex<Receiver<(usize, Vec<Raw>)>>, out: &SyncSender<(usize, Vec<Item>)>) {
+fn validate(raw: &Mutex<Receiver<(usize, Vec<Raw>)>>, out: &SyncSender<(usize, Vec<Item>)>) {
     loop {
         let part = raw.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, items)) = part else { return };
-        let judged = items.into_iter().map(|raw| Item { name: raw.name, content: parse(raw.content) });
-        if out.send((number, judged.collect())).is_err() {
+        let validated = items.into_iter().map(|raw| Item { name: raw.name, content: parse(raw.content) });
+        if out.send((number, validated.collect())).is_err() {
             return;
         }
     }

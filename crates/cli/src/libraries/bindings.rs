@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 
 use super::{Ecosystem, Mode, ecosystem_name, mode_name};
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 /// `bowline libraries bindings`.
@@ -77,7 +77,7 @@ pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let parent_id = match &command.organization {
-        Some(organization) => place::group(&api, organization).await?,
+        Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };
     let mut request = v1::LibraryPolicyBindingFilter { parent_id, page_size: 200, ..Default::default() };
@@ -106,7 +106,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
         mode: command.mode.wire() as i32,
         ..v1::LibraryPolicyBinding::default()
     };
-    let parent_id = place::group(&api, &command.organization).await?;
+    let parent_id = resolve::group(&api, &command.organization).await?;
     let request = v1::CreateLibraryPolicyBindingRequest { parent_id, binding: Some(binding) };
     let made = api.call::<methods::CreateBinding>(&request).await?;
     let mut table = Table::without_head();

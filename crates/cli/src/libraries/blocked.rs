@@ -5,8 +5,8 @@ use clap::Args;
 
 use super::{Ecosystem, Mode, mode_name};
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 #[derive(Args)]
@@ -35,7 +35,7 @@ pub struct BlockedCommand {
 pub(crate) async fn run(command: BlockedCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let parent_id = match &command.organization {
-        Some(organization) => place::group(&api, organization).await?,
+        Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };
     let mut request = v1::LibraryPolicyBlockEventFilter {

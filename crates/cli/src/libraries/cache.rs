@@ -5,19 +5,19 @@ use clap::{Args, Subcommand};
 
 use super::{Ecosystem, ecosystem_name};
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 /// `bowline libraries cache`.
 #[derive(Subcommand)]
 pub enum CacheCommand {
     /// Show where the memory of each ecosystem stands
-    Status(PlaceCommand),
+    Status(OrganizationCommand),
     /// List what is remembered
     List(ListCommand),
     /// Forget what is remembered
-    Zap(ZapCommand),
+    Zap(PurgeCommand),
     /// Remember choices again
     OptIn(SwitchCommand),
     /// Remember nothing
@@ -25,7 +25,7 @@ pub enum CacheCommand {
 }
 
 #[derive(Args)]
-pub struct PlaceCommand {
+pub struct OrganizationCommand {
     #[command(flatten)]
     access: Access,
     /// Organization, by name or UIDP
@@ -38,7 +38,7 @@ pub struct PlaceCommand {
 #[derive(Args)]
 pub struct SwitchCommand {
     #[command(flatten)]
-    at: PlaceCommand,
+    at: OrganizationCommand,
     /// Only of this ecosystem
     #[arg(long, value_name = "NAME")]
     ecosystem: Option<Ecosystem>,
@@ -47,7 +47,7 @@ pub struct SwitchCommand {
 #[derive(Args)]
 pub struct ListCommand {
     #[command(flatten)]
-    at: PlaceCommand,
+    at: OrganizationCommand,
     /// Only of this ecosystem
     #[arg(long, value_name = "NAME")]
     ecosystem: Option<Ecosystem>,
@@ -63,9 +63,9 @@ pub struct ListCommand {
 }
 
 #[derive(Args)]
-pub struct ZapCommand {
+pub struct PurgeCommand {
     #[command(flatten)]
-    at: PlaceCommand,
+    at: OrganizationCommand,
     /// Only of this ecosystem
     #[arg(long, value_name = "NAME")]
     ecosystem: Option<Ecosystem>,
@@ -94,12 +94,12 @@ pub(crate) async fn run(command: CacheCommand) -> Result<(), CliError> {
     match command {
         CacheCommand::Status(command) => {
             let api = command.access.session()?.api().await?;
-            let parent_id = place::group(&api, &command.organization).await?;
+            let parent_id = resolve::group(&api, &command.organization).await?;
             let status = api.call::<methods::Status>(&v1::ResolutionCacheStatusFilter { parent_id }).await?;
             watermarks(&status.watermarks, command.output)
         }
         CacheCommand::List(command) => list(command).await,
-        CacheCommand::Zap(command) => zap(command).await,
+        CacheCommand::Zap(command) => purge(command).await,
         CacheCommand::OptIn(command) => switch(command, false).await,
         CacheCommand::OptOut(command) => switch(command, true).await,
     }
@@ -107,7 +107,7 @@ pub(crate) async fn run(command: CacheCommand) -> Result<(), CliError> {
 
 async fn switch(command: SwitchCommand, opted_out: bool) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
-    let parent_id = place::group(&api, &command.at.organization).await?;
+    let parent_id = resolve::group(&api, &command.at.organization).await?;
     let request = v1::ResolutionCacheOptOutRequest { parent_id, ecosystem: number(command.ecosystem), opted_out };
     let state = api.call::<methods::SetOptOut>(&request).await?;
     watermarks(&state.watermarks, command.at.output)
@@ -126,7 +126,7 @@ fn watermarks(marks: &[v1::ResolutionCacheWatermark], output: Output) -> Result<
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
     let mut request = v1::ResolutionCacheEntryFilter {
-        parent_id: place::group(&api, &command.at.organization).await?,
+        parent_id: resolve::group(&api, &command.at.organization).await?,
         ecosystem: number(command.ecosystem),
         package_name: command.package.unwrap_or_default(),
         live_only: command.live,
@@ -152,10 +152,10 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
     print(&command.at.output.messages(&table, &items)?)
 }
 
-async fn zap(command: ZapCommand) -> Result<(), CliError> {
+async fn purge(command: PurgeCommand) -> Result<(), CliError> {
     let api = command.at.access.session()?.api().await?;
     let request = v1::ZapResolutionCacheRequest {
-        parent_id: place::group(&api, &command.at.organization).await?,
+        parent_id: resolve::group(&api, &command.at.organization).await?,
         ecosystem: number(command.ecosystem),
         package_prefix: command.prefix.unwrap_or_default(),
         package_name: command.package.unwrap_or_default(),

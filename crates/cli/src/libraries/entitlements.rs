@@ -5,8 +5,8 @@ use clap::{Args, Subcommand};
 
 use super::{Ecosystem, ecosystem_name};
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 /// `bowline libraries entitlements`.
@@ -64,7 +64,7 @@ pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
     match command {
         EntitlementsCommand::List(command) => {
             let api = command.access.session()?.api().await?;
-            let parent_id = place::group(&api, &command.organization).await?;
+            let parent_id = resolve::group(&api, &command.organization).await?;
             let request = v1::EntitlementFilter { parent_id, ecosystems: Vec::new() };
             shown(&api.call::<methods::List>(&request).await?.items, command.output)
         }
@@ -83,7 +83,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let policy = if command.upstream { v1::Policy::ChainguardAndUpstream } else { v1::Policy::Chainguard };
     let request = v1::CreateEntitlementRequest {
-        parent_id: place::group(&api, &command.organization).await?,
+        parent_id: resolve::group(&api, &command.organization).await?,
         ecosystem: command.ecosystem.wire() as i32,
         policy: policy as i32,
         cooldown_days: command.cooldown_days,

@@ -5,8 +5,8 @@ use bowline_terminal::{Output, Table, say, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 /// `bowline libraries policies`.
@@ -48,7 +48,7 @@ pub struct GetCommand {
 
 /// What a policy says.
 #[derive(Args)]
-struct Said {
+struct PolicyArgs {
     /// What it is for
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
@@ -83,7 +83,7 @@ pub struct CreateCommand {
     #[arg(long)]
     name: String,
     #[command(flatten)]
-    said: Said,
+    said: PolicyArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -99,7 +99,7 @@ pub struct UpdateCommand {
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    said: Said,
+    said: PolicyArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -156,7 +156,7 @@ async fn find(api: &Api, id: &str) -> Result<v1::LibraryPolicy, ClientError> {
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let parent_id = match &command.organization {
-        Some(organization) => place::group(&api, organization).await?,
+        Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };
     let policies = all(&api, v1::LibraryPolicyFilter { parent_id, ..v1::LibraryPolicyFilter::default() }).await?;
@@ -179,7 +179,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
     let mut policy = v1::LibraryPolicy { name: command.name, ..v1::LibraryPolicy::default() };
     command.said.fill(&mut policy);
-    let parent_id = place::group(&api, &command.organization).await?;
+    let parent_id = resolve::group(&api, &command.organization).await?;
     let request = v1::CreateLibraryPolicyRequest { parent_id, policy: Some(policy) };
     made(&api.call::<methods::CreatePolicy>(&request).await?, command.output)
 }
@@ -194,7 +194,7 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
     described(&api.call::<methods::UpdatePolicy>(&policy).await?, command.output)
 }
 
-impl Said {
+impl PolicyArgs {
     fn fill(&self, policy: &mut v1::LibraryPolicy) {
         let given = |list: &Vec<String>| list.iter().filter(|one| !one.is_empty()).cloned().collect::<Vec<_>>();
         if let Some(description) = &self.description {

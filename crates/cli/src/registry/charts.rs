@@ -5,9 +5,9 @@ use bowline_terminal::{Output, Table};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::error::CliError;
-use crate::place as groups;
 use crate::print;
-use crate::registry::place;
+use crate::registry::targets;
+use crate::resolve as groups;
 use crate::session::Access;
 
 /// `bowline registry charts`.
@@ -86,7 +86,7 @@ async fn add(command: AddCommand) -> Result<(), CliError> {
     let api = session.api().await?;
     let request = v1::AddChartRequest {
         parent_id: groups::group(&api, &command.parent).await?,
-        source_repo_id: place::repo(&session, &api, &command.chart).await?,
+        source_repo_id: targets::repo(&session, &api, &command.chart).await?,
         dry_run: command.dry_run,
         tag: command.tag.unwrap_or_default(),
     };
@@ -119,7 +119,7 @@ async fn find(command: FindCommand) -> Result<(), CliError> {
 async fn using(command: UsingCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
-    let repo_id = place::repo(&session, &api, &command.repo).await?;
+    let repo_id = targets::repo(&session, &api, &command.repo).await?;
     let request = v1::ListChartsByImageRepoRequest { repo_id };
     let found = api.call::<ListChartsByImageRepo>(&request).await?.chart_image_bindings;
     let mut table = Table::new(&["chart"]);

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::place::{self, Image};
+use crate::registry::targets::{self, Image};
 use crate::session::Access;
 
 /// `bowline registry history`.
@@ -30,8 +30,8 @@ pub(crate) async fn run(command: HistoryCommand) -> Result<(), CliError> {
     let name = image.tag.filter(|_| image.digest.is_none());
     let name = name.ok_or_else(|| ClientError::Usage("a tag has a history, a digest never changes".into()))?;
     let api = session.api().await?;
-    let repo = place::repo(&session, &api, image.repo).await?;
-    let tag = place::tag(&api, &repo, name).await?;
+    let repo = targets::repo(&session, &api, image.repo).await?;
+    let tag = targets::tag(&api, &repo, name).await?;
     let filter = v1::TagHistoryFilter { parent_id: tag.uid, ..v1::TagHistoryFilter::default() };
     let mut moves = api.call::<ListTagHistory>(&filter).await?.items;
     moves.sort_by_key(|moved| moved.update_timestamp.map(|time| std::cmp::Reverse((time.seconds, time.nanos))));

@@ -2,12 +2,12 @@
 
 mod charts;
 mod history;
-mod place;
 mod policy;
 mod repos;
 mod retention;
 mod scan_report;
 mod tags;
+mod targets;
 mod upstream;
 
 use clap::Subcommand;

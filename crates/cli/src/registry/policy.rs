@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::place::Place;
+use crate::registry::targets::RepoOrGroup;
 use crate::registry::upstream::UpstreamChange;
 use crate::session::Access;
 
@@ -25,7 +25,7 @@ pub struct GetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: Place,
+    place: RepoOrGroup,
     #[command(flatten)]
     output: Output,
 }
@@ -35,7 +35,7 @@ pub struct SetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: Place,
+    place: RepoOrGroup,
     #[command(flatten)]
     change: Change,
     #[command(flatten)]

@@ -10,9 +10,9 @@ use prost_types::FieldMask;
 
 use crate::error::CliError;
 use crate::input;
-use crate::place as groups;
 use crate::print;
-use crate::registry::place;
+use crate::registry::targets;
+use crate::resolve as groups;
 use crate::session::Access;
 
 /// `bowline registry repos`.
@@ -57,7 +57,7 @@ pub struct GetCommand {
 
 /// What is said of a repository.
 #[derive(Args)]
-struct Said {
+struct RepoArgs {
     /// Summary of at most 512 characters
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
@@ -86,7 +86,7 @@ pub struct CreateCommand {
     #[arg(value_name = "PATH")]
     path: String,
     #[command(flatten)]
-    said: Said,
+    said: RepoArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -102,7 +102,7 @@ pub struct UpdateCommand {
     #[arg(long)]
     name: Option<String>,
     #[command(flatten)]
-    said: Said,
+    said: RepoArgs,
     #[command(flatten)]
     output: Output,
 }
@@ -156,7 +156,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
 async fn get(command: GetCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
-    let uid = place::repo(&session, &api, &command.repo).await?;
+    let uid = targets::repo(&session, &api, &command.repo).await?;
     let repo = api.call::<methods::GetRepo>(&v2::GetRepoRequest { uid }).await?;
     let mut table = Table::new(&["field", "value"]);
     for (field, value) in [
@@ -179,7 +179,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let readme = command.said.readme()?;
     let api = session.api().await?;
-    let (group, name) = place::split(session.without_registry(&command.path))?;
+    let (group, name) = targets::split(session.without_registry(&command.path))?;
     let mut repo = v2::Repo { name: name.into(), ..v2::Repo::default() };
     command.said.fill(&mut repo);
     let request = v2::CreateRepoRequest { parent: groups::group(&api, group).await?, repo: Some(repo) };
@@ -203,7 +203,7 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
         return Err(ClientError::Usage("nothing to change: name a field, such as --description".into()).into());
     }
     let api = session.api().await?;
-    repo.uid = place::repo(&session, &api, &command.repo).await?;
+    repo.uid = targets::repo(&session, &api, &command.repo).await?;
     if let Some(content) = readme {
         write_readme(&api, &repo.uid, content).await?;
     }
@@ -219,7 +219,7 @@ async fn update(command: UpdateCommand) -> Result<(), CliError> {
 async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
-    let uid = place::repo(&session, &api, &command.repo).await?;
+    let uid = targets::repo(&session, &api, &command.repo).await?;
     api.call::<methods::DeleteRepo>(&v2::DeleteRepoRequest { uid: uid.clone() }).await?;
     say(&format!("the repository {} ({uid}) is deleted\n", command.repo));
     Ok(())
@@ -238,8 +238,8 @@ fn unfit(content: &str) -> Option<String> {
     let message = contract.by_full_name(methods::UpdateRepoReadme::FULL_NAME)?.input.full_name().to_owned();
     let readme = v2::RepoReadme { content: content.into(), ..v2::RepoReadme::default() };
     let request = v2::UpdateRepoReadmeRequest { repo_readme: Some(readme), update_mask: None }.encode_to_vec();
-    let judged = ["content".to_owned()];
-    let violations = contract.field_rules().judge(&message, &request, Some("repo_readme"), Some(&judged));
+    let validated = ["content".to_owned()];
+    let violations = contract.field_rules().validate(&message, &request, Some("repo_readme"), Some(&validated));
     violations.list.into_iter().next().map(|violation| violation.description)
 }
 
@@ -249,7 +249,7 @@ async fn write_readme(api: &bowline_client::Api, uid: &str, content: String) -> 
     api.call::<methods::UpdateRepoReadme>(&request).await.map(|_| ())
 }
 
-impl Said {
+impl RepoArgs {
     /// Fills in what was given; the fields that it was given for.
     fn fill(&self, repo: &mut v2::Repo) -> Vec<&'static str> {
         let mut paths = Vec::new();

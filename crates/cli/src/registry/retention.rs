@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::place::Place;
+use crate::registry::targets::RepoOrGroup;
 use crate::session::Access;
 
 /// `bowline registry retention`.
@@ -23,7 +23,7 @@ pub struct GetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: Place,
+    place: RepoOrGroup,
     #[command(flatten)]
     output: Output,
 }
@@ -33,7 +33,7 @@ pub struct SetCommand {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    place: Place,
+    place: RepoOrGroup,
     #[command(flatten)]
     rules: Rules,
     #[command(flatten)]

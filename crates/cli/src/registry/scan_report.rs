@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use crate::error::CliError;
 use crate::input;
 use crate::print;
-use crate::registry::place::{self, Image};
+use crate::registry::targets::{self, Image};
 use crate::session::Access;
 
 /// `bowline registry scan-report`.
@@ -58,10 +58,10 @@ pub(crate) async fn run(command: ScanReportCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let image = Image::parse(&command.image);
-    let repo = place::repo(&session, &api, image.repo).await?;
+    let repo = targets::repo(&session, &api, image.repo).await?;
     let digest = match (image.digest, image.tag) {
         (Some(digest), _) => digest.to_owned(),
-        (None, tag) => place::tag(&api, &repo, tag.unwrap_or("latest")).await?.digest,
+        (None, tag) => targets::tag(&api, &repo, tag.unwrap_or("latest")).await?.digest,
     };
     let scanner = match scanner {
         Scanner::Grype => ours::ScannerName::Grype,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::place;
+use crate::registry::targets;
 use crate::session::Access;
 
 /// `bowline registry tags`.
@@ -37,7 +37,7 @@ pub(crate) async fn run(command: TagsCommand) -> Result<(), CliError> {
     let TagsCommand::List(command) = command;
     let session = command.access.session()?;
     let api = session.api().await?;
-    let repo = place::repo(&session, &api, &command.repo).await?;
+    let repo = targets::repo(&session, &api, &command.repo).await?;
     let mut request = v2::ListTagsRequest {
         uidp: Some(UidpFilter { children_of: repo, ..UidpFilter::default() }),
         digest: command.digest.unwrap_or_default(),

@@ -111,15 +111,15 @@ impl Products {
 
 /// What flags, threats and remediations say of products.
 #[derive(Default)]
-struct Said {
+struct ProductFacts {
     why: BTreeMap<String, (FalsePositive, Option<Micros>)>,
     impact: BTreeMap<String, (String, Option<Micros>)>,
     remedy: BTreeMap<String, (Outlook, String, Option<Micros>)>,
 }
 
-impl Said {
-    fn read(from: &Cursor<'_>, products: &Products) -> Result<Said, Broken> {
-        let mut said = Said::default();
+impl ProductFacts {
+    fn read(from: &Cursor<'_>, products: &Products) -> Result<ProductFacts, Broken> {
+        let mut said = ProductFacts::default();
         for flag in from.list("flags")? {
             let label = flag.need("label")?;
             let why = false_positive(label.word()?).ok_or_else(|| label.broken("is none of the labels"))?;
@@ -167,7 +167,7 @@ fn read_vulnerability(
     if names.is_empty() {
         return Err(from.broken("has neither cve nor ids"));
     }
-    let said = Said::read(from, products)?;
+    let said = ProductFacts::read(from, products)?;
     let mut found: Vec<Statement> = Vec::new();
     for (status, ids) in from.need("product_status")?.members()? {
         if matches!(status, "recommended" | "last_affected") {
@@ -176,9 +176,9 @@ fn read_vulnerability(
         }
         for id in ids.elements()? {
             let told =
-                products.subject(id.word()?).and_then(|subject| judged(status, id.word_or_empty(), subject, &said));
+                products.subject(id.word()?).and_then(|subject| validated(status, id.word_or_empty(), subject, &said));
             match told {
-                Ok(Told { subject, status, note, at, lost }) => {
+                Ok(ProductStatement { subject, status, note, at, lost }) => {
                     if let Some(version) = lost {
                         let reason = format!("the judgement holds for all versions, not only for {version}");
                         problems.reduce(id.position(), reason);
@@ -194,7 +194,7 @@ fn read_vulnerability(
     Ok(found)
 }
 
-struct Told {
+struct ProductStatement {
     subject: Subject,
     status: Status,
     note: String,
@@ -203,28 +203,37 @@ struct Told {
     lost: Option<String>,
 }
 
-fn judged(status: &str, id: &str, (subject, version): (Subject, String), said: &Said) -> Result<Told, String> {
+fn validated(
+    status: &str,
+    id: &str,
+    (subject, version): (Subject, String),
+    said: &ProductFacts,
+) -> Result<ProductStatement, String> {
     let lost = (!version.is_empty()).then(|| version.clone());
     let told = match status {
         "fixed" | "first_fixed" if version.is_empty() => {
             return Err("it is fixed, and its package URL has no version".into());
         }
-        "fixed" | "first_fixed" => {
-            Told { subject, status: Status::Fixed(vec![version]), note: String::new(), at: None, lost: None }
-        }
+        "fixed" | "first_fixed" => ProductStatement {
+            subject,
+            status: Status::Fixed(vec![version]),
+            note: String::new(),
+            at: None,
+            lost: None,
+        },
         "known_affected" | "first_affected" => {
             let (outlook, note, at) = said.remedy.get(id).cloned().unwrap_or((Outlook::Open, String::new(), None));
-            Told { subject, status: Status::Affected(outlook), note, at, lost }
+            ProductStatement { subject, status: Status::Affected(outlook), note, at, lost }
         }
         "known_not_affected" => {
             let Some((why, at)) = said.why.get(id).copied() else {
                 return Err("it is not affected, and no flag says why".into());
             };
             let (note, dated) = said.impact.get(id).cloned().unwrap_or_default();
-            Told { subject, status: Status::NotAffected(why), note, at: at.or(dated), lost }
+            ProductStatement { subject, status: Status::NotAffected(why), note, at: at.or(dated), lost }
         }
         "under_investigation" => {
-            Told { subject, status: Status::UnderInvestigation, note: String::new(), at: None, lost }
+            ProductStatement { subject, status: Status::UnderInvestigation, note: String::new(), at: None, lost }
         }
         other => return Err(format!("{other:?} is no status")),
     };

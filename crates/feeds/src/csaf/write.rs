@@ -135,7 +135,7 @@ fn vulnerability(group: &[Statement], products: &mut Products) -> Node {
     let (cve, others) = if is_cve(&known) { (Some(known), others) } else { (None, names) };
     let ids: Vec<Node> = others.iter().map(|name| identified(name)).collect();
     let title = cve.clone().or_else(|| others.first().cloned()).unwrap_or_default();
-    let mut said = Said::default();
+    let mut said = EntryFacts::default();
     for statement in group {
         said.add(statement, products);
     }
@@ -148,7 +148,7 @@ fn vulnerability(group: &[Statement], products: &mut Products) -> Node {
         ("flags", some(said.flags)),
         ("ids", some(ids)),
         ("notes", Some(Node::List(vec![note]))),
-        ("product_status", Some(Said::statuses(said.by_status))),
+        ("product_status", Some(EntryFacts::statuses(said.by_status))),
         ("remediations", some(said.remediations)),
         ("threats", some(said.threats)),
     ])
@@ -161,14 +161,14 @@ fn some(list: Vec<Node>) -> Option<Node> {
 
 /// What an entry says of products.
 #[derive(Default)]
-struct Said {
+struct EntryFacts {
     by_status: BTreeMap<&'static str, Vec<String>>,
     flags: Vec<Node>,
     remediations: Vec<Node>,
     threats: Vec<Node>,
 }
 
-impl Said {
+impl EntryFacts {
     fn add(&mut self, statement: &Statement, products: &mut Products) {
         let versions = match &statement.status {
             Status::Fixed(versions) => versions.clone(),

@@ -97,7 +97,7 @@ fn read_vulnerability(
     let updated = from.time_of("updated")?;
     let at = analysis.time_of("lastUpdated")?.or(analysis.time_of("firstIssued")?).or(updated).or(changed);
     let at = at.ok_or_else(|| from.broken("has no time, and neither has the document"))?;
-    let judged = read_status(&analysis)?;
+    let validated = read_status(&analysis)?;
     let note = analysis.long("detail")?;
     let mut found = Vec::new();
     for affected in from.need("affects")?.elements()? {
@@ -110,7 +110,7 @@ fn read_vulnerability(
             }
         };
         let mut versions = free_versions(&affected, problems)?;
-        let status = match &judged {
+        let status = match &validated {
             Status::Fixed(_) => {
                 if versions.is_empty() && !own.is_empty() {
                     versions.push(own);

@@ -12,7 +12,7 @@ pub use grype::grype;
 pub use trivy::trivy;
 
 use crate::cursor::SHORT;
-use crate::model::{Advisory, Artifact, Component, Detection, Event, Judgement, Provenance, Scan};
+use crate::model::{Advisory, Artifact, Assessment, Component, Detection, Event, Provenance, Scan};
 use crate::problem::{Problems, Unreadable};
 use crate::subject::{Subject, is_system};
 use crate::tree::{Limits, too_long};
@@ -146,7 +146,7 @@ fn detected(finding: &Finding, report: &Report, artifact: &Artifact, version: &s
     let event = Event {
         at: rfc3339::parse_micros(&report.made),
         author: String::new(),
-        judgement: Judgement::Detection(Detection::Scan(Box::new(scan))),
+        assessment: Assessment::Detection(Detection::Scan(Box::new(scan))),
         provenance: Provenance::default(),
     };
     let mut aliases = finding.aliases.clone();

@@ -1,7 +1,7 @@
 //! Generated advisories of one artifact.
 
 use bowline_feeds::{
-    Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Provenance, Publisher, Scan,
+    Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Provenance, Publisher, Scan,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -60,19 +60,19 @@ fn scan() -> impl Strategy<Value = Scan> {
     })
 }
 
-fn judgement() -> impl Strategy<Value = Judgement> {
+fn assessment() -> impl Strategy<Value = Assessment> {
     prop_oneof![
-        Just(Judgement::Detection(Detection::Manual)),
-        (word(), word()).prop_map(|(searched, found)| Judgement::Detection(Detection::Nvd { searched, found })),
-        scan().prop_map(|scan| Judgement::Detection(Detection::Scan(Box::new(scan)))),
-        note().prop_map(|note| Judgement::TruePositive { note }),
-        (0..7usize, note()).prop_map(|(at, note)| Judgement::FalsePositive { why: FalsePositive::ALL[at], note }),
-        (word(), note()).prop_map(|(version, note)| Judgement::Fixed { version, note }),
-        note().prop_map(|note| Judgement::AnalysisNotPlanned { note }),
-        note().prop_map(|note| Judgement::FixNotPlanned { note }),
-        note().prop_map(|note| Judgement::PendingUpstreamFix { note }),
-        (vec(word(), 0..4), note()).prop_map(|(versions, note)| Judgement::Patched { versions, note }),
-        (word(), word(), note()).prop_map(|(from, to, note)| Judgement::ComponentMoved { from, to, note }),
+        Just(Assessment::Detection(Detection::Manual)),
+        (word(), word()).prop_map(|(searched, found)| Assessment::Detection(Detection::Nvd { searched, found })),
+        scan().prop_map(|scan| Assessment::Detection(Detection::Scan(Box::new(scan)))),
+        note().prop_map(|note| Assessment::TruePositive { note }),
+        (0..7usize, note()).prop_map(|(at, note)| Assessment::FalsePositive { why: FalsePositive::ALL[at], note }),
+        (word(), note()).prop_map(|(version, note)| Assessment::Fixed { version, note }),
+        note().prop_map(|note| Assessment::AnalysisNotPlanned { note }),
+        note().prop_map(|note| Assessment::FixNotPlanned { note }),
+        note().prop_map(|note| Assessment::PendingUpstreamFix { note }),
+        (vec(word(), 0..4), note()).prop_map(|(versions, note)| Assessment::Patched { versions, note }),
+        (word(), word(), note()).prop_map(|(from, to, note)| Assessment::ComponentMoved { from, to, note }),
     ]
 }
 
@@ -100,11 +100,11 @@ fn kind() -> impl Strategy<Value = String> {
 
 /// Advisories of one artifact, in all its architectures.
 pub(crate) fn advisories() -> impl Strategy<Value = (Artifact, Vec<Advisory>)> {
-    let event = (proptest::option::weighted(0.9, time()), word(), judgement(), word(), word());
-    let event = event.prop_map(|(at, author, judgement, source, licence)| Event {
+    let event = (proptest::option::weighted(0.9, time()), word(), assessment(), word(), word());
+    let event = event.prop_map(|(at, author, assessment, source, licence)| Event {
         at,
         author,
-        judgement,
+        assessment,
         provenance: Provenance { source, licence },
     });
     let ids = (prop_oneof![Just(String::new()), name()], vec(name(), 0..4));

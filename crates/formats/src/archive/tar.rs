@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Broken, Limits, judge_path};
+use super::{Broken, Limits, validate_path};
 
 const BLOCK: u64 = 512;
 /// Most bytes of a header that says a long name.
@@ -52,14 +52,14 @@ impl<R: Read> Reader<R> {
         let (mut long_name, mut long_size) = (None::<String>, None::<u64>);
         while let Some(header) = Header::read(&mut self.source)? {
             self.members += 1;
-            self.source.limits.judge_members(self.members)?;
+            self.source.limits.validate_members(self.members)?;
             match header.kind {
                 b'x' => (long_name, long_size) = extended(&self.source.content(header.size, MOST_EXTENDED)?)?,
                 b'L' => long_name = Some(text(&self.source.content(header.size, MOST_EXTENDED)?)?.to_owned()),
                 b'g' | b'K' => self.source.skip(header.size)?,
                 kind => {
                     let path = long_name.unwrap_or(header.name);
-                    judge_path(&path)?;
+                    validate_path(&path)?;
                     let size = long_size.unwrap_or(header.size);
                     self.content = size;
                     // Older writers mark a directory by nothing but its slash.
@@ -102,7 +102,7 @@ impl<R: Read> Counting<R> {
             }
             filled += read;
             self.read += read as u64;
-            self.limits.judge_growth(self.packed, self.read)?;
+            self.limits.validate_growth(self.packed, self.read)?;
         }
         match filled {
             0 => Ok(false),

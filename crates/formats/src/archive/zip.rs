@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-use super::{Broken, Limits, judge_path};
+use super::{Broken, Limits, validate_path};
 
 const END: &[u8] = b"PK\x05\x06";
 const END_64: &[u8] = b"PK\x06\x06";
@@ -50,7 +50,7 @@ impl Archive {
     pub fn open(mut file: File, limits: Limits) -> Result<Archive, Broken> {
         let packed = file.metadata()?.len();
         let directory = Directory::find(&mut file, packed)?;
-        limits.judge_members(directory.count)?;
+        limits.validate_members(directory.count)?;
         // Some unpackers go to the offset, others back from the end: only without a gap do they read the same list.
         if directory.offset.checked_add(directory.size) != Some(directory.end) {
             return Err(Broken::hostile("has something between the list of its members and its end"));
@@ -60,14 +60,14 @@ impl Archive {
         let mut paths = BTreeSet::new();
         let mut unpacked = 0_u64;
         for member in &members {
-            judge_path(&member.path)?;
+            validate_path(&member.path)?;
             // Which of two is meant, unpackers do not agree on.
             if !paths.insert(member.path.as_str()) {
                 return Err(Broken::hostile(format!("has the member {:?} twice", member.path)));
             }
             unpacked = unpacked.saturating_add(member.unpacked);
         }
-        limits.judge_growth(packed, unpacked)?;
+        limits.validate_growth(packed, unpacked)?;
         Ok(Archive { file, packed, unpacked: 0, limits, members })
     }
 
@@ -81,7 +81,7 @@ impl Archive {
     /// # Errors
     /// That the member is damaged or too large says nothing of the others; that the file cannot be read does.
     pub fn content(&mut self, member: &Member) -> Result<Vec<u8>, Broken> {
-        self.limits.judge_member(member.unpacked)?;
+        self.limits.validate_member(member.unpacked)?;
         if member.is_encrypted {
             return Err(Broken::damaged("is encrypted"));
         }
@@ -102,7 +102,7 @@ impl Archive {
             _ => DeflateDecoder::new(packed).take(most).read_to_end(&mut bytes),
         };
         self.unpacked = self.unpacked.saturating_add(bytes.len() as u64);
-        self.limits.judge_growth(self.packed, self.unpacked)?;
+        self.limits.validate_growth(self.packed, self.unpacked)?;
         read.map_err(|error| Broken::damaged(format!("cannot be unpacked: {error}")))?;
         let mut crc = Crc::new();
         crc.update(&bytes);

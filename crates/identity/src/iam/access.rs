@@ -8,7 +8,7 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CheckEligibility, LookupGroup, RequestGroupAccess};
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, EventBody, Handlers, Image};
+use bowline_pipeline::{Authorized, Change, Changed, EventBody, Handlers, ResourceSnapshot};
 use bowline_resources::kinds::GROUP;
 use bowline_store::{ReadTx, Value, WriteTx};
 
@@ -104,7 +104,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
     let event = EventBody {
         subject: group.into(),
         group: group.into(),
-        body: Image::of(&v1::RequestGroupAccessRequest { group_id: group.into() }),
+        body: ResourceSnapshot::of(&v1::RequestGroupAccessRequest { group_id: group.into() }),
         extensions: Vec::new(),
     };
     Ok(Changed { event: Some(event), ..Changed::many(vec![asked], ()) })

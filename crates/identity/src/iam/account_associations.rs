@@ -11,7 +11,7 @@ use bowline_contract::v2::iam::rpc::account_associations_service::{
     ListAccountAssociations, UpdateAccountAssociation,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::ACCOUNT_ASSOCIATION;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, Filter, Listed, Order, Table, timestamp};
 use bowline_resources::references;
@@ -111,7 +111,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<AssociationRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetAccountAssociationRequest>) -> Result<v2::AccountAssociation> {
-    Ok(require(tx, call.place()?).await?.to_v2())
+    Ok(require(tx, call.scope_name()?).await?.to_v2())
 }
 
 async fn list(
@@ -148,21 +148,21 @@ pub(crate) async fn create<T>(
     call: &Authorized<T>,
     given: v2::AccountAssociation,
 ) -> Result<Changed<AssociationRow>> {
-    let uid = references::require_place(tx, call).await?;
+    let uid = references::require_scope(tx, call).await?;
     let given = accounts(given);
-    judge(call, &given)?;
+    validate(call, &given)?;
     let row = AssociationRow { uid, given, created_at: call.now(), updated_at: call.now() };
     insert(tx, &row).await?;
-    let event = told(&row.uid, &account_associations_v1::of(&row));
+    let event = rendered(&row.uid, &account_associations_v1::of(&row));
     let changed = Changed::one(ACCOUNT_ASSOCIATION, &row.uid, None, Some(&row.to_v2()), row.clone());
     Ok(Changed { event: Some(event), ..changed })
 }
 
 /// Judges an association as the second version does a new one, whichever version and mask it came by: what is
 /// stored is complete.
-fn judge<T>(call: &Authorized<T>, given: &v2::AccountAssociation) -> Result<()> {
+fn validate<T>(call: &Authorized<T>, given: &v2::AccountAssociation) -> Result<()> {
     let rules = call.contract().field_rules();
-    let violations = rules.judge(&v2::AccountAssociation::full_name(), &given.encode_to_vec(), None, None);
+    let violations = rules.validate(&v2::AccountAssociation::full_name(), &given.encode_to_vec(), None, None);
     let violations: Vec<FieldViolation> = violations
         .list
         .into_iter()
@@ -172,11 +172,11 @@ fn judge<T>(call: &Authorized<T>, given: &v2::AccountAssociation) -> Result<()> 
 }
 
 /// The event is about the group itself, so that its subscriptions see it.
-fn told<M: Message + Name>(group: &Uidp, request: &M) -> EventBody {
+fn rendered<M: Message + Name>(group: &Uidp, request: &M) -> EventBody {
     EventBody {
         subject: group.as_str().into(),
         group: group.as_str().into(),
-        body: Image::of(request),
+        body: ResourceSnapshot::of(request),
         extensions: Vec::new(),
     }
 }
@@ -216,13 +216,13 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     given: v2::AccountAssociation,
 ) -> Result<Changed<AssociationRow>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     let mut after = before.clone();
     after.given = merge::merged(&before.given, &accounts(given), mask, call.contract().pool())?;
-    judge(call, &after.given)?;
+    validate(call, &after.given)?;
     after.updated_at = call.now();
     save(tx, &after).await?;
-    let event = told(&after.uid, &account_associations_v1::of(&after));
+    let event = rendered(&after.uid, &account_associations_v1::of(&after));
     let (old, new) = (before.to_v2(), after.to_v2());
     let changed = Changed::one(ACCOUNT_ASSOCIATION, &after.uid, Some(&old), Some(&new), after.clone());
     Ok(Changed { event: Some(event), ..changed })
@@ -243,7 +243,7 @@ async fn save(tx: &mut WriteTx, row: &AssociationRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteAccountAssociationRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call.scope_name()?).await
 }
 
 /// Deletes the association of a group; that there is none is as good.
@@ -252,7 +252,7 @@ pub(crate) async fn remove(tx: &mut WriteTx, group: &Uidp) -> Result<Changed<()>
     if changes.is_empty() {
         return Ok(Changed::nothing(()));
     }
-    let event = told(group, &v1::DeleteAccountAssociationsRequest { group: group.as_str().into() });
+    let event = rendered(group, &v1::DeleteAccountAssociationsRequest { group: group.as_str().into() });
     Ok(Changed { event: Some(event), ..Changed::many(changes, ()) })
 }
 
@@ -263,6 +263,6 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     };
     tx.execute("DELETE FROM account_associations WHERE uid = $1", &[Value::from(group.as_str())]).await?;
     list::count(tx, &TABLE, group, -1).await?;
-    let before = Some(Image::of(&before.to_v2()));
+    let before = Some(ResourceSnapshot::of(&before.to_v2()));
     Ok(vec![Change { kind: ACCOUNT_ASSOCIATION, uid: group.as_str().into(), before, after: None }])
 }

@@ -110,7 +110,7 @@ async fn list(
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteAccountAssociationsRequest>) -> Result<Changed<()>> {
-    account_associations::remove(tx, call.place()?).await
+    account_associations::remove(tx, call.scope_name()?).await
 }
 
 async fn check(

@@ -9,7 +9,9 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::{
     GetExternalGroupRoleMapping, ListExternalGroupRoleMappings,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, SortKey, iam_changed};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, EventBody, Handlers, ResourceSnapshot, SortKey, iam_changed,
+};
 use bowline_resources::kinds::EXTERNAL_GROUP_ROLE_MAPPING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -83,7 +85,7 @@ async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<MappingRow>> {
 
 /// The mapping that the call is about.
 pub(crate) async fn require<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<MappingRow> {
-    let uid = call.place()?.as_str();
+    let uid = call.scope_name()?.as_str();
     find(tx, uid).await?.ok_or_else(|| Error::not_found(EXTERNAL_GROUP_ROLE_MAPPING, uid))
 }
 
@@ -136,7 +138,7 @@ pub(crate) async fn create<T>(
     given: v2::ExternalGroupRoleMapping,
     spelling: &Spelling,
 ) -> Result<Changed<v2::ExternalGroupRoleMapping>> {
-    let provider = call.place()?;
+    let provider = call.scope_name()?;
     identity_providers::require(tx, provider).await?;
     let scope = provider.root_str();
     if !["", scope].contains(&given.scope.as_str()) {
@@ -170,7 +172,7 @@ fn event_of<E: Message + Name>(provider: &Uidp, subject: &str, body: &E) -> Even
     EventBody {
         subject: subject.into(),
         group: provider.parent_str().into(),
-        body: Image::of(body),
+        body: ResourceSnapshot::of(body),
         extensions: vec![("identityprovider", provider.as_str().into())],
     }
 }
@@ -216,7 +218,7 @@ async fn take(tx: &mut WriteTx, row: &MappingRow) -> Result<Change> {
     let sql = "DELETE FROM external_group_role_mappings WHERE uid = $1";
     tx.execute(sql, &[Value::from(row.uid.as_str())]).await?;
     list::count(tx, &TABLE, &row.uid, -1).await?;
-    let before = Some(Image::of(&row.to_v2()));
+    let before = Some(ResourceSnapshot::of(&row.to_v2()));
     Ok(Change { kind: EXTERNAL_GROUP_ROLE_MAPPING, uid: row.uid.as_str().into(), before, after: None })
 }
 
@@ -224,7 +226,7 @@ async fn delete_batch_v2(
     tx: &mut WriteTx,
     call: &Authorized<v2::BatchDeleteExternalGroupRoleMappingsRequest>,
 ) -> Result<Changed<v2::BatchDeleteExternalGroupRoleMappingsResponse>> {
-    let parent = call.place()?.as_str().to_owned();
+    let parent = call.scope_name()?.as_str().to_owned();
     let changed = remove_batch(tx, call, &call.request().names, &V2).await?;
     Ok(changed.map(|external_group_role_mappings| v2::BatchDeleteExternalGroupRoleMappingsResponse {
         parent,
@@ -240,7 +242,7 @@ pub(crate) async fn remove_batch<T>(
     names: &[String],
     spelling: &Spelling,
 ) -> Result<Changed<Vec<v2::ExternalGroupRoleMapping>>> {
-    let provider = call.place()?;
+    let provider = call.scope_name()?;
     require_all_below(provider, names, spelling)?;
     identity_providers::require(tx, provider).await?;
     let (mut changes, mut deleted, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());

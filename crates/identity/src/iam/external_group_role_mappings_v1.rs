@@ -78,7 +78,7 @@ async fn delete_batch(
     tx: &mut WriteTx,
     call: &Authorized<v1::BatchDeleteExternalGroupRoleMappingsRequest>,
 ) -> Result<Changed<v1::BatchDeleteExternalGroupRoleMappingsResponse>> {
-    let parent_id = call.place()?.as_str().to_owned();
+    let parent_id = call.scope_name()?.as_str().to_owned();
     let changed = mappings::remove_batch(tx, call, &call.request().ids, &V1).await?;
     Ok(changed.map(|deleted| v1::BatchDeleteExternalGroupRoleMappingsResponse {
         parent_id,

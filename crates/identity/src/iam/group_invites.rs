@@ -15,7 +15,9 @@ use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
 use bowline_core::{CapabilitySet, Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, Narrowing, SortKey, load_grants};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, Handlers, Narrowing, ResourceSnapshot, SortKey, load_grants,
+};
 use bowline_resources::kinds::GROUP_INVITE;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -34,7 +36,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<GetGroupInvite>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListGroupInvites>(|tx, call| Box::pin(list(tx, call)))
-        .judge::<CreateGroupInvite>(|request| violations(&input_v2(request), &V2))
+        .validate::<CreateGroupInvite>(|request| violations(&input_v2(request), &V2))
         .write::<CreateGroupInvite>(|tx, call| Box::pin(create_v2(tx, call)))
         .write::<DeleteGroupInvite>(|tx, call| Box::pin(delete(tx, call)))
 }
@@ -142,7 +144,7 @@ async fn filled<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[InviteRow]) ->
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupInviteRequest>) -> Result<v2::GroupInvite> {
-    let row = require(tx, call.place()?).await?;
+    let row = require(tx, call.scope_name()?).await?;
     let roles = readable_roles(tx, call, std::iter::once(row.role.as_str())).await?;
     Ok(row.filled(call.contract(), &roles))
 }
@@ -175,7 +177,7 @@ async fn create_v2(
     tx: &mut WriteTx,
     call: &Authorized<v2::CreateGroupInviteRequest>,
 ) -> Result<Changed<v2::GroupInvite>> {
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let changed = create(tx, call, &group, input_v2(call.request()), V2.role).await?;
     let roles = readable_roles(tx, call, std::iter::once(changed.response.role.as_str())).await?;
     Ok(changed.map(|row| v2::GroupInvite { code: code(call.vault(), &row), ..row.filled(call.contract(), &roles) }))
@@ -258,7 +260,7 @@ async fn insert(tx: &mut WriteTx, row: &InviteRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupInviteRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call.scope_name()?).await
 }
 
 /// Withdraws an invitation.
@@ -285,7 +287,7 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
         }
         for row in found {
             delete_row(tx, &row.uid).await?;
-            let before = Some(Image::of(&row.to_v2()));
+            let before = Some(ResourceSnapshot::of(&row.to_v2()));
             changes.push(Change { kind: GROUP_INVITE, uid: row.uid.as_str().into(), before, after: None });
         }
     }

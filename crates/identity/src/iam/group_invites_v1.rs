@@ -19,9 +19,9 @@ use super::roles::{self, RoleRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<Create>(|request| violations(&input(request), &V1))
+        .validate::<Create>(|request| violations(&input(request), &V1))
         .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<CreateWithGroup>(|request| violations(&input(request), &V1))
+        .validate::<CreateWithGroup>(|request| violations(&input(request), &V1))
         .write::<CreateWithGroup>(|tx, call| Box::pin(create_with_group(tx, call)))
         .read::<List>(|tx, call| Box::pin(list(tx, call)))
         .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
@@ -43,7 +43,7 @@ fn role(contract: &Contract, uid: &str, roles: &HashMap<String, RoleRow>) -> v1:
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::GroupInviteRequest>) -> Result<Changed<v1::GroupInvite>> {
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let changed = group_invites::create(tx, call, &group, input(call.request()), V1.role).await?;
     answer(tx, call, changed).await
 }
@@ -69,7 +69,7 @@ async fn create_with_group(
     call: &Authorized<v1::GroupInviteRequest>,
 ) -> Result<Changed<v1::GroupInvite>> {
     let name = &call.request().group;
-    judge_name(call.contract(), name)?;
+    validate_name(call.contract(), name)?;
     let group = groups::create(tx, call, "", GroupInput { name: name.clone(), ..GroupInput::default() }).await?;
     let invite = group_invites::create(tx, call, &group.response.uid, input(call.request()), V1.role).await?;
     let mut changes = group.changes;
@@ -78,9 +78,9 @@ async fn create_with_group(
 }
 
 /// The name is judged as that of any new group, and called as this method calls it.
-fn judge_name(contract: &Contract, name: &str) -> Result<()> {
+fn validate_name(contract: &Contract, name: &str) -> Result<()> {
     let group = v1::Group { name: name.into(), ..v1::Group::default() };
-    let violations = contract.field_rules().judge(&v1::Group::full_name(), &group.encode_to_vec(), None, None);
+    let violations = contract.field_rules().validate(&v1::Group::full_name(), &group.encode_to_vec(), None, None);
     let violations: Vec<FieldViolation> = violations
         .list
         .into_iter()
@@ -124,5 +124,5 @@ fn size(row: &InviteRow) -> usize {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteGroupInviteRequest>) -> Result<Changed<()>> {
-    group_invites::remove(tx, call.place()?).await
+    group_invites::remove(tx, call.scope_name()?).await
 }

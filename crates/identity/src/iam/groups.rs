@@ -29,7 +29,7 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
         .write::<UpdateGroup>(|tx, call| Box::pin(update_v2(tx, call)))
         .write::<DeleteGroup>(move |tx, call| {
             let domains = domains.clone();
-            Box::pin(async move { remove(tx, call.place()?, &domains).await })
+            Box::pin(async move { remove(tx, call.scope_name()?, &domains).await })
         })
 }
 
@@ -52,7 +52,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<GroupRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupRequest>) -> Result<v2::Group> {
-    Ok(require(tx, call.place()?).await?.to_v2())
+    Ok(require(tx, call.scope_name()?).await?.to_v2())
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Result<v2::ListGroupsResponse> {
@@ -214,7 +214,7 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     input: &GroupInput,
 ) -> Result<Changed<GroupRow>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     let mut after = before.clone();
     if mask.covers("name") {
         after.name.clone_from(&input.name);

@@ -21,7 +21,7 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
         .read::<List>(|tx, call| Box::pin(list(tx, call)))
         .write::<Delete>(move |tx, call| {
             let domains = domains.clone();
-            Box::pin(async move { groups::remove(tx, call.place()?, &domains).await })
+            Box::pin(async move { groups::remove(tx, call.scope_name()?, &domains).await })
         })
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<GetIdentity>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListIdentities>(|tx, call| Box::pin(list(tx, call)))
         .read::<LookupIdentity>(|_tx, call| Box::pin(async move { Ok(lookup(call.request())) }))
-        .judge_costly::<CreateIdentity>(|request| {
+        .validate_costly::<CreateIdentity>(|request| {
             let given = request.identity.as_ref().and_then(|identity| identity.relationship.as_ref());
             relationship::violations(given, &V2)
         })
@@ -91,7 +91,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<IdentityRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityRequest>) -> Result<v2::Identity> {
-    require(tx, call.place()?).await?.to_v2()
+    require(tx, call.scope_name()?).await?.to_v2()
 }
 
 /// Where the caller may see identities. A caller may always read their own, so that is among them unless
@@ -149,7 +149,7 @@ pub(crate) async fn create<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     create_in(tx, call, &group, input, spelling).await
 }
 
@@ -161,7 +161,7 @@ pub(crate) async fn create_in<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let relationship = relationship::settle(input.relationship, None, call.now(), spelling, Validation::inside())?;
+    let relationship = relationship::settle(input.relationship, None, call.now(), spelling, Validation::within())?;
     let mut row = IdentityRow {
         uid: call.new_child(group),
         name: input.name,
@@ -233,7 +233,7 @@ pub(crate) async fn update<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     refuse_narrowed_self(call.principal(), &before.uid)?;
     let mut after = before.clone();
     if mask.covers("name") {
@@ -252,7 +252,7 @@ pub(crate) async fn update<T>(
             stored.as_ref(),
             call.now(),
             spelling,
-            Validation::inside(),
+            Validation::within(),
         )?);
     }
     if after.stored != before.stored {
@@ -309,7 +309,7 @@ async fn save(tx: &mut WriteTx, row: &IdentityRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call.scope_name()?).await
 }
 
 /// Deletes an identity and what was granted to it.

@@ -82,7 +82,7 @@ fn lookup(request: &v1::LookupRequest) -> Result<v1::Identity> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityRequest>) -> Result<Changed<()>> {
-    identities::remove(tx, call.place()?).await
+    identities::remove(tx, call.scope_name()?).await
 }
 
 /// A relationship of the first version as the second has it; only numbers and names differ.

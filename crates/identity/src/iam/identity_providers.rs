@@ -27,7 +27,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<GetIdentityProvider>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListIdentityProviders>(|tx, call| Box::pin(list(tx, call)))
-        .judge::<CreateIdentityProvider>(|request| {
+        .validate::<CreateIdentityProvider>(|request| {
             request.identity_provider.as_ref().map(violations).unwrap_or_default()
         })
         .write::<CreateIdentityProvider>(|tx, call| Box::pin(create_v2(tx, call)))
@@ -137,7 +137,7 @@ pub(crate) async fn whole<T>(tx: &mut ReadTx, call: &Authorized<T>, row: &Provid
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityProviderRequest>) -> Result<v2::IdentityProvider> {
-    let row = require(tx, call.place()?).await?;
+    let row = require(tx, call.scope_name()?).await?;
     whole(tx, call, &row).await
 }
 
@@ -174,7 +174,7 @@ pub(crate) async fn create<T>(
     call: &Authorized<T>,
     given: v2::IdentityProvider,
 ) -> Result<Changed<v2::IdentityProvider>> {
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let uid = call.new_child(&group);
     let mut oidc = fields::oidc_of(&given);
     let secret = std::mem::take(&mut oidc.client_secret);
@@ -196,7 +196,7 @@ pub(crate) async fn create<T>(
     let provider = whole(tx, call, &row).await?;
     let event = v1::CreateIdentityProviderRequest {
         parent_id: group.as_str().into(),
-        identity_provider: Some(identity_providers_v1::told(&provider)),
+        identity_provider: Some(identity_providers_v1::rendered(&provider)),
     };
     Ok(Changed::one(IDENTITY_PROVIDER, &row.uid, None, Some(&provider.clone()), provider).with_event(&row.uid, &event))
 }
@@ -250,7 +250,7 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     given: &v2::IdentityProvider,
 ) -> Result<Changed<v2::IdentityProvider>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     let mut after = fields::changed(&before, given, mask)?;
     grants::require_may_change(tx, call, &before, &after).await?;
     let secret = fields::new_secret(given, mask);
@@ -266,7 +266,7 @@ pub(crate) async fn update<T>(
     }
     let is_elsewhere = (&after.oidc.issuer, &after.oidc.client_id) != (&before.oidc.issuer, &before.oidc.client_id);
     if is_elsewhere {
-        scim_tokens::require_nobody_provisioned(tx, &after.uid).await?;
+        scim_tokens::require_no_provisioned_users(tx, &after.uid).await?;
     }
     // A session keeps the groups that it began with, by the claim of then.
     if is_elsewhere || after.oidc.groups_claim != before.oidc.groups_claim {
@@ -277,7 +277,7 @@ pub(crate) async fn update<T>(
     save(tx, &after).await?;
     let scim = scim_tokens::status(tx, call, &after).await?;
     let provider = after.to_v2(scim.clone());
-    let event = identity_providers_v1::told(&provider);
+    let event = identity_providers_v1::rendered(&provider);
     Ok(Changed::one(IDENTITY_PROVIDER, &after.uid, Some(&before.to_v2(scim)), Some(&provider.clone()), provider)
         .with_event(&after.uid, &event))
 }
@@ -310,7 +310,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityProviderRe
 
 /// Deletes a provider with all that hangs on it: mappings, provisioning, and the sessions that began there.
 pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     let provider = whole(tx, call, &before).await?;
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;

@@ -15,11 +15,11 @@ use super::identity_providers::{self, ProviderRow, violations};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<Create>(|request| {
+        .validate::<Create>(|request| {
             request.identity_provider.clone().map(|given| violations(&up(given))).unwrap_or_default()
         })
         .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<Update>(|request| violations(&up(request.clone())))
+        .validate::<Update>(|request| violations(&up(request.clone())))
         .write::<Update>(|tx, call| Box::pin(update(tx, call)))
         .read::<List>(|tx, call| Box::pin(list(tx, call)))
         .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
@@ -54,7 +54,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityProviderRe
 }
 
 /// A provider as events tell of it: what callers say, without the secret.
-pub(crate) fn told(provider: &v2::IdentityProvider) -> v1::IdentityProvider {
+pub(crate) fn rendered(provider: &v2::IdentityProvider) -> v1::IdentityProvider {
     v1::IdentityProvider { scim: None, ..down(provider.clone()) }
 }
 

@@ -191,21 +191,22 @@ pub(crate) fn settle(
         Relationship::StaticKeys(keys) => keys.expiration_time,
         _ => None,
     });
-    let mut judge = Judge { member: spelling.shown(&relationship), violations: Vec::new(), patterns };
+    let mut validate =
+        RelationshipValidator { member: spelling.shown(&relationship), violations: Vec::new(), patterns };
     match &mut relationship {
-        Relationship::ClaimMatch(claims) => judge.claim_match(claims),
+        Relationship::ClaimMatch(claims) => validate.claim_match(claims),
         Relationship::StaticKeys(keys) => {
             keys.expiration_time = keys.expiration_time.or(kept).or_else(|| timestamp(now + STATIC_KEYS_LIFE));
-            judge.static_keys(keys);
+            validate.static_keys(keys);
             if keys.expiration_time != kept {
-                judge.expiration(keys, now, spelling);
+                validate.expiration(keys, now, spelling);
             }
         }
-        Relationship::AwsIdentity(aws) => judge.aws_identity(aws),
-        Relationship::ServicePrincipal(number) => judge.service_principal(*number),
+        Relationship::AwsIdentity(aws) => validate.aws_identity(aws),
+        Relationship::ServicePrincipal(number) => validate.service_principal(*number),
     }
-    judge.patterns.finish()?;
-    if judge.violations.is_empty() { Ok(relationship) } else { Err(Error::invalid(judge.violations)) }
+    validate.patterns.finish()?;
+    if validate.violations.is_empty() { Ok(relationship) } else { Err(Error::invalid(validate.violations)) }
 }
 
 /// What is wrong with a new identity's relationship, as far as the request alone shows it.
@@ -238,13 +239,13 @@ impl Spelling {
 }
 
 /// Collects what is wrong with one relationship.
-struct Judge {
+struct RelationshipValidator {
     member: &'static str,
     violations: Vec<FieldViolation>,
     patterns: Validation,
 }
 
-impl Judge {
+impl RelationshipValidator {
     fn refuse(&mut self, field: &str, description: impl Into<String>) {
         let field = match (self.member, field) {
             (member, "") => member.to_owned(),

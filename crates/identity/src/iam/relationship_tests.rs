@@ -22,13 +22,13 @@ fn keys() -> StaticKeys {
     }
 }
 
-fn judge(relationship: Relationship) -> Result<Relationship> {
+fn validate(relationship: Relationship) -> Result<Relationship> {
     settle(Some(relationship), None, NOW, &V2, Validation::Before)
 }
 
 /// The fields that are refused.
 fn refused(relationship: Relationship) -> Vec<String> {
-    fields(judge(relationship))
+    fields(validate(relationship))
 }
 
 fn fields(result: Result<Relationship>) -> Vec<String> {
@@ -78,7 +78,7 @@ fn claim_matches_are_kept_as_given() {
         claim_patterns: [("email".to_owned(), ".*@example.com".to_owned())].into(),
     };
     for given in [Relationship::ClaimMatch(claims()), Relationship::ClaimMatch(patterns)] {
-        let settled = judge(given.clone()).unwrap();
+        let settled = validate(given.clone()).unwrap();
         assert_eq!(settled, given);
         assert_eq!(decode(&encode(&settled)).unwrap(), Some(given));
     }
@@ -123,9 +123,9 @@ fn issuers() {
 #[test]
 fn static_keys_end() {
     let end = |result: Result<Relationship>| expires_at(&result.unwrap());
-    assert_eq!(end(judge(Relationship::StaticKeys(keys()))), Some(NOW + 365 * DAY));
+    assert_eq!(end(validate(Relationship::StaticKeys(keys()))), Some(NOW + 365 * DAY));
     let until = |at| Relationship::StaticKeys(StaticKeys { expiration_time: timestamp(at), ..keys() });
-    assert_eq!(end(judge(until(NOW + 3 * DAY))), Some(NOW + 3 * DAY));
+    assert_eq!(end(validate(until(NOW + 3 * DAY))), Some(NOW + 3 * DAY));
     assert_eq!(refused(until(NOW + 366 * DAY)), ["staticKeys.expirationTime"]);
     assert_eq!(fields(settle(Some(until(NOW + 366 * DAY)), None, NOW, &V1, Validation::Before)), ["static.expiration"]);
 
@@ -164,14 +164,14 @@ fn aws_identities() {
         aws_arn: Some(AwsArn::Arn("bar".into())),
         aws_user_id: Some(AwsUserId::UserIdPattern("^x$".into())),
     };
-    assert!(judge(Relationship::AwsIdentity(aws)).is_ok());
+    assert!(validate(Relationship::AwsIdentity(aws)).is_ok());
     let bare = AwsIdentity { aws_account: "12".into(), ..AwsIdentity::default() };
     assert_eq!(refused(Relationship::AwsIdentity(bare)), ["awsIdentity.awsAccount", "awsIdentity.arn"]);
 }
 
 #[test]
 fn service_principals() {
-    assert!(judge(Relationship::ServicePrincipal(2)).is_ok());
+    assert!(validate(Relationship::ServicePrincipal(2)).is_ok());
     for bad in [0, -1, 99] {
         assert_eq!(refused(Relationship::ServicePrincipal(bad)), ["servicePrincipal"]);
     }

@@ -3,7 +3,7 @@
 mod deletes;
 mod give;
 mod hydrate;
-mod judge;
+mod validate;
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
@@ -12,7 +12,7 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::{
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
 use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Image, Mask, SortKey, iam_changed,
+    Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey, iam_changed,
 };
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
@@ -22,7 +22,7 @@ use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 pub(crate) use deletes::{delete_of_group, delete_of_identity, delete_of_identity_in};
 pub(crate) use give::give;
 pub(crate) use hydrate::{References, readable_roles};
-pub(crate) use judge::{Spelling, promise, require_role};
+pub(crate) use validate::{Spelling, promise, require_role};
 
 use super::{owners, roles};
 
@@ -130,7 +130,7 @@ async fn answer<T>(
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRoleBindingRequest>) -> Result<v2::RoleBinding> {
-    let row = require(tx, call.place()?).await?;
+    let row = require(tx, call.scope_name()?).await?;
     let references = References::load(tx, call, std::slice::from_ref(&row)).await?;
     Ok(references.to_v2(call, &row))
 }
@@ -173,8 +173,8 @@ pub(crate) async fn create<T>(
     input: BindingInput,
     spelling: &Spelling,
 ) -> Result<Changed<BindingRow>> {
-    let group = references::require_place(tx, call).await?;
-    judge::grants(tx, call, &group, &[(input.clone(), spelling.clone())]).await?;
+    let group = references::require_scope(tx, call).await?;
+    validate::grants(tx, call, &group, &[(input.clone(), spelling.clone())]).await?;
     let row = insert_new(tx, call, &group, input).await?;
     iam_changed(tx).await?;
     let event = v1::CreateRoleBindingRequest { parent: group.as_str().into(), role_binding: Some(row.to_v1()) };
@@ -220,7 +220,7 @@ async fn create_batch_v2(
     call: &Authorized<v2::BatchCreateRoleBindingsRequest>,
 ) -> Result<Changed<v2::BatchCreateRoleBindingsResponse>> {
     let request = call.request();
-    let place = call.place()?.as_str();
+    let place = call.scope_name()?.as_str();
     let mut violations = Vec::new();
     let mut inputs = Vec::new();
     for (i, entry) in request.requests.iter().enumerate() {
@@ -236,7 +236,7 @@ async fn create_batch_v2(
             refuse(format!("requests[{i}].roleBinding.roleUid"), "roleUid must be empty or that of the batch");
         }
         let role = if binding.role_uid.is_empty() { request.role_uid.clone() } else { binding.role_uid };
-        let spelling = Spelling::V2.inside(format!("requests[{i}].roleBinding."));
+        let spelling = Spelling::V2.within(format!("requests[{i}].roleBinding."));
         inputs.push((BindingInput { identity: binding.identity_uid, role }, spelling));
     }
     if !violations.is_empty() {
@@ -260,8 +260,8 @@ pub(crate) async fn create_batch<T>(
     if inputs.is_empty() || inputs.len() > BATCH {
         return Err(Error::invalid_field(field, format!("{field} needs 1 to {BATCH} elements")));
     }
-    let group = references::require_place(tx, call).await?;
-    judge::grants(tx, call, &group, &inputs).await?;
+    let group = references::require_scope(tx, call).await?;
+    validate::grants(tx, call, &group, &inputs).await?;
     let mut rows = Vec::with_capacity(inputs.len());
     for (input, _) in inputs {
         rows.push(insert_new(tx, call, &group, input).await?);
@@ -271,7 +271,7 @@ pub(crate) async fn create_batch<T>(
         kind: ROLE_BINDING,
         uid: row.uid.as_str().into(),
         before: None,
-        after: Some(Image::of(&row.to_v2())),
+        after: Some(ResourceSnapshot::of(&row.to_v2())),
     };
     let event = v1::CreateRoleBindingBatchRequest {
         parent: group.as_str().into(),
@@ -282,7 +282,7 @@ pub(crate) async fn create_batch<T>(
     changed.event = Some(EventBody {
         subject: group.as_str().into(),
         group: group.as_str().into(),
-        body: Image::of(&event),
+        body: ResourceSnapshot::of(&event),
         extensions: Vec::new(),
     });
     Ok(changed)
@@ -306,7 +306,7 @@ pub(crate) async fn update<T>(
     input: BindingInput,
     spelling: &Spelling,
 ) -> Result<Changed<BindingRow>> {
-    let before = require(tx, call.place()?).await?;
+    let before = require(tx, call.scope_name()?).await?;
     let mut after = before.clone();
     if mask.covers("identity_uid") {
         after.identity = input.identity;
@@ -319,7 +319,7 @@ pub(crate) async fn update<T>(
     }
     let group = after.uid.parent().ok_or_else(|| Error::internal("a role binding is stored without a group"))?;
     let wanted = BindingInput { identity: after.identity.clone(), role: after.role.clone() };
-    judge::grants(tx, call, &group, &[(wanted, spelling.clone())]).await?;
+    validate::grants(tx, call, &group, &[(wanted, spelling.clone())]).await?;
     save(tx, &after).await?;
     iam_changed(tx).await?;
     let event = after.to_v1();
@@ -347,7 +347,7 @@ async fn save(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleBindingRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call.scope_name()?).await
 }
 
 /// Deletes a binding; that there is none is as good.
@@ -368,5 +368,10 @@ pub(crate) async fn bind_owner<T>(tx: &mut WriteTx, call: &Authorized<T>, org: &
     let input = BindingInput { identity: call.principal().subject().into(), role: owner };
     let row = insert_new(tx, call, org, input).await?;
     iam_changed(tx).await?;
-    Ok(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before: None, after: Some(Image::of(&row.to_v2())) })
+    Ok(Change {
+        kind: ROLE_BINDING,
+        uid: row.uid.as_str().into(),
+        before: None,
+        after: Some(ResourceSnapshot::of(&row.to_v2())),
+    })
 }

@@ -37,7 +37,7 @@ async fn create_batch(
     call: &Authorized<v1::CreateRoleBindingBatchRequest>,
 ) -> Result<Changed<v1::RoleBindingBatch>> {
     let bindings = call.request().role_bindings.iter().cloned().enumerate();
-    let inputs = bindings.map(|(i, binding)| (input(binding), Spelling::V1.inside(format!("roleBindings[{i}]."))));
+    let inputs = bindings.map(|(i, binding)| (input(binding), Spelling::V1.within(format!("roleBindings[{i}]."))));
     let changed = role_bindings::create_batch(tx, call, "roleBindings", inputs.collect()).await?;
     Ok(changed.map(|rows| v1::RoleBindingBatch { role_bindings: rows.iter().map(BindingRow::to_v1).collect() }))
 }
@@ -80,5 +80,5 @@ impl Sizes {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteRoleBindingRequest>) -> Result<Changed<()>> {
-    role_bindings::remove(tx, call.place()?).await
+    role_bindings::remove(tx, call.scope_name()?).await
 }

@@ -167,7 +167,7 @@ pub(crate) fn refuse_unknown(unknown: &[String]) -> Result<()> {
 }
 
 /// What a custom role may hold: something, and nothing that is for built-in roles alone.
-fn judge_capabilities(contract: &Contract, set: &CapabilitySet) -> Result<()> {
+fn validate_capabilities(contract: &Contract, set: &CapabilitySet) -> Result<()> {
     if set.is_empty() {
         return Err(Error::invalid_field("capabilities", "capabilities needs at least one capability"));
     }
@@ -179,7 +179,7 @@ fn judge_capabilities(contract: &Contract, set: &CapabilitySet) -> Result<()> {
     Err(Error::invalid_field("capabilities", format!("a custom role cannot hold {names}")))
 }
 
-fn judge_name(contract: &Contract, name: &str) -> Result<()> {
+fn validate_name(contract: &Contract, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid_field("name", "name is required"));
     }
@@ -199,10 +199,10 @@ async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRoleRequest>) -
 /// Creates a custom role. By itself it grants nothing, so the caller need not hold what is in it.
 pub(crate) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: RoleInput) -> Result<Changed<RoleRow>> {
     let contract = call.contract();
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let capabilities = input.capabilities.unwrap_or_default();
-    judge_capabilities(contract, &capabilities)?;
-    judge_name(contract, &input.name)?;
+    validate_capabilities(contract, &capabilities)?;
+    validate_name(contract, &input.name)?;
     let row = RoleRow {
         uid: call.new_child(&group),
         name: input.name,
@@ -242,7 +242,7 @@ async fn insert(tx: &mut WriteTx, row: &RoleRow) -> Result<bool> {
 
 /// The custom role that a write is about.
 async fn require_custom<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<RoleRow> {
-    let uid = call.place()?.as_str();
+    let uid = call.scope_name()?.as_str();
     let row = find(tx, uid).await?.ok_or_else(|| Error::not_found(ROLE, uid))?;
     if row.is_built_in() {
         return Err(Error::precondition("BUILT_IN_ROLE", uid, "built-in roles cannot be changed or deleted"));
@@ -275,11 +275,11 @@ pub(crate) async fn update<T>(
         after.description.clone_from(&input.description);
     }
     if let Some(capabilities) = input.capabilities {
-        judge_capabilities(contract, &capabilities)?;
+        validate_capabilities(contract, &capabilities)?;
         after.capabilities = capabilities;
     }
     if after.name != before.name {
-        judge_name(contract, &after.name)?;
+        validate_name(contract, &after.name)?;
         require_name_free(tx, &after).await?;
     }
     uses::require_may_widen(tx, call, &before, &after).await?;

@@ -69,7 +69,7 @@ struct Before {
 
 impl Before {
     async fn load<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Before> {
-        let provider = identity_providers::require(tx, call.place()?).await?;
+        let provider = identity_providers::require(tx, call.scope_name()?).await?;
         // A directory decides who comes in through the provider; without one, all accounts of its issuer do.
         identity_providers::require_all_given(tx, call, &provider).await?;
         let token = TokenRow::load(tx, &provider.uid).await?;
@@ -285,7 +285,7 @@ pub(crate) async fn forget(tx: &mut WriteTx, provider: &Uidp) -> Result<Vec<Chan
 }
 
 /// Refuses while a directory provisions people: they are matched by issuer and subject.
-pub(crate) async fn require_nobody_provisioned(tx: &mut ReadTx, provider: &Uidp) -> Result<()> {
+pub(crate) async fn require_no_provisioned_users(tx: &mut ReadTx, provider: &Uidp) -> Result<()> {
     let sql = "SELECT uid FROM scim_users WHERE provider = $1 LIMIT 1";
     let found = tx.query_opt(sql, &[Value::from(provider.as_str())], |row| row.text(0).map_err(Error::from)).await?;
     match found {

@@ -19,7 +19,7 @@ const NAME: &str = "static keys";
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<Create>(|request| relationship::violations(Some(&keys(request)), &FLAT))
+        .validate::<Create>(|request| relationship::violations(Some(&keys(request)), &FLAT))
         .write::<Create>(|tx, call| Box::pin(create(tx, call)))
 }
 

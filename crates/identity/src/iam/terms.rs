@@ -4,7 +4,9 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::terms_service::{AcceptTerms, ListTermsAcceptances};
 use bowline_core::{Error, FieldViolation, Micros, Result, UidRange, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Image, PageRequest, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, EventBody, Handlers, PageRequest, ResourceSnapshot, SortKey,
+};
 use bowline_resources::kinds::TERMS_ACCEPTANCE;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Selection, Table, timestamp};
 use bowline_resources::references;
@@ -88,7 +90,7 @@ async fn list(
     call: &Authorized<v2::ListTermsAcceptancesRequest>,
 ) -> Result<v2::ListTermsAcceptancesResponse> {
     let request = call.request();
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let page = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
@@ -122,7 +124,7 @@ pub(crate) async fn accept<T>(
     call: &Authorized<T>,
     documents: &[String],
 ) -> Result<Changed<(String, Vec<String>)>> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     if !place.is_root() {
         return Err(Error::invalid_field(
             "group",
@@ -130,7 +132,7 @@ pub(crate) async fn accept<T>(
         ));
     }
     require_known(call, documents)?;
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let mut named: Vec<String> = Vec::new();
     let mut changes = Vec::new();
     for document in documents {
@@ -159,7 +161,7 @@ fn event(group: &Uidp, request: &v1::AcceptTermsRequest) -> EventBody {
     EventBody {
         subject: group.as_str().into(),
         group: group.as_str().into(),
-        body: Image::of(request),
+        body: ResourceSnapshot::of(request),
         extensions: Vec::new(),
     }
 }
@@ -194,7 +196,7 @@ async fn insert(tx: &mut WriteTx, row: &AcceptanceRow) -> Result<Option<Change>>
         return Ok(None);
     }
     list::count(tx, &TABLE, &row.uid, 1).await?;
-    let after = Some(Image::of(&row.to_v2()));
+    let after = Some(ResourceSnapshot::of(&row.to_v2()));
     Ok(Some(Change { kind: TERMS_ACCEPTANCE, uid: row.uid.as_str().into(), before: None, after }))
 }
 
@@ -206,7 +208,7 @@ pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
     for row in rows {
         tx.execute("DELETE FROM terms_acceptances WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
         list::count(tx, &TABLE, &row.uid, -1).await?;
-        let before = Some(Image::of(&row.to_v2()));
+        let before = Some(ResourceSnapshot::of(&row.to_v2()));
         changes.push(Change { kind: TERMS_ACCEPTANCE, uid: row.uid.as_str().into(), before, after: None });
     }
     Ok(changes)

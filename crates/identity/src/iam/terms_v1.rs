@@ -26,7 +26,7 @@ async fn accept(
 
 /// What was accepted, and nothing of what was not. A group that is not there has accepted nothing.
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::TermsFilter>) -> Result<v1::TermsList> {
-    let selection = terms::of_group(call.place()?);
+    let selection = terms::of_group(call.scope_name()?);
     let size = |row: &AcceptanceRow| row.to_v1().encoded_len();
     let rows = list::everything(tx, call, &terms::TABLE, &selection, size).await?;
     Ok(v1::TermsList { items: rows.iter().map(AcceptanceRow::to_v1).collect() })

@@ -8,10 +8,10 @@ use bowline_contract::v2::iam::identity::{AwsIdentity, Relationship};
 use bowline_core::{Error, Micros, Result};
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::candidates::Basis;
 use super::exchange::Exchange;
 use super::issuing::{Proof, require_active, seconds};
+use super::params::ExchangeParams;
 use super::refusals;
 use crate::iam::identities;
 
@@ -23,7 +23,7 @@ pub(super) fn may_be_signed_request(bearer: &str) -> bool {
 impl Exchange {
     /// Proves that whoever signed the request may be the identity that the caller names. AWS is asked only for
     /// an identity that trusts it, with a request that is bound to us and to that identity.
-    pub(super) async fn prove_aws(&self, bearer: &str, asked: &Asked, now: Micros) -> Result<Proof> {
+    pub(super) async fn prove_aws(&self, bearer: &str, asked: &ExchangeParams, now: Micros) -> Result<Proof> {
         let request = SignedRequest::parse(bearer).map_err(refusals::aws)?;
         let identity = asked.identity.clone().ok_or_else(|| refusals::no_identity("an AWS request names none"))?;
         let audience = &self.settings.auth_url;

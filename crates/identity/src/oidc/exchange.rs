@@ -14,12 +14,12 @@ use bowline_pipeline::{Authenticator, Narrowing, Open, Settings};
 use bowline_store::Db;
 use serde_json::{Map, Value, json};
 
-use super::asked::Asked;
 use super::aws::may_be_signed_request;
 use super::candidates::{Basis, Keys, PERSON, pick};
 use super::issuing::{self, Cause, Issuance, Proof, Standing, require_active, seconds};
 use super::last_seen::LastSeen;
 use super::matchers::Matchers;
+use super::params::ExchangeParams;
 use super::{audiences, narrowing, refusals};
 use crate::iam::identities::{self, IdentityRow};
 use crate::people::{ConfiguredProvider, providers};
@@ -71,25 +71,25 @@ impl Exchange {
         }
     }
 
-    pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>, asked: Asked) -> Result<RawToken> {
+    pub(super) async fn exchange(&self, call: &Open<ExchangeRequest>, requested: ExchangeParams) -> Result<RawToken> {
         let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
         if may_be_signed_request(token) {
-            let proof = self.prove_aws(token, &asked, call.now()).await?;
-            return self.issue(Cause::of(call), asked.audiences, proof).await;
+            let proof = self.prove_aws(token, &requested, call.now()).await?;
+            return self.issue(Cause::of(call), requested.audiences, proof).await;
         }
         let presented = parse_presented(token)?;
         let now = call.now();
         let proof = if presented.issuer == self.settings.auth_url {
-            self.prove_own(token, &presented, &asked, now)?
+            self.prove_own(token, &presented, &requested, now)?
         } else {
-            self.prove_foreign(token, &presented, &asked, now).await?
+            self.prove_foreign(token, &presented, &requested, now).await?
         };
-        self.issue(Cause::of(call), asked.audiences, proof).await
+        self.issue(Cause::of(call), requested.audiences, proof).await
     }
 
     /// A token of ours, presented again for another audience or a tighter narrowing; or an id token of ours, which
     /// says at this one door who has signed in.
-    fn prove_own(&self, token: &str, presented: &Presented, asked: &Asked, now: Micros) -> Result<Proof> {
+    fn prove_own(&self, token: &str, presented: &Presented, requested: &ExchangeParams, now: Micros) -> Result<Proof> {
         let keys = self.authenticator.keys();
         let issuer = &self.settings.auth_url;
         let is_id = presented.header.typ.as_deref() == Some(TokenClass::Id.typ());
@@ -109,14 +109,14 @@ impl Exchange {
         // opens what the person saw when they confirmed.
         let held = if is_id { &claims.good_for } else { &facts.audiences };
         let opens_api = held.contains(&self.settings.api_audience);
-        if !opens_api && !asked.audiences.iter().all(|audience| held.contains(audience)) {
+        if !opens_api && !requested.audiences.iter().all(|audience| held.contains(audience)) {
             return Err(refusals::wider_audience());
         }
-        if asked.identity.as_ref().is_some_and(|identity| *identity != facts.subject) {
+        if requested.identity.as_ref().is_some_and(|identity| *identity != facts.subject) {
             return Err(refusals::mismatch("a token of ours for another identity"));
         }
         Ok(Proof {
-            narrowing: narrowing::intersect(&facts.narrowing, &asked.narrowing)?,
+            narrowing: narrowing::intersect(&facts.narrowing, &requested.narrowing)?,
             subject: facts.subject,
             basis: None,
             // The provider of the session stays: it limits where the session acts.
@@ -134,10 +134,16 @@ impl Exchange {
         })
     }
 
-    async fn prove_foreign(&self, token: &str, presented: &Presented, asked: &Asked, now: Micros) -> Result<Proof> {
-        let (row, expected) = match &asked.identity {
+    async fn prove_foreign(
+        &self,
+        token: &str,
+        presented: &Presented,
+        requested: &ExchangeParams,
+        now: Micros,
+    ) -> Result<Proof> {
+        let (row, expected) = match &requested.identity {
             Some(identity) => self.named(token, presented, identity, now).await?,
-            None => self.unnamed(token, presented, &asked.narrowing, now).await?,
+            None => self.unnamed(token, presented, &requested.narrowing, now).await?,
         };
         require_active(&row, now)?;
         self.require_operators(&row).await?;
@@ -152,7 +158,7 @@ impl Exchange {
                 act: Some(actor(presented, &expected)),
                 ..AccessClaims::default()
             },
-            narrowing: asked.narrowing.clone(),
+            narrowing: requested.narrowing.clone(),
         })
     }
 
@@ -281,10 +287,10 @@ impl Exchange {
     }
 
     /// A token for the identity that the caller names, by a token of somebody else's who vouches for it.
-    pub(crate) async fn assume(&self, token: &str, asked: Asked, cause: Cause) -> Result<RawToken> {
+    pub(crate) async fn assume(&self, token: &str, requested: ExchangeParams, cause: Cause) -> Result<RawToken> {
         let presented = parse_presented(token)?;
-        let proof = self.prove_foreign(token, &presented, &asked, cause.now).await?;
-        self.issue(cause, asked.audiences, proof).await
+        let proof = self.prove_foreign(token, &presented, &requested, cause.now).await?;
+        self.issue(cause, requested.audiences, proof).await
     }
 
     /// Notes that somebody proved anew who they are.
@@ -293,8 +299,8 @@ impl Exchange {
     }
 
     /// What is asked for, judged.
-    pub(crate) fn asked(&self, request: &ExchangeRequest) -> Result<Asked> {
-        Asked::read(request, &self.settings, &self.contract)
+    pub(crate) fn requested(&self, request: &ExchangeRequest) -> Result<ExchangeParams> {
+        ExchangeParams::read(request, &self.settings, &self.contract)
     }
 
     /// What a presented token's `aud` may be when nothing else is configured.

@@ -4,7 +4,6 @@
 //! caller names or what the store knows of the token's issuer and subject; the keys belong to the
 //! candidate; only then is the token verified, and only a verified token is told anything in detail.
 
-pub(crate) mod asked;
 pub(crate) mod audiences;
 mod aws;
 mod candidates;
@@ -14,6 +13,7 @@ pub(crate) mod issuing;
 mod last_seen;
 mod matchers;
 pub(crate) mod narrowing;
+pub(crate) mod params;
 pub(crate) mod refusals;
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Hand
         Box::pin(async move {
             let people = people.ok_or_else(|| Error::internal("the handlers were made without people"))?;
             let exchange = people.exchange();
-            let asked = exchange.asked(call.request())?;
+            let asked = exchange.requested(call.request())?;
             match &asked.provider {
                 // Whoever names a provider is a person and gets a session.
                 Some(provider) => people.exchange_through(&call, provider, &asked).await,

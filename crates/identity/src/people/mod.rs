@@ -9,14 +9,14 @@
 //! Through an organization's provider a session acts only inside that organization, because that provider's
 //! administrator can sign in as anybody of its issuer.
 
-mod enter;
-mod gains;
-mod once;
+mod first_grants;
+mod one_time;
 pub(crate) mod providers;
 mod prune;
 mod refresh;
 mod register;
 pub(crate) mod sessions;
+mod sign_in;
 mod tokens;
 mod types;
 mod upstream;
@@ -34,17 +34,17 @@ use bowline_pipeline::{Authenticator, Handlers, Open, Settings, Vault};
 use bowline_store::{Db, WriteTx};
 
 pub use types::{
-    Asked, AuthorizationRequest, Choice, ConfiguredProvider, Context, Entered, Entry, Issued, Provider, Redemption,
-    Signed, Source, Upstream,
+    AuthorizationRequest, Choice, ConfiguredProvider, Context, Entry, Issued, Login, Provider, Redemption, Signed,
+    Source, TokenParams, Upstream,
 };
 
-pub use once::create_operator_link;
+pub use one_time::create_operator_link;
 pub use providers::operator_secret_context;
 pub use providers::secret_context as provider_secret_context;
 pub use prune::is_full;
 
 use crate::oidc::Exchange;
-use crate::oidc::asked::Asked as Judged;
+use crate::oidc::params::ExchangeParams;
 
 /// Everything about people who sign in, with all that it needs.
 pub struct People {
@@ -87,7 +87,7 @@ pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Hand
         .open::<GetHeadlessSession>(move |call| {
             let people = headless.clone();
             Box::pin(
-                async move { once::take_headless(&present(people)?.parts, &call.request().code, call.now()).await },
+                async move { one_time::take_headless(&present(people)?.parts, &call.request().code, call.now()).await },
             )
         })
         .write::<Delete>(|tx, call| Box::pin(register::delete(tx, call)))
@@ -146,7 +146,7 @@ impl People {
 
     /// The person's identity, if they are registered already.
     pub async fn find(&self, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
-        enter::find(&self.parts, provider, upstream).await
+        sign_in::find(&self.parts, provider, upstream).await
     }
 
     /// Begins a session; registers the person first if they are new and may, and redeems the invitation if there is
@@ -161,8 +161,8 @@ impl People {
         upstream: &Upstream,
         entry: &Entry,
         context: &Context<'_>,
-    ) -> Result<Entered> {
-        enter::enter(&self.parts, provider, upstream, entry, context).await
+    ) -> Result<Login> {
+        sign_in::enter(&self.parts, provider, upstream, entry, context).await
     }
 
     /// Makes tokens of a session.
@@ -173,7 +173,7 @@ impl People {
         &self,
         entered_session: &str,
         upstream: &Upstream,
-        asked: &Asked,
+        asked: &TokenParams,
         context: &Context<'_>,
     ) -> Result<Issued> {
         tokens::issue(&self.parts, entered_session, upstream, asked, context).await
@@ -199,8 +199,8 @@ impl People {
     ///
     /// # Errors
     /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist.
-    pub fn judge(&self, asked: &Asked) -> Result<()> {
-        tokens::judge(&self.parts, asked).map(|_| ())
+    pub fn validate(&self, asked: &TokenParams) -> Result<()> {
+        tokens::validate(&self.parts, asked).map(|_| ())
     }
 
     /// Ends the session of a refresh token, or of an access token (RFC 7009); an unknown token is as good as a revoked
@@ -224,20 +224,20 @@ impl People {
     /// # Errors
     /// NOT_FOUND for a link that is unknown, used or too old.
     pub async fn redeem_operator_link(&self, code: &str, context: &Context<'_>) -> Result<Issued> {
-        once::redeem_operator_link(&self.parts, code, context).await
+        one_time::redeem_operator_link(&self.parts, code, context).await
     }
 
     /// Leaves the result of a headless sign-in to be read once, within five minutes. `code` is the text that the
     /// client began with, `public_key` and `sealed` are what it reads.
     pub async fn put_headless(&self, code: &str, public_key: &str, sealed: &[u8], now: Micros) -> Result<()> {
-        once::put_headless(&self.parts, code, public_key, sealed, now).await
+        one_time::put_headless(&self.parts, code, public_key, sealed, now).await
     }
 
     pub(crate) async fn exchange_through(
         &self,
         call: &Open<ExchangeRequest>,
         provider: &Uidp,
-        asked: &Judged,
+        asked: &ExchangeParams,
     ) -> Result<RawToken> {
         register::exchange_through(&self.parts, call, provider, asked).await
     }

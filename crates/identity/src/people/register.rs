@@ -11,14 +11,14 @@ use bowline_pipeline::{Authorized, Changed, OPERATOR, Open};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::{Row, Value, WriteTx};
 
-use super::enter::{self, Arrival};
 use super::sessions;
+use super::sign_in::{self, SignInAttempt};
 use super::tokens::{self, About};
 use super::{Parts, Upstream, providers, upstream};
 use crate::iam::group_invites::{InviteCode, read_code};
 use crate::iam::{human_uid, identities, owners};
 use crate::oidc::issuing::{self, Cause, Issuance, first_half, require_active};
-use crate::oidc::{asked::Asked, parse_presented, refusals};
+use crate::oidc::{params::ExchangeParams, parse_presented, refusals};
 
 /// `Auth.Register`: the bearer token is one of a provider's, and says who registers.
 pub(super) async fn register(parts: &Arc<Parts>, call: &Open<RegistrationRequest>) -> Result<Session> {
@@ -34,13 +34,13 @@ pub(super) async fn register(parts: &Arc<Parts>, call: &Open<RegistrationRequest
     let provider = trusted_provider(parts, &presented, invite.as_ref()).await?;
     let upstream = verified(parts, token, &presented, &provider.client_ids, &provider.groups_claim, call).await?;
     let has_invite = invite.is_some();
-    let arrival = arrival(provider.organization, upstream, invite, true, call);
-    let job = Arc::new((parts.clone(), arrival));
+    let attempt = attempt(provider.organization, upstream, invite, true, call);
+    let job = Arc::new((parts.clone(), attempt));
     let written = parts.db.write(move |tx| {
         let job = job.clone();
         Box::pin(async move {
-            let (parts, arrival) = &*job;
-            let inside = enter::admit(tx, parts, arrival).await?;
+            let (parts, attempt) = &*job;
+            let inside = sign_in::admit(tx, parts, attempt).await?;
             // Last: all that came before is undone with it.
             if !inside.is_new && !has_invite {
                 return Err(Error::already_exists(IDENTITY, inside.row.uid.as_str()));
@@ -103,22 +103,22 @@ async fn verified<T>(
     upstream::verify(parts, token, presented, call.now()).await?;
     let audiences = client_ids.iter().chain(parts.exchange.default_audiences());
     let audiences: Vec<&str> = audiences.map(String::as_str).collect();
-    relying::judge_audience(presented, &audiences).map_err(upstream::refusal)?;
+    relying::validate_audience(presented, &audiences).map_err(upstream::refusal)?;
     // A token for ourselves names none of them: it was verified with the first.
     let named = client_ids.iter().find(|client| presented.audiences.contains(client));
     let client = named.or(client_ids.first()).ok_or_else(|| Error::internal("a provider without a client"))?;
     upstream::read(presented, token, client, groups_claim)
 }
 
-fn arrival<T>(
+fn attempt<T>(
     provider: Option<Uidp>,
     upstream: Upstream,
     invite: Option<InviteCode>,
     may_register: bool,
     call: &Open<T>,
-) -> Arrival {
+) -> SignInAttempt {
     let drawn = call.draw();
-    Arrival {
+    SignInAttempt {
         provider,
         upstream,
         invite,
@@ -134,7 +134,7 @@ pub(super) async fn exchange_through(
     parts: &Arc<Parts>,
     call: &Open<ExchangeRequest>,
     provider: &Uidp,
-    asked: &Asked,
+    asked: &ExchangeParams,
 ) -> Result<RawToken> {
     let token = call.bearer().filter(|token| !token.is_empty()).ok_or_else(refusals::no_token)?;
     let presented = parse_presented(token)?;
@@ -151,19 +151,19 @@ pub(super) async fn exchange_through(
         return Err(refusals::mismatch("a person's token for another identity"));
     }
     let about = About::of(&upstream);
-    let arrival = arrival(Some(found.uid), upstream, None, false, call);
+    let attempt = attempt(Some(found.uid), upstream, None, false, call);
     let id = bowline_core::hex(&first_half(call.draw()));
     let cause = Cause::of(call);
-    let job = Arc::new((parts.clone(), arrival, about, id, asked.clone(), cause.clone()));
+    let job = Arc::new((parts.clone(), attempt, about, id, asked.clone(), cause.clone()));
     let written = parts.db.write(move |tx| {
         let job = job.clone();
         Box::pin(async move {
-            let (parts, arrival, about, id, asked, cause) = &*job;
-            let row = identities::find(tx, person_of(arrival).as_str()).await?;
+            let (parts, attempt, about, id, asked, cause) = &*job;
+            let row = identities::find(tx, person_of(attempt).as_str()).await?;
             let row = row.ok_or_else(|| refusals::no_identity("not registered"))?;
             require_active(&row, cause.now)?;
-            enter::admit(tx, parts, arrival).await?;
-            enter::begin(tx, arrival, &row.uid, id, None).await?;
+            sign_in::admit(tx, parts, attempt).await?;
+            sign_in::begin(tx, attempt, &row.uid, id, None).await?;
             let session = sessions::find(tx, id, cause.now).await?.ok_or_else(refusals::own_subject)?;
             let proof = tokens::prove(tx, parts, &session, &asked.narrowing, about).await?;
             let standing = issuing::record(tx, &Issuance::of(&proof, cause.clone())).await?;
@@ -175,8 +175,8 @@ pub(super) async fn exchange_through(
     parts.exchange.mint(proof, asked.audiences.clone(), &standing, cause.now, cause.id)
 }
 
-fn person_of(arrival: &Arrival) -> Uidp {
-    human_uid(&arrival.upstream.issuer, &arrival.upstream.subject)
+fn person_of(attempt: &SignInAttempt) -> Uidp {
+    human_uid(&attempt.upstream.issuer, &attempt.upstream.subject)
 }
 
 /// `Auth.Delete`: a person goes away, with everything that was granted to them.

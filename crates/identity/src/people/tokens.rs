@@ -9,13 +9,13 @@ use bowline_pipeline::Narrowing;
 use bowline_store::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
-use super::gains::act;
+use super::first_grants::act;
 use super::refresh::{self, Family};
 use super::sessions::{self, SessionRow};
-use super::{Asked, Context, Issued, Parts, Upstream};
+use super::{Context, Issued, Parts, TokenParams, Upstream};
 use crate::iam::identities;
-use crate::oidc::asked::Asked as Judged;
 use crate::oidc::issuing::{self, Cause, Issuance, Proof, Standing, first_half, seconds};
+use crate::oidc::params::ExchangeParams;
 use crate::oidc::{narrowing, refusals};
 
 /// How long an id token of ours is good: it is exchanged at once.
@@ -57,7 +57,7 @@ impl Cause {
 struct Job {
     parts: Arc<Parts>,
     session: String,
-    asked: Judged,
+    asked: ExchangeParams,
     about: About,
     /// A refresh token to go with it, if it may.
     family: Option<Family>,
@@ -68,15 +68,15 @@ pub(super) async fn issue(
     parts: &Arc<Parts>,
     session: &str,
     upstream: &Upstream,
-    asked: &Asked,
+    asked: &TokenParams,
     context: &Context<'_>,
 ) -> Result<Issued> {
-    let judged = judge(parts, asked)?;
+    let validated = validate(parts, asked)?;
     let cause = Cause::in_context(context);
     let job = Job {
         parts: parts.clone(),
         session: session.into(),
-        asked: judged,
+        asked: validated,
         about: About::of(upstream),
         family: asked.refresh.then(|| Family::drawn((context.draw)(), (context.draw)())),
         cause,
@@ -103,7 +103,7 @@ fn issued(raw: RawToken, refresh_token: Option<String>) -> Result<Issued> {
     Ok(Issued { token: raw.token, expires_at: expiry.seconds, refresh_token })
 }
 
-pub(super) fn judge(parts: &Parts, asked: &Asked) -> Result<Judged> {
+pub(super) fn validate(parts: &Parts, asked: &TokenParams) -> Result<ExchangeParams> {
     let identity = asked.identity.as_ref().map(|identity| identity.as_str().to_owned()).unwrap_or_default();
     let request = ExchangeRequest {
         aud: asked.audiences.clone(),
@@ -112,7 +112,7 @@ pub(super) fn judge(parts: &Parts, asked: &Asked) -> Result<Judged> {
         identity,
         ..ExchangeRequest::default()
     };
-    parts.exchange.asked(&request)
+    parts.exchange.requested(&request)
 }
 
 async fn session_of(parts: &Parts, session: &str, now: Micros) -> Result<SessionRow> {

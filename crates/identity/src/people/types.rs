@@ -173,7 +173,7 @@ pub struct Entry {
 
 /// Somebody who entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entered {
+pub struct Login {
     /// Id of the session.
     pub session: String,
     /// The person.
@@ -184,7 +184,7 @@ pub struct Entered {
 
 /// Which tokens are asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct TokenParams {
     /// Audiences; at least one.
     pub audiences: Vec<String>,
     /// An identity to assume with the upstream token instead.

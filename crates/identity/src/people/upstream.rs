@@ -55,15 +55,15 @@ pub(super) async fn redeem(
 ) -> Result<Upstream> {
     let metadata = discover(parts, provider).await?;
     // Before the code goes anywhere.
-    metadata.judge_response(redemption.iss).map_err(refusal)?;
+    metadata.validate_response(redemption.iss).map_err(refusal)?;
     let client = Client { id: &provider.client_id, secret: provider.client_secret.as_deref() };
     let tokens = metadata
         .redeem(&parts.client, client, redemption.code, redemption.redirect_uri, redemption.code_verifier)
         .await
         .map_err(refusal)?;
     let presented = parse_presented(&tokens.id_token)?;
-    relying::judge_sign_in(&presented, &provider.issuer, redemption.nonce).map_err(refusal)?;
-    relying::judge_audience(&presented, &[&provider.client_id]).map_err(refusal)?;
+    relying::validate_sign_in(&presented, &provider.issuer, redemption.nonce).map_err(refusal)?;
+    relying::validate_audience(&presented, &[&provider.client_id]).map_err(refusal)?;
     verify(parts, &tokens.id_token, &presented, now).await?;
     let mut upstream = read(&presented, &tokens.id_token, &provider.client_id, &provider.groups_claim)?;
     if upstream.email.is_none() {

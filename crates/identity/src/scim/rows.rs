@@ -2,7 +2,7 @@
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Uidp, hex};
-use bowline_pipeline::Image;
+use bowline_pipeline::ResourceSnapshot;
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 use prost::Message as _;
 use prost_types::value::Kind;
@@ -71,13 +71,13 @@ impl UserRow {
     }
 
     /// What the audit log keeps: what the directory says, and whom we take it for.
-    pub(super) fn image(&self) -> Image {
+    pub(super) fn image(&self) -> ResourceSnapshot {
         let mut members = self.attributes.clone();
         members.insert("id".into(), self.id().into());
         if !self.person.is_empty() {
             members.insert("person".into(), self.person.as_str().into());
         }
-        Image { type_name: "google.protobuf.Struct".into(), bytes: structure(&members).encode_to_vec() }
+        ResourceSnapshot { type_name: "google.protobuf.Struct".into(), bytes: structure(&members).encode_to_vec() }
     }
 }
 

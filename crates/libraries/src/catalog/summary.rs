@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bowline_contract::bowline::libraries::v1::ImportOutcome;
 use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, Micros, Result};
-use bowline_pipeline::{Authorized, Change, Image};
+use bowline_pipeline::{Authorized, Change, ResourceSnapshot};
 use bowline_resources::kinds::ARTIFACT;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::{Given, place_in_audit};
+use super::{Given, audit_name};
 use crate::artifacts::artifact_v1;
 use crate::ecosystems::Language;
 use crate::search::{self, ArtifactRow};
@@ -34,8 +34,8 @@ pub(super) async fn refresh<T>(
         write(tx, before, &after).await?;
         counted.add(before, -1);
         counted.add(Some(&after), 1);
-        let image = |row: &ArtifactRow| Image::of(&artifact_v1(row, false, true));
-        let uid = place_in_audit(call, id)?.as_str().to_owned();
+        let image = |row: &ArtifactRow| ResourceSnapshot::of(&artifact_v1(row, false, true));
+        let uid = audit_name(call, id)?.as_str().to_owned();
         changes.push(Change { kind: ARTIFACT, uid, before: before.map(image), after: Some(image(&after)) });
     }
     for (given, _) in news.iter().filter(|(given, _)| given.language == Language::Python) {

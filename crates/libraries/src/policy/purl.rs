@@ -84,7 +84,7 @@ impl Pattern {
         };
         let name = language.normalized(name);
         let pattern = Pattern { language, namespace, name: Part::of(&name), version: Part::of(version) };
-        pattern.judge()?;
+        pattern.validate()?;
         if pattern.name == Part::Any && pattern.version != Part::Any {
             return Err("has a version and no name".into());
         }
@@ -92,7 +92,7 @@ impl Pattern {
     }
 
     /// Whether the parts that are there could be those of a package.
-    fn judge(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         let part = |part: &Part, any: &str| match part {
             Part::Any => any.to_owned(),
             Part::Is(text) => text.clone(),
@@ -105,7 +105,7 @@ impl Pattern {
             }
             Language::JavaScript | Language::Python => name,
         };
-        self.language.judge_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
+        self.language.validate_name(&whole).map_err(|wrong| format!("names {whole:?}, which {wrong}"))?;
         let version = part(&self.version, "1");
         if version.len() > bowline_versions::MAX_LENGTH
             || version.contains(|c: char| c.is_whitespace() || c.is_control() || c == '/')

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bowline_authn::wrap::sha256;
 use bowline_core::Micros;
-use bowline_pipeline::{Entry, Remembered};
-use bowline_registry::content::Mirror;
+use bowline_pipeline::{Entry, TtlCache};
+use bowline_registry::content::UpstreamConfig;
 use url::Url;
 
 use super::problem::{Extent, Problem};
@@ -19,29 +19,29 @@ type Key = [u8; 32];
 /// One thing of a repository at an upstream.
 #[derive(Clone, Copy)]
 pub(super) struct Thing<'a> {
-    pub(super) mirror: &'a Mirror,
+    pub(super) mirror: &'a UpstreamConfig,
     /// What comes behind the repository's name, such as `manifests/latest`.
     pub(super) rest: &'a str,
 }
 
 /// What is remembered, in bounded memory.
 pub(super) struct Known {
-    grants: Remembered<Key, Arc<str>>,
-    problems: Remembered<Key, Problem>,
+    grants: TtlCache<Key, Arc<str>>,
+    problems: TtlCache<Key, Problem>,
 }
 
 impl Known {
     pub(super) fn new() -> Known {
-        Known { grants: Remembered::new(MOST), problems: Remembered::new(MOST) }
+        Known { grants: TtlCache::new(MOST), problems: TtlCache::new(MOST) }
     }
 
     /// The `authorization` header that let requests to the repository in.
-    pub(super) fn grant(&self, mirror: &Mirror, now: Micros) -> Option<Arc<str>> {
+    pub(super) fn grant(&self, mirror: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
         self.grants.change(key(Extent::Repository, mirror, ""), now, |known| (None, known.map(|entry| entry.value)))
     }
 
     /// Remembers the header for this many microseconds.
-    pub(super) fn put_grant(&self, mirror: &Mirror, grant: &Arc<str>, lifetime: Micros, now: Micros) {
+    pub(super) fn put_grant(&self, mirror: &UpstreamConfig, grant: &Arc<str>, lifetime: Micros, now: Micros) {
         let entry = Entry { until: now.saturating_add(lifetime), value: grant.clone() };
         self.grants.change(key(Extent::Repository, mirror, ""), now, |_| (Some(entry), ()));
     }
@@ -71,7 +71,7 @@ impl Thing<'_> {
     }
 }
 
-fn key(extent: Extent, mirror: &Mirror, rest: &str) -> Key {
+fn key(extent: Extent, mirror: &UpstreamConfig, rest: &str) -> Key {
     let account = mirror.credentials.as_ref();
     let (username, password) = account.map_or(("", ""), |account| (&account.username, &account.password));
     match extent {

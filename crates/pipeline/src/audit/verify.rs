@@ -61,13 +61,13 @@ pub async fn verify(db: &Db, organization: Option<&str>, mut progress: impl FnMu
 }
 
 /// Where a chain stands: the number and the hash of its last row so far.
-type Place = (i64, Hash);
+type ChainHead = (i64, Hash);
 
 struct Walk {
     /// The organization, or the empty name of the chain of all rows.
     chain: String,
     /// Where each chain stands; of organizations that were not met yet, where their rows begin.
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, ChainHead>,
     first: i64,
     rows: i64,
     erased: i64,
@@ -128,7 +128,7 @@ async fn begin(db: &Db, organization: Option<&str>) -> Result<Walk> {
             walk.wrong = Some(format!("the checkpoint of {} holds no hash", named(&end.org)));
         }
     }
-    walk.first = walk.place(&walk.chain).0 + 1;
+    walk.first = walk.head(&walk.chain).0 + 1;
     Ok(walk)
 }
 
@@ -172,7 +172,7 @@ fn read(row: &Row<'_>) -> Result<Stored> {
 async fn step(db: &Db, mut walk: Walk) -> Result<(Walk, bool)> {
     db.read(move |tx| {
         Box::pin(async move {
-            let at = walk.place(&walk.chain).0;
+            let at = walk.head(&walk.chain).0;
             let rows = if walk.chain == SERVER {
                 let sql = format!("{ROWS} WHERE seq IS NOT NULL AND seq > $1 ORDER BY seq LIMIT $2");
                 tx.query(&sql, &[Value::Int(at), Value::Int(BATCH)], read).await?
@@ -200,17 +200,17 @@ async fn step(db: &Db, mut walk: Walk) -> Result<(Walk, bool)> {
 }
 
 impl Walk {
-    fn place(&self, chain: &str) -> Place {
+    fn head(&self, chain: &str) -> ChainHead {
         self.places.get(chain).copied().unwrap_or((0, ORIGIN))
     }
 
     /// One row: its number, its images, its hashes.
     fn take(&mut self, row: &Stored) -> std::result::Result<(), String> {
-        let (last, last_hash) = self.place(SERVER);
+        let (last, last_hash) = self.head(SERVER);
         if self.chain == SERVER && row.seq != last + 1 {
             return Err(format!("row {} is missing before it", last + 1));
         }
-        let (org_last, org_hash) = self.place(&row.org);
+        let (org_last, org_hash) = self.head(&row.org);
         let org_seq = row.org_seq.ok_or("it has no number in its organization")?;
         if org_seq != org_last + 1 {
             return Err(format!(
@@ -270,7 +270,7 @@ impl Walk {
     }
 
     fn findings(self) -> Findings {
-        let (last, head) = self.place(&self.chain);
+        let (last, head) = self.head(&self.chain);
         Findings {
             rows: self.rows,
             first: self.first,

@@ -38,7 +38,7 @@ struct Needed {
 }
 
 async fn add(tx: &mut WriteTx, call: &Call) -> Result<Changed<v1::AddChartResponse>> {
-    let parent = call.place()?;
+    let parent = call.scope_name()?;
     require_group(tx, parent).await?;
     require_push(call, parent)?;
     let chart = source(tx, call).await?;
@@ -52,7 +52,7 @@ async fn add(tx: &mut WriteTx, call: &Call) -> Result<Changed<v1::AddChartRespon
     for image in needed {
         added.repo(tx, Some(parent), None, image).await?;
     }
-    added.told()
+    added.rendered()
 }
 
 /// The repository that holds the chart, if the caller may pull from it.
@@ -195,7 +195,7 @@ impl Added<'_> {
     }
 
     /// The answer; the event is about the chart's own repository.
-    fn told(self) -> Result<Changed<v1::AddChartResponse>> {
+    fn rendered(self) -> Result<Changed<v1::AddChartResponse>> {
         let chart = self.repos.first().map(|chart| chart.id.clone()).unwrap_or_default();
         let response = v1::AddChartResponse { repos: self.repos };
         if self.changes.is_empty() {
@@ -209,7 +209,7 @@ impl Added<'_> {
 /// what those who may pull the copies get to see: the caller has named the chart, and nothing else.
 async fn require_shareable(tx: &mut ReadTx, call: &Call, needed: &Needed) -> Result<()> {
     let Source::Here(uid) = &needed.source else { return Ok(()) };
-    if uid.root_str() != call.place()?.root_str() || is_public(tx, uid).await? {
+    if uid.root_str() != call.scope_name()?.root_str() || is_public(tx, uid).await? {
         return Ok(());
     }
     let description = format!(
@@ -227,11 +227,11 @@ fn synchronized(call: &Call, group: Option<&Uidp>, needed: &Needed) -> Result<v2
     let source = source.strip_prefix("https://").unwrap_or(source);
     let sync = v2::SyncConfig { source: source.into(), ..v2::SyncConfig::default() };
     let repo = v2::Repo { name: needed.name.clone(), sync_config: Some(sync), ..v2::Repo::default() };
-    let parent = group.unwrap_or(call.place()?).as_str().into();
+    let parent = group.unwrap_or(call.scope_name()?).as_str().into();
     let request = v2::CreateRepoRequest { parent, repo: Some(repo.clone()) };
     let type_name = v2::CreateRepoRequest::full_name();
     let rules = call.contract().field_rules();
-    match rules.judge(&type_name, &request.encode_to_vec(), Some("repo"), None).list.into_iter().next() {
+    match rules.validate(&type_name, &request.encode_to_vec(), Some("repo"), None).list.into_iter().next() {
         None => repo_fields::of_new(repo, false),
         Some(violation) => {
             let problem = format!("{} cannot be a repository here: {}", needed.name, violation.description);

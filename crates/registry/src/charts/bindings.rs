@@ -22,7 +22,7 @@ const MOST: i64 = 1000;
 
 /// The charts that the caller may see and that name the repository itself, or what it is synchronized from.
 async fn list(tx: &mut ReadTx, call: &Call) -> Result<v1::ListChartsByImageRepoResponse> {
-    let repo = call.place()?;
+    let repo = call.scope_name()?;
     repos::require(tx, repo).await?;
     let mut names = spellings(tx, call, repo).await?;
     match sources::of(tx, repo, call.now()).await? {

@@ -5,7 +5,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::{PushBlob, PushManife
 use bowline_core::Uidp;
 use bowline_store::ReadTx;
 
-use super::{Name, Registry, RegistryError, StoredBlob, Visitor, blobs};
+use super::{Name, Registry, RegistryClient, RegistryError, StoredBlob, blobs};
 use crate::paths;
 
 impl Registry {
@@ -14,12 +14,12 @@ impl Registry {
     ///
     /// # Errors
     /// The visitor may not.
-    pub async fn may_push_manifest(&self, visitor: &Visitor, name: &Name) -> Result<(), RegistryError> {
+    pub async fn may_push_manifest(&self, visitor: &RegistryClient, name: &Name) -> Result<(), RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let read = self
             .pipeline
             .db
-            .read(move |tx| Box::pin(async move { registry.manifest_place(tx, &visitor, &name).await.map(|_| ()) }));
+            .read(move |tx| Box::pin(async move { registry.manifest_path(tx, &visitor, &name).await.map(|_| ()) }));
         read.await
     }
 
@@ -29,14 +29,14 @@ impl Registry {
     /// The visitor may not push manifests there.
     pub async fn config_of_push(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<Option<StoredBlob>, RegistryError> {
         let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
-                match registry.manifest_place(tx, &visitor, &name).await? {
+                match registry.manifest_path(tx, &visitor, &name).await? {
                     Some(repo) => blobs::find_in(tx, &repo, &digest).await,
                     None => Ok(None),
                 }
@@ -46,10 +46,10 @@ impl Registry {
     }
 
     /// The repository that a manifest is pushed to, absent while it is not there; judged at the deepest group then.
-    async fn manifest_place(
+    async fn manifest_path(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {

@@ -3,12 +3,12 @@
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PushBlob};
 use bowline_contract::bowline::registry::v1::{self as ours, Interaction};
 use bowline_core::{Error, Micros, Uidp};
-use bowline_pipeline::{Change, Changed, Image};
+use bowline_pipeline::{Change, Changed, ResourceSnapshot};
 use bowline_resources::kinds::BLOB;
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 use crate::{limits, paths, stored_bytes};
 
 /// So long a link need not be kept again: bounds the writes of those who only ask.
@@ -28,7 +28,12 @@ impl Registry {
     ///
     /// # Errors
     /// The visitor may not, or it is not there.
-    pub async fn pull_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<StoredBlob, RegistryError> {
+    pub async fn pull_blob(
+        &self,
+        visitor: &RegistryClient,
+        name: &Name,
+        digest: &str,
+    ) -> Result<StoredBlob, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let digest = digest.to_owned();
         self.pipeline
@@ -46,7 +51,7 @@ impl Registry {
     ///
     /// # Errors
     /// It has just been collected: BLOB_UNKNOWN, as if it had never been there.
-    pub async fn keep_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<(), RegistryError> {
+    pub async fn keep_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
         let Some(repo) = self.fading(visitor, name, digest).await? else { return Ok(()) };
         let (digest, now) = (digest.to_owned(), visitor.now());
         self.pipeline
@@ -64,7 +69,7 @@ impl Registry {
 
     /// The repository, if the visitor may push to it and the blob's link is not quite new. The link may have gone since
     /// the visitor was shown the blob.
-    async fn fading(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<Option<Uidp>, RegistryError> {
+    async fn fading(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<Option<Uidp>, RegistryError> {
         let (visitor, name, digest) = (visitor.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -89,7 +94,7 @@ impl Registry {
     /// The visitor may not push here, or a quota has no room for it.
     pub async fn mount(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
         from: Option<&Name>,
@@ -122,7 +127,7 @@ impl Registry {
     pub(super) async fn show_blob(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         repo: &Uidp,
         digest: &str,
     ) -> Result<(), RegistryError> {
@@ -135,7 +140,7 @@ impl Registry {
     async fn is_pullable_at(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         from: &Name,
         digest: &str,
     ) -> Result<bool, RegistryError> {
@@ -150,7 +155,7 @@ impl Registry {
     async fn is_pullable_somewhere(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         digest: &str,
     ) -> Result<bool, RegistryError> {
         let grants = visitor.visit.grants(tx).await?;
@@ -226,7 +231,7 @@ pub(super) async fn unlink(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Resul
 
 /// A blob that came to a repository or went, for the audit log.
 fn change(repo: &Uidp, digest: &str, is_gone: bool) -> Change {
-    let image = Some(Image::of(&ours::StoredBlob { digest: digest.into() }));
+    let image = Some(ResourceSnapshot::of(&ours::StoredBlob { digest: digest.into() }));
     let (before, after) = if is_gone { (image, None) } else { (None, image) };
     Change { kind: BLOB, uid: repo.as_str().into(), before, after }
 }

@@ -8,8 +8,8 @@ use bowline_core::{CapabilitySet, Error, Uidp, just_after};
 use bowline_pipeline::Grants;
 use bowline_store::{ReadTx, Row, Value};
 
-use super::places::unknown;
-use super::{Name, Registry, RegistryError, Visitor};
+use super::lookup::unknown;
+use super::{Name, Registry, RegistryClient, RegistryError};
 use crate::paths::{self, is_part};
 
 /// Repositories of one page at most.
@@ -31,7 +31,7 @@ impl Registry {
     /// The visitor's identity is gone, or `last` is none of their repositories.
     pub async fn catalog(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         wanted: Option<u64>,
         last: Option<&Name>,
     ) -> Result<CatalogPage, RegistryError> {
@@ -59,7 +59,7 @@ impl Registry {
             .await
     }
 
-    async fn listed(&self, tx: &mut ReadTx, visitor: &Visitor, name: &Name) -> Result<Uidp, RegistryError> {
+    async fn listed(&self, tx: &mut ReadTx, visitor: &RegistryClient, name: &Name) -> Result<Uidp, RegistryError> {
         let repo = paths::resolve(tx, name).await?.and_then(|place| place.repo);
         let grants = visitor.visit.grants(tx).await?;
         match repo {
@@ -71,7 +71,7 @@ impl Registry {
 
 async fn visible(
     tx: &mut ReadTx,
-    visitor: &Visitor,
+    visitor: &RegistryClient,
     after: &str,
     wanted: usize,
 ) -> Result<Vec<(Uidp, String)>, RegistryError> {
@@ -99,7 +99,7 @@ struct Groups {
 }
 
 impl Groups {
-    async fn new(tx: &mut ReadTx, visitor: &Visitor) -> Result<Groups, RegistryError> {
+    async fn new(tx: &mut ReadTx, visitor: &RegistryClient) -> Result<Groups, RegistryError> {
         let (grants, needed) = (visitor.visit.grants(tx).await?, visitor.visit.needed::<GetGroup>()?);
         Ok(Groups { parts: HashMap::new(), grants, needed })
     }

@@ -12,7 +12,7 @@ use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Change, Changed};
 use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
 
-use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor, blobs, manifests};
+use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError, blobs, manifests};
 use crate::{limits, paths, tags};
 
 /// What is to go.
@@ -29,7 +29,7 @@ impl Registry {
     /// The visitor may not, or it is not there.
     pub async fn delete_manifest(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<(), RegistryError> {
@@ -44,11 +44,11 @@ impl Registry {
     ///
     /// # Errors
     /// The visitor may not, it is not there, or a manifest of the repository names it.
-    pub async fn delete_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<(), RegistryError> {
+    pub async fn delete_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
         self.delete(visitor, name, Doomed::Blob(digest.into())).await
     }
 
-    async fn delete(&self, visitor: &Visitor, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
+    async fn delete(&self, visitor: &RegistryClient, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
         let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
         self.pipeline
             .write_deferring_on(&self.pipeline.db.from_reserve(), move |tx| {
@@ -69,7 +69,7 @@ impl Registry {
     async fn remove_tag(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         tag: &str,
     ) -> Result<(), RegistryError> {
@@ -89,7 +89,7 @@ impl Registry {
     async fn remove_manifest(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<(), RegistryError> {
@@ -108,7 +108,7 @@ impl Registry {
     async fn remove_blob(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<(), RegistryError> {

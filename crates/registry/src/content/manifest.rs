@@ -41,7 +41,7 @@ pub(super) enum Kind {
 
 /// Something that a manifest names.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub(super) struct ManifestLink {
     pub(super) kind: Kind,
     pub(super) digest: String,
     pub(super) media_type: String,
@@ -61,7 +61,7 @@ pub struct Manifest {
     /// Its own, or the config's media type; empty for none.
     pub(super) artifact_type: String,
     pub(super) subject: String,
-    pub(super) named: Vec<Named>,
+    pub(super) named: Vec<ManifestLink>,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) total_size: i64,
 }
@@ -195,12 +195,12 @@ fn require_members(document: &Document, shape: Shape) -> Result<(), RegistryErro
     Ok(())
 }
 
-fn named(parts: [(Kind, Vec<Descriptor>); 3]) -> Result<Vec<Named>, RegistryError> {
+fn named(parts: [(Kind, Vec<Descriptor>); 3]) -> Result<Vec<ManifestLink>, RegistryError> {
     let mut all = Vec::new();
     for (kind, descriptors) in parts {
         for descriptor in descriptors {
             let named = checked("descriptor", descriptor)?;
-            all.push(Named { kind, lies_elsewhere: kind == Kind::Layer && named.lies_elsewhere, ..named });
+            all.push(ManifestLink { kind, lies_elsewhere: kind == Kind::Layer && named.lies_elsewhere, ..named });
         }
     }
     if all.len() > MAX_REFERENCES {
@@ -209,7 +209,7 @@ fn named(parts: [(Kind, Vec<Descriptor>); 3]) -> Result<Vec<Named>, RegistryErro
     Ok(all)
 }
 
-fn checked(what: &str, descriptor: Descriptor) -> Result<Named, RegistryError> {
+fn checked(what: &str, descriptor: Descriptor) -> Result<ManifestLink, RegistryError> {
     let Descriptor { media_type, digest, size, urls, platform } = descriptor;
     if !is_digest(&digest) {
         return Err(invalid(format!("the digest of a {what} is not sha256:<64 hex> or sha512:<128 hex>")));
@@ -231,7 +231,7 @@ fn checked(what: &str, descriptor: Descriptor) -> Result<Named, RegistryError> {
     }
     let is_foreign = media_type.contains(".foreign.") || media_type.contains(".nondistributable.");
     let lies_elsewhere = is_foreign && urls.is_some_and(|urls| !urls.is_empty());
-    Ok(Named { kind: Kind::Child, digest, media_type, size, os, architecture, variant, lies_elsewhere })
+    Ok(ManifestLink { kind: Kind::Child, digest, media_type, size, os, architecture, variant, lies_elsewhere })
 }
 
 fn require_media_type(what: &str, text: &str) -> Result<(), RegistryError> {

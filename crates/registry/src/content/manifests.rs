@@ -9,16 +9,16 @@ use bowline_contract::bowline::registry::v1::rpc::content::{PullManifest, PushMa
 use bowline_contract::v1::registry::rpc::registry::UpdateTag;
 use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_core::{Error, Micros, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Image};
+use bowline_pipeline::{Authorized, Change, Changed, ResourceSnapshot};
 use bowline_resources::kinds::MANIFEST;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
 use super::config::Config;
-use super::manifest::{Kind, Manifest, Named};
+use super::manifest::{Kind, Manifest, ManifestLink};
 use super::pulls::{self, Pull};
-use super::{Name, Reference, RefusalCode, Registry, RegistryError, Visitor};
+use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError};
 use crate::tags::PutTag;
 use crate::{limits, sources, tags};
 
@@ -70,7 +70,7 @@ impl Registry {
     /// The visitor may not, or it is not there.
     pub async fn pull_manifest(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<PulledManifest, RegistryError> {
@@ -88,7 +88,7 @@ impl Registry {
     }
 
     /// Tells of a pull.
-    pub fn note_pull(&self, visitor: &Visitor, name: &Name, reference: &Reference, pulled: &PulledManifest) {
+    pub fn note_pull(&self, visitor: &RegistryClient, name: &Name, reference: &Reference, pulled: &PulledManifest) {
         let repo = pulled.repo.clone();
         let interaction = interaction(visitor, name, &repo, reference, &pulled.manifest.digest);
         self.pulls.note(Pull::new(&visitor.visit, &repo, interaction), self.pipeline.db.is_full());
@@ -100,7 +100,7 @@ impl Registry {
     /// The visitor may not, or the manifest names what is not there.
     pub async fn push_manifest(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         pushed: PushedManifest,
     ) -> Result<(), RegistryError> {
@@ -117,7 +117,7 @@ impl Registry {
     async fn push(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         pushed: &PushedManifest,
     ) -> Result<(), RegistryError> {
@@ -146,7 +146,7 @@ impl Registry {
     async fn put_tag(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         call: &Authorized<Interaction>,
         repo: &Uidp,
@@ -207,7 +207,7 @@ pub(super) fn unknown(reference: &Reference) -> RegistryError {
 
 /// Blobs that a manifest names must be in its own repository, with the size that it says.
 async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Result<(), RegistryError> {
-    let wanted: Vec<&Named> =
+    let wanted: Vec<&ManifestLink> =
         manifest.named.iter().filter(|named| named.kind != Kind::Child && !named.lies_elsewhere).collect();
     let digests: BTreeSet<&str> = wanted.iter().map(|named| named.digest.as_str()).collect();
     let digests: Vec<&str> = digests.into_iter().collect();
@@ -331,7 +331,7 @@ pub(super) fn change(
     after: Option<&ours::StoredManifest>,
 ) -> Change {
     let uid = repo.as_str().into();
-    Change { kind: MANIFEST, uid, before: before.map(Image::of), after: after.map(Image::of) }
+    Change { kind: MANIFEST, uid, before: before.map(ResourceSnapshot::of), after: after.map(ResourceSnapshot::of) }
 }
 
 fn image(pushed: &PushedManifest) -> ours::StoredManifest {
@@ -343,7 +343,7 @@ fn image(pushed: &PushedManifest) -> ours::StoredManifest {
     }
 }
 
-fn interaction(visitor: &Visitor, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
+fn interaction(visitor: &RegistryClient, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
     Interaction {
         repository: name.as_str().into(),
         repo_id: repo.as_str().into(),

@@ -7,21 +7,21 @@ mod before;
 mod blobs;
 mod catalog;
 mod config;
-mod copies;
 mod deletes;
 pub mod garbage;
+mod lookup;
 mod manifest;
 mod manifests;
-mod mirrors;
-mod places;
 mod pull_spill;
 mod pulls;
 mod referrers;
 mod refusal;
 mod retaining;
+mod sync;
 mod tag_lists;
 mod upload_growth;
 mod uploads;
+mod upstreams;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,10 +36,9 @@ pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub use config::Config;
 pub(crate) use deletes::{find_stored, take_out, take_out_unnamed_blobs};
+pub(crate) use lookup::is_public;
 pub use manifest::{MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, is_digest, is_tag};
 pub use manifests::{PulledManifest, PushedManifest, StoredManifest};
-pub use mirrors::Mirror;
-pub(crate) use places::is_public;
 pub use pull_spill::PullSpill;
 pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
@@ -47,6 +46,7 @@ pub use refusal::{Refusal, RefusalCode, RegistryError};
 pub use tag_lists::{Moved, TagPage};
 pub use upload_growth::OpenUpload;
 pub use uploads::UPLOAD_LIFETIME;
+pub use upstreams::UpstreamConfig;
 
 /// The registry's rules over the database.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub struct Registry {
 
 /// One request of somebody whom the door has authenticated.
 #[derive(Clone)]
-pub struct Visitor {
+pub struct RegistryClient {
     visit: Visit,
     user_agent: String,
     method: String,
@@ -94,15 +94,15 @@ impl Registry {
     }
 
     /// A request by `principal`; `method` and `user_agent` are for its events.
-    pub fn visitor(
+    pub fn client(
         &self,
         principal: Principal,
         peer: IpAddr,
         request_id: Arc<str>,
         method: &str,
         user_agent: &str,
-    ) -> Visitor {
-        Visitor {
+    ) -> RegistryClient {
+        RegistryClient {
             visit: Visit::new(self.pipeline.clone(), principal, Some(peer), request_id),
             user_agent: user_agent.chars().take(USER_AGENT).collect(),
             method: method.into(),
@@ -130,19 +130,19 @@ impl Registry {
     }
 
     /// The refusal in place of the pipeline's, which says more than a stranger may know.
-    fn refusal<M: Method>(&self, visitor: &Visitor, name: &str, error: bowline_core::Error) -> RegistryError {
+    fn refusal<M: Method>(&self, visitor: &RegistryClient, name: &str, error: bowline_core::Error) -> RegistryError {
         match error.reason() {
             Reason::PermissionDenied => refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>()),
             _ => error.into(),
         }
     }
 
-    fn denied<M: Method>(&self, visitor: &Visitor, name: &str) -> RegistryError {
+    fn denied<M: Method>(&self, visitor: &RegistryClient, name: &str) -> RegistryError {
         refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>())
     }
 }
 
-impl Visitor {
+impl RegistryClient {
     /// Whether nobody in particular asks.
     pub fn is_anonymous(&self) -> bool {
         self.visit.principal().token().is_none()
@@ -152,8 +152,8 @@ impl Visitor {
     ///
     /// # Errors
     /// UNAUTHORIZED if the token has ended meanwhile.
-    pub fn renewed(&self) -> Result<Visitor, RegistryError> {
-        Ok(Visitor { visit: self.visit.renewed()?, ..self.clone() })
+    pub fn renewed(&self) -> Result<RegistryClient, RegistryError> {
+        Ok(RegistryClient { visit: self.visit.renewed()?, ..self.clone() })
     }
 
     /// When the request arrived, or was renewed.

@@ -7,7 +7,7 @@ use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::PullManifest;
 use bowline_contract::{Contract, Method as _, MethodInfo};
 use bowline_core::{Error, Micros, Uidp};
-use bowline_pipeline::{Actor, EventBody, Image, Visit, record_event};
+use bowline_pipeline::{Actor, EventBody, ResourceSnapshot, Visit, record_event};
 use bowline_store::{Db, Value};
 
 pub(super) use super::pull_spill::Pull;
@@ -230,7 +230,7 @@ pub(super) fn event(repo: &Uidp, interaction: &Interaction) -> EventBody {
     EventBody {
         subject: repo.as_str().into(),
         group: repo.parent_str().into(),
-        body: Image::of(interaction),
+        body: ResourceSnapshot::of(interaction),
         extensions: Vec::new(),
     }
 }

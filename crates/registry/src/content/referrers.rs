@@ -6,7 +6,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::ListReferrers;
 use bowline_core::{Error, Uidp};
 use bowline_store::{ReadTx, Row, Value};
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 
 /// Referrers of one page.
 const PAGE: i64 = 500;
@@ -44,7 +44,7 @@ impl Registry {
     /// The visitor may not.
     pub async fn referrers(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
         artifact_type: Option<&str>,
@@ -64,7 +64,8 @@ impl Registry {
                         }
                         Err(error) => return Err(error),
                     };
-                    let wanted = Wanted { repo: &repo, subject: &digest, artifact_type: artifact_type.as_deref() };
+                    let wanted =
+                        ReferrerQuery { repo: &repo, subject: &digest, artifact_type: artifact_type.as_deref() };
                     let mut found = wanted.after(tx, &last).await?;
                     let shown = fitting(&found.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>());
                     let has_more = found.len() > shown;
@@ -96,13 +97,13 @@ fn is_annotated(bytes: i64) -> bool {
 const BY_SUBJECT: &str = "repo_manifests_by_subject";
 
 /// Which referrers are meant.
-struct Wanted<'a> {
+struct ReferrerQuery<'a> {
     repo: &'a Uidp,
     subject: &'a str,
     artifact_type: Option<&'a str>,
 }
 
-impl Wanted<'_> {
+impl ReferrerQuery<'_> {
     /// Those after this digest, one more than a page has, without their annotations but with how long those are.
     async fn after(&self, tx: &mut ReadTx, last: &str) -> Result<Vec<(Referrer, i64)>, RegistryError> {
         let mut params =

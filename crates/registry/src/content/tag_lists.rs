@@ -4,7 +4,7 @@ use bowline_contract::bowline::registry::v1::rpc::content::ListTags;
 use bowline_core::{Error, Micros};
 use bowline_store::Value;
 
-use super::{Name, Registry, RegistryError, Visitor};
+use super::{Name, Registry, RegistryClient, RegistryError};
 use crate::tags;
 
 /// Tags of one page at most.
@@ -35,7 +35,7 @@ impl Registry {
     /// The visitor may not, or there is no such repository.
     pub async fn tags(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         wanted: Option<u64>,
         last: &str,
@@ -66,7 +66,7 @@ impl Registry {
     /// The visitor may not, or there is no such repository.
     pub async fn tag_history(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         tag: &str,
         start: Option<Micros>,

@@ -10,7 +10,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use tracing::Instrument as _;
 
 use super::upload_growth::OpenUpload;
-use super::{Name, RefusalCode, Registry, RegistryError, StoredBlob, Visitor, blobs, garbage};
+use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError, StoredBlob, blobs, garbage};
 use crate::limits::{self, Room};
 
 /// How long an upload may take.
@@ -31,7 +31,7 @@ impl Registry {
     /// The visitor may not push here, or too many uploads are open.
     pub async fn begin_upload(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         id: &str,
         digest: Option<&str>,
@@ -53,7 +53,7 @@ impl Registry {
     /// make each other's transactions try again.
     async fn begin_to_the_end(
         &self,
-        visitor: Visitor,
+        visitor: RegistryClient,
         name: Name,
         id: String,
         digest: Option<String>,
@@ -117,7 +117,11 @@ impl Registry {
     }
 
     /// What quotas leave an upload that has just begun, unless too many are open with it.
-    async fn within_limits(&self, visitor: &Visitor, upload: &OpenUpload) -> Result<Option<Room>, RegistryError> {
+    async fn within_limits(
+        &self,
+        visitor: &RegistryClient,
+        upload: &OpenUpload,
+    ) -> Result<Option<Room>, RegistryError> {
         let limits = self.pipeline.settings.uploads;
         let (identity, upload) = (visitor.subject().to_owned(), upload.clone());
         let read = self.pipeline.db.read(move |tx| {
@@ -136,7 +140,7 @@ impl Registry {
     /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
     pub async fn own_upload(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         id: &str,
         digest: Option<&str>,
@@ -172,7 +176,7 @@ impl Registry {
     /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.
     pub async fn finish_upload(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         id: &str,
         digest: &str,
@@ -201,7 +205,7 @@ impl Registry {
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
-    pub async fn cancel_upload(&self, visitor: &Visitor, name: &Name, id: &str) -> Result<(), RegistryError> {
+    pub async fn cancel_upload(&self, visitor: &RegistryClient, name: &Name, id: &str) -> Result<(), RegistryError> {
         let (registry, visitor, name, id) = (self.clone(), visitor.clone(), name.clone(), id.to_owned());
         self.pipeline
             .db
@@ -286,7 +290,12 @@ async fn require_few(tx: &mut ReadTx, limits: UploadLimits, identity: &str, repo
     Err(RegistryError::refused(RefusalCode::TooManyRequests, message))
 }
 
-async fn require_own(tx: &mut ReadTx, visitor: &Visitor, repo: &Uidp, id: &str) -> Result<OpenUpload, RegistryError> {
+async fn require_own(
+    tx: &mut ReadTx,
+    visitor: &RegistryClient,
+    repo: &Uidp,
+    id: &str,
+) -> Result<OpenUpload, RegistryError> {
     let sql = "SELECT created_at, expires_at, bytes FROM uploads
                WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
     let params =

@@ -104,12 +104,12 @@ struct Component {
 #[serde(default)]
 struct License {
     expression: String,
-    license: NamedLicense,
+    license: LicenseId,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct NamedLicense {
+struct LicenseId {
     id: String,
     name: String,
 }

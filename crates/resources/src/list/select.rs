@@ -27,7 +27,7 @@ pub async fn select<'a, T>(
         ("uidp.ancestorsOf", &filter.ancestors_of),
     ] {
         if !place.is_empty() {
-            judge_place(tx, call, field, place).await?;
+            validate_position(tx, call, field, place).await?;
         }
     }
     narrow(&mut selection, filter);
@@ -72,7 +72,7 @@ fn narrow(selection: &mut Selection<'_>, filter: &UidpFilter) {
     }
 }
 
-async fn judge_place<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, place: &str) -> Result<()> {
+async fn validate_position<T>(tx: &mut ReadTx, call: &Authorized<T>, field: &str, place: &str) -> Result<()> {
     if !Uidp::is_valid(place) {
         return Err(Error::invalid_field(field, bowline_core::UidpError.to_string()));
     }

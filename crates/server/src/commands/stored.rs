@@ -62,10 +62,10 @@ async fn gc(command: GcCommand) -> Result<(), StartError> {
     let content = content(&options, &storage.db).await?;
     let collected = collect(&storage.db, &content, plan).await;
     storage.db.close().await;
-    print(&told(&collected?, command.dry_run))
+    print(&describe(&collected?, command.dry_run))
 }
 
-fn told(collected: &Collected, is_dry_run: bool) -> String {
+fn describe(collected: &Collected, is_dry_run: bool) -> String {
     let Collected { links, manifests, blobs, files, uploads, bytes } = collected;
     let verb = if is_dry_run { "would go" } else { "gone" };
     format!(
@@ -90,7 +90,7 @@ async fn check(command: VerifyCommand) -> Result<(), StartError> {
         let _ = writeln!(std::io::stderr());
     }
     let verified = verified?;
-    print(&verified.bad.iter().map(told_of).collect::<Vec<_>>().concat())?;
+    print(&verified.bad.iter().map(describe_one).collect::<Vec<_>>().concat())?;
     print(&format!("{} blobs verified, {} bytes, {} bad\n", verified.blobs, verified.bytes, verified.bad.len()))?;
     match verified.bad.len() {
         0 => Ok(()),
@@ -98,7 +98,7 @@ async fn check(command: VerifyCommand) -> Result<(), StartError> {
     }
 }
 
-fn told_of(bad: &Bad) -> String {
+fn describe_one(bad: &Bad) -> String {
     let what = match &bad.found {
         None => "is missing".to_owned(),
         Some(found) => format!("is damaged: its bytes are {found}"),

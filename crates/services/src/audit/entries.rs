@@ -9,8 +9,8 @@ use prost::Message as _;
 use prost_types::Timestamp;
 
 use super::images;
-use super::scan::{EXAMINED, Found, Limits, Span, Wanted, find, scan};
-use super::sight::{Sequence, require_at, sees, sequence};
+use super::scan::{EXAMINED, EntryFilter, Limits, ScanResult, Span, find, scan};
+use super::visibility::{Sequence, require_at, sees, sequence};
 
 /// Kind of an entry, in errors.
 const ENTRY: &str = "bowline.dev/AuditEntry";
@@ -24,7 +24,7 @@ pub(super) async fn list(
 ) -> Result<audit::ListEntriesResponse> {
     let request = call.request();
     let places = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
-    let wanted = Wanted {
+    let wanted = EntryFilter {
         sequence: sequence(call, &request.organization, &places)?,
         resource: request.resource.clone(),
         within: request.within.clone(),
@@ -42,7 +42,7 @@ pub(super) async fn list(
         skip: 0,
         filter: filter.encode_to_vec(),
     };
-    let page = Page::judge(call, &page, ORDERS, (0, Direction::Descending))?;
+    let page = Page::validate(call, &page, ORDERS, (0, Direction::Descending))?;
     let limits = Limits { found: page.size, examined: EXAMINED };
     let found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = found.rows.iter().map(|row| images::entry(call, row)).collect();
@@ -54,9 +54,9 @@ pub(super) async fn history(
     call: &Authorized<audit::GetHistoryRequest>,
 ) -> Result<audit::GetHistoryResponse> {
     let request = call.request();
-    let wanted = Wanted {
-        sequence: Sequence::Of(call.place()?.root_str().into()),
-        resource: call.place()?.as_str().into(),
+    let wanted = EntryFilter {
+        sequence: Sequence::Of(call.scope_name()?.root_str().into()),
+        resource: call.scope_name()?.as_str().into(),
         within: String::new(),
         actor: String::new(),
         method: String::new(),
@@ -71,12 +71,12 @@ pub(super) async fn history(
         skip: 0,
         filter: request.resource.clone().into_bytes(),
     };
-    let page = Page::judge(call, &page, ORDERS, (0, Direction::Ascending))?;
+    let page = Page::validate(call, &page, ORDERS, (0, Direction::Ascending))?;
     let limits = Limits { found: page.size, examined: EXAMINED };
     let mut found = scan(tx, call, &wanted, span(&page), limits).await?;
     let entries = images::entries(tx, call, &found.rows).await?;
     if let Some(last) = entries.last().filter(|_| entries.len() < found.rows.len()) {
-        found = Found { rows: Vec::new(), last: Some(last.sequence), more: true };
+        found = ScanResult { rows: Vec::new(), last: Some(last.sequence), more: true };
     }
     Ok(audit::GetHistoryResponse { entries, next_page_token: next_token(call, &page, &found) })
 }
@@ -125,7 +125,7 @@ fn span(page: &Page) -> Span {
     }
 }
 
-fn next_token<T>(call: &Authorized<T>, page: &Page, found: &Found) -> String {
+fn next_token<T>(call: &Authorized<T>, page: &Page, found: &ScanResult) -> String {
     match found.last.filter(|_| found.more) {
         Some(last) => page.next_token(call, Some(SortKey::Int(last)), String::new()),
         None => String::new(),

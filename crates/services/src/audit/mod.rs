@@ -1,11 +1,11 @@
 //! The audit log as callers read it: lists, single entries, the history of a resource, and entries as they come.
 //!
-//! [`scan`] reads rows of one sequence; [`sight`] says which sequence a caller may read and which of its rows.
+//! [`scan`] reads rows of one sequence; [`visibility`] says which sequence a caller may read and which of its rows.
 
 mod entries;
 mod images;
 mod scan;
-mod sight;
+mod visibility;
 mod watch;
 
 use bowline_contract::bowline::audit::v1::rpc::audit::{

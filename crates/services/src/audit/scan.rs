@@ -4,7 +4,7 @@ use bowline_core::{Error, Micros, Result, UidRange};
 use bowline_pipeline::{Authorized, Direction, OPERATOR};
 use bowline_store::{ReadTx, Value};
 
-use super::sight::{Sequence, sees};
+use super::visibility::{Sequence, sees};
 
 /// Rows of one statement.
 const BATCH: i64 = 200;
@@ -18,7 +18,7 @@ const SLACK: Micros = 10 * 60 * 1_000_000;
 
 /// The conditions of a request; all hold.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct EntryFilter {
     pub(super) sequence: Sequence,
     pub(super) resource: String,
     pub(super) within: String,
@@ -56,7 +56,7 @@ pub(super) struct Row {
 }
 
 /// What a scan found.
-pub(super) struct Found {
+pub(super) struct ScanResult {
     pub(super) rows: Vec<Row>,
     /// Number of the last row that was looked at; absent if there was none.
     pub(super) last: Option<i64>,
@@ -105,7 +105,7 @@ enum Walk<'a> {
     Method(&'a str),
 }
 
-impl Wanted {
+impl EntryFilter {
     /// The narrowest index. What the operator did is everywhere, so it narrows an organization's rows least.
     fn walk(&self) -> Walk<'_> {
         match &self.sequence {
@@ -155,12 +155,12 @@ pub(super) struct Limits {
 pub(super) async fn scan<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
-    wanted: &Wanted,
+    wanted: &EntryFilter,
     span: Span,
     limits: Limits,
-) -> Result<Found> {
+) -> Result<ScanResult> {
     let mut span = narrow_to_times(tx, wanted, span).await?;
-    let mut found = Found { rows: Vec::new(), last: None, more: true };
+    let mut found = ScanResult { rows: Vec::new(), last: None, more: true };
     let mut examined = 0;
     while examined < limits.examined {
         let rows = batch(tx, wanted, span).await?;
@@ -188,7 +188,7 @@ pub(super) async fn scan<T>(
     Ok(found)
 }
 
-async fn batch(tx: &mut ReadTx, wanted: &Wanted, span: Span) -> Result<Vec<Row>> {
+async fn batch(tx: &mut ReadTx, wanted: &EntryFilter, span: Span) -> Result<Vec<Row>> {
     let (condition, value, number) = wanted.walk().parts();
     let (after, before) = match &wanted.sequence {
         Sequence::Of(root) if number == "seq" => (
@@ -231,7 +231,7 @@ pub(super) async fn ends(tx: &mut ReadTx, sequence: &Sequence) -> Result<(i64, i
 }
 
 /// Leaves out what lies before or after the wanted times by more than clocks can be wrong.
-async fn narrow_to_times(tx: &mut ReadTx, wanted: &Wanted, mut span: Span) -> Result<Span> {
+async fn narrow_to_times(tx: &mut ReadTx, wanted: &EntryFilter, mut span: Span) -> Result<Span> {
     if wanted.from.is_none() && wanted.until.is_none() {
         return Ok(span);
     }

@@ -6,8 +6,8 @@ use bowline_pipeline::{Authorized, Direction, Watched};
 use bowline_store::ReadTx;
 
 use super::images;
-use super::scan::{EXAMINED_BY_WATCH, Limits, Span, Wanted, ends, scan};
-use super::sight::{Sequence, sequence};
+use super::scan::{EXAMINED_BY_WATCH, EntryFilter, Limits, Span, ends, scan};
+use super::visibility::{Sequence, sequence};
 
 /// Entries of one look.
 const AT_ONCE: usize = 50;
@@ -19,18 +19,18 @@ pub(super) async fn look(
     cursor: Option<i64>,
 ) -> Result<Watched<Entry>> {
     let request = call.request();
-    let wanted = wanted(call)?;
+    let matches = matches(call)?;
     let after = match cursor.or(request.after) {
         Some(after) if after < 0 => return Err(Error::invalid_field("after", "must not be negative")),
         Some(after) => after,
-        None => ends(tx, &wanted.sequence).await?.0,
+        None => ends(tx, &matches.sequence).await?.0,
     };
     let span = Span { after, before: i64::MAX, direction: Direction::Ascending };
     let limits = Limits { found: AT_ONCE, examined: EXAMINED_BY_WATCH };
-    let found = scan(tx, call, &wanted, span, limits).await?;
+    let found = scan(tx, call, &matches, span, limits).await?;
     let entries = images::entries(tx, call, &found.rows).await?;
     let is_whole = entries.len() == found.rows.len();
-    let number = |entry: &Entry| match &wanted.sequence {
+    let number = |entry: &Entry| match &matches.sequence {
         Sequence::Server => entry.global_sequence,
         Sequence::Of(_) => entry.sequence,
     };
@@ -39,10 +39,10 @@ pub(super) async fn look(
     Ok(Watched { items, cursor: last.unwrap_or(after), more: found.more || !is_whole })
 }
 
-fn wanted(call: &Authorized<WatchEntriesRequest>) -> Result<Wanted> {
+fn matches(call: &Authorized<WatchEntriesRequest>) -> Result<EntryFilter> {
     let request = call.request();
     let places = [("resource", request.resource.as_str()), ("within", request.within.as_str())];
-    Ok(Wanted {
+    Ok(EntryFilter {
         sequence: sequence(call, &request.organization, &places)?,
         resource: request.resource.clone(),
         within: request.within.clone(),

@@ -34,7 +34,7 @@ struct CursorRow {
 }
 
 async fn status(tx: &mut ReadTx, call: &Authorized<v1::GetDeliveryStatusRequest>) -> Result<v1::DeliveryStatus> {
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     subscriptions::require(tx, uid).await?;
     let sql = "SELECT cursor, attempts, failing_since, next_at, last_error
                FROM subscription_cursors WHERE subscription = $1";
@@ -98,7 +98,7 @@ async fn dead(tx: &mut ReadTx, uid: &Uidp) -> Result<i64> {
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListDeadLettersRequest>) -> Result<v1::ListDeadLettersResponse> {
     let request = call.request();
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     require_something(tx, uid).await?;
     let asked = PageRequest {
         page_size: request.page_size,
@@ -106,7 +106,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListDeadLettersRequest>) ->
         filter: uid.as_str().into(),
         ..PageRequest::default()
     };
-    let page = Page::judge(call, &asked, &[&["subscription"]], (0, Direction::Ascending))?;
+    let page = Page::validate(call, &asked, &[&["subscription"]], (0, Direction::Ascending))?;
     let mut rows = read_page(tx, uid, &page).await?;
     let mut next_page_token = String::new();
     if rows.len() > page.size {
@@ -177,7 +177,7 @@ async fn redeliver(
     if request.all != request.event_id.is_empty() {
         return Err(Error::invalid_field("eventId", "give either eventId or all, and not both"));
     }
-    let uid = call.place()?;
+    let uid = call.scope_name()?;
     let subscription = subscriptions::require(tx, uid).await?;
     let mut sql = String::from(
         "INSERT INTO redeliveries (subscription, seq, event_id, asked_at)

@@ -9,13 +9,13 @@ pub(super) fn violations(sink: &str, schemes: &[&str]) -> Vec<FieldViolation> {
         return Vec::new();
     }
     let violation = |description: String| vec![FieldViolation { field: "sink".into(), description }];
-    match judge(sink, schemes) {
+    match validate(sink, schemes) {
         Ok(()) => Vec::new(),
         Err(description) => violation(description),
     }
 }
 
-fn judge(sink: &str, schemes: &[&str]) -> Result<(), String> {
+fn validate(sink: &str, schemes: &[&str]) -> Result<(), String> {
     let wanted = || format!("sink must be an absolute {} URL such as https://example.com/events", schemes.join(" or "));
     // The parser mends these silently; what is stored is what was written.
     if sink.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {

@@ -9,8 +9,8 @@ use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey};
 use bowline_resources::kinds::SUBSCRIPTION;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table};
-use bowline_resources::references::require_place;
 use bowline_resources::references::require_room;
+use bowline_resources::references::require_scope;
 use bowline_store::counters::{self, Scope};
 use bowline_store::{ReadTx, Row, Value, WriteTx, tables};
 
@@ -24,7 +24,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .read::<GetSubscription>(|tx, call| Box::pin(get(tx, call)))
         .read::<ListSubscriptions>(|tx, call| Box::pin(list(tx, call)))
-        .judge::<CreateSubscription>(|request| {
+        .validate::<CreateSubscription>(|request| {
             sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https"])
         })
         .write::<CreateSubscription>(|tx, call| Box::pin(create_v2(tx, call)))
@@ -81,7 +81,7 @@ pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<SubscriptionR
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetSubscriptionRequest>) -> Result<v2::Subscription> {
-    Ok(require(tx, call.place()?).await?.to_v2())
+    Ok(require(tx, call.scope_name()?).await?.to_v2())
 }
 
 async fn list(
@@ -115,7 +115,7 @@ pub(super) async fn create<T>(
     call: &Authorized<T>,
     sink: String,
 ) -> Result<Changed<SubscriptionRow>> {
-    let parent = require_place(tx, call).await?;
+    let parent = require_scope(tx, call).await?;
     require_room(tx, &parent, "subscriptions", TABLE.name).await?;
     require_room_in_organization(tx, &parent).await?;
     let row = SubscriptionRow { uid: call.new_child(&parent), sink, created_at: call.now() };
@@ -148,7 +148,7 @@ async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    remove(tx, call.place()?).await
+    remove(tx, call.scope_name()?).await
 }
 
 /// Ends a subscription; what was not delivered yet goes with it, its dead letters a little later.

@@ -13,7 +13,7 @@ use super::subscriptions::{self, SubscriptionRow};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .judge::<Create>(|request| {
+        .validate::<Create>(|request| {
             sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https", "http"])
         })
         .write::<Create>(|tx, call| Box::pin(create(tx, call)))
@@ -42,5 +42,5 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::SubscriptionFilter>) -> Res
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    subscriptions::remove(tx, call.place()?).await
+    subscriptions::remove(tx, call.scope_name()?).await
 }

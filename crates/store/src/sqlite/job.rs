@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::{Inside, poll_once};
+use super::{OpenTransaction, poll_once};
 use crate::error::StoreError;
 use crate::tx::WriteTx;
 
@@ -68,7 +68,7 @@ where
         // The closure may be left in any state by a panic; then it does not run again
         // but in a group that was lost for another reason, where it fails again.
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let _inside = Inside::enter()?;
+            let _inside = OpenTransaction::enter()?;
             poll_once((self.f)(tx))
         }));
         let outcome = match outcome {

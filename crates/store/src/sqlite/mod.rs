@@ -253,18 +253,18 @@ thread_local! {
 }
 
 /// Marks the thread as running a closure, until dropped (also by a panic).
-struct Inside;
+struct OpenTransaction;
 
-impl Inside {
+impl OpenTransaction {
     fn enter() -> Result<Self, StoreError> {
         if INSIDE.replace(true) {
             return Err(StoreError::bug("a transaction inside a transaction"));
         }
-        Ok(Inside)
+        Ok(OpenTransaction)
     }
 }
 
-impl Drop for Inside {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
         INSIDE.set(false);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
 
-use super::{File, Inside, SqliteTx, poll_once};
+use super::{File, OpenTransaction, SqliteTx, poll_once};
 use crate::error::StoreError;
 use crate::tx::{Inner, ReadTx};
 
@@ -41,7 +41,7 @@ impl Readers {
         self: &Arc<Self>,
         f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
-        let _inside = Inside::enter()?;
+        let _inside = OpenTransaction::enter()?;
         let slot = self.slot();
         // A panic in `f` drops the connection with the transaction; the next
         // read opens another one.

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::rpc::advisories::{Create, Delete, List, Update};
 use bowline_core::{Error, FieldViolation, Result};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Image, PageRequest};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot};
 use bowline_resources::kinds::{ADVISORY, ADVISORY_EVENT};
 use bowline_resources::list;
-use bowline_resources::references::require_place;
+use bowline_resources::references::require_scope;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
 
 use super::event_calls::new_event;
 use super::filters::Filters;
-use super::lists::{self, Wanted};
+use super::lists::{self, AdvisoryQuery};
 use super::operations::{self, NewAdvisory};
 use super::rows::{self, AdvisoryRow, Subject};
 use super::{events, review, shapes};
@@ -22,7 +22,7 @@ use super::{events, review, shapes};
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<Create>(|request| request.advisory.as_ref().map(judge_new).unwrap_or_default())
+        .validate::<Create>(|request| request.advisory.as_ref().map(validate_new).unwrap_or_default())
         .read::<List>(|tx, call| Box::pin(list(tx, call)))
         .write::<Update>(|tx, call| Box::pin(update(tx, call)))
         .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
@@ -31,7 +31,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 /// Most events that an advisory is created with.
 const MOST_FIRST_EVENTS: usize = 100;
 
-fn judge_new(advisory: &v1::Advisory) -> Vec<FieldViolation> {
+fn validate_new(advisory: &v1::Advisory) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
     if advisory.events.len() > MOST_FIRST_EVENTS {
         let description = format!("at most {MOST_FIRST_EVENTS} elements");
@@ -40,7 +40,7 @@ fn judge_new(advisory: &v1::Advisory) -> Vec<FieldViolation> {
     for (i, event) in advisory.events.iter().enumerate() {
         let found = match event.r#type {
             None => Some(("", "one kind of event is required")),
-            Some(_) => shapes::judge(event),
+            Some(_) => shapes::validate(event),
         };
         wrong.extend(found.map(|(field, description)| FieldViolation {
             field: format!("advisory.events[{i}].{field}").trim_end_matches('.').to_owned(),
@@ -51,7 +51,7 @@ fn judge_new(advisory: &v1::Advisory) -> Vec<FieldViolation> {
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateAdvisoryRequest>) -> Result<Changed<v1::Advisory>> {
-    let group = require_place(tx, call).await?;
+    let group = require_scope(tx, call).await?;
     let given = call.request().advisory.clone();
     let given = given.ok_or_else(|| Error::invalid_field("advisory", "advisory is required"))?;
     let input = NewAdvisory {
@@ -69,7 +69,7 @@ async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateAdvisoryRequest>) 
             kind: ADVISORY_EVENT,
             uid: event.uid.as_str().into(),
             before: None,
-            after: Some(Image::of(&event.told())),
+            after: Some(ResourceSnapshot::of(&event.rendered())),
         });
     }
     let after = shown(tx, &created.uid).await?;
@@ -109,7 +109,7 @@ pub(super) async fn require_in_use(tx: &mut ReadTx, uid: &bowline_core::Uidp) ->
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::Advisory>) -> Result<Changed<v1::Advisory>> {
-    let before = require_in_use(tx, call.place()?).await?;
+    let before = require_in_use(tx, call.scope_name()?).await?;
     let given = call.request();
     if !given.advisory_id.is_empty() && given.advisory_id != before.advisory_id {
         return Err(Error::invalid_field("advisoryId", "cannot be changed"));
@@ -142,7 +142,7 @@ fn is_about_another(before: &AdvisoryRow, after: &AdvisoryRow) -> bool {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteAdvisoryRequest>) -> Result<Changed<()>> {
-    let before = rows::require(tx, call.place()?).await?;
+    let before = rows::require(tx, call.scope_name()?).await?;
     if before.deleted_at.is_some() {
         return Ok(Changed::nothing(()));
     }
@@ -160,7 +160,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryFilter>) -> Result<
     lists::resolve_origin(tx, &mut filters).await?;
     let by_uid = !filter.id.is_empty() || filter.uidp.as_ref().is_some_and(|uidp| !uidp.ids.is_empty());
     let wanted =
-        Wanted { selection, filters: &filters, by_uid, page: paging(filter), default: order(filter.order_by()) };
+        AdvisoryQuery { selection, filters: &filters, by_uid, page: paging(filter), default: order(filter.order_by()) };
     let found = lists::page(tx, call, wanted).await?;
     let uids: Vec<&str> = found.rows.iter().map(|row| row.uid.as_str()).collect();
     let mut events = events::load(tx, &uids).await?;

@@ -10,7 +10,7 @@ use bowline_resources::list;
 use bowline_store::ReadTx;
 
 use super::filters::Filters;
-use super::lists::{self, Wanted};
+use super::lists::{self, AdvisoryQuery};
 use super::rows::AdvisoryRow;
 use super::{events, rows, severities};
 
@@ -21,7 +21,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetAdvisoryRequest>) -> Result<v2::Advisory> {
-    let row = rows::require(tx, call.place()?).await?;
+    let row = rows::require(tx, call.scope_name()?).await?;
     let mut shown = shown(tx, &[row]).await?;
     shown.pop().ok_or_else(|| bowline_core::Error::internal("an advisory that was found is not shown"))
 }
@@ -33,7 +33,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListAdvisoriesRequest>) -> 
     lists::resolve_origin(tx, &mut filters).await?;
     let by_uid = request.uidp.as_ref().is_some_and(|uidp| !uidp.ids.is_empty());
     let (page, default) = (list::paging(request), (0, Direction::Ascending));
-    let found = lists::page(tx, call, Wanted { selection, filters: &filters, by_uid, page, default }).await?;
+    let found = lists::page(tx, call, AdvisoryQuery { selection, filters: &filters, by_uid, page, default }).await?;
     Ok(v2::ListAdvisoriesResponse {
         advisories: shown(tx, &found.rows).await?,
         next_page_token: found.next_page_token,

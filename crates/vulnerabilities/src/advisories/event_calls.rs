@@ -19,16 +19,16 @@ use super::{review, rows, shapes};
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .write::<CreateAdvisoryEvent>(|tx, call| Box::pin(create(tx, call)))
-        .judge::<CreateAdvisoryEvent>(|request| {
-            request.advisory_event.as_ref().map(|event| judge("advisoryEvent.", event)).unwrap_or_default()
+        .validate::<CreateAdvisoryEvent>(|request| {
+            request.advisory_event.as_ref().map(|event| validate("advisoryEvent.", event)).unwrap_or_default()
         })
         .read::<ListAdvisoryEvents>(|tx, call| Box::pin(list(tx, call)))
         .write::<UpdateAdvisoryEvent>(|tx, call| Box::pin(update(tx, call)))
-        .judge::<UpdateAdvisoryEvent>(|event| judge("", event))
+        .validate::<UpdateAdvisoryEvent>(|event| validate("", event))
 }
 
-fn judge(prefix: &str, event: &v1::AdvisoryEvent) -> Vec<FieldViolation> {
-    let wrong = shapes::judge(event).map(|(field, description)| FieldViolation {
+fn validate(prefix: &str, event: &v1::AdvisoryEvent) -> Vec<FieldViolation> {
+    let wrong = shapes::validate(event).map(|(field, description)| FieldViolation {
         field: format!("{prefix}{field}"),
         description: description.into(),
     });
@@ -46,11 +46,11 @@ pub(super) fn new_event(event: v1::AdvisoryEvent, now: Micros) -> Result<NewEven
     if event.r#type.is_none() {
         return Err(Error::invalid_field("advisoryEvent", "one kind of event is required, such as detection or fixed"));
     }
-    let at = event.timestamp.map(|time| judged_time(time, now)).transpose()?;
+    let at = event.timestamp.map(|time| validated_time(time, now)).transpose()?;
     Ok(NewEvent { at, state: event.status(), body: event })
 }
 
-fn judged_time(time: prost_types::Timestamp, now: Micros) -> Result<Micros> {
+fn validated_time(time: prost_types::Timestamp, now: Micros) -> Result<Micros> {
     let at = micros(time);
     // Whatever is stored can be written in JSON again, which knows no times before the year 1.
     if at < 0 {
@@ -64,7 +64,7 @@ fn judged_time(time: prost_types::Timestamp, now: Micros) -> Result<Micros> {
 
 impl EventRow {
     /// As the audit log and subscribers hear of it: without what the scanner wrote, which may be large.
-    pub(super) fn told(&self) -> v1::AdvisoryEvent {
+    pub(super) fn rendered(&self) -> v1::AdvisoryEvent {
         v1::AdvisoryEvent { findings: Vec::new(), ..self.to_v1() }
     }
 }
@@ -73,18 +73,21 @@ async fn create(
     tx: &mut WriteTx,
     call: &Authorized<v1::CreateAdvisoryEventRequest>,
 ) -> Result<Changed<v1::AdvisoryEvent>> {
-    let advisory = require_in_use(tx, call.place()?).await?;
+    let advisory = require_in_use(tx, call.scope_name()?).await?;
     let given = call.request().advisory_event.clone();
     let given = given.ok_or_else(|| Error::invalid_field("advisoryEvent", "advisoryEvent is required"))?;
     let event = operations::append_event(tx, call, &advisory, new_event(given, call.now())?).await?;
-    let told =
-        v1::CreateAdvisoryEventRequest { parent_id: advisory.uid.as_str().into(), advisory_event: Some(event.told()) };
-    Ok(Changed::one(ADVISORY_EVENT, &event.uid, None, Some(&event.told()), event.to_v1()).with_event(&event.uid, &told))
+    let told = v1::CreateAdvisoryEventRequest {
+        parent_id: advisory.uid.as_str().into(),
+        advisory_event: Some(event.rendered()),
+    };
+    Ok(Changed::one(ADVISORY_EVENT, &event.uid, None, Some(&event.rendered()), event.to_v1())
+        .with_event(&event.uid, &told))
 }
 
 /// The events of an advisory, or the one event that is named.
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Result<v1::AdvisoryEventList> {
-    let place = call.place()?;
+    let place = call.scope_name()?;
     let items = if let Some(event) = events::find(tx, place).await? {
         vec![event.to_v1()]
     } else {
@@ -96,7 +99,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Re
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Result<Changed<v1::AdvisoryEvent>> {
-    let before = events::require(tx, call.place()?).await?;
+    let before = events::require(tx, call.scope_name()?).await?;
     let advisory = require_in_use(tx, &advisory_of(&before)?).await?;
     if before.is_final() {
         return Err(Error::precondition(
@@ -112,8 +115,8 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Resul
     }
     events::save(tx, &advisory, &before, &after, call.now()).await?;
     operations::learn_origin(tx, &advisory, &after).await?;
-    let told = after.told();
-    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.told()), Some(&told), after.to_v1())
+    let told = after.rendered();
+    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.rendered()), Some(&told), after.to_v1())
         .with_event(&after.uid, &told))
 }
 
@@ -137,7 +140,7 @@ fn corrected(before: &EventRow, call: &Authorized<v1::AdvisoryEvent>) -> Result<
         }
     }
     if let Some(time) = given.timestamp {
-        after.at = judged_time(time, call.now())?;
+        after.at = validated_time(time, call.now())?;
     }
     if after != *before {
         call.principal().subject().clone_into(&mut after.author);

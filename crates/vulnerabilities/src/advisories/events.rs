@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 use super::publication;
-use super::rows::{AdvisoryRow, LOADED_AT_ONCE, places};
+use super::rows::{AdvisoryRow, LOADED_AT_ONCE, placeholders};
 
 /// Most events of an advisory.
 pub(crate) const MOST_EVENTS: i64 = 1000;
@@ -115,7 +115,7 @@ pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap
         let params: Vec<Value<'_>> = advisories.iter().map(|uid| Value::from(*uid)).collect();
         let sql = format!(
             "SELECT {COLUMNS} FROM advisory_events WHERE advisory IN ({}) ORDER BY advisory, at, created_at, uid",
-            places(1, params.len())
+            placeholders(1, params.len())
         );
         for event in tx.query(&sql, &params, EventRow::read).await? {
             by_advisory.entry(event.advisory().to_owned()).or_default().push(event);
@@ -195,14 +195,14 @@ fn require_room(advisory: &AdvisoryRow, more: i64, bytes: i64) -> Result<()> {
 /// Brings the advisory up to date after one of its events came or changed.
 async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: Micros) -> Result<()> {
     let latest = latest_approved(tx, advisory, false).await?;
-    let judgement = latest_approved(tx, advisory, true).await?;
+    let assessment = latest_approved(tx, advisory, true).await?;
     let sql = "UPDATE advisories SET latest_event_type = $1, latest_event_at = $2, latest_judgement_type = $3,
                  event_count = event_count + $4, event_bytes = event_bytes + $5, updated_at = $6
                WHERE uid = $7";
     let params = [
         Value::Int(latest.map_or(0, |(kind, _)| kind)),
         Value::OptInt(latest.map(|(_, at)| at)),
-        Value::Int(judgement.map_or(0, |(kind, _)| kind)),
+        Value::Int(assessment.map_or(0, |(kind, _)| kind)),
         Value::Int(more),
         Value::Int(bytes),
         Value::Int(now),

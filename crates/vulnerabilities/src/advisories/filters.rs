@@ -54,7 +54,7 @@ impl Filters {
             event_authors: filter.event_author.clone(),
             event_reviewers: filter.event_reviewer.clone(),
             exclude_event_authors: filter.exclude_event_author.clone(),
-            latest: told(filter.latest_event_type).map(|number| ("latest_event_type", number)),
+            latest: rendered(filter.latest_event_type).map(|number| ("latest_event_type", number)),
             ..Filters::default()
         }
     }
@@ -76,7 +76,7 @@ impl Filters {
             event_authors: request.event_authors.clone(),
             event_reviewers: request.event_reviewers.clone(),
             exclude_event_authors: request.exclude_event_authors.clone(),
-            latest: told(request.latest_event_type).map(|number| ("latest_judgement_type", number)),
+            latest: rendered(request.latest_event_type).map(|number| ("latest_judgement_type", number)),
             ..Filters::default()
         };
         filters.look_for(&request.query)
@@ -210,7 +210,7 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// What the selects below call the UIDP in their conditions.
-    pub(super) fn found(&self) -> String {
+    pub(super) fn matching(&self) -> String {
         format!("i.{}", self.uid())
     }
 
@@ -258,7 +258,7 @@ impl<'a> Source<'a> {
 }
 
 /// A number that a filter names; 0 names none.
-fn told(number: Option<i32>) -> Option<i32> {
+fn rendered(number: Option<i32>) -> Option<i32> {
     number.filter(|number| *number != 0)
 }
 

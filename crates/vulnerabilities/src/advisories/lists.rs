@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Row, Value};
 
 use super::filters::{Filters, Source, WORDS};
 use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
-use super::{walk, words};
+use super::{pagination, words};
 
 /// Most advisories that are judged and sorted at once: reading them costs about what finding a page costs where more match.
 const FEW: i64 = 5000;
@@ -25,7 +25,7 @@ const PAGE_BYTES: i64 = 32 << 20;
 const MOST_PACKAGES: i64 = 500;
 
 /// A page of advisories, without their events.
-pub(super) struct Found {
+pub(super) struct AdvisoryPage {
     pub(super) rows: Vec<AdvisoryRow>,
     pub(super) next_page_token: String,
     /// Absent where counting would cost more than the page.
@@ -34,7 +34,7 @@ pub(super) struct Found {
 }
 
 /// Which advisories, in which manner.
-pub(super) struct Wanted<'a> {
+pub(super) struct AdvisoryQuery<'a> {
     pub(super) selection: Selection<'a>,
     pub(super) filters: &'a Filters,
     /// Whether advisories are named by their UIDPs, which shows deleted ones as well.
@@ -45,9 +45,13 @@ pub(super) struct Wanted<'a> {
 }
 
 /// One page.
-pub(super) async fn page<R>(tx: &mut ReadTx, call: &Authorized<R>, mut wanted: Wanted<'_>) -> Result<Found> {
+pub(super) async fn page<R>(
+    tx: &mut ReadTx,
+    call: &Authorized<R>,
+    mut wanted: AdvisoryQuery<'_>,
+) -> Result<AdvisoryPage> {
     let names: Vec<&[&str]> = ALL.orders.iter().map(|order| order.names).collect();
-    let page = Page::judge(call, &wanted.page, &names, wanted.default)?;
+    let page = Page::validate(call, &wanted.page, &names, wanted.default)?;
     let column = ALL.orders[page.order].column;
     let table = match column {
         // The others have no such time.
@@ -62,19 +66,19 @@ pub(super) async fn page<R>(tx: &mut ReadTx, call: &Authorized<R>, mut wanted: W
         wanted.selection.clauses = organization.as_deref().map(in_organization).into_iter().collect();
         (list::rows_of(tx, table, &wanted.selection, &page).await?, Some(total))
     } else {
-        let by_uid = page.order == 0 && page.skip <= walk::MOST_SKIPPED;
+        let by_uid = page.order == 0 && page.skip <= pagination::MOST_SKIPPED;
         match fewest(tx, wanted.filters, &wanted.selection.ranges, by_uid).await? {
             Fewest::Few(source) => {
                 let matching = matching(tx, table, column, &source, &wanted).await?;
                 let total = matching.len() as i64;
                 (cut(tx, matching, &page).await?, Some(total))
             }
-            Fewest::Found(uids) => {
+            Fewest::AdvisoryPage(uids) => {
                 let matching = among(tx, table, column, &uids, &wanted).await?;
                 let total = matching.len() as i64;
                 (cut(tx, matching, &page).await?, Some(total))
             }
-            Fewest::Many(sources) => (walk::page(tx, table, &sources, &wanted, &page).await?, None),
+            Fewest::Many(sources) => (pagination::page(tx, table, &sources, &wanted, &page).await?, None),
             Fewest::Unknown => {
                 wanted.selection.clauses = tests;
                 wanted.selection.clauses.extend(organization.as_deref().map(in_organization));
@@ -87,7 +91,7 @@ pub(super) async fn page<R>(tx: &mut ReadTx, call: &Authorized<R>, mut wanted: W
         page.next_token(call, key, last.uid().to_owned())
     });
     let skipped = i32::try_from(page.skipped()).unwrap_or(i32::MAX);
-    Ok(Found { rows, next_page_token: next_page_token.unwrap_or_default(), total_count, skipped })
+    Ok(AdvisoryPage { rows, next_page_token: next_page_token.unwrap_or_default(), total_count, skipped })
 }
 
 /// The organization that all ranges lie in, if it is one.
@@ -136,7 +140,7 @@ enum Fewest<'f> {
     /// It leaves so few that they are read and sorted.
     Few(Source<'f>),
     /// They were found by their words, which is not done twice.
-    Found(Vec<String>),
+    AdvisoryPage(Vec<String>),
     /// It leaves many, and its index has them by UIDP; it is the first of those of which that is so.
     Many(Vec<Source<'f>>),
     /// All leave many.
@@ -150,7 +154,7 @@ fn hull(ranges: &[UidRange]) -> Option<UidRange> {
 
 /// Counts what each source has, as far as it matters. `by_uid`: the index of a source may be walked.
 async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], by_uid: bool) -> Result<Fewest<'f>> {
-    let Some(hull) = hull(ranges) else { return Ok(Fewest::Found(Vec::new())) };
+    let Some(hull) = hull(ranges) else { return Ok(Fewest::AdvisoryPage(Vec::new())) };
     let mut sources = filters.sources();
     let is_by_words = words::are_indexed(filters);
     let few = if by_uid && !is_by_words { FEW_BY_UID } else { FEW };
@@ -158,9 +162,9 @@ async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], 
         return Ok(Fewest::Few(sources.swap_remove(best)));
     }
     if is_by_words {
-        let uids = words::found(tx, filters, &hull, FEW + 1).await?;
+        let uids = words::matching(tx, filters, &hull, FEW + 1).await?;
         if uids.len() as i64 <= FEW {
-            return Ok(Fewest::Found(uids));
+            return Ok(Fewest::AdvisoryPage(uids));
         }
     }
     if !by_uid || sources.is_empty() {
@@ -197,7 +201,7 @@ async fn least(tx: &mut ReadTx, sources: &[Source<'_>], hull: &UidRange, mut man
 /// Adds the source's SELECT, limited to a range.
 fn within<'a>(query: &mut Query<'a>, source: &Source<'a>, range: &'a UidRange) {
     query.clause(ALL.name, &source.select());
-    in_range(query, &source.found(), range);
+    in_range(query, &source.matching(), range);
 }
 
 /// Adds that a UIDP lies in a range.
@@ -218,7 +222,7 @@ async fn matching(
     table: &Table,
     column: &'static str,
     source: &Source<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &AdvisoryQuery<'_>,
 ) -> Result<Vec<Match>> {
     let ranges = &wanted.selection.ranges;
     let Some(hull) = hull(ranges) else { return Ok(Vec::new()) };
@@ -231,7 +235,7 @@ async fn matching(
     within(&mut query, source, &hull);
     query.text += &format!(") f) g CROSS JOIN {name} WHERE {name}.uid = g.uid");
     let tests = wanted.filters.tests(&[source.decides]);
-    judge(&mut query, name, &tests, wanted);
+    validate(&mut query, name, &tests, wanted);
     let found = tx.query(&query.text, &query.params, |row| read_match(row, column)).await?;
     Ok(found.into_iter().filter(|found| ranges.iter().any(|range| range.contains(&found.uid))).collect())
 }
@@ -242,14 +246,14 @@ async fn among(
     table: &Table,
     column: &'static str,
     uids: &[String],
-    wanted: &Wanted<'_>,
+    wanted: &AdvisoryQuery<'_>,
 ) -> Result<Vec<Match>> {
     let tests = wanted.filters.tests(&[WORDS]);
     let mut all = Vec::new();
     for uids in uids.chunks(LOADED_AT_ONCE) {
         let mut query = Query { text: format!("SELECT uid, {column} FROM {} WHERE ", table.name), params: Vec::new() };
         one_of(&mut query, "uid", uids);
-        judge(&mut query, table.name, &tests, wanted);
+        validate(&mut query, table.name, &tests, wanted);
         all.extend(tx.query(&query.text, &query.params, |row| read_match(row, column)).await?);
     }
     all.retain(|found: &Match| wanted.selection.ranges.iter().any(|range| range.contains(&found.uid)));
@@ -266,7 +270,7 @@ pub(super) fn one_of<'a>(query: &mut Query<'a>, column: &str, values: &'a [Strin
 }
 
 /// Adds the tests, and the group that was asked for.
-pub(super) fn judge<'a>(query: &mut Query<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a Wanted<'_>) {
+pub(super) fn validate<'a>(query: &mut Query<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a AdvisoryQuery<'_>) {
     for test in tests {
         query.text += " AND ";
         query.clause(table, test);

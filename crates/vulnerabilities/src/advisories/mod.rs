@@ -11,6 +11,7 @@ mod groups;
 pub(crate) mod ids;
 mod lists;
 pub(crate) mod operations;
+mod pagination;
 mod publication;
 mod review;
 pub(crate) mod rows;
@@ -18,7 +19,6 @@ mod settings;
 pub(crate) mod severities;
 mod shapes;
 mod transfers;
-mod walk;
 mod words;
 
 use bowline_pipeline::Handlers;

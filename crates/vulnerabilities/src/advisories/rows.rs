@@ -142,7 +142,8 @@ pub(crate) async fn load(tx: &mut ReadTx, uids: &[String]) -> Result<Vec<Advisor
     let mut rows = Vec::with_capacity(uids.len());
     for uids in uids.chunks(LOADED_AT_ONCE) {
         let params: Vec<Value<'_>> = uids.iter().map(Value::from).collect();
-        let sql = format!("SELECT {COLUMNS} FROM advisories WHERE uid IN ({}) ORDER BY uid", places(1, params.len()));
+        let sql =
+            format!("SELECT {COLUMNS} FROM advisories WHERE uid IN ({}) ORDER BY uid", placeholders(1, params.len()));
         rows.extend(tx.query(&sql, &params, AdvisoryRow::read).await?);
     }
     Ok(rows)
@@ -152,7 +153,7 @@ pub(crate) async fn load(tx: &mut ReadTx, uids: &[String]) -> Result<Vec<Advisor
 pub(super) const LOADED_AT_ONCE: usize = 200;
 
 /// Placeholders from `$first` on.
-pub(crate) fn places(first: usize, count: usize) -> String {
+pub(crate) fn placeholders(first: usize, count: usize) -> String {
     let places: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
     places.join(", ")
 }
@@ -191,7 +192,7 @@ pub(crate) async fn find_same(
            AND uid IN (SELECT advisory FROM advisory_aliases
                        WHERE advisory >= $8 AND advisory < $9 AND advisory <> $10 AND alias IN ({}))
          ORDER BY uid LIMIT 1",
-        places(first, aliases.len())
+        placeholders(first, aliases.len())
     );
     tx.query_opt(&sql, &params, AdvisoryRow::read).await
 }
@@ -306,8 +307,10 @@ pub(super) async fn delete_aliases(tx: &mut WriteTx, row: &AdvisoryRow) -> Resul
     let folded: Vec<String> = row.aliases.iter().map(|alias| folded(alias)).collect();
     let mut params = vec![Value::from(row.uid.as_str())];
     params.extend(folded.iter().map(Value::from));
-    let sql =
-        format!("DELETE FROM advisory_aliases WHERE advisory = $1 AND alias IN ({})", places(2, row.aliases.len()));
+    let sql = format!(
+        "DELETE FROM advisory_aliases WHERE advisory = $1 AND alias IN ({})",
+        placeholders(2, row.aliases.len())
+    );
     tx.execute(&sql, &params).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use bowline_resources::list::{self, timestamp};
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::rows::places;
+use super::rows::placeholders;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -34,15 +34,15 @@ async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<ours::AdvisorySettings> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetAdvisorySettingsRequest>) -> Result<ours::AdvisorySettings> {
-    require_group(tx, call.place()?).await?;
-    of(tx, call.place()?).await
+    require_group(tx, call.scope_name()?).await?;
+    of(tx, call.scope_name()?).await
 }
 
 async fn update(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateAdvisorySettingsRequest>,
 ) -> Result<Changed<ours::AdvisorySettings>> {
-    let group = call.place()?;
+    let group = call.scope_name()?;
     require_group(tx, group).await?;
     let (before, given, mask) =
         (of(tx, group).await?, call.request().settings.clone().unwrap_or_default(), call.mask());
@@ -88,7 +88,7 @@ pub(super) async fn second_reviewer(tx: &mut ReadTx, place: &Uidp) -> Result<boo
     let params: Vec<Value<'_>> = place.self_and_ancestors().map(Value::from).collect();
     let sql = format!(
         "SELECT count(*) FROM advisory_settings WHERE second_reviewer AND place IN ({})",
-        places(1, params.len())
+        placeholders(1, params.len())
     );
     let count = tx.query_opt(&sql, &params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(count.unwrap_or(0) > 0)

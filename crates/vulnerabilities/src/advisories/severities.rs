@@ -33,12 +33,12 @@ pub(crate) async fn load(tx: &mut ReadTx, aliases: &BTreeSet<&str>) -> Result<Se
     let ids: Vec<&str> = aliases.iter().copied().collect();
     let found = records::severities(tx, &ids).await?;
     let of_alias =
-        |(alias, severities): (String, Vec<Severity>)| (alias, severities.into_iter().filter_map(told).collect());
+        |(alias, severities): (String, Vec<Severity>)| (alias, severities.into_iter().filter_map(rendered).collect());
     Ok(Severities { by_alias: found.into_iter().map(of_alias).collect() })
 }
 
 /// A severity in a system that the second version knows.
-fn told(severity: Severity) -> Option<v2::Severity> {
+fn rendered(severity: Severity) -> Option<v2::Severity> {
     let kind = match severity.kind {
         SeverityKind::CvssV2 => v2::severity::Type::CvssV2,
         SeverityKind::CvssV3 => v2::severity::Type::CvssV3,

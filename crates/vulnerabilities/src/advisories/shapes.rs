@@ -112,7 +112,7 @@ fn same<From: Message, To: Message + Default>(message: &From) -> Result<To> {
 }
 
 /// What an event lacks to say something, by field.
-pub(super) fn judge(event: &v1::AdvisoryEvent) -> Option<(&'static str, &'static str)> {
+pub(super) fn validate(event: &v1::AdvisoryEvent) -> Option<(&'static str, &'static str)> {
     if event.findings.len() > MOST_FINDINGS {
         return Some(("findings", "at most 1048576 bytes"));
     }
@@ -182,13 +182,13 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_refused() {
-        let judged = |kind| judge(&event(kind).body).map(|(field, _)| field);
-        assert_eq!(judged(Type::Detection(Default::default())), Some("detection"));
+        let validated = |kind| validate(&event(kind).body).map(|(field, _)| field);
+        assert_eq!(validated(Type::Detection(Default::default())), Some("detection"));
         assert_eq!(
-            judged(Type::FalsePositiveDetermination(Default::default())),
+            validated(Type::FalsePositiveDetermination(Default::default())),
             Some("falsePositiveDetermination.type")
         );
-        assert_eq!(judged(Type::Patched(Default::default())), Some("patched.patchedVersions"));
-        assert_eq!(judged(Type::FixNotPlanned(Default::default())), None);
+        assert_eq!(validated(Type::Patched(Default::default())), Some("patched.patchedVersions"));
+        assert_eq!(validated(Type::FixNotPlanned(Default::default())), None);
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn are_indexed(filters: &Filters) -> bool {
 }
 
 /// The advisories of a range that have the text, or as many as the limit says.
-pub(super) async fn found(tx: &mut ReadTx, filters: &Filters, range: &UidRange, limit: i64) -> Result<Vec<String>> {
+pub(super) async fn matching(tx: &mut ReadTx, filters: &Filters, range: &UidRange, limit: i64) -> Result<Vec<String>> {
     let mut query = Query { text: "SELECT w.advisory FROM ".into(), params: Vec::new() };
     let phrase = match tx.engine() {
         Engine::Sqlite => Some(phrase(tx, &filters.query).await?),

@@ -12,7 +12,7 @@ use bowline_store::{ReadTx, Row, Value};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::advisories::rows::{folded, places};
+use crate::advisories::rows::{folded, placeholders};
 
 /// A public advisory: the same bytes in both versions.
 #[derive(Debug)]
@@ -114,8 +114,8 @@ pub(super) async fn named(
         sql += &format!(
             " AND a.uid IN (SELECT b.advisory FROM advisory_aliases b WHERE b.alias IN ({})
                 UNION SELECT c.uid FROM advisories c WHERE upper(c.advisory_id) IN ({}))",
-            places(first, names.len()),
-            places(again, names.len())
+            placeholders(first, names.len()),
+            placeholders(again, names.len())
         );
     }
     params.push(Value::Int(most + 1));
@@ -160,7 +160,7 @@ async fn approved(tx: &mut ReadTx, heads: &[Head]) -> Result<HashMap<String, Vec
     let sql = format!(
         "SELECT advisory, at, body FROM advisory_events
          WHERE state = $1 AND type <> $2 AND type <> $3 AND advisory IN ({}) ORDER BY advisory, at, uid",
-        places(4, heads.len())
+        placeholders(4, heads.len())
     );
     let read = |row: &Row<'_>| {
         let body = AdvisoryEvent::decode(row.bytes(2)?.as_slice()).map_err(Error::internal)?;

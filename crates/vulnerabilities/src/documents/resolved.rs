@@ -22,14 +22,14 @@ use bowline_store::{ReadTx, Row, Value};
 use prost::Message as _;
 use prost_types::Timestamp;
 
-use crate::advisories::rows::places;
+use crate::advisories::rows::placeholders;
 use crate::advisories::severities;
 
 pub(super) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let (first, second) = (documents.clone(), documents.clone());
     handlers
         .read_again::<methods1::ListResolvedVulnsReports, _, _>(
-            |tx, call| Box::pin(async move { shown(tx, call, Asked::of_first(call.request())?).await }),
+            |tx, call| Box::pin(async move { shown(tx, call, ResolvedQuery::of_first(call.request())?).await }),
             move |shown| Box::pin(shown.with_packages(first.clone())),
             |tx, _, known| {
                 Box::pin(async move {
@@ -41,7 +41,7 @@ pub(super) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
             },
         )
         .read_again::<methods2::ListResolvedVulnsReports, _, _>(
-            |tx, call| Box::pin(async move { shown(tx, call, Asked::of_second(call.request())?).await }),
+            |tx, call| Box::pin(async move { shown(tx, call, ResolvedQuery::of_second(call.request())?).await }),
             move |shown| Box::pin(shown.with_packages(second.clone())),
             |tx, _, known| {
                 Box::pin(async move {
@@ -68,25 +68,25 @@ const NAMES_AT_ONCE: usize = 200;
 const USUAL_TAG: &str = "latest";
 
 /// What is asked for: tags by repository, and the days by their starts.
-struct Asked {
+struct ResolvedQuery {
     tags: BTreeMap<String, BTreeSet<String>>,
     days: Vec<Micros>,
 }
 
-impl Asked {
-    fn of_first(request: &v1::ResolvedVulnsReportFilter) -> Result<Asked> {
+impl ResolvedQuery {
+    fn of_first(request: &v1::ResolvedVulnsReportFilter) -> Result<ResolvedQuery> {
         let v1::ResolvedVulnsReportFilter { image_refs, from, to } = request;
         let images = image_refs.iter().map(|image| (&*image.repo, &*image.tags)).collect();
-        Asked::of(images, [("from", *from), ("to", *to)])
+        ResolvedQuery::of(images, [("from", *from), ("to", *to)])
     }
 
-    fn of_second(request: &v2::ListResolvedVulnsReportsRequest) -> Result<Asked> {
+    fn of_second(request: &v2::ListResolvedVulnsReportsRequest) -> Result<ResolvedQuery> {
         let v2::ListResolvedVulnsReportsRequest { image_refs, start_time, end_time } = request;
         let images = image_refs.iter().map(|image| (&*image.repo, &*image.tags)).collect();
-        Asked::of(images, [("startTime", *start_time), ("endTime", *end_time)])
+        ResolvedQuery::of(images, [("startTime", *start_time), ("endTime", *end_time)])
     }
 
-    fn of(images: Vec<(&str, &[String])>, times: [(&'static str, Option<Timestamp>); 2]) -> Result<Asked> {
+    fn of(images: Vec<(&str, &[String])>, times: [(&'static str, Option<Timestamp>); 2]) -> Result<ResolvedQuery> {
         if images.is_empty() {
             return Err(Error::invalid_field("imageRefs", "imageRefs is required, such as image_refs=python:latest"));
         }
@@ -112,7 +112,7 @@ impl Asked {
         if last - first >= MOST_DAYS {
             return Err(Error::invalid_field(times[0].0, format!("at most {MOST_DAYS} days are reported at once")));
         }
-        Ok(Asked { tags, days: (first..=last).map(|day| day * DAY).collect() })
+        Ok(ResolvedQuery { tags, days: (first..=last).map(|day| day * DAY).collect() })
     }
 
     fn start(&self) -> Micros {
@@ -135,7 +135,7 @@ struct Resolution {
 
 /// What the tags showed: the images that they were at, and where their SBOMs may be.
 struct Shown {
-    asked: Asked,
+    asked: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, Vec<String>>)>,
     /// By repository, in their order, and digest.
     sources: HashMap<(usize, String), Candidates>,
@@ -143,11 +143,11 @@ struct Shown {
 
 /// The same with the packages of the images.
 struct Known {
-    asked: Asked,
+    asked: ResolvedQuery,
     repos: Vec<(Uidp, HashMap<Micros, BTreeSet<String>>)>,
 }
 
-async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, asked: Asked) -> Result<Shown> {
+async fn shown<T>(tx: &mut ReadTx, call: &Authorized<T>, asked: ResolvedQuery) -> Result<Shown> {
     let mut shown = Shown { asked, repos: Vec::new(), sources: HashMap::new() };
     let mut images = 0;
     for (repo, tags) in shown.asked.tags.clone() {
@@ -209,14 +209,14 @@ async fn reports(tx: &mut ReadTx, known: &Known) -> Result<Vec<v2::ResolvedVulns
             .get(day)
             .into_iter()
             .flat_map(BTreeMap::values)
-            .map(|one| one.told(&severities))
+            .map(|one| one.rendered(&severities))
             .collect(),
     };
     Ok(asked.days.iter().map(report).collect())
 }
 
 impl Resolution {
-    fn told(&self, severities: &severities::Severities) -> v2::ResolvedVuln {
+    fn rendered(&self, severities: &severities::Severities) -> v2::ResolvedVuln {
         let mut known: Vec<v2::Severity> = severities
             .of(&self.aliases)
             .into_iter()
@@ -234,7 +234,7 @@ async fn images_by_day(
     tx: &mut ReadTx,
     repo: &Uidp,
     tags: &BTreeSet<String>,
-    asked: &Asked,
+    asked: &ResolvedQuery,
 ) -> Result<HashMap<Micros, Vec<String>>> {
     let mut by_day: HashMap<Micros, Vec<String>> = HashMap::new();
     for tag in tags {
@@ -268,7 +268,7 @@ async fn resolutions(
     tx: &mut ReadTx,
     repo: &Uidp,
     names: &BTreeSet<&String>,
-    asked: &Asked,
+    asked: &ResolvedQuery,
 ) -> Result<Vec<Resolution>> {
     let above: Vec<&str> = repo.self_and_ancestors().skip(1).collect();
     let names: Vec<&String> = names.iter().copied().collect();
@@ -285,8 +285,8 @@ async fn resolutions(
                AND (a.parent IN ({}) OR a.parent IN (SELECT place FROM advisory_settings WHERE is_public))
                AND a.artifact_name IN ({})
              ORDER BY a.uid, e.at, e.created_at, e.uid LIMIT ${}",
-            places(3, above.len()),
-            places(3 + above.len(), names.len()),
+            placeholders(3, above.len()),
+            placeholders(3 + above.len(), names.len()),
             params.len()
         );
         let events = tx.query(&sql, &params, read).await?;

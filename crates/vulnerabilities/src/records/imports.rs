@@ -32,7 +32,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<feeds::ListImportsRequest>) -> 
         filter: request.source.clone().into(),
         ..PageRequest::default()
     };
-    let page = Page::judge(call, &asked, &[&["begin_time"]], (0, Direction::Descending))?;
+    let page = Page::validate(call, &asked, &[&["begin_time"]], (0, Direction::Descending))?;
     let after = page.cursor.as_ref().and_then(|cursor| match cursor.key {
         Some(SortKey::Int(at)) => Some((at, cursor.uid.as_str())),
         _ => None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bowline_core::{Error, Micros, Result};
-use bowline_osv::{Asked, PackageKey};
+use bowline_osv::{PackageKey, VersionQuery};
 use bowline_store::{Db, ReadTx, Row, Value};
 
 use super::statements::among;
@@ -49,7 +49,7 @@ pub struct Results<T> {
 
 /// A record that a query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct RecordMatch {
     /// Id.
     pub id: String,
     /// When it was last changed.
@@ -95,7 +95,7 @@ impl RecordLookup {
     }
 
     /// What each of some queries finds, in their order.
-    pub async fn ids(&self, queries: Vec<Query>) -> Result<Vec<Results<Found>>> {
+    pub async fn ids(&self, queries: Vec<Query>) -> Result<Vec<Results<RecordMatch>>> {
         let queries = Arc::new(queries);
         self.db.read(move |tx| Box::pin(async move { find(tx, &queries).await })).await
     }
@@ -115,7 +115,7 @@ impl RecordLookup {
 }
 
 /// Reads the bodies, as many as an answer may have.
-async fn whole(tx: &mut ReadTx, results: Results<Found>) -> Result<Results<Vec<u8>>> {
+async fn whole(tx: &mut ReadTx, results: Results<RecordMatch>) -> Result<Results<Vec<u8>>> {
     let (mut found, mut bytes, mut last) = (Vec::new(), 0, None);
     for part in results.found.chunks(32) {
         let (places, values) = among(1, part.iter().map(|found| Value::Int(found.n)));
@@ -135,7 +135,7 @@ async fn whole(tx: &mut ReadTx, results: Results<Found>) -> Result<Results<Vec<u
     Ok(Results { found, next: results.next })
 }
 
-async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>> {
+async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<RecordMatch>>> {
     // Equal queries are answered once: a batch may ask a thousand times for the package that has most records.
     let mut first: HashMap<&Query, usize> = HashMap::new();
     let same: Vec<usize> =
@@ -144,8 +144,8 @@ async fn find(tx: &mut ReadTx, queries: &[Query]) -> Result<Vec<Results<Found>>>
     for (index, query) in queries.iter().enumerate().filter(|(index, _)| same[*index] == *index) {
         packages.entry(PackageKey::new(&query.ecosystem, &query.name)).or_default().push(index);
     }
-    let asked: Vec<Asked<'_>> =
-        queries.iter().map(|query| Asked::new(&query.ecosystem, query.version.as_deref())).collect();
+    let asked: Vec<VersionQuery<'_>> =
+        queries.iter().map(|query| VersionQuery::new(&query.ecosystem, query.version.as_deref())).collect();
     let mut results = vec![Results { found: Vec::new(), next: None }; queries.len()];
     let generations = Generations::read(tx).await?;
     let mut budget = MOST_OF_A_BATCH;
@@ -174,9 +174,9 @@ async fn candidates(
     tx: &mut ReadTx,
     packages: &[(PackageKey, Vec<usize>)],
     queries: &[Query],
-    asked: &[Asked<'_>],
+    asked: &[VersionQuery<'_>],
     generations: &Generations,
-    results: &mut [Results<Found>],
+    results: &mut [Results<RecordMatch>],
     budget: usize,
 ) -> Result<()> {
     let indexes: BTreeMap<&str, &[usize]> =
@@ -207,7 +207,7 @@ async fn candidates(
             let is_hit = row.with_text(2, |id| id > queries[index].after.as_str())?
                 && row.with_text(1, |ranges| asked[index].is_in(ranges))?;
             if is_hit {
-                results[index].found.push(Found { id: row.text(2)?, modified: row.int(3)?, n: row.int(4)? });
+                results[index].found.push(RecordMatch { id: row.text(2)?, modified: row.int(3)?, n: row.int(4)? });
                 held += 1;
             }
         }
@@ -222,7 +222,7 @@ async fn candidates(
 
 /// Drops what no answer will have, and says how much is left. What was found can only become more: a query for which
 /// nothing is left of the budget now will have nothing at the end, and is closed.
-fn squeeze(results: &mut [Results<Found>], order: &[usize], is_closed: &mut [bool], budget: usize) -> usize {
+fn squeeze(results: &mut [Results<RecordMatch>], order: &[usize], is_closed: &mut [bool], budget: usize) -> usize {
     let (mut left, mut held) = (budget, 0);
     for index in order {
         let found = &mut results[*index].found;
@@ -242,13 +242,13 @@ fn squeeze(results: &mut [Results<Found>], order: &[usize], is_closed: &mut [boo
 }
 
 /// By id, and of each the newest.
-fn tidy(found: &mut Vec<Found>) {
+fn tidy(found: &mut Vec<RecordMatch>) {
     found.sort_by(|one, other| one.id.cmp(&other.id).then(other.modified.cmp(&one.modified)).then(one.n.cmp(&other.n)));
     found.dedup_by(|later, kept| later.id == kept.id);
 }
 
 /// Puts what was found in order, each id once, and leaves what is too much for a later page.
-fn cut(results: &mut Results<Found>, query: &Query, budget: usize) {
+fn cut(results: &mut Results<RecordMatch>, query: &Query, budget: usize) {
     if budget == 0 {
         results.next = Some(query.after.clone());
         return;
@@ -266,12 +266,12 @@ fn cut(results: &mut Results<Found>, query: &Query, budget: usize) {
 mod tests {
     use super::*;
 
-    fn results(ids: &[&str]) -> Results<Found> {
-        let found = ids.iter().map(|id| Found { id: (*id).into(), modified: 0, n: 0 });
+    fn results(ids: &[&str]) -> Results<RecordMatch> {
+        let found = ids.iter().map(|id| RecordMatch { id: (*id).into(), modified: 0, n: 0 });
         Results { found: found.collect(), next: None }
     }
 
-    fn ids(results: &Results<Found>) -> Vec<&str> {
+    fn ids(results: &Results<RecordMatch>) -> Vec<&str> {
         results.found.iter().map(|found| found.id.as_str()).collect()
     }
 

@@ -33,7 +33,7 @@ const FEWEST_AT_ONCE: usize = 64;
 const MOST_BYTES: usize = 16 << 20;
 
 /// What both versions ask for.
-pub(super) struct Asked {
+pub(super) struct VersionQuery {
     pub(super) id: String,
     pub(super) ids: Vec<String>,
     pub(super) page: PageRequest,
@@ -60,7 +60,7 @@ async fn list(
         }
         .encode_to_vec(),
     };
-    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals, to_v2).await?;
+    let listing = page_of(tx, call, VersionQuery { id: request.id, ids: request.ids, page }, totals, to_v2).await?;
     Ok(v2::ListVulnerabilityMetadataResponse {
         vulnerability_metadata: listing.items,
         next_page_token: listing.next_page_token,
@@ -92,11 +92,11 @@ fn to_v2(id: &str, facts: Facts<'_>) -> v2::VulnerabilityMetadata {
 pub(super) async fn page_of<T: Send>(
     tx: &mut ReadTx,
     call: &impl Paged,
-    asked: Asked,
+    asked: VersionQuery,
     totals: &Totals,
     describe: Describe<T>,
 ) -> Result<Listing<T>> {
-    let page = Page::judge(call, &asked.page, &[&["id"]], (0, Direction::Ascending))?;
+    let page = Page::validate(call, &asked.page, &[&["id"]], (0, Direction::Ascending))?;
     let mut ids: BTreeSet<&str> = asked.ids.iter().map(String::as_str).collect();
     if !asked.id.is_empty() {
         ids.insert(&asked.id);

@@ -10,7 +10,7 @@ use bowline_pipeline::{Handlers, Open, PageRequest};
 use bowline_store::ReadTx;
 use prost::Message as _;
 
-use super::metadata::{Asked, Totals, page_of};
+use super::metadata::{Totals, VersionQuery, page_of};
 
 pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
     let totals = totals.clone();
@@ -35,7 +35,7 @@ async fn list(
         skip: request.skip,
         filter: filter.encode_to_vec(),
     };
-    let listing = page_of(tx, call, Asked { id: request.id, ids: request.ids, page }, totals, to_v1).await?;
+    let listing = page_of(tx, call, VersionQuery { id: request.id, ids: request.ids, page }, totals, to_v1).await?;
     Ok(v1::VulnerabilityMetadataList {
         items: listing.items,
         next_page_token: listing.next_page_token,

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use bowline_pipeline::Handlers;
 
-pub use lookup::{Found, Missing, Query, RecordLookup, Results};
+pub use lookup::{Missing, Query, RecordLookup, RecordMatch, Results};
 pub use newest::{Newest, newest};
 pub(crate) use severities::severities;
 pub use statements::insert;

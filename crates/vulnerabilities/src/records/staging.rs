@@ -20,10 +20,10 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
             |request| Ok(Batch::read(request)),
             |tx, call, batch| Box::pin(stage(tx, call, batch)),
         )
-        .judge::<StageRecords>(judge)
+        .validate::<StageRecords>(validate)
 }
 
-fn judge(request: &feeds::StageRecordsRequest) -> Vec<FieldViolation> {
+fn validate(request: &feeds::StageRecordsRequest) -> Vec<FieldViolation> {
     let wrong = request.removed_ids.iter().position(|id| !bowline_osv::is_id(id));
     let violation = |index| FieldViolation {
         field: format!("removedIds[{index}]"),

@@ -37,12 +37,12 @@ pub(crate) struct Standing {
 
 /// How the judged group's account at the provider stands.
 pub(crate) async fn standing<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: Provider) -> Result<Standing> {
-    let group = references::require_place(tx, call).await?;
+    let group = references::require_scope(tx, call).await?;
     let association = find(tx, &group).await?;
-    Ok(judge(association.as_ref().map(|row| &row.given), provider))
+    Ok(validate(association.as_ref().map(|row| &row.given), provider))
 }
 
-fn judge(association: Option<&v2::AccountAssociation>, provider: Provider) -> Standing {
+fn validate(association: Option<&v2::AccountAssociation>, provider: Provider) -> Standing {
     let not_ready = |reason, message| Standing { is_ready: false, reason, message };
     let name = provider.name();
     let Some(association) = association else {
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn ready_is_what_is_complete() {
         let mut association = v2::AccountAssociation::default();
-        assert_eq!(judge(None, Provider::Azure).reason, "NotAssociated");
-        assert_eq!(judge(Some(&association), Provider::Azure).reason, "AccountMissing");
+        assert_eq!(validate(None, Provider::Azure).reason, "NotAssociated");
+        assert_eq!(validate(Some(&association), Provider::Azure).reason, "AccountMissing");
         association.azure = Some(Azure { tenant_id: "t".into(), client_ids: [("a".into(), String::new())].into() });
-        assert_eq!(judge(Some(&association), Provider::Azure).reason, "AccountIncomplete");
+        assert_eq!(validate(Some(&association), Provider::Azure).reason, "AccountIncomplete");
         association.azure = Some(Azure { tenant_id: "t".into(), client_ids: [("a".into(), "b".into())].into() });
-        assert!(judge(Some(&association), Provider::Azure).is_ready);
-        assert!(!judge(Some(&association), Provider::Google).is_ready);
+        assert!(validate(Some(&association), Provider::Azure).is_ready);
+        assert!(!validate(Some(&association), Provider::Google).is_ready);
     }
 }

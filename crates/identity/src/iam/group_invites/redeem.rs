@@ -41,7 +41,7 @@ pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now
     if let Some(used_at) = invite.used_at.filter(|_| invite.single_use) {
         return redeemed_before(tx, code, invite, who, used_at).await;
     }
-    judge(&invite, who, now)?;
+    validate(&invite, who, now)?;
     authorize_inviter(tx, &invite, now).await?;
     if invite.single_use {
         spend(tx, &invite, now).await?;
@@ -86,7 +86,7 @@ fn refusal(kind: &'static str, invite: &InviteRow, what: &str) -> Error {
 }
 
 /// Whether the invitation is still open, and open to this person.
-fn judge(invite: &InviteRow, who: &Redeemer<'_>, now: Micros) -> Result<()> {
+fn validate(invite: &InviteRow, who: &Redeemer<'_>, now: Micros) -> Result<()> {
     if now >= invite.expires_at {
         return Err(refusal("INVITE_EXPIRED", invite, "the invitation has expired"));
     }

@@ -24,7 +24,7 @@ pub(crate) fn violations(provider: &v2::IdentityProvider) -> Vec<FieldViolation>
         violations.push(violation("defaultRole", "defaultRole is required"));
     }
     match &provider.configuration {
-        Some(Configuration::Oidc(oidc)) => violations.extend(judge_oidc(oidc)),
+        Some(Configuration::Oidc(oidc)) => violations.extend(validate_oidc(oidc)),
         None => violations.push(violation("oidc", "oidc is required")),
     }
     violations
@@ -34,7 +34,7 @@ fn violation(field: impl Into<String>, description: impl Into<String>) -> FieldV
     FieldViolation { field: field.into(), description: description.into() }
 }
 
-fn judge_oidc(oidc: &Oidc) -> Vec<FieldViolation> {
+fn validate_oidc(oidc: &Oidc) -> Vec<FieldViolation> {
     let mut violations = Vec::new();
     if let Some(problem) = issuer_problem(&oidc.issuer) {
         violations.push(violation("oidc.issuer", problem));

@@ -1,7 +1,7 @@
 //! What goes with a group or an identity.
 
 use bowline_core::{Result, Uidp};
-use bowline_pipeline::{Change, Image, iam_changed};
+use bowline_pipeline::{Change, ResourceSnapshot, iam_changed};
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_resources::list::{self, Listed};
 use bowline_store::{Value, WriteTx};
@@ -39,7 +39,7 @@ async fn delete_all(tx: &mut WriteTx, condition: &str, params: &[Value<'_>]) -> 
         for row in found {
             tx.execute("DELETE FROM role_bindings WHERE uid = $1", &[Value::from(row.uid.as_str())]).await?;
             list::count(tx, &TABLE, &row.uid, -1).await?;
-            let before = Some(Image::of(&row.to_v2()));
+            let before = Some(ResourceSnapshot::of(&row.to_v2()));
             changes.push(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before, after: None });
         }
     }

@@ -1,7 +1,7 @@
 //! Bindings that come to be without a caller who binds: what an accepted invitation gives.
 
 use bowline_core::Result;
-use bowline_pipeline::{Change, Image, iam_changed};
+use bowline_pipeline::{Change, ResourceSnapshot, iam_changed};
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_store::WriteTx;
 
@@ -13,6 +13,6 @@ pub(crate) async fn give(tx: &mut WriteTx, row: &BindingRow) -> Result<Option<Ch
         return Ok(None);
     }
     iam_changed(tx).await?;
-    let after = Some(Image::of(&row.to_v2()));
+    let after = Some(ResourceSnapshot::of(&row.to_v2()));
     Ok(Some(Change { kind: ROLE_BINDING, uid: row.uid.as_str().into(), before: None, after }))
 }

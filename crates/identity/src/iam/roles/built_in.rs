@@ -23,7 +23,7 @@ pub(crate) fn built_in_ranges(contract: &Contract) -> Vec<UidRange> {
 /// hierarchy, so that a filter by place leaves them out, from the operator's ranges too.
 pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, filter: Option<&UidpFilter>, id: &str) {
     let mut built_in = built_in_ranges(contract);
-    if filter.is_some_and(names_place) {
+    if filter.is_some_and(names_scope) {
         selection.ranges.retain(|range| !built_in.contains(range));
         if filter.is_some_and(|filter| filter.in_root) {
             selection.ranges.clear();
@@ -36,7 +36,7 @@ pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, f
     selection.ranges = merge(built_in);
 }
 
-fn names_place(filter: &UidpFilter) -> bool {
+fn names_scope(filter: &UidpFilter) -> bool {
     let places = [&filter.ancestors_of, &filter.descendants_of, &filter.children_of];
     filter.in_root || places.iter().any(|place| !place.is_empty())
 }

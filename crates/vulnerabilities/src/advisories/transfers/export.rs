@@ -9,7 +9,7 @@ use bowline_contract::v1::vulnerabilities::{Advisory, AdvisoryEvent, ReviewStatu
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Direction, Handlers, Page, PageRequest, SortKey};
 use bowline_resources::list::{Listed as _, timestamp};
-use bowline_resources::references::require_place;
+use bowline_resources::references::require_scope;
 use bowline_store::{ReadTx, Value};
 use prost::Message as _;
 
@@ -27,7 +27,7 @@ type Call = Authorized<ours::ExportAdvisoriesRequest>;
 const PAGE_BYTES: i64 = 16 << 20;
 
 async fn export(tx: &mut ReadTx, call: &Call) -> Result<ours::ExportAdvisoriesResponse> {
-    let group = require_place(tx, call).await?;
+    let group = require_scope(tx, call).await?;
     let page = page(call)?;
     let (rows, is_cut) = shorten(rows(tx, &group, &page).await?, page.size);
     let uids: Vec<&str> = rows.iter().map(|row| row.uid.as_str()).collect();
@@ -67,7 +67,7 @@ fn page(call: &Call) -> Result<Page> {
         filter: rest.encode_to_vec(),
         ..PageRequest::default()
     };
-    Page::judge(call, &request, &[&["artifact"]], (0, Direction::Ascending))
+    Page::validate(call, &request, &[&["artifact"]], (0, Direction::Ascending))
 }
 
 /// The rows of the page, and one more if there are more.

@@ -6,9 +6,9 @@ use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ImportAd
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::vulnerabilities::ReviewStatus;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, Image};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot};
 use bowline_resources::kinds::{ADVISORY, ADVISORY_EVENT};
-use bowline_resources::references::require_place;
+use bowline_resources::references::require_scope;
 use bowline_store::WriteTx;
 use prost::Message as _;
 
@@ -22,13 +22,13 @@ use super::{known, origins};
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .write::<ImportAdvisories>(|tx, call| Box::pin(import(tx, call)))
-        .judge::<ImportAdvisories>(|request| judge(request.advisories.len()).into_iter().collect())
+        .validate::<ImportAdvisories>(|request| validate(request.advisories.len()).into_iter().collect())
 }
 
 /// Most advisories of a batch: each batch is one transaction.
 const MOST_ADVISORIES: usize = 100;
 
-fn judge(advisories: usize) -> Option<FieldViolation> {
+fn validate(advisories: usize) -> Option<FieldViolation> {
     let description = format!("at most {MOST_ADVISORIES} elements");
     (advisories > MOST_ADVISORIES).then(|| FieldViolation { field: "advisories".into(), description })
 }
@@ -36,7 +36,7 @@ fn judge(advisories: usize) -> Option<FieldViolation> {
 type Call = Authorized<ours::ImportAdvisoriesRequest>;
 
 async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdvisoriesResponse>> {
-    let group = require_place(tx, call).await?;
+    let group = require_scope(tx, call).await?;
     let request = call.request();
     let approved = match request.status() {
         ReviewStatus::Unknown | ReviewStatus::Pending => false,
@@ -57,7 +57,7 @@ async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdv
     let mut plan = Plan::new(entries, taken, terms);
     let mut steps: Vec<Step> = request.advisories.iter().map(|given| plan.add(given)).collect();
     if request.dry_run {
-        return Ok(Changed::nothing(told(steps)));
+        return Ok(Changed::nothing(rendered(steps)));
     }
     let mut writer = Writer { call, group: &group, changes: Vec::new(), events: Vec::new() };
     writer.rows(tx, &mut plan.entries, &before).await?;
@@ -68,11 +68,11 @@ async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdv
     let changes = writer.changes;
     let event = summary(request, &steps);
     let is_changed = !changes.is_empty();
-    let changed = Changed::many(changes, told(steps));
+    let changed = Changed::many(changes, rendered(steps));
     Ok(if is_changed { with_event(changed, &group, &event) } else { changed })
 }
 
-fn told(steps: Vec<Step>) -> ours::ImportAdvisoriesResponse {
+fn rendered(steps: Vec<Step>) -> ours::ImportAdvisoriesResponse {
     ours::ImportAdvisoriesResponse { advisories: steps.into_iter().map(|step| step.told).collect() }
 }
 
@@ -150,7 +150,7 @@ impl Writer<'_> {
     }
 
     fn change(&mut self, kind: &'static str, uid: &Uidp, before: Option<&AdvisoryRow>, after: &AdvisoryRow) {
-        let image = |row: &AdvisoryRow| Image::of(&row.to_v1(&[]));
+        let image = |row: &AdvisoryRow| ResourceSnapshot::of(&row.to_v1(&[]));
         let change = Change { kind, uid: uid.as_str().into(), before: before.map(image), after: Some(image(after)) };
         self.changes.push(change);
     }
@@ -170,7 +170,7 @@ impl Writer<'_> {
                 kind: ADVISORY_EVENT,
                 uid: event.uid.as_str().into(),
                 before: None,
-                after: Some(Image::of(&event.told())),
+                after: Some(ResourceSnapshot::of(&event.rendered())),
             });
             self.events.push(event.uid);
         }

@@ -7,7 +7,7 @@ use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Value};
 
 use super::super::events;
-use super::super::rows::{self, LOADED_AT_ONCE, folded, places};
+use super::super::rows::{self, LOADED_AT_ONCE, folded, placeholders};
 use super::plan::{Entry, names};
 
 /// The advisories in use of the group that may be those of the batch, with all their events.
@@ -54,9 +54,9 @@ async fn named(tx: &mut ReadTx, group: &Uidp, artifacts: &[&str], names: &[Strin
                        UNION ALL
                        SELECT uid FROM advisories WHERE org = $4 AND advisory_id IN ({ids}))
            AND artifact_name IN ({artifacts})",
-        aliases = places(first_alias, names.len()),
-        ids = places(first_id, names.len()),
-        artifacts = places(first_id + names.len(), artifacts.len())
+        aliases = placeholders(first_alias, names.len()),
+        ids = placeholders(first_id, names.len()),
+        artifacts = placeholders(first_id + names.len(), artifacts.len())
     );
     tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await
 }
@@ -69,8 +69,10 @@ pub(super) async fn taken(tx: &mut ReadTx, group: &Uidp, given: &[v1::Advisory])
     }
     let mut params = vec![Value::from(group.root_str())];
     params.extend(ids.iter().copied().map(Value::from));
-    let sql =
-        format!("SELECT advisory_id FROM advisories WHERE org = $1 AND advisory_id IN ({})", places(2, ids.len()));
+    let sql = format!(
+        "SELECT advisory_id FROM advisories WHERE org = $1 AND advisory_id IN ({})",
+        placeholders(2, ids.len())
+    );
     let found = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
     Ok(found.into_iter().collect())
 }

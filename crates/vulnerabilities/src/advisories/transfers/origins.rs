@@ -6,7 +6,7 @@ use bowline_contract::bowline::advisories::v1::EventOrigin;
 use bowline_core::{Result, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::super::rows::{LOADED_AT_ONCE, places};
+use super::super::rows::{LOADED_AT_ONCE, placeholders};
 
 /// Notes where events came from.
 pub(super) async fn insert(tx: &mut WriteTx, events: &[Uidp], source: &str, licence: &str) -> Result<()> {
@@ -45,7 +45,7 @@ pub(super) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap
         let params: Vec<Value<'_>> = advisories.iter().map(|uid| Value::from(*uid)).collect();
         let sql = format!(
             "SELECT event, source, licence, is_restricted FROM advisory_event_origins WHERE advisory IN ({})",
-            places(1, params.len())
+            placeholders(1, params.len())
         );
         let found = tx.query(&sql, &params, |row| {
             let told = EventOrigin { source: row.text(1)?, licence: row.text(2)? };

@@ -137,7 +137,7 @@ impl Plan {
         if names.is_empty() {
             return Step::refused("it has neither an alias nor a public id, so that nothing tells it from others");
         }
-        let events = match self.judged(given) {
+        let events = match self.validated(given) {
             Ok(events) => events,
             Err(reason) => return Step::refused(reason),
         };
@@ -151,9 +151,9 @@ impl Plan {
     }
 
     /// The events of an advisory that can be stored, or why one cannot.
-    fn judged(&self, given: &v1::Advisory) -> Result<Vec<v1::AdvisoryEvent>, String> {
+    fn validated(&self, given: &v1::Advisory) -> Result<Vec<v1::AdvisoryEvent>, String> {
         for event in &given.events {
-            if let Some((field, description)) = shapes::judge(event) {
+            if let Some((field, description)) = shapes::validate(event) {
                 return Err(format!("an event's {field} {description}"));
             }
             new_event(event.clone(), self.terms.now).map_err(|error| error.to_string())?;

@@ -51,11 +51,11 @@ pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&
             "must be the UIDP of an organization or a person, which is a root",
         ));
     }
-    let mut judged: Vec<&str> = places.iter().map(|(_, place)| *place).filter(|place| !place.is_empty()).collect();
-    if judged.is_empty() {
-        judged.push(&named);
+    let mut validated: Vec<&str> = places.iter().map(|(_, place)| *place).filter(|place| !place.is_empty()).collect();
+    if validated.is_empty() {
+        validated.push(&named);
     }
-    for place in judged {
+    for place in validated {
         require(call, place)?;
     }
     Ok(Sequence::Of(named))

@@ -11,7 +11,7 @@ use bowline_identity::groups::{self, GroupInput};
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
-use super::{Name, RefusalCode, Registry, RegistryError, Visitor};
+use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 use crate::paths;
 use crate::repos::{self, RepoInput};
 
@@ -20,7 +20,7 @@ impl Registry {
     pub(super) async fn readable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let repo = self.existing::<M>(tx, visitor, name).await?;
@@ -35,7 +35,7 @@ impl Registry {
     pub(super) async fn readable_for_push(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let repo = self.existing::<PushBlob>(tx, visitor, name).await?;
@@ -49,7 +49,7 @@ impl Registry {
     pub(super) async fn changeable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let repo = self.existing::<M>(tx, visitor, name).await?;
@@ -63,7 +63,7 @@ impl Registry {
     pub(super) async fn existing<M: Method>(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let place = paths::resolve(tx, name).await?;
@@ -77,7 +77,7 @@ impl Registry {
     async fn absent<M: Method>(
         &self,
         tx: &mut ReadTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         group: Option<Uidp>,
     ) -> Result<RegistryError, RegistryError> {
@@ -93,7 +93,7 @@ impl Registry {
     pub(super) async fn pushable(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         match self.pushable_there(tx, visitor, name).await? {
@@ -109,7 +109,7 @@ impl Registry {
     pub(super) async fn pushable_there(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
@@ -146,7 +146,7 @@ impl Registry {
     pub(super) async fn created(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let place = paths::resolve(tx, name).await?.ok_or_else(|| unknown(name))?;
@@ -160,7 +160,7 @@ impl Registry {
     async fn create_group(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         parent: &Uidp,
         group: &str,
@@ -179,7 +179,7 @@ impl Registry {
     async fn create_repo(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         parent: &Uidp,
         last: &str,

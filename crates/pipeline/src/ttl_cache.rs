@@ -11,7 +11,7 @@ use bowline_core::Micros;
 const SWEEP: Micros = 1_000_000;
 
 /// Values by key, each until a time of its own. Of more than it may hold it forgets those that would end first.
-pub struct Remembered<K, V> {
+pub struct TtlCache<K, V> {
     most: usize,
     table: Mutex<Table<K, V>>,
 }
@@ -30,10 +30,10 @@ pub struct Entry<V> {
     pub value: V,
 }
 
-impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
+impl<K: Eq + Hash, V: Clone> TtlCache<K, V> {
     /// Nothing yet; never more than `most` keys.
-    pub fn new(most: usize) -> Remembered<K, V> {
-        Remembered { most, table: Mutex::new(Table { entries: HashMap::new(), swept_at: Micros::MIN }) }
+    pub fn new(most: usize) -> TtlCache<K, V> {
+        TtlCache { most, table: Mutex::new(Table { entries: HashMap::new(), swept_at: Micros::MIN }) }
     }
 
     /// Shows what is remembered of the key, unless its time is over, and remembers what `change` makes of it; with
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     /// Counts the key, for a hundred seconds from its first time.
-    fn count(remembered: &Remembered<u32, u32>, key: u32, now: Micros) -> u32 {
+    fn count(remembered: &TtlCache<u32, u32>, key: u32, now: Micros) -> u32 {
         remembered.change(key, now, |known| {
             let entry = known.unwrap_or(Entry { until: now + 100 * SWEEP, value: 0 });
             let value = entry.value + 1;
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_over_begins_anew() {
-        let remembered = Remembered::new(10);
+        let remembered = TtlCache::new(10);
         assert_eq!((count(&remembered, 1, 0), count(&remembered, 1, 100 * SWEEP - 1)), (1, 2));
         assert_eq!(count(&remembered, 1, 100 * SWEEP), 1);
         let shown = remembered.change(2, 0, |known| (None, known));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn many_keys_take_no_more_than_their_room_and_the_newest_stay() {
-        let remembered = Remembered::new(1000);
+        let remembered = TtlCache::new(1000);
         for key in 0..100_000 {
             count(&remembered, key, Micros::from(key));
             assert!(remembered.len() <= 1000);
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(count(&remembered, 99_999, 100_000), 2, "the newest is still known");
         assert_eq!(count(&remembered, 0, 100_000), 1, "the oldest is not");
         // All at one moment: none ends before another, and still there is room.
-        let remembered = Remembered::new(1000);
+        let remembered = TtlCache::new(1000);
         for key in 0..5000 {
             count(&remembered, key, 0);
         }

@@ -21,14 +21,14 @@ const SLOW_PLACES_OF_ONE: usize = 32;
 
 /// Attempts under way.
 #[derive(Clone, Copy, Debug, Default)]
-struct Places {
+struct Slots {
     fast: usize,
     slow: usize,
     /// Those that began among the fast ones and take long.
     late: usize,
 }
 
-impl Places {
+impl Slots {
     fn all(&self) -> usize {
         self.fast + self.slow + self.late
     }
@@ -89,16 +89,16 @@ struct Flight {
 
 /// Both lines and the attempts under way.
 #[derive(Default)]
-pub(crate) struct Lines {
+pub(crate) struct Lanes {
     fast: Line,
     slow: Line,
     flights: BTreeMap<u64, Flight>,
     last_flight: u64,
-    places: Places,
-    places_of: HashMap<Arc<str>, Places>,
+    places: Slots,
+    places_of: HashMap<Arc<str>, Slots>,
 }
 
-impl Lines {
+impl Lanes {
     /// Puts a subscription at the end of its organization's line.
     pub(crate) fn enter(&mut self, uid: &Arc<str>, is_slow: bool) {
         let line = if is_slow { &mut self.slow } else { &mut self.fast };
@@ -173,14 +173,14 @@ fn organization(uid: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn enter(lines: &mut Lines, organization: &str, many: usize, is_slow: bool) {
+    fn enter(lines: &mut Lanes, organization: &str, many: usize, is_slow: bool) {
         for n in 0..many {
             lines.enter(&format!("{organization}/{n}").into(), is_slow);
         }
     }
 
     /// Begins whatever has a place; gives organization and number of each.
-    fn begin(lines: &mut Lines, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
+    fn begin(lines: &mut Lanes, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
         let next = || {
             let uid = lines.leave()?;
             Some((organization(&uid).to_owned(), lines.begin(&uid, is_slow, now)))
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_organization_takes_no_more_than_its_places() {
-        let mut lines = Lines::default();
+        let mut lines = Lanes::default();
         let now = Instant::now();
         enter(&mut lines, "a", 10_000, false);
         enter(&mut lines, "b", 3, false);
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn organizations_take_turns() {
-        let mut lines = Lines::default();
+        let mut lines = Lanes::default();
         for organization in ["a", "b", "c"] {
             enter(&mut lines, organization, 2, false);
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_leaves_the_places_of_the_fast() {
-        let mut lines = Lines::default();
+        let mut lines = Lanes::default();
         let now = Instant::now();
         for n in 0..6 {
             enter(&mut lines, &format!("bad{n}"), 1000, false);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn slow_ones_have_places_of_their_own() {
-        let mut lines = Lines::default();
+        let mut lines = Lanes::default();
         for n in 0..20 {
             enter(&mut lines, &format!("bad{n}"), 100, true);
         }

@@ -4,7 +4,7 @@ use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::advisory_event as kinds;
 use bowline_contract::v1::vulnerabilities::advisory_event::Type;
 use bowline_contract::v1::vulnerabilities::advisory_event::detection::{self, Manual, Nvdapi, ScanV1};
-use bowline_feeds::{Advisory, Detection, Event, Judgement, Micros, Scan};
+use bowline_feeds::{Advisory, Assessment, Detection, Event, Micros, Scan};
 use prost_types::Timestamp;
 
 /// An advisory with those of its events that `wanted` picks, as a request brings it.
@@ -35,26 +35,26 @@ pub(super) fn timestamp(at: Micros) -> Timestamp {
 fn event(from: &Event) -> v1::AdvisoryEvent {
     v1::AdvisoryEvent {
         timestamp: from.at.map(timestamp),
-        r#type: Some(kind(from.judgement.clone())),
+        r#type: Some(kind(from.assessment.clone())),
         ..v1::AdvisoryEvent::default()
     }
 }
 
-fn kind(judgement: Judgement) -> Type {
-    match judgement {
-        Judgement::Detection(how) => Type::Detection(kinds::Detection { r#type: Some(detected(how)) }),
-        Judgement::TruePositive { note } => Type::TruePositiveDetermination(kinds::TruePositiveDetermination { note }),
-        Judgement::FalsePositive { why, note } => {
+fn kind(assessment: Assessment) -> Type {
+    match assessment {
+        Assessment::Detection(how) => Type::Detection(kinds::Detection { r#type: Some(detected(how)) }),
+        Assessment::TruePositive { note } => Type::TruePositiveDetermination(kinds::TruePositiveDetermination { note }),
+        Assessment::FalsePositive { why, note } => {
             Type::FalsePositiveDetermination(kinds::FalsePositiveDetermination { r#type: why as i32, note })
         }
-        Judgement::Fixed { version, note } => {
+        Assessment::Fixed { version, note } => {
             Type::Fixed(kinds::Fixed { fixed_version: version, note, ..kinds::Fixed::default() })
         }
-        Judgement::AnalysisNotPlanned { note } => Type::AnalysisNotPlanned(kinds::AnalysisNotPlanned { note }),
-        Judgement::FixNotPlanned { note } => Type::FixNotPlanned(kinds::FixNotPlanned { note }),
-        Judgement::PendingUpstreamFix { note } => Type::PendingUpstreamFix(kinds::PendingUpstreamFix { note }),
-        Judgement::Patched { versions, note } => Type::Patched(kinds::Patched { patched_versions: versions, note }),
-        Judgement::ComponentMoved { from, to, note } => {
+        Assessment::AnalysisNotPlanned { note } => Type::AnalysisNotPlanned(kinds::AnalysisNotPlanned { note }),
+        Assessment::FixNotPlanned { note } => Type::FixNotPlanned(kinds::FixNotPlanned { note }),
+        Assessment::PendingUpstreamFix { note } => Type::PendingUpstreamFix(kinds::PendingUpstreamFix { note }),
+        Assessment::Patched { versions, note } => Type::Patched(kinds::Patched { patched_versions: versions, note }),
+        Assessment::ComponentMoved { from, to, note } => {
             Type::ComponentLocationChanged(kinds::ComponentLocationChanged {
                 previous_location: from,
                 new_location: to,

@@ -67,7 +67,7 @@ impl<'a> Sender<'a> {
     ) -> Result<(), CliError> {
         let name = named(&advisory);
         for (origin, message) in split(&advisory, usual) {
-            if let Err(reason) = self.judged(&message, &origin) {
+            if let Err(reason) = self.validated(&message, &origin) {
                 report.skipped(file, &name, &reason);
                 continue;
             }
@@ -94,10 +94,10 @@ impl<'a> Sender<'a> {
     }
 
     /// Whether the server's rules let an advisory through: one that breaks them would take its batch with it.
-    fn judged(&self, message: &Message, origin: &Origin) -> Result<(), String> {
+    fn validated(&self, message: &Message, origin: &Origin) -> Result<(), String> {
         let request = self.request(origin, vec![message.clone()]);
         let name = ImportAdvisoriesRequest::full_name();
-        let violations = self.rules.judge(&name, &request.encode_to_vec(), None, None);
+        let violations = self.rules.validate(&name, &request.encode_to_vec(), None, None);
         match violations.list.first() {
             None => Ok(()),
             Some(violation) => {

@@ -11,10 +11,10 @@ use bowline_core::{Error, Reason, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed};
 use bowline_store::{ReadTx, Value, WriteTx};
 
+use super::lookup::is_public;
 use super::manifest::Kind;
-use super::mirrors::{is_due, note_status, note_tag, repo_of};
-use super::places::is_public;
-use super::{Manifest, Name, PushedManifest, Reference, Registry, RegistryError, StoredManifest, Visitor};
+use super::upstreams::{is_due, note_status, note_tag, repo_of};
+use super::{Manifest, Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredManifest};
 use super::{blobs, manifests};
 use crate::sources::{self, Source};
 use crate::{tags, upstream_tags};
@@ -33,7 +33,7 @@ impl Registry {
     /// A quota has no room for it, or the tag is immutable.
     pub async fn copy_manifest(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<bool, RegistryError> {
@@ -64,7 +64,7 @@ impl Registry {
     ///
     /// # Errors
     /// A quota has no room for it.
-    pub async fn copy_blob(&self, visitor: &Visitor, name: &Name, digest: &str) -> Result<bool, RegistryError> {
+    pub async fn copy_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<bool, RegistryError> {
         let (by, at, wanted) = (visitor.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move { Ok::<_, RegistryError>(lacking_blob(tx, &by, &at, &wanted).await?.is_some()) })
@@ -88,7 +88,7 @@ impl Registry {
 }
 
 /// The repository of this name, if it has a source here and the visitor may pull from it by right.
-async fn synced<M>(tx: &mut ReadTx, visitor: &Visitor, name: &Name) -> Result<Option<Synced>, RegistryError>
+async fn synced<M>(tx: &mut ReadTx, visitor: &RegistryClient, name: &Name) -> Result<Option<Synced>, RegistryError>
 where
     M: bowline_contract::Method<Request = Interaction>,
 {
@@ -107,7 +107,7 @@ where
 /// The permission of the visitor by right, if they have it.
 async fn allowed<M>(
     tx: &mut ReadTx,
-    visitor: &Visitor,
+    visitor: &RegistryClient,
     at: &Uidp,
 ) -> Result<Option<Authorized<Interaction>>, RegistryError>
 where
@@ -123,7 +123,7 @@ where
 /// What the source has under this reference, if the repository has it not, or something else.
 async fn lacking(
     tx: &mut ReadTx,
-    visitor: &Visitor,
+    visitor: &RegistryClient,
     name: &Name,
     reference: &Reference,
 ) -> Result<Option<(Synced, StoredManifest)>, RegistryError> {
@@ -164,7 +164,7 @@ async fn digest_of(tx: &mut ReadTx, repo: &Uidp, reference: &Reference) -> Resul
 /// The repository, if it lacks a blob that a manifest of it names and that the source has.
 async fn lacking_blob(
     tx: &mut ReadTx,
-    visitor: &Visitor,
+    visitor: &RegistryClient,
     name: &Name,
     digest: &str,
 ) -> Result<Option<Synced>, RegistryError> {
@@ -181,7 +181,7 @@ async fn lacking_blob(
 /// Takes over a manifest with the blobs that it names; the members of an index come when they are asked for.
 async fn copy(
     tx: &mut WriteTx,
-    visitor: &Visitor,
+    visitor: &RegistryClient,
     synced: &Synced,
     reference: &Reference,
     stored: StoredManifest,

@@ -10,13 +10,13 @@ use bowline_contract::v2::registry::rpc::tags_service::ListTags;
 use bowline_core::Uidp;
 use clap::Args;
 
-use crate::place::{self, only};
+use crate::resolve::{self, only};
 use crate::session::Session;
 
 /// A repository, or a group of them.
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
-pub(crate) struct Place {
+pub(crate) struct RepoOrGroup {
     /// Repository: organization/name, organization/group/name, or UIDP
     #[arg(value_name = "REPO")]
     repo: Option<String>,
@@ -25,12 +25,12 @@ pub(crate) struct Place {
     group: Option<String>,
 }
 
-impl Place {
+impl RepoOrGroup {
     /// Reads the policy of the place.
     pub(crate) async fn policy(&self, session: &Session, api: &Api) -> Result<ours::RegistryPolicy, ClientError> {
         match self.uid(session, api).await? {
-            Found::Repo(uid) => api.call::<policies::GetRepoPolicy>(&ours::GetRepoPolicyRequest { uid }).await,
-            Found::Group(uid) => api.call::<policies::GetGroupPolicy>(&ours::GetGroupPolicyRequest { uid }).await,
+            Resolved::Repo(uid) => api.call::<policies::GetRepoPolicy>(&ours::GetRepoPolicyRequest { uid }).await,
+            Resolved::Group(uid) => api.call::<policies::GetGroupPolicy>(&ours::GetGroupPolicyRequest { uid }).await,
         }
     }
 
@@ -45,12 +45,12 @@ impl Place {
         let paths = fields.iter().map(ToString::to_string).collect();
         let update_mask = Some(prost_types::FieldMask { paths });
         match self.uid(session, api).await? {
-            Found::Repo(uid) => {
+            Resolved::Repo(uid) => {
                 policy.uid = uid;
                 let request = ours::UpdateRepoPolicyRequest { policy: Some(policy), update_mask };
                 api.call::<policies::UpdateRepoPolicy>(&request).await
             }
-            Found::Group(uid) => {
+            Resolved::Group(uid) => {
                 policy.uid = uid;
                 let request = ours::UpdateGroupPolicyRequest { policy: Some(policy), update_mask };
                 api.call::<policies::UpdateGroupPolicy>(&request).await
@@ -58,16 +58,16 @@ impl Place {
         }
     }
 
-    async fn uid(&self, session: &Session, api: &Api) -> Result<Found, ClientError> {
+    async fn uid(&self, session: &Session, api: &Api) -> Result<Resolved, ClientError> {
         match (&self.repo, &self.group) {
-            (Some(path), _) => repo(session, api, path).await.map(Found::Repo),
-            (None, Some(path)) => place::group(api, path).await.map(Found::Group),
+            (Some(path), _) => repo(session, api, path).await.map(Resolved::Repo),
+            (None, Some(path)) => resolve::group(api, path).await.map(Resolved::Group),
             (None, None) => Err(ClientError::Usage("name a repository, or a group with --group".into())),
         }
     }
 }
 
-enum Found {
+enum Resolved {
     Repo(String),
     Group(String),
 }
@@ -82,7 +82,7 @@ pub(crate) async fn repo(session: &Session, api: &Api, text: &str) -> Result<Str
         return Ok(path.into());
     }
     let (group, name) = split(path)?;
-    let parent = place::group(api, group).await?;
+    let parent = resolve::group(api, group).await?;
     let request = v2::ListReposRequest {
         name: Some(name.into()),
         uidp: Some(UidpFilter { children_of: parent, ..UidpFilter::default() }),

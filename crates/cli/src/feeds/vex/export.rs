@@ -14,8 +14,8 @@ use super::records::{Database, Records};
 use super::tree::Tree;
 use super::unconvert;
 use crate::error::CliError;
-use crate::place;
 use crate::print;
+use crate::resolve;
 use crate::session::Access;
 
 /// What is written.
@@ -70,7 +70,7 @@ enum Writer {
 pub(super) async fn run(kind: Kind, command: ExportCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
-    let group = place::group(&api, &command.group).await?;
+    let group = resolve::group(&api, &command.group).await?;
     let namespace = command.namespace.as_deref().unwrap_or(&session.api).trim_end_matches('/').to_owned();
     let publisher = Publisher {
         name: command.publisher.clone().unwrap_or_else(|| command.group.clone()),

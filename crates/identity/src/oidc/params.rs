@@ -9,7 +9,7 @@ use super::{audiences, narrowing};
 
 /// The request in our own types.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ExchangeParams {
     pub(crate) audiences: Vec<String>,
     /// The identity to assume; absent to find it by issuer and subject.
     pub(crate) identity: Option<Uidp>,
@@ -18,18 +18,18 @@ pub(crate) struct Asked {
     pub(crate) narrowing: Narrowing,
 }
 
-impl Asked {
+impl ExchangeParams {
     /// Reads the request.
     ///
     /// # Errors
     /// INVALID_ARGUMENT naming what is wrong with it.
     #[expect(deprecated, reason = "the single scope is still accepted, together with the list")]
-    pub(crate) fn read(request: &ExchangeRequest, settings: &Settings, contract: &Contract) -> Result<Asked> {
+    pub(crate) fn read(request: &ExchangeRequest, settings: &Settings, contract: &Contract) -> Result<ExchangeParams> {
         let audiences = audiences::requested(&request.aud, &settings.audiences())?;
         let identity = uidp("identity", &request.identity)?;
         let narrowing = narrowing::requested(&request.cap, &request.scope, &request.scopes, contract.capabilities())?;
         let provider = uidp("identity_provider", &request.identity_provider)?;
-        Ok(Asked { audiences, identity, provider, narrowing })
+        Ok(ExchangeParams { audiences, identity, provider, narrowing })
     }
 }
 

@@ -20,7 +20,7 @@ const ANY_CLIENT: &str = "auth0";
 
 /// Where the result goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Exit {
+pub(crate) enum Destination {
     /// Nowhere: the browser is signed in.
     Page,
     /// To a program or a site that listens at this address.
@@ -42,8 +42,9 @@ pub(crate) enum Exit {
 
 /// Everything that a sign-in is asked for, judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wanted {
-    pub(crate) exit: Exit,
+pub(crate) struct LoginRequest {
+    #[serde(rename = "exit")]
+    pub(crate) destination: Destination,
     pub(crate) audiences: Vec<String>,
     pub(crate) identity: Option<String>,
     pub(crate) scopes: Vec<String>,
@@ -55,7 +56,7 @@ pub(crate) struct Wanted {
 
 /// Which provider a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ProviderHint {
     /// This one.
     One(Choice),
     /// The one of the operator's with this id, if there is one.
@@ -66,15 +67,19 @@ pub(crate) enum Named {
     Nothing,
 }
 
-impl Wanted {
+impl LoginRequest {
     /// Reads the parameters of `GET /oauth`, but for those that name a provider.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub(crate) fn read(parameters: &Parameters, redirects: &Redirects, audience: &str) -> Result<Wanted, Problem> {
+    pub(crate) fn read(
+        parameters: &Parameters,
+        redirects: &Redirects,
+        audience: &str,
+    ) -> Result<LoginRequest, Problem> {
         let refresh = parameters.flag("create_refresh_token")?;
-        let wanted = Wanted {
-            exit: exit(parameters, redirects)?,
+        let wanted = LoginRequest {
+            destination: destination(parameters, redirects)?,
             audiences: audiences(parameters.one("audience")?, audience)?,
             identity: parameters.one("identity")?.map(identity).transpose()?,
             scopes: scopes(parameters)?,
@@ -83,14 +88,14 @@ impl Wanted {
             invite: short(parameters, "invite")?,
             screen_hint: short(parameters, "screen_hint")?.filter(|hint| is_word(hint)),
         };
-        match wanted.exit {
-            Exit::Headless(_) => wanted.without_what_headless_lacks(),
+        match wanted.destination {
+            Destination::Headless(_) => wanted.without_what_headless_lacks(),
             _ => Ok(wanted),
         }
     }
 
     /// The result of a headless sign-in is an id token, which says who somebody is and nothing more.
-    fn without_what_headless_lacks(self) -> Result<Wanted, Problem> {
+    fn without_what_headless_lacks(self) -> Result<LoginRequest, Problem> {
         if self.refresh {
             return Err(Problem::bad("A headless sign-in has no refresh token."));
         }
@@ -104,12 +109,12 @@ impl Wanted {
     }
 }
 
-impl Named {
+impl ProviderHint {
     /// Reads the parameters that name a provider.
     ///
     /// # Errors
     /// They name more than one.
-    pub(crate) fn read(parameters: &Parameters) -> Result<Named, Problem> {
+    pub(crate) fn read(parameters: &Parameters) -> Result<ProviderHint, Problem> {
         let idp = short(parameters, "idp_id")?;
         let connection = short(parameters, "connection")?;
         let client = short(parameters, "client_id")?;
@@ -117,19 +122,19 @@ impl Named {
             (Some(_), Some(_), _) => {
                 Err(Problem::bad("The parameters idp_id and connection name two providers: give one of them."))
             }
-            (Some(idp), None, _) => Ok(Named::One(match Uidp::parse(&idp) {
+            (Some(idp), None, _) => Ok(ProviderHint::One(match Uidp::parse(&idp) {
                 Ok(uid) => Choice::Provider(uid),
                 Err(_) => Choice::Organization(idp),
             })),
-            (None, Some(id), _) => Ok(Named::One(Choice::Operator(id))),
-            (None, None, Some(client)) if client == ANY_CLIENT => Ok(Named::Any),
-            (None, None, Some(client)) => Ok(Named::Client(client)),
-            (None, None, None) => Ok(Named::Nothing),
+            (None, Some(id), _) => Ok(ProviderHint::One(Choice::Operator(id))),
+            (None, None, Some(client)) if client == ANY_CLIENT => Ok(ProviderHint::Any),
+            (None, None, Some(client)) => Ok(ProviderHint::Client(client)),
+            (None, None, None) => Ok(ProviderHint::Nothing),
         }
     }
 }
 
-fn exit(parameters: &Parameters, redirects: &Redirects) -> Result<Exit, Problem> {
+fn destination(parameters: &Parameters, redirects: &Redirects) -> Result<Destination, Problem> {
     let redirect = parameters.one("redirect")?;
     let headless = parameters.one("headless_code")?;
     match (parameters.one("exit")?, redirect, headless) {
@@ -138,7 +143,7 @@ fn exit(parameters: &Parameters, redirects: &Redirects) -> Result<Exit, Problem>
         }
         (Some("redirect"), Some(redirect), None) => {
             let refused = |why| Problem::bad(format!("The parameter redirect is not allowed: {why}."));
-            Ok(Exit::Redirect(redirects.judge(redirect).map_err(refused)?.as_str().into()))
+            Ok(Destination::Redirect(redirects.validate(redirect).map_err(refused)?.as_str().into()))
         }
         (Some("redirect"), None, _) => Err(Problem::bad("The parameter exit=redirect needs the parameter redirect.")),
         (Some(_), ..) => Err(Problem::bad("The parameter exit knows one value: redirect.")),
@@ -150,9 +155,9 @@ fn exit(parameters: &Parameters, redirects: &Redirects) -> Result<Exit, Problem>
                 )
             })?;
             // Whatever the client wrote: the one text of that key, which it asks with as well.
-            Ok(Exit::Headless(crate::secrets::text_of(&public_key)))
+            Ok(Destination::Headless(crate::secrets::text_of(&public_key)))
         }
-        (None, None, None) => Ok(Exit::Page),
+        (None, None, None) => Ok(Destination::Page),
     }
 }
 
@@ -212,19 +217,22 @@ mod tests {
 
     const UID: &str = "0123456789012345678901234567890123456789/0123456789abcdef";
 
-    fn read(query: &str) -> Result<Wanted, Problem> {
-        Wanted::read(&Parameters::read(query.as_bytes()).unwrap(), &Redirects::default(), "https://api.example")
+    fn read(query: &str) -> Result<LoginRequest, Problem> {
+        LoginRequest::read(&Parameters::read(query.as_bytes()).unwrap(), &Redirects::default(), "https://api.example")
     }
 
     #[test]
     fn what_the_published_client_sends() {
         let wanted = read(
-            "exit=redirect&redirect=http%3A%2F%2Flocalhost%3A4%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue\
+            "destination=redirect&redirect=http%3A%2F%2Flocalhost%3A4%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue\
              &audience=https%3A%2F%2Fapi.example%2Cregistry.example&create_refresh_token=true&skip_registration=true\
              &client_id=auth0&screen_hint=signup&scope=a%252Fb&scope=my+group",
         )
         .unwrap();
-        assert_eq!(wanted.exit, Exit::Redirect("http://localhost:4/callback?token=true&error=true".into()));
+        assert_eq!(
+            wanted.destination,
+            Destination::Redirect("http://localhost:4/callback?token=true&error=true".into())
+        );
         assert_eq!(wanted.audiences, ["https://api.example", "registry.example"]);
         assert_eq!(wanted.scopes, ["a/b", "my group"]);
         assert!(wanted.refresh && wanted.skip_registration);
@@ -234,7 +242,7 @@ mod tests {
     #[test]
     fn without_anything_the_browser_signs_in() {
         let wanted = read("").unwrap();
-        assert_eq!((wanted.exit, wanted.audiences), (Exit::Page, vec!["https://api.example".to_owned()]));
+        assert_eq!((wanted.destination, wanted.audiences), (Destination::Page, vec!["https://api.example".to_owned()]));
     }
 
     #[test]
@@ -262,18 +270,24 @@ mod tests {
             assert_eq!(problem.status, 400, "{query}");
             assert!(problem.text.contains(name), "{query}: {}", problem.text);
         }
-        assert!(matches!(read(&headless).unwrap().exit, Exit::Headless(_)));
+        assert!(matches!(read(&headless).unwrap().destination, Destination::Headless(_)));
     }
 
     #[test]
     fn providers_are_named_in_one_way() {
-        let named = |query: &str| Named::read(&Parameters::read(query.as_bytes()).unwrap());
-        assert_eq!(named(&format!("idp_id={UID}")).unwrap(), Named::One(Choice::Provider(Uidp::parse(UID).unwrap())));
-        assert_eq!(named("idp_id=acme").unwrap(), Named::One(Choice::Organization("acme".into())));
-        assert_eq!(named("client_id=auth0&connection=google").unwrap(), Named::One(Choice::Operator("google".into())));
-        assert_eq!(named("client_id=auth0").unwrap(), Named::Any);
-        assert_eq!(named("client_id=other").unwrap(), Named::Client("other".into()));
-        assert_eq!(named("").unwrap(), Named::Nothing);
+        let named = |query: &str| ProviderHint::read(&Parameters::read(query.as_bytes()).unwrap());
+        assert_eq!(
+            named(&format!("idp_id={UID}")).unwrap(),
+            ProviderHint::One(Choice::Provider(Uidp::parse(UID).unwrap()))
+        );
+        assert_eq!(named("idp_id=acme").unwrap(), ProviderHint::One(Choice::Organization("acme".into())));
+        assert_eq!(
+            named("client_id=auth0&connection=google").unwrap(),
+            ProviderHint::One(Choice::Operator("google".into()))
+        );
+        assert_eq!(named("client_id=auth0").unwrap(), ProviderHint::Any);
+        assert_eq!(named("client_id=other").unwrap(), ProviderHint::Client("other".into()));
+        assert_eq!(named("").unwrap(), ProviderHint::Nothing);
         assert!(named("idp_id=acme&connection=google").is_err());
     }
 }

@@ -5,7 +5,7 @@ use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::advisory_event::Type;
 use bowline_contract::v1::vulnerabilities::advisory_event::detection;
 use bowline_feeds::{
-    Advisory, Artifact, Component, Detection, Event, FalsePositive, Judgement, Micros, Provenance, Scan,
+    Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Micros, Provenance, Scan,
 };
 use prost_types::Timestamp;
 
@@ -26,7 +26,7 @@ pub(super) fn advisory(from: ExportedAdvisory) -> Result<Advisory, String> {
         let origin = origins.next().unwrap_or_default();
         events.push(Event {
             at: event.timestamp.map(micros),
-            judgement: judgement(&event).ok_or_else(|| {
+            assessment: assessment(&event).ok_or_else(|| {
                 format!(
                     "the advisory {} has an event of an unknown kind; is this program older than the server?",
                     advisory.id
@@ -58,23 +58,23 @@ pub(super) fn advisory(from: ExportedAdvisory) -> Result<Advisory, String> {
     Ok(advisory)
 }
 
-fn judgement(event: &v1::AdvisoryEvent) -> Option<Judgement> {
-    let judgement = match event.r#type.clone()? {
-        Type::Detection(how) => Judgement::Detection(detection(how.r#type?)),
-        Type::TruePositiveDetermination(said) => Judgement::TruePositive { note: said.note },
+fn assessment(event: &v1::AdvisoryEvent) -> Option<Assessment> {
+    let assessment = match event.r#type.clone()? {
+        Type::Detection(how) => Assessment::Detection(detection(how.r#type?)),
+        Type::TruePositiveDetermination(said) => Assessment::TruePositive { note: said.note },
         Type::FalsePositiveDetermination(said) => {
-            Judgement::FalsePositive { why: FalsePositive::from_number(said.r#type)?, note: said.note }
+            Assessment::FalsePositive { why: FalsePositive::from_number(said.r#type)?, note: said.note }
         }
-        Type::Fixed(said) => Judgement::Fixed { version: said.fixed_version, note: said.note },
-        Type::AnalysisNotPlanned(said) => Judgement::AnalysisNotPlanned { note: said.note },
-        Type::FixNotPlanned(said) => Judgement::FixNotPlanned { note: said.note },
-        Type::PendingUpstreamFix(said) => Judgement::PendingUpstreamFix { note: said.note },
-        Type::Patched(said) => Judgement::Patched { versions: said.patched_versions, note: said.note },
+        Type::Fixed(said) => Assessment::Fixed { version: said.fixed_version, note: said.note },
+        Type::AnalysisNotPlanned(said) => Assessment::AnalysisNotPlanned { note: said.note },
+        Type::FixNotPlanned(said) => Assessment::FixNotPlanned { note: said.note },
+        Type::PendingUpstreamFix(said) => Assessment::PendingUpstreamFix { note: said.note },
+        Type::Patched(said) => Assessment::Patched { versions: said.patched_versions, note: said.note },
         Type::ComponentLocationChanged(said) => {
-            Judgement::ComponentMoved { from: said.previous_location, to: said.new_location, note: said.note }
+            Assessment::ComponentMoved { from: said.previous_location, to: said.new_location, note: said.note }
         }
     };
-    Some(judgement)
+    Some(assessment)
 }
 
 fn detection(how: detection::Type) -> Detection {
@@ -100,29 +100,29 @@ fn detection(how: detection::Type) -> Detection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feeds::judgements::convert;
+    use crate::feeds::vex::convert;
 
     #[test]
     fn every_judgement_comes_back_as_it_was() {
         let note = || "note".to_owned();
         let scan = Scan { scanner: "grype".into(), database_checksum: "sum".into(), ..Scan::default() };
-        let judgements = [
-            Judgement::Detection(Detection::Manual),
-            Judgement::Detection(Detection::Nvd { searched: "a".into(), found: "b".into() }),
-            Judgement::Detection(Detection::Scan(Box::new(scan))),
-            Judgement::TruePositive { note: note() },
-            Judgement::Fixed { version: "1".into(), note: note() },
-            Judgement::AnalysisNotPlanned { note: note() },
-            Judgement::FixNotPlanned { note: note() },
-            Judgement::PendingUpstreamFix { note: note() },
-            Judgement::Patched { versions: vec!["1".into(), "2".into()], note: note() },
-            Judgement::ComponentMoved { from: "a".into(), to: "b".into(), note: note() },
+        let assessments = [
+            Assessment::Detection(Detection::Manual),
+            Assessment::Detection(Detection::Nvd { searched: "a".into(), found: "b".into() }),
+            Assessment::Detection(Detection::Scan(Box::new(scan))),
+            Assessment::TruePositive { note: note() },
+            Assessment::Fixed { version: "1".into(), note: note() },
+            Assessment::AnalysisNotPlanned { note: note() },
+            Assessment::FixNotPlanned { note: note() },
+            Assessment::PendingUpstreamFix { note: note() },
+            Assessment::Patched { versions: vec!["1".into(), "2".into()], note: note() },
+            Assessment::ComponentMoved { from: "a".into(), to: "b".into(), note: note() },
         ];
-        let whys = FalsePositive::ALL.map(|why| Judgement::FalsePositive { why, note: note() });
-        let events = judgements.into_iter().chain(whys).enumerate().map(|(at, judgement)| Event {
+        let whys = FalsePositive::ALL.map(|why| Assessment::FalsePositive { why, note: note() });
+        let events = assessments.into_iter().chain(whys).enumerate().map(|(at, assessment)| Event {
             at: Some(at as i64 * 1_000_001),
             author: String::new(),
-            judgement,
+            assessment,
             provenance: Provenance::default(),
         });
         let before = Advisory {

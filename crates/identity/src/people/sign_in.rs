@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Actor, Change, Image, iam_changed, record_audit};
+use bowline_pipeline::{Actor, Change, ResourceSnapshot, iam_changed, record_audit};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::gains::{bind_default_role, join, tell_registration};
+use super::first_grants::{bind_default_role, join, tell_registration};
 use super::providers::{self, OrganizationProvider};
 use super::sessions::{self, SessionRow};
-use super::{Context, Entered, Entry, Parts, Provider, Source, Upstream};
+use super::{Context, Entry, Login, Parts, Provider, Source, Upstream};
 use crate::iam::group_invites::{InviteCode, read_code};
 use crate::iam::human_uid;
 use crate::iam::identities::{self, IdentityRow};
@@ -23,7 +23,7 @@ use crate::oidc::issuing::first_half;
 use crate::scim;
 
 /// Somebody at the door: everything that the transaction needs, for each of its attempts.
-pub(super) struct Arrival {
+pub(super) struct SignInAttempt {
     /// UIDP of the organization's provider; absent for one of the operator's.
     pub(super) provider: Option<Uidp>,
     pub(super) upstream: Upstream,
@@ -37,7 +37,7 @@ pub(super) struct Arrival {
 }
 
 /// Somebody inside.
-pub(super) struct Inside {
+pub(super) struct SignedIn {
     pub(super) row: IdentityRow,
     pub(super) is_new: bool,
     /// The group that an invitation let them into.
@@ -45,7 +45,7 @@ pub(super) struct Inside {
 }
 
 /// Who vouches, as this transaction sees it.
-pub(super) struct Via {
+pub(super) struct ProviderTrust {
     pub(super) organization: Option<OrganizationProvider>,
     /// Whether the operator trusts what the issuer says of people.
     pub(super) is_operators: bool,
@@ -57,9 +57,9 @@ pub(super) async fn enter(
     upstream: &Upstream,
     entry: &Entry,
     context: &Context<'_>,
-) -> Result<Entered> {
+) -> Result<Login> {
     let invite = entry.invite.as_deref().map(|code| read_code(&parts.vault, code)).transpose()?;
-    let arrival = Arrival::new(provider, upstream, invite, entry.may_register, context)?;
+    let arrival = SignInAttempt::new(provider, upstream, invite, entry.may_register, context)?;
     let id = bowline_core::hex(&first_half((context.draw)()));
     let cookie_hash = entry.cookie.map(|cookie| sha256(&cookie));
     let job = Arc::new((parts.clone(), arrival, id, cookie_hash));
@@ -71,7 +71,7 @@ pub(super) async fn enter(
                 let (parts, arrival, id, cookie_hash) = &*job;
                 let inside = admit(tx, parts, arrival).await?;
                 begin(tx, arrival, &inside.row.uid, id, *cookie_hash).await?;
-                Ok::<_, Error>(Entered { session: id.clone(), identity: inside.row.uid, is_new: inside.is_new })
+                Ok::<_, Error>(Login { session: id.clone(), identity: inside.row.uid, is_new: inside.is_new })
             })
         })
         .await
@@ -80,7 +80,7 @@ pub(super) async fn enter(
 /// Begins the session of somebody inside, with its audit row.
 pub(super) async fn begin(
     tx: &mut WriteTx,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     identity: &Uidp,
     id: &str,
     cookie_hash: Option<[u8; 32]>,
@@ -97,35 +97,35 @@ pub(super) async fn begin(
 
 /// The person's identity, if they are registered.
 pub(super) async fn find(parts: &Parts, provider: &Provider, upstream: &Upstream) -> Result<Option<Uidp>> {
-    judge_issuer(provider, upstream)?;
+    validate_issuer(provider, upstream)?;
     let uid = human_uid(&upstream.issuer, &upstream.subject);
     let row = parts.db.read(move |tx| Box::pin(async move { identities::find(tx, uid.as_str()).await })).await?;
     Ok(row.map(|row| row.uid))
 }
 
 /// A defect of the caller must not let one provider vouch for another's people.
-fn judge_issuer(provider: &Provider, upstream: &Upstream) -> Result<()> {
+fn validate_issuer(provider: &Provider, upstream: &Upstream) -> Result<()> {
     if provider.issuer == upstream.issuer {
         return Ok(());
     }
     Err(Error::internal("a sign-in was completed with another provider than it began with"))
 }
 
-impl Arrival {
+impl SignInAttempt {
     pub(super) fn new(
         provider: &Provider,
         upstream: &Upstream,
         invite: Option<InviteCode>,
         may_register: bool,
         context: &Context<'_>,
-    ) -> Result<Arrival> {
-        judge_issuer(provider, upstream)?;
+    ) -> Result<SignInAttempt> {
+        validate_issuer(provider, upstream)?;
         let provider = match &provider.source {
             Source::Operator { .. } => None,
             Source::Organization { uid } => Some(uid.clone()),
         };
         let drawn = (context.draw)();
-        Ok(Arrival {
+        Ok(SignInAttempt {
             provider,
             upstream: upstream.clone(),
             invite,
@@ -142,10 +142,10 @@ impl Arrival {
 }
 
 /// Lets a person in, registering them first if they are new and may.
-pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) -> Result<Inside> {
-    let via = via(tx, parts, arrival).await?;
+pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &SignInAttempt) -> Result<SignedIn> {
+    let via = provider_trust(tx, parts, arrival).await?;
     let uid = human_uid(&arrival.upstream.issuer, &arrival.upstream.subject);
-    judge_provisioned(tx, &via, arrival, &uid).await?;
+    validate_provisioned(tx, &via, arrival, &uid).await?;
     let known = identities::find(tx, uid.as_str()).await?;
     let is_new = known.is_none();
     let row = match known {
@@ -164,12 +164,12 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &Arrival) ->
         let place = group.clone().or_else(|| via.organization.as_ref().and_then(|provider| provider.uid.parent()));
         tell_registration(tx, parts, arrival, &row.uid, place).await?;
     }
-    Ok(Inside { row, is_new, group })
+    Ok(SignedIn { row, is_new, group })
 }
 
 /// The provider in this snapshot: it may have been removed or changed since the person was verified. What an issuer
 /// told one client is not what it told another, so that the provider must still be the client that it told.
-async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
+async fn provider_trust(tx: &mut ReadTx, parts: &Parts, arrival: &SignInAttempt) -> Result<ProviderTrust> {
     let organization = match &arrival.provider {
         None => None,
         Some(uid) => providers::find(tx, uid.as_str()).await?,
@@ -181,7 +181,7 @@ async fn via(tx: &mut ReadTx, parts: &Parts, arrival: &Arrival) -> Result<Via> {
         (Some(_), Some(provider)) => provider.issuer == *issuer && provider.client_id == *client_id,
         (Some(_), None) => false,
     };
-    if is_there { Ok(Via { organization, is_operators }) } else { Err(provider_gone()) }
+    if is_there { Ok(ProviderTrust { organization, is_operators }) } else { Err(provider_gone()) }
 }
 
 fn provider_gone() -> Error {
@@ -198,7 +198,12 @@ pub(super) fn not_registered() -> Error {
 const BY_OBJECT_ID: i32 = 2;
 
 /// Where an organization provisions its people, nobody else comes in through its provider.
-async fn judge_provisioned(tx: &mut WriteTx, via: &Via, arrival: &Arrival, person: &Uidp) -> Result<()> {
+async fn validate_provisioned(
+    tx: &mut WriteTx,
+    via: &ProviderTrust,
+    arrival: &SignInAttempt,
+    person: &Uidp,
+) -> Result<()> {
     let Some(provider) = via.organization.as_ref().filter(|provider| provider.scim_enabled) else { return Ok(()) };
     let upstream = &arrival.upstream;
     let external = match provider.correlation_rule {
@@ -232,7 +237,7 @@ pub(super) fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&s
 }
 
 /// What the sign-in says of the person, put into the row.
-fn describe(row: &mut IdentityRow, via: &Via, upstream: &Upstream) {
+fn describe(row: &mut IdentityRow, via: &ProviderTrust, upstream: &Upstream) {
     let said = upstream.name.as_deref().or(upstream.email.as_deref());
     if let Some(said) = said {
         row.name = said.chars().take(200).collect();
@@ -254,7 +259,7 @@ fn describe(row: &mut IdentityRow, via: &Via, upstream: &Upstream) {
     }
 }
 
-async fn register(tx: &mut WriteTx, via: &Via, arrival: &Arrival, uid: Uidp) -> Result<IdentityRow> {
+async fn register(tx: &mut WriteTx, via: &ProviderTrust, arrival: &SignInAttempt, uid: Uidp) -> Result<IdentityRow> {
     let mut row = IdentityRow {
         uid,
         name: String::new(),
@@ -279,7 +284,12 @@ async fn register(tx: &mut WriteTx, via: &Via, arrival: &Arrival, uid: Uidp) -> 
 }
 
 /// Takes over what the provider says of a known person today.
-async fn refresh(tx: &mut WriteTx, via: &Via, arrival: &Arrival, before: IdentityRow) -> Result<IdentityRow> {
+async fn refresh(
+    tx: &mut WriteTx,
+    via: &ProviderTrust,
+    arrival: &SignInAttempt,
+    before: IdentityRow,
+) -> Result<IdentityRow> {
     if before.deactivated {
         return Err(Error::permission_denied("Permission denied: the account is deactivated; ask your administrator"));
     }
@@ -303,12 +313,17 @@ async fn refresh(tx: &mut WriteTx, via: &Via, arrival: &Arrival, before: Identit
     Ok(after)
 }
 
-async fn audit(tx: &mut WriteTx, arrival: &Arrival, after: &IdentityRow, before: Option<&IdentityRow>) -> Result<()> {
+async fn audit(
+    tx: &mut WriteTx,
+    arrival: &SignInAttempt,
+    after: &IdentityRow,
+    before: Option<&IdentityRow>,
+) -> Result<()> {
     let change = Change {
         kind: IDENTITY,
         uid: after.uid.as_str().into(),
-        before: before.map(|row| row.to_v2().map(|shown| Image::of(&shown))).transpose()?,
-        after: Some(Image::of(&after.to_v2()?)),
+        before: before.map(|row| row.to_v2().map(|shown| ResourceSnapshot::of(&shown))).transpose()?,
+        after: Some(ResourceSnapshot::of(&after.to_v2()?)),
     };
     record_audit(tx, arrival.now, &arrival.actor(&after.uid), &change).await
 }

@@ -14,7 +14,7 @@ use super::resolutions::{self, Watermark};
 use super::sql::{Sql, like};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.judge::<Zap>(violations).write::<Zap>(|tx, call| Box::pin(zap(tx, call)))
+    handlers.validate::<Zap>(violations).write::<Zap>(|tx, call| Box::pin(purge(tx, call)))
 }
 
 fn violations(request: &v1::ZapResolutionCacheRequest) -> Vec<FieldViolation> {
@@ -36,7 +36,7 @@ fn violations(request: &v1::ZapResolutionCacheRequest) -> Vec<FieldViolation> {
     wrong
 }
 
-async fn zap(
+async fn purge(
     tx: &mut WriteTx,
     call: &Authorized<v1::ZapResolutionCacheRequest>,
 ) -> Result<Changed<v1::ZapResolutionCacheSummary>> {

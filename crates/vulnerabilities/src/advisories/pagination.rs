@@ -9,7 +9,7 @@ use bowline_resources::list::{Clause, Listed as _, Query, Table};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::filters::Source;
-use super::lists::{Wanted, in_range, judge, one_of};
+use super::lists::{AdvisoryQuery, in_range, one_of, validate};
 use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
 /// Most advisories that a page leaves out at its beginning: they are read all the same.
@@ -22,7 +22,7 @@ pub(super) async fn page(
     tx: &mut ReadTx,
     table: &Table,
     sources: &[Source<'_>],
-    wanted: &Wanted<'_>,
+    wanted: &AdvisoryQuery<'_>,
     page: &Page,
 ) -> Result<Vec<AdvisoryRow>> {
     let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
@@ -58,7 +58,7 @@ impl Part<'_> {
     async fn rows(
         self,
         tx: &mut ReadTx,
-        wanted: &Wanted<'_>,
+        wanted: &AdvisoryQuery<'_>,
         direction: Direction,
         needed: usize,
     ) -> Result<Vec<AdvisoryRow>> {
@@ -72,7 +72,7 @@ impl Part<'_> {
             let uids: Vec<String> =
                 entries.into_iter().filter(|(_, is_in_all)| *is_in_all).map(|(uid, _)| uid).collect();
             for uids in uids.chunks(LOADED_AT_ONCE) {
-                rows.extend(judged(tx, self.table, uids, self.sources, wanted, direction).await?);
+                rows.extend(validated(tx, self.table, uids, self.sources, wanted, direction).await?);
             }
             if is_all {
                 break;
@@ -120,7 +120,7 @@ fn batch<'a>(
     (last, direction): (Option<&'a str>, Direction),
     count: usize,
 ) -> Query<'a> {
-    let found = source.found();
+    let found = source.matching();
     let (after, order) = match direction {
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
@@ -148,12 +148,12 @@ fn batch<'a>(
 }
 
 /// Those that pass the tests which no index has decided, in their order.
-async fn judged(
+async fn validated(
     tx: &mut ReadTx,
     table: &Table,
     uids: &[String],
     decided: &[Source<'_>],
-    wanted: &Wanted<'_>,
+    wanted: &AdvisoryQuery<'_>,
     direction: Direction,
 ) -> Result<Vec<AdvisoryRow>> {
     if uids.is_empty() {
@@ -162,7 +162,7 @@ async fn judged(
     let mut query = Query { text: format!("SELECT {} FROM {} WHERE ", table.columns, table.name), params: Vec::new() };
     one_of(&mut query, "uid", uids);
     let tests = wanted.filters.tests(&decided.iter().map(|source| source.decides).collect::<Vec<_>>());
-    judge(&mut query, table.name, &tests, wanted);
+    validate(&mut query, table.name, &tests, wanted);
     let mut rows: Vec<AdvisoryRow> = tx.query(&query.text, &query.params, AdvisoryRow::read).await?;
     rows.sort_by(|one, other| one.uid().cmp(other.uid()));
     if direction == Direction::Descending {

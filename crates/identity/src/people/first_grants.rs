@@ -7,12 +7,12 @@ use bowline_contract::v1::auth::rpc::auth::Register;
 use bowline_contract::v1::iam::CreateRoleBindingRequest;
 use bowline_contract::v1::iam::rpc::role_bindings::Create as CreateRoleBinding;
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Change, EventBody, Image, record_audit, record_event};
+use bowline_pipeline::{Change, EventBody, ResourceSnapshot, record_audit, record_event};
 use bowline_store::{Value, WriteTx};
 use serde_json::json;
 
-use super::enter::{Arrival, Via, verified_email};
 use super::providers::OrganizationProvider;
+use super::sign_in::{ProviderTrust, SignInAttempt, verified_email};
 use super::{Parts, Upstream};
 use crate::iam::group_invites::{InviteCode, Redeemer, redeem};
 use crate::iam::role_bindings::{self, BindingRow};
@@ -23,11 +23,11 @@ use crate::iam::roles;
 pub(super) async fn bind_default_role(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<()> {
-    if provider.default_role.is_empty() || !remember_given(tx, arrival, provider, person).await? {
+    if provider.default_role.is_empty() || !record_given(tx, arrival, provider, person).await? {
         return Ok(());
     }
     let gone = || {
@@ -51,16 +51,16 @@ pub(super) async fn bind_default_role(
         created_at: arrival.now,
     };
     if let Some(change) = role_bindings::give(tx, &row).await? {
-        remember_binding(tx, provider, &row).await?;
+        record_binding(tx, provider, &row).await?;
         tell_binding(tx, parts, arrival, person, &change, &row).await?;
     }
     Ok(())
 }
 
 /// Whether the default role is due: it is given to a person once, whatever becomes of them.
-async fn remember_given(
+async fn record_given(
     tx: &mut WriteTx,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<bool> {
@@ -72,7 +72,7 @@ async fn remember_given(
 
 /// Records the binding that the default role made: it makes the person an owner of the directory's own. A role that the
 /// person had before stays the administrator's.
-async fn remember_binding(tx: &mut WriteTx, provider: &OrganizationProvider, row: &BindingRow) -> Result<()> {
+async fn record_binding(tx: &mut WriteTx, provider: &OrganizationProvider, row: &BindingRow) -> Result<()> {
     let sql = "UPDATE default_roles_given SET binding = $3 WHERE provider = $1 AND person = $2";
     let params = [Value::from(provider.uid.as_str()), Value::from(&row.identity), Value::from(row.uid.as_str())];
     tx.execute(sql, &params).await?;
@@ -82,7 +82,7 @@ async fn remember_binding(tx: &mut WriteTx, provider: &OrganizationProvider, row
 async fn tell_binding(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     person: &Uidp,
     change: &Change,
     row: &BindingRow,
@@ -92,7 +92,7 @@ async fn tell_binding(
     let event = EventBody {
         subject: row.uid.as_str().into(),
         group: row.group().into(),
-        body: Image::of(&request),
+        body: ResourceSnapshot::of(&request),
         extensions: Vec::new(),
     };
     tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
@@ -103,8 +103,8 @@ async fn tell_binding(
 pub(super) async fn join(
     tx: &mut WriteTx,
     parts: &Parts,
-    via: &Via,
-    arrival: &Arrival,
+    via: &ProviderTrust,
+    arrival: &SignInAttempt,
     invite: &InviteCode,
     person: &Uidp,
 ) -> Result<Uidp> {
@@ -136,7 +136,7 @@ pub(super) async fn join(
 pub(super) async fn tell_registration(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     person: &Uidp,
     group: Option<Uidp>,
 ) -> Result<()> {
@@ -145,7 +145,7 @@ pub(super) async fn tell_registration(
     let event = EventBody {
         subject: person.as_str().into(),
         group: group.map(|group| group.as_str().to_owned()).unwrap_or_default(),
-        body: Image::of(&request),
+        body: ResourceSnapshot::of(&request),
         extensions: Vec::new(),
     };
     tell(tx, parts, arrival, person, Register::FULL_NAME, &event).await
@@ -154,7 +154,7 @@ pub(super) async fn tell_registration(
 async fn tell(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &Arrival,
+    arrival: &SignInAttempt,
     person: &Uidp,
     method: &str,
     event: &EventBody,

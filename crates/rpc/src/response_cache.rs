@@ -26,14 +26,14 @@ const MOST_BYTES: usize = 192 << 20;
 const ENTRY_BYTES: usize = 512;
 
 /// What a request says of the answer that it has, and of those that it can read.
-pub(crate) struct Asked {
+pub(crate) struct CacheHeaders {
     known: Option<HeaderValue>,
     pub(crate) gzip: bool,
 }
 
-impl Asked {
-    pub(crate) fn of(headers: &HeaderMap) -> Asked {
-        Asked { known: headers.get(IF_NONE_MATCH).cloned(), gzip: accepts_gzip(headers) }
+impl CacheHeaders {
+    pub(crate) fn of(headers: &HeaderMap) -> CacheHeaders {
+        CacheHeaders { known: headers.get(IF_NONE_MATCH).cloned(), gzip: accepts_gzip(headers) }
     }
 
     fn knows(&self, etag: &str) -> bool {
@@ -59,7 +59,7 @@ type Key = (usize, Names, Arc<str>);
 
 /// Answers by method, names and tag. A tag stands for the content, so nothing here is ever out of date.
 #[derive(Default)]
-pub struct Kept {
+pub struct ResponseCache {
     encoded: Mutex<Entries>,
     /// Large answers are encoded one at a time: whoever asks for the same meanwhile finds it here afterwards.
     aside: tokio::sync::Mutex<()>,
@@ -91,12 +91,12 @@ impl Encoded {
     }
 }
 
-impl Kept {
+impl ResponseCache {
     fn find(&self, key: &Key) -> Option<Encoded> {
         self.encoded.lock().unwrap_or_else(PoisonError::into_inner).by_key.get(key).cloned()
     }
 
-    fn remember(&self, key: Key, encoded: Encoded) {
+    fn insert(&self, key: Key, encoded: Encoded) {
         self.encoded.lock().unwrap_or_else(PoisonError::into_inner).insert(key, encoded);
     }
 }
@@ -107,7 +107,7 @@ pub(crate) async fn respond(
     (method, names): (&MethodInfo, Names),
     payload: Bytes,
     tag: &Arc<str>,
-    asked: &Asked,
+    asked: &CacheHeaders,
     request_id: &str,
 ) -> Response<ReplyBody> {
     // The content is what the tag stands for, in whatever encoding: the weak kind.
@@ -156,7 +156,7 @@ async fn encoded(
     }
     if payload.len() < ENCODED_ASIDE_FROM {
         let encoded = encode(front, method, &payload, names)?;
-        front.kept.remember(key, encoded.clone());
+        front.kept.insert(key, encoded.clone());
         return Ok(encoded);
     }
     let _alone = front.kept.aside.lock().await;
@@ -166,7 +166,7 @@ async fn encoded(
     let (there, index) = (front.clone(), method.index);
     let work = move || encode(&there, there.contract().method(index), &payload, names);
     let encoded = tokio::task::spawn_blocking(work).await.map_err(Error::internal)??;
-    front.kept.remember(key, encoded.clone());
+    front.kept.insert(key, encoded.clone());
     Ok(encoded)
 }
 
@@ -180,8 +180,8 @@ fn encode(front: &Front, method: &MethodInfo, payload: &[u8], names: Names) -> R
 mod tests {
     use super::*;
 
-    fn asked(name: http::HeaderName, value: &str) -> Asked {
-        Asked::of(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
+    fn asked(name: http::HeaderName, value: &str) -> CacheHeaders {
+        CacheHeaders::of(&HeaderMap::from_iter([(name, value.parse().unwrap())]))
     }
 
     #[test]

@@ -16,7 +16,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::upload_growth::OpenUpload;
 use super::uploads::{NO_IDENTITY, forget};
-use super::{Name, PushedManifest, Reference, Registry, RegistryError, StoredBlob, Visitor, blobs, manifests};
+use super::{Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredBlob, blobs, manifests};
 use crate::sources::{self, Source};
 use crate::upstream_credentials::{self, Credentials};
 use crate::{limits, paths, tags, upstream_tags};
@@ -26,7 +26,7 @@ const FRESH: Micros = 60 * 1_000_000;
 
 /// Where the images of a repository come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mirror {
+pub struct UpstreamConfig {
     /// Address of the repository at the upstream, without a slash at its end.
     pub url: String,
     /// Whom the upstream knows the server as; absent to ask as everybody may.
@@ -34,7 +34,7 @@ pub struct Mirror {
     tag_patterns: Vec<String>,
 }
 
-impl Mirror {
+impl UpstreamConfig {
     /// Where a repository takes what it lacks from: its own source, if it has one, and nothing else then.
     async fn of(
         tx: &mut ReadTx,
@@ -42,10 +42,10 @@ impl Mirror {
         at: &Uidp,
         below: &[String],
         now: Micros,
-    ) -> Result<Option<Mirror>, RegistryError> {
+    ) -> Result<Option<UpstreamConfig>, RegistryError> {
         match sources::of(tx, at, now).await? {
-            None => Mirror::nearest(tx, vault, at, below).await,
-            Some(Source::There(url)) => Ok(Some(Mirror { url, credentials: None, tag_patterns: Vec::new() })),
+            None => UpstreamConfig::nearest(tx, vault, at, below).await,
+            Some(Source::There(url)) => Ok(Some(UpstreamConfig { url, credentials: None, tag_patterns: Vec::new() })),
             Some(Source::Here(_)) => Ok(None),
         }
     }
@@ -56,7 +56,7 @@ impl Mirror {
         vault: &Vault,
         at: &Uidp,
         below: &[String],
-    ) -> Result<Option<Mirror>, RegistryError> {
+    ) -> Result<Option<UpstreamConfig>, RegistryError> {
         let policies = limits::policies(tx, at).await?;
         let Some((place, upstream)) = policies.into_iter().rev().find_map(|p| Some((p.uid, p.upstream?))) else {
             return Ok(None);
@@ -65,7 +65,7 @@ impl Mirror {
         parts.extend(names_below(tx, at, &place).await?);
         parts.extend_from_slice(below);
         let credentials = upstream_credentials::of(tx, vault, &place, &upstream).await?;
-        Ok(Some(Mirror { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
+        Ok(Some(UpstreamConfig { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
     }
 
     /// Whether the upstream is asked for this.
@@ -96,13 +96,13 @@ impl Registry {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn mirror(
+    pub async fn upstream_of(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         reference: &Reference,
-    ) -> Result<Option<Mirror>, RegistryError> {
-        match self.mirror_for::<PullManifest>(visitor, name).await? {
+    ) -> Result<Option<UpstreamConfig>, RegistryError> {
+        match self.upstream_for::<PullManifest>(visitor, name).await? {
             Some(mirror) if mirror.has(reference).await? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
             _ => Ok(None),
         }
@@ -121,11 +121,11 @@ impl Registry {
         read.await
     }
 
-    async fn mirror_for<M: Method<Request = Interaction>>(
+    async fn upstream_for<M: Method<Request = Interaction>>(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
-    ) -> Result<Option<Mirror>, RegistryError> {
+    ) -> Result<Option<UpstreamConfig>, RegistryError> {
         let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -143,7 +143,7 @@ impl Registry {
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
-                let mirror = Mirror::of(tx, &registry.pipeline.vault, &at, &below, visitor.now()).await?;
+                let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, visitor.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
                 // Said before anything is fetched that could not be kept.
                 if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
@@ -159,8 +159,13 @@ impl Registry {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn stale(&self, visitor: &Visitor, name: &Name, tag: &str) -> Result<Option<Mirror>, RegistryError> {
-        let Some(mirror) = self.mirror(visitor, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
+    pub async fn stale(
+        &self,
+        visitor: &RegistryClient,
+        name: &Name,
+        tag: &str,
+    ) -> Result<Option<UpstreamConfig>, RegistryError> {
+        let Some(mirror) = self.upstream_of(visitor, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
         let (now, name, tag) = (visitor.now(), name.clone(), tag.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -177,7 +182,7 @@ impl Registry {
     /// The storage refuses.
     pub async fn note_upstream(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         tag: Option<&str>,
         problem: Option<&str>,
@@ -206,7 +211,7 @@ impl Registry {
     /// The visitor may not pull, or not create the repository that is missing.
     pub async fn keep_manifest(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         fetched: PushedManifest,
     ) -> Result<(), RegistryError> {
@@ -222,7 +227,7 @@ impl Registry {
     async fn keep(
         &self,
         tx: &mut WriteTx,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         fetched: &PushedManifest,
     ) -> Result<(), RegistryError> {
@@ -253,13 +258,13 @@ impl Registry {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn blob_mirror(
+    pub async fn blob_upstream(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
-    ) -> Result<Option<(Mirror, u64)>, RegistryError> {
-        let Some(mirror) = self.mirror_for::<PullBlob>(visitor, name).await? else { return Ok(None) };
+    ) -> Result<Option<(UpstreamConfig, u64)>, RegistryError> {
+        let Some(mirror) = self.upstream_for::<PullBlob>(visitor, name).await? else { return Ok(None) };
         let (name, digest) = (name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -281,7 +286,7 @@ impl Registry {
     /// The repository is gone.
     pub async fn begin_fetch(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         id: &str,
         digest: &str,
@@ -290,7 +295,7 @@ impl Registry {
         let written = self.pipeline.db.write_scratch(move |tx| {
             let (registry, name, id) = (registry.clone(), name.clone(), id.clone());
             Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::lookup::unknown(&name))?;
                 registry.insert_upload(tx, NO_IDENTITY, now, repo, id).await
             })
         });
@@ -306,7 +311,7 @@ impl Registry {
     /// The visitor may not pull, the repository is gone, or a quota has no room.
     pub async fn keep_fetched(
         &self,
-        visitor: &Visitor,
+        visitor: &RegistryClient,
         name: &Name,
         digest: &str,
         id: &str,
@@ -318,7 +323,7 @@ impl Registry {
             let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
             let (digest, id, blob) = (digest.clone(), id.clone(), blob.clone());
             Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::places::unknown(&name))?;
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::lookup::unknown(&name))?;
                 let call = visitor.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
                 let call = call.map_err(|error| registry.refusal::<PullBlob>(&visitor, name.as_str(), error))?;
                 let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;

@@ -8,12 +8,12 @@ use bytes::Bytes;
 
 use crate::handlers::{Handlers, decode};
 
-pub(crate) type JudgeFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
+pub(crate) type ValidateFn = dyn Fn(&Bytes) -> Vec<FieldViolation> + Send + Sync;
 
 /// What a method validates besides the contract's rules.
 #[derive(Clone)]
-pub(crate) struct Judge {
-    pub(crate) judge: Arc<JudgeFn>,
+pub(crate) struct Validator {
+    pub(crate) validate: Arc<ValidateFn>,
     /// Whether it costs more than a look at the request, such as the compilation of patterns.
     pub(crate) is_costly: bool,
 }
@@ -21,32 +21,35 @@ pub(crate) struct Judge {
 impl Handlers {
     /// Registers what is judged of a request besides the contract's rules, where the request alone decides it:
     /// the caller hears of everything at once.
-    pub fn judge<M: Method>(self, judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static) -> Self {
-        self.put_judge::<M>(judge, false)
+    pub fn validate<M: Method>(
+        self,
+        validate: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
+    ) -> Self {
+        self.put_validator::<M>(validate, false)
     }
 
     /// The same where that costs much, such as the compilation of patterns: few of them run at once.
-    pub fn judge_costly<M: Method>(
+    pub fn validate_costly<M: Method>(
         self,
-        judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
+        validate: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
     ) -> Self {
-        self.put_judge::<M>(judge, true)
+        self.put_validator::<M>(validate, true)
     }
 
-    fn put_judge<M: Method>(
+    fn put_validator<M: Method>(
         mut self,
-        judge: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
+        validate: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,
         is_costly: bool,
     ) -> Self {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
-        let judge =
-            move |payload: &Bytes| decode::<M::Request>(payload).map(|request| judge(&request)).unwrap_or_default();
-        self.judges[method.index] = Some(Judge { judge: Arc::new(judge), is_costly });
+        let validate =
+            move |payload: &Bytes| decode::<M::Request>(payload).map(|request| validate(&request)).unwrap_or_default();
+        self.validators[method.index] = Some(Validator { validate: Arc::new(validate), is_costly });
         self
     }
 
-    pub(crate) fn judge_of(&self, method: usize) -> Option<&Judge> {
-        self.judges[method].as_ref()
+    pub(crate) fn validate_of(&self, method: usize) -> Option<&Validator> {
+        self.validators[method].as_ref()
     }
 }

@@ -23,7 +23,7 @@ impl Spelling {
     pub(crate) const V2: Spelling = Spelling { prefix: String::new(), identity: "identityUid", role: "roleUid" };
 
     /// The same fields at another place of the request.
-    pub(crate) fn inside(self, prefix: String) -> Spelling {
+    pub(crate) fn within(self, prefix: String) -> Spelling {
         Spelling { prefix, ..self }
     }
 
@@ -46,7 +46,7 @@ pub(super) async fn grants<T>(
     let mut known: BTreeMap<&str, Option<CapabilitySet>> = BTreeMap::new();
     let mut granted = CapabilitySet::EMPTY;
     for (input, spelling) in bindings {
-        if let Some(wrong) = judge_identity(group, &input.identity) {
+        if let Some(wrong) = validate_identity(group, &input.identity) {
             violations.push(spelling.violation(spelling.identity, wrong));
         }
         if !known.contains_key(input.role.as_str()) {
@@ -128,7 +128,7 @@ async fn usable_role<T>(
 const WRONG_IDENTITY: &str = "must name a person, or an identity of the group's own organization";
 
 /// What is wrong with the name of the identity, if anything.
-fn judge_identity(group: &Uidp, identity: &str) -> Option<&'static str> {
+fn validate_identity(group: &Uidp, identity: &str) -> Option<&'static str> {
     if identity.is_empty() {
         return Some("is required");
     }

@@ -6,21 +6,21 @@ use axum::http::{Method, StatusCode, header};
 use bowline_authn::guarded::Opened;
 use bowline_content::Digest;
 use bowline_registry::content::{
-    Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Mirror, Name, PulledManifest, PushedManifest, Reference,
-    RefusalCode, RegistryError, StoredBlob,
+    Config, MAX_MANIFEST_BYTES, MEDIA_TYPES, Manifest, Name, PulledManifest, PushedManifest, Reference, RefusalCode,
+    RegistryError, StoredBlob, UpstreamConfig,
 };
 
 use crate::answer::{CONTENT_DIGEST, Refused};
 use crate::manifests::{CONFIG_BYTES, digest_of};
 use crate::upstream::{Problem, Unanswered};
-use crate::{Asked, Door};
+use crate::{Distribution, DistributionRequest};
 
-impl Door {
+impl Distribution {
     /// A manifest: what is here, after asking the source or the upstream where a tag may have moved; else what they
     /// have.
-    pub(crate) async fn found_manifest(
+    pub(crate) async fn available_manifest(
         &self,
-        asked: &Asked,
+        asked: &DistributionRequest,
         name: &Name,
         reference: &Reference,
     ) -> Result<PulledManifest, Refused> {
@@ -39,18 +39,18 @@ impl Door {
     }
 
     /// Whether a manifest that was not found is here now, because the source or the upstream had it.
-    async fn supplied(&self, asked: &Asked, name: &Name, reference: &Reference) -> Result<bool, Refused> {
+    async fn supplied(&self, asked: &DistributionRequest, name: &Name, reference: &Reference) -> Result<bool, Refused> {
         if self.registry.copy_manifest(&asked.visitor, name, reference).await? {
             return Ok(true);
         }
-        let Some(mirror) = self.registry.mirror(&asked.visitor, name, reference).await? else {
+        let Some(mirror) = self.registry.upstream_of(&asked.visitor, name, reference).await? else {
             // Another request may have copied it after this one had looked.
             return match self.registry.pull_manifest(&asked.visitor, name, reference).await {
                 Err(error) if !is_absent(&error) => Err(error.into()),
                 found => Ok(found.is_ok()),
             };
         };
-        let lock = self.upstream.once(&format!("{name} {reference:?}"));
+        let lock = self.upstream.single_flight(&format!("{name} {reference:?}"));
         let _only = lock.lock().await;
         // Another request may have fetched it meanwhile.
         if self.registry.pull_manifest(&asked.visitor, name, reference).await.is_ok() {
@@ -61,7 +61,13 @@ impl Door {
 
     /// Whether a tag that is here was moved, because the source or the upstream has moved it. An upstream that does not
     /// answer, or an answer that cannot be kept, leaves what is here.
-    async fn refreshed(&self, asked: &Asked, name: &Name, tag: &str, digest: &str) -> Result<bool, Refused> {
+    async fn refreshed(
+        &self,
+        asked: &DistributionRequest,
+        name: &Name,
+        tag: &str,
+        digest: &str,
+    ) -> Result<bool, Refused> {
         match self.registry.copy_manifest(&asked.visitor, name, &Reference::Tag(tag.into())).await {
             Ok(false) => {}
             Ok(true) => return Ok(true),
@@ -70,13 +76,13 @@ impl Door {
         if self.registry.stale(&asked.visitor, name, tag).await?.is_none() {
             return Ok(false);
         }
-        let lock = self.upstream.once(&format!("{name} {:?}", Reference::Tag(tag.into())));
+        let lock = self.upstream.single_flight(&format!("{name} {:?}", Reference::Tag(tag.into())));
         let _only = lock.lock().await;
         // Another request may have asked meanwhile, and moved the tag.
         let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(true) };
         let looked = self.upstream.ask(Method::HEAD, &mirror, &format!("manifests/{tag}"), &accepted()).await;
         let now = match looked {
-            Ok(opened) => digest_said(&opened),
+            Ok(opened) => stated_digest(&opened),
             Err(unanswered) => return self.left(asked, name, tag, Some(&unanswered.problem.to_string())).await,
         };
         if now.as_deref() == Some(digest) {
@@ -89,7 +95,13 @@ impl Door {
     }
 
     /// Notes that the upstream was asked about a tag which stays as it is.
-    async fn left(&self, asked: &Asked, name: &Name, tag: &str, problem: Option<&str>) -> Result<bool, Refused> {
+    async fn left(
+        &self,
+        asked: &DistributionRequest,
+        name: &Name,
+        tag: &str,
+        problem: Option<&str>,
+    ) -> Result<bool, Refused> {
         if let Some(problem) = problem {
             tracing::warn!(%name, tag, problem, "the upstream was of no use: what is here is served");
         }
@@ -100,10 +112,10 @@ impl Door {
     /// Whether the upstream had the manifest, which is here then.
     async fn fetched_manifest(
         &self,
-        asked: &Asked,
+        asked: &DistributionRequest,
         name: &Name,
         reference: &Reference,
-        mirror: &Mirror,
+        mirror: &UpstreamConfig,
     ) -> Result<bool, Refused> {
         let (Reference::Tag(text) | Reference::Digest(text)) = reference;
         let path = format!("manifests/{text}");
@@ -112,7 +124,7 @@ impl Door {
             Err(Unanswered { problem: Problem::Absent, .. }) => return Ok(false),
             Err(unanswered) => return Err(self.without(asked, name, &unanswered).await?),
         };
-        let (said, content_type) = (digest_said(&opened), text_of(&opened, header::CONTENT_TYPE));
+        let (said, content_type) = (stated_digest(&opened), text_of(&opened, header::CONTENT_TYPE));
         let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
         let named = match (reference, said) {
             (Reference::Tag(_), Some(said)) => Reference::Digest(said),
@@ -129,7 +141,12 @@ impl Door {
     }
 
     /// The refusal of what the upstream would have had to give, after its problem was noted if it is a new one.
-    async fn without(&self, asked: &Asked, name: &Name, unanswered: &Unanswered) -> Result<Refused, Refused> {
+    async fn without(
+        &self,
+        asked: &DistributionRequest,
+        name: &Name,
+        unanswered: &Unanswered,
+    ) -> Result<Refused, Refused> {
         if unanswered.is_new {
             let problem = unanswered.problem.to_string();
             tracing::warn!(%name, problem, "the upstream was of no use");
@@ -139,7 +156,7 @@ impl Door {
     }
 
     /// The config that an image names, to be looked into; an image without one is an image none the less.
-    async fn config_there(&self, mirror: &Mirror, manifest: &Manifest) -> Option<Vec<u8>> {
+    async fn config_there(&self, mirror: &UpstreamConfig, manifest: &Manifest) -> Option<Vec<u8>> {
         let digest = Digest::parse(manifest.config()?).ok()?;
         let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await.ok()?;
         let bytes = opened.whole(CONFIG_BYTES as usize).await.ok()?;
@@ -147,20 +164,25 @@ impl Door {
     }
 
     /// A blob: what is here, else what the upstream has of the blobs that a manifest here names.
-    pub(crate) async fn found_blob(&self, asked: &Asked, name: &Name, digest: &Digest) -> Result<StoredBlob, Refused> {
+    pub(crate) async fn available_blob(
+        &self,
+        asked: &DistributionRequest,
+        name: &Name,
+        digest: &Digest,
+    ) -> Result<StoredBlob, Refused> {
         let found = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await;
         match found {
             Err(error) if is_absent(&error) => {
                 if self.registry.copy_blob(&asked.visitor, name, digest.as_str()).await? {
                     return Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?);
                 }
-                let lock = self.upstream.once(&format!("{name} {digest}"));
+                let lock = self.upstream.single_flight(&format!("{name} {digest}"));
                 let _only = lock.lock().await;
                 // Another request may have fetched it meanwhile.
                 if let Ok(blob) = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await {
                     return Ok(blob);
                 }
-                let mirror = self.registry.blob_mirror(&asked.visitor, name, digest.as_str()).await?;
+                let mirror = self.registry.blob_upstream(&asked.visitor, name, digest.as_str()).await?;
                 let Some((mirror, size)) = mirror else { return Err(error.into()) };
                 self.fetch_blob(asked, name, digest, &mirror, size).await?;
                 Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?)
@@ -185,7 +207,7 @@ fn text_of(opened: &Opened, name: header::HeaderName) -> Option<String> {
 }
 
 /// The digest that the upstream says its answer has.
-fn digest_said(opened: &Opened) -> Option<String> {
+fn stated_digest(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }
 

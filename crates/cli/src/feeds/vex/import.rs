@@ -14,7 +14,7 @@ use super::sending::{Origin, Sender};
 use crate::error::CliError;
 use crate::print;
 use crate::session::Access;
-use crate::{input, place};
+use crate::{input, resolve};
 
 #[derive(Args)]
 pub struct ImportCommand {
@@ -60,7 +60,7 @@ pub(super) async fn run(format: ReadFormat, command: ImportCommand) -> Result<()
     }
     let session = command.access.session()?;
     let api = session.api().await?;
-    let group = place::group(&api, &command.group).await?;
+    let group = resolve::group(&api, &command.group).await?;
     let status = if command.approved { ReviewStatus::Approved } else { ReviewStatus::Pending };
     let contract = Contract::load();
     let mut sender = Sender::new(&api, contract.field_rules(), &group, status, command.dry_run);
