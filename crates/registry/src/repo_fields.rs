@@ -40,16 +40,30 @@ fn refuse(violations: Vec<FieldViolation>) -> Result<()> {
 }
 
 fn apply(after: &mut v2::Repo, given: &v2::Repo, mask: &Mask, by_operator: bool) {
-    field(mask, "name", &mut after.name, &given.name);
-    field(mask, "description", &mut after.description, &given.description);
-    let stays_synchronized = after.sync_config.is_some() && given.sync_config.is_some();
+    let v2::Repo {
+        name,
+        description,
+        catalog_tier,
+        bundles,
+        aliases,
+        active_tags,
+        sync_config,
+        custom_overlay,
+        // Of the server alone.
+        uid: _,
+        create_time: _,
+        update_time: _,
+    } = given;
+    field(mask, "name", &mut after.name, name);
+    field(mask, "description", &mut after.description, description);
+    let stays_synchronized = after.sync_config.is_some() && sync_config.is_some();
     let inherits = mask.is_whole() && stays_synchronized;
-    inherited(mask, "catalog_tier", &mut after.catalog_tier, &given.catalog_tier, inherits);
-    inherited(mask, "bundles", &mut after.bundles, &given.bundles, inherits);
-    inherited(mask, "aliases", &mut after.aliases, &given.aliases, inherits);
-    inherited(mask, "active_tags", &mut after.active_tags, &given.active_tags, inherits);
-    apply_sync(&mut after.sync_config, given.sync_config.as_ref(), mask, by_operator);
-    apply_overlay(&mut after.custom_overlay, given.custom_overlay.as_ref(), mask);
+    inherited(mask, "catalog_tier", &mut after.catalog_tier, catalog_tier, inherits);
+    inherited(mask, "bundles", &mut after.bundles, bundles, inherits);
+    inherited(mask, "aliases", &mut after.aliases, aliases, inherits);
+    inherited(mask, "active_tags", &mut after.active_tags, active_tags, inherits);
+    apply_sync(&mut after.sync_config, sync_config.as_ref(), mask, by_operator);
+    apply_overlay(&mut after.custom_overlay, custom_overlay.as_ref(), mask);
 }
 
 fn apply_sync(after: &mut Option<v2::SyncConfig>, given: Option<&v2::SyncConfig>, mask: &Mask, by_operator: bool) {

@@ -202,22 +202,9 @@ pub(super) async fn create_settled<T>(
 ) -> Result<(Uidp, Changed<Stored>)> {
     require_room(tx, parent, "repositories", "repos").await?;
     let uid = call.new_child(parent);
-    let row = RepoRow {
-        uid: uid.as_str().into(),
-        name: repo.name,
-        description: repo.description,
-        spec: v2::Repo {
-            catalog_tier: repo.catalog_tier,
-            bundles: repo.bundles,
-            aliases: repo.aliases,
-            active_tags: repo.active_tags,
-            sync_config: repo.sync_config,
-            custom_overlay: repo.custom_overlay,
-            ..v2::Repo::default()
-        },
-        created_at: call.now(),
-        updated_at: call.now(),
-    };
+    let (name, description, spec) = columns_and_spec(repo);
+    let row =
+        RepoRow { uid: uid.as_str().into(), name, description, spec, created_at: call.now(), updated_at: call.now() };
     insert(tx, &uid, &row).await?;
     sources::put(tx, &uid, source).await?;
     let readme = readmes::write_v1(tx, call, &uid, String::new(), readme).await?;
@@ -225,6 +212,37 @@ pub(super) async fn create_settled<T>(
     let mut changed = Changed::one(REPO, &uid, None, Some(&repo), ());
     changed.changes.extend(readme.change);
     Ok((uid, changed.map(|()| Stored { repo, readme: readme.content })))
+}
+
+/// Name, description, and what is stored as a message. Every field is named: a new one has to be decided.
+fn columns_and_spec(repo: v2::Repo) -> (String, String, v2::Repo) {
+    let v2::Repo {
+        uid: _,
+        name,
+        description,
+        create_time: _,
+        update_time: _,
+        catalog_tier,
+        bundles,
+        aliases,
+        active_tags,
+        sync_config,
+        custom_overlay,
+    } = repo;
+    let spec = v2::Repo {
+        catalog_tier,
+        bundles,
+        aliases,
+        active_tags,
+        sync_config,
+        custom_overlay,
+        uid: String::new(),
+        name: String::new(),
+        description: String::new(),
+        create_time: None,
+        update_time: None,
+    };
+    (name, description, spec)
 }
 
 async fn insert(tx: &mut WriteTx, uid: &Uidp, row: &RepoRow) -> Result<()> {
@@ -309,19 +327,12 @@ async fn save(tx: &mut WriteTx, uid: &Uidp, before: &v2::Repo, after: &v2::Repo,
         require_name_free(tx, uid, &after.name).await?;
     }
     let sql = "UPDATE repos SET name = $2, description = $3, spec = $4, updated_at = $5, source = $6 WHERE uid = $1";
-    let spec = v2::Repo {
-        uid: String::new(),
-        name: String::new(),
-        description: String::new(),
-        create_time: None,
-        update_time: None,
-        ..after.clone()
-    };
+    let (name, description, spec) = columns_and_spec(after.clone());
     let spec = spec.encode_to_vec();
     let params = [
         Value::from(uid.as_str()),
-        Value::from(&after.name),
-        Value::from(&after.description),
+        Value::from(&name),
+        Value::from(&description),
         Value::from(&spec),
         Value::Int(now),
         Value::from(source(after)),

@@ -9,38 +9,66 @@ use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::custom_overlay as v2_overlay;
 
 /// A repository of the second version and its read-me, in the shape of the first.
+///
+/// Both shapes are taken apart and put together without `..`, here and below: a new field has to be decided.
 pub(super) fn to_v1(repo: v2::Repo, readme: String) -> v1::Repo {
+    let v2::Repo {
+        uid,
+        name,
+        description,
+        catalog_tier,
+        bundles,
+        aliases,
+        active_tags,
+        sync_config,
+        custom_overlay,
+        create_time,
+        update_time: _,
+    } = repo;
     v1::Repo {
-        id: repo.uid,
-        name: repo.name,
-        catalog_tier: tier_to_v1(repo.catalog_tier),
-        bundles: repo.bundles,
+        id: uid,
+        name,
+        catalog_tier: tier_to_v1(catalog_tier),
+        bundles,
         readme,
-        sync_config: repo.sync_config.map(sync_to_v1),
-        custom_overlay: repo.custom_overlay.map(overlay_to_v1),
-        aliases: repo.aliases,
-        create_time: repo.create_time,
-        active_tags: repo.active_tags,
-        description: repo.description,
+        sync_config: sync_config.map(sync_to_v1),
+        custom_overlay: custom_overlay.map(overlay_to_v1),
+        aliases,
+        create_time,
+        active_tags,
+        description,
     }
 }
 
 /// A repository of the first version in the shape of the second, and its read-me.
 pub(super) fn from_v1(repo: v1::Repo) -> (v2::Repo, String) {
-    let repo_v2 = v2::Repo {
-        uid: repo.id,
-        name: repo.name,
-        description: repo.description,
-        catalog_tier: tier_from_v1(repo.catalog_tier),
-        bundles: repo.bundles,
-        aliases: repo.aliases,
-        active_tags: repo.active_tags,
-        sync_config: repo.sync_config.map(sync_from_v1),
-        custom_overlay: repo.custom_overlay.map(overlay_from_v1),
-        create_time: repo.create_time,
+    let v1::Repo {
+        id,
+        name,
+        catalog_tier,
+        bundles,
+        readme,
+        sync_config,
+        custom_overlay,
+        aliases,
+        create_time,
+        active_tags,
+        description,
+    } = repo;
+    let repo = v2::Repo {
+        uid: id,
+        name,
+        description,
+        catalog_tier: tier_from_v1(catalog_tier),
+        bundles,
+        aliases,
+        active_tags,
+        sync_config: sync_config.map(sync_from_v1),
+        custom_overlay: custom_overlay.map(overlay_from_v1),
+        create_time,
         update_time: None,
     };
-    (repo_v2, repo.readme)
+    (repo, readme)
 }
 
 /// The tiers of both versions.

@@ -34,13 +34,15 @@ struct TagInput {
 
 impl From<v1::Tag> for TagInput {
     fn from(tag: v1::Tag) -> TagInput {
-        TagInput { name: tag.name, digest: tag.digest, deprecated: tag.deprecated, bundles: tag.bundles }
+        let v1::Tag { id: _, name, digest, last_updated: _, deprecated, bundles } = tag;
+        TagInput { name, digest, deprecated, bundles }
     }
 }
 
 impl From<v2::Tag> for TagInput {
     fn from(tag: v2::Tag) -> TagInput {
-        TagInput { name: tag.name, digest: tag.digest, deprecated: tag.deprecated, bundles: tag.bundles }
+        let v2::Tag { uid: _, name, digest, update_time: _, deprecated, bundles } = tag;
+        TagInput { name, digest, deprecated, bundles }
     }
 }
 

@@ -71,17 +71,25 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Resu
     })
 }
 
+fn input(group: v2::Group) -> GroupInput {
+    let v2::Group {
+        name,
+        description,
+        verified,
+        kind,
+        // Of the server and the operator alone.
+        uid: _,
+        resource_limits: _,
+        create_time: _,
+        update_time: _,
+        status: _,
+    } = group;
+    GroupInput { name, description, verified, kind, resource_limits: None, status: None }
+}
+
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateGroupRequest>) -> Result<Changed<v2::Group>> {
     let request = call.request();
-    let group = request.group.clone().unwrap_or_default();
-    let input = GroupInput {
-        name: group.name,
-        description: group.description,
-        verified: group.verified,
-        kind: group.kind,
-        resource_limits: None,
-        status: None,
-    };
+    let input = input(request.group.clone().unwrap_or_default());
     Ok(create(tx, call, &request.parent, input).await?.map(|row| row.to_v2()))
 }
 
@@ -195,15 +203,7 @@ async fn insert(tx: &mut WriteTx, row: &GroupRow) -> Result<()> {
 }
 
 async fn update_v2(tx: &mut WriteTx, call: &Authorized<v2::UpdateGroupRequest>) -> Result<Changed<v2::Group>> {
-    let group = call.request().group.clone().unwrap_or_default();
-    let input = GroupInput {
-        name: group.name,
-        description: group.description,
-        verified: group.verified,
-        kind: group.kind,
-        resource_limits: None,
-        status: None,
-    };
+    let input = input(call.request().group.clone().unwrap_or_default());
     Ok(update(tx, call, &call.mask(), &input).await?.map(|row| row.to_v2()))
 }
 

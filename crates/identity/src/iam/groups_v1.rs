@@ -26,14 +26,9 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
 }
 
 fn input(group: v1::Group) -> GroupInput {
-    GroupInput {
-        name: group.name,
-        description: group.description,
-        verified: group.verified,
-        kind: group.kind,
-        resource_limits: Some(group.resource_limits),
-        status: Some(group.status).filter(|status| *status != 0),
-    }
+    let v1::Group { id: _, name, description, resource_limits, verified, kind, status } = group;
+    let status = Some(status).filter(|status| *status != 0);
+    GroupInput { name, description, verified, kind, resource_limits: Some(resource_limits), status }
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateGroupRequest>) -> Result<Changed<v1::Group>> {

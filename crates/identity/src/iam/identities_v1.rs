@@ -36,12 +36,8 @@ pub(crate) fn of(row: &IdentityRow) -> Result<v1::Identity> {
 }
 
 fn input(identity: v1::Identity) -> IdentityInput {
-    IdentityInput {
-        name: identity.name,
-        description: identity.description,
-        company: None,
-        relationship: identity.relationship.map(up),
-    }
+    let v1::Identity { name, description, relationship, id: _, created_at: _, updated_at: _, last_seen: _ } = identity;
+    IdentityInput { name, description, company: None, relationship: relationship.map(up) }
 }
 
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateIdentityRequest>) -> Result<Changed<v1::Identity>> {

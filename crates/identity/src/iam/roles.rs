@@ -191,8 +191,8 @@ fn validate_name(contract: &Contract, name: &str) -> Result<()> {
 
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRoleRequest>) -> Result<Changed<v2::Role>> {
     let role = call.request().role.clone().unwrap_or_default();
-    let capabilities = Some(set_of_numbers(call.contract(), &role.capabilities)?);
-    let input = RoleInput { name: role.name, description: role.description, capabilities };
+    let v2::Role { uid: _, name, description, capabilities, create_time: _, update_time: _ } = role;
+    let input = RoleInput { name, description, capabilities: Some(set_of_numbers(call.contract(), &capabilities)?) };
     Ok(create(tx, call, input).await?.map(|row| row.to_v2(call.contract())))
 }
 
@@ -252,9 +252,10 @@ async fn require_custom<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Role
 
 async fn update_v2(tx: &mut WriteTx, call: &Authorized<v2::UpdateRoleRequest>) -> Result<Changed<v2::Role>> {
     let (mask, role) = (call.mask(), call.request().role.clone().unwrap_or_default());
-    let numbers = Some(&role.capabilities).filter(|_| mask.covers("capabilities"));
+    let v2::Role { uid: _, name, description, capabilities, create_time: _, update_time: _ } = role;
+    let numbers = Some(&capabilities).filter(|_| mask.covers("capabilities"));
     let capabilities = numbers.map(|numbers| set_of_numbers(call.contract(), numbers)).transpose()?;
-    let input = RoleInput { name: role.name, description: role.description, capabilities };
+    let input = RoleInput { name, description, capabilities };
     Ok(update(tx, call, &mask, &input).await?.map(|row| row.to_v2(call.contract())))
 }
 

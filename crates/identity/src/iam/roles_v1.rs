@@ -20,8 +20,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 }
 
 fn input(contract: &Contract, role: v1::Role) -> Result<RoleInput> {
-    let capabilities = Some(set_of_names(contract, &role.capabilities)?);
-    Ok(RoleInput { name: role.name, description: role.description, capabilities })
+    let v1::Role { id: _, name, description, capabilities } = role;
+    Ok(RoleInput { name, description, capabilities: Some(set_of_names(contract, &capabilities)?) })
 }
 
 /// The set of these names.

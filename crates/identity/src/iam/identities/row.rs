@@ -122,11 +122,19 @@ pub(crate) struct IdentityInput {
 
 impl IdentityInput {
     pub(super) fn of(identity: v2::Identity) -> IdentityInput {
-        IdentityInput {
-            name: identity.name,
-            description: identity.description,
-            company: Some(identity.company),
-            relationship: identity.relationship,
-        }
+        let v2::Identity {
+            name,
+            description,
+            company,
+            relationship,
+            // Of the server alone.
+            uid: _,
+            email: _,
+            email_unverified: _,
+            last_seen_time: _,
+            create_time: _,
+            update_time: _,
+        } = identity;
+        IdentityInput { name, description, company: Some(company), relationship }
     }
 }
