@@ -1,4 +1,4 @@
-//! What the surroundings say: where the server is, where prepared data goes, which PostgreSQL to use.
+//! What the environment say: where the server is, where prepared data goes, which PostgreSQL to use.
 
 use std::path::PathBuf;
 use std::time::Duration;

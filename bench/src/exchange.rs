@@ -1,4 +1,4 @@
-//! Exchanging an issuer's token for one of ours, which is signed by either algorithm.
+//! Exchanging an issuer's token for one of this server, which is signed by either algorithm.
 
 use crate::Outcome;
 use crate::environment::Environment;

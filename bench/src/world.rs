@@ -1,4 +1,4 @@
-//! An organization with somebody in it who holds a token of the server.
+//! An organization with someone in it who holds a token of the server.
 
 use bowline_contract::Method;
 use bowline_contract::v1::oidc;

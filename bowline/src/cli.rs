@@ -55,10 +55,10 @@ enum Command {
     /// Container images: repositories, tags, and what is set for them
     #[command(subcommand)]
     Registry(RegistryCommand),
-    /// Judgements about vulnerabilities, and their review
+    /// Statements about vulnerabilities, and their review
     #[command(subcommand)]
     Advisories(advisories::AdvisoriesCommand),
-    /// Records of vulnerabilities and judgements about them: from others, and to others
+    /// Records of vulnerabilities and statements about them: from others, and to others
     #[command(subcommand)]
     Feeds(feeds::FeedsCommand),
     /// What is known of vulnerabilities

@@ -75,7 +75,7 @@ async fn postgres_delivers_everything_in_order_through_kills() {
     run(Some(admin), plan()).await;
 }
 
-/// Two replicas of one database: when the one that delivers is gone, the other goes on.
+/// Two replicas of one database: when the one that delivers is gone, the other continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_replica_takes_over_within_a_quarter_of_a_minute() {
     let Some(admin) = env("BOWLINE_TEST_POSTGRES").filter(|_| env("BOWLINE_TEST_SKIP_POSTGRES").is_none()) else {
@@ -211,7 +211,7 @@ async fn write(mut client: Client, n: usize, teams: Vec<String>, plan: Plan, wri
         let path = format!("/registry/v2/repos/{team}");
         match client.call("POST", &path, &json!({ "name": format!("r{at}") })).await {
             Some(made) => acknowledged.push(made["uid"].as_str().expect("a uid").to_owned()),
-            // The server is being killed: nobody knows what became of this one.
+            // The server is being killed: no one knows what became of this one.
             None => tokio::time::sleep(Duration::from_millis(50)).await,
         }
         written.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What each crate may know of ours. A crate without a line here is a failure.
+#[path = "structure/language.rs"]
+mod language;
+
+/// What each crate may know of this server. A crate without a line here is a failure.
 const ARROWS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("formats", &[]),
@@ -299,7 +302,7 @@ fn no_file_names_a_place_of_one_machine_or_a_package_registry() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The list only shrinks: it is not written by `UPDATE_GOLDEN`, and whoever splits a file takes its line out.
+/// The list only shrinks: it is not written by `UPDATE_GOLDEN`, and anyone who splits a file takes its line out.
 #[test]
 fn long_files_become_fewer() {
     let golden = read(LONG_FILES);

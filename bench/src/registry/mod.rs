@@ -79,7 +79,7 @@ pub(crate) async fn layer(environment: &Environment, table: &mut Table) -> Outco
     Ok(())
 }
 
-/// A repository of ours, and a token for it.
+/// A repository of this server, and a token for it.
 async fn side(server: &Server, issuer: &Issuer) -> Outcome<Side> {
     let mut world = World::prepare(server, issuer, None).await?;
     let presented = World::presented(server, issuer, 1)?;
@@ -114,7 +114,7 @@ where
     Ok(())
 }
 
-/// Has everything written that waits for it: whoever waits for the disk would wait for what the other left in memory.
+/// Has everything written that waits for it: anyone who waits for the disk would wait for what the other left in memory.
 async fn written() -> Outcome<()> {
     let status = Command::new("sync").status().await?;
     if status.success() { Ok(()) } else { Err(format!("sync: {status}").into()) }

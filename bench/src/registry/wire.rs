@@ -53,7 +53,7 @@ impl Content {
     }
 }
 
-/// Contents of one length that nobody has pushed before. All but their ends is hashed once: clients know the digest of
+/// Contents of one length that no one has pushed before. All but their ends is hashed once: clients know the digest of
 /// what they push.
 #[derive(Clone)]
 pub(super) struct Fresh {
@@ -105,7 +105,7 @@ impl Body for Content {
 #[derive(Clone)]
 pub(super) struct Side {
     pub(super) address: SocketAddr,
-    /// Absent where nobody asks for it.
+    /// Absent where no one asks for it.
     pub(super) token: Option<HeaderValue>,
     pub(super) repo: String,
 }

@@ -1,4 +1,4 @@
-//! Accepting an invitation: the stored row decides, and whoever made it must still stand behind it.
+//! Accepting an invitation: the stored row decides, and anyone who made it must still stand behind it.
 
 use std::time::Duration;
 

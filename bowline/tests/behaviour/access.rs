@@ -138,7 +138,7 @@ async fn five_organizations_a_day_are_enough() {
         let me = person(server, "me", "me@0.example").await;
         for number in 0..6 {
             let org = verified(server, &format!("{number}.example")).await;
-            // The address changes with whoever signs in: the token has the present one.
+            // The address changes with anyone who signs in: the token has the present one.
             execute(
                 server,
                 "UPDATE identities SET email = $2 WHERE uid = $1",

@@ -1,4 +1,4 @@
-//! Advisories and their events: written through the first version, read through both.
+//! Advisories and their events: written through v1, read through both.
 
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) async fn event(actor: &Actor, advisory: &str, event: Value) -> String
     added["id"].as_str().expect("an id").to_owned()
 }
 
-/// Calls what must be refused with this status in the bare manner of the first version, for a reason that names this.
+/// Calls what must be refused with this status in the bare manner of v1, for a reason that names this.
 pub(crate) async fn barred(actor: &Actor, what: &str, body: Value, status: u16, part: &str) {
     let reply = call(actor, what, body).await;
     assert_eq!(reply.status, status, "{what}: {}", reply.text());
@@ -41,7 +41,7 @@ pub(crate) async fn barred(actor: &Actor, what: &str, body: Value, status: u16, 
     assert!(reply.text().contains(part), "{what}: {}", reply.text());
 }
 
-/// Somebody with these capabilities about advisories.
+/// Someone with these capabilities about advisories.
 pub(crate) async fn validate(server: &TestServer, org: &str, name: &str, capabilities: &[&str]) -> Actor {
     let capabilities: Vec<String> = capabilities.iter().map(|name| format!("CAP_ADVISORIES_{name}")).collect();
     let capabilities: Vec<&str> = capabilities.iter().map(String::as_str).collect();

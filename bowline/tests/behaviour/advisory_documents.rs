@@ -1,4 +1,4 @@
-//! Public documents: what anybody may read, how soon, and that it is never anything else.
+//! Public documents: what anyone may read, how soon, and that it is never anything else.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::support::{call, done, each, on_each_engine, on_each_engine_with};
 
 const DOCUMENTS: &str = "/advisory/v2/documents";
 
-/// What is public, as anybody reads it.
+/// What is public, as anyone reads it.
 async fn public(server: &TestServer, query: &str) -> Value {
     let reply = call(&server.anonymous(), &format!("GET {DOCUMENTS}{query}"), Value::Null).await;
     assert_eq!(reply.status, 200, "{query}: {}", reply.text());
@@ -39,6 +39,7 @@ async fn publish(actor: &Actor, group: &str, public: bool) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn documents_tell_what_is_approved_in_public_groups_within_a_second() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;
@@ -161,7 +162,7 @@ async fn anonymous_reads_are_limited_by_address_and_judged() {
             let reply = call(&server.anonymous(), &format!("GET {DOCUMENTS}?{query}"), Value::Null).await;
             assert_eq!(reply.status, 400, "{query}");
         }
-        // A token that is no good is no reason to refuse what everybody may read.
+        // A token that is no good is no reason to refuse what everyone may read.
         let reply = call(&server.anonymous().with_token("nonsense"), &format!("GET {DOCUMENTS}"), Value::Null).await;
         assert!(matches!(reply.status, 200 | 503), "{}", reply.text());
     })
@@ -190,7 +191,7 @@ struct History {
 }
 
 impl History {
-    /// The marks that anybody may read.
+    /// The marks that anyone may read.
     fn public(&self) -> Vec<&str> {
         let told = |event: &&(String, String, String, &'static str)| {
             let group = self.advisories.get(&event.0);

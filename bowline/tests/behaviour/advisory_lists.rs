@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::advisories::{ADVISORIES, about, create, event, validate};
 use crate::support::{call, done, each, machine, on_each_engine, role};
 
-/// The names of the artifacts on a page of the second version, in their order.
+/// The names of the artifacts on a page of v2, in their order.
 async fn names(actor: &Actor, query: &str) -> Vec<String> {
     let list = done(actor, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
     each(&list["advisories"], "artifactName").into_iter().map(String::from).collect()
 }
 
-/// The same of the first version.
+/// The same of v1.
 async fn names1(actor: &Actor, query: &str) -> Vec<String> {
     let list = done(actor, &format!("GET {ADVISORIES}?{query}"), Value::Null).await;
     each(&list["items"], "artifactName").into_iter().map(String::from).collect()
@@ -48,6 +48,7 @@ async fn three(server: &TestServer) -> (String, Actor) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn each_filter_keeps_what_it_names() {
     on_each_engine(async |server| {
         let (org, bot) = three(server).await;

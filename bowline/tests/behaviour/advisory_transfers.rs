@@ -149,7 +149,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
                 json!({ "advisories": advisories, "status": "APPROVED", "source": "somebody", "licence": licence });
             import(&approver, &org, body).await;
         }
-        // A later judgement of one's own about the same goes out, what was imported before does not.
+        // A later statement of one's own about the same goes out, what was imported before does not.
         server.clock().advance(std::time::Duration::from_secs(1));
         let own = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("2-r0")])], "status": "APPROVED" });
         import(&approver, &org, own).await;
@@ -165,7 +165,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
         let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
         assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
 
-        // Where the newest judgement may not be handed on, an older one would tell what no longer holds.
+        // Where the newest statement may not be handed on, an older one would tell what no longer holds.
         server.clock().advance(std::time::Duration::from_secs(1));
         let newer = json!({
             "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
@@ -222,7 +222,7 @@ async fn nothing_pending_or_private_leaves_through_an_export() {
         let mut waiting: Vec<(String, String)> = Vec::new();
         let mut approved: Vec<String> = Vec::new();
         for round in 0..120 {
-            // Until it is approved, everything that is written has a word that nobody else uses.
+            // Until it is approved, everything that is written has a word that no one else uses.
             let word = format!("word-{round}-");
             let note = json!({
                 "truePositiveDetermination": { "note": word }, "findings": "c2VjcmV0LWZpbmRpbmdz", "issue": "secret-issue"

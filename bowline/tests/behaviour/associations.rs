@@ -147,7 +147,7 @@ async fn updates_change_what_they_name_and_leave_nothing_half_filled() {
         }
         assert_eq!(inventory(server).await, before);
 
-        // The first version replaces everything.
+        // V1 replaces everything.
         let body = json!({ "name": "v1", "amazon": { "account": "210987654321" } });
         let replaced = done(&owner, &format!("PUT /iam/v1/account_associations/{org}"), body).await;
         assert_eq!((&replaced["google"], &replaced["amazon"]["account"]), (&Value::Null, &json!("210987654321")));

@@ -102,7 +102,7 @@ async fn what_goes_along_is_audited_too() {
         // The identity with its binding, the group with the binding that is left, each as one event.
         validate(server, &operator, (format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 2, 1)).await;
         validate(server, &operator, (format!("DELETE /iam/v2/groups/{team}"), Value::Null, 2, 1)).await;
-        // A repository of the first version brings its read-me.
+        // A repository of v1 brings its read-me.
         let body = json!({ "name": "web", "readme": "# hello" });
         validate(server, &operator, (format!("POST /registry/v1/repos/{org}"), body, 2, 1)).await;
     })

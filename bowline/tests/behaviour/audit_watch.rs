@@ -154,7 +154,7 @@ async fn a_caller_has_sixteen_streams_and_a_stop_ends_them() {
     }
 }
 
-/// Rows that no filter of the test admits: they have numbers, and the log goes on after them.
+/// Rows that no filter of the test admits: they have numbers, and the log continues after them.
 const FILLING: [&str; 2] = [
     "INSERT INTO audit (seq, org_seq, at, org, actor, method, request_id, kind, resource, org_hash, hash)
      SELECT n, n, at, 'filling', actor, method, request_id, 'filling', 'filling/x', org_hash, hash

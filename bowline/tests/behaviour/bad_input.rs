@@ -235,7 +235,7 @@ async fn a_stranger_learns_nothing_from_field_errors() {
         };
         assert_eq!(answer(&repo).await, answer(&absent(&org)).await);
         assert_eq!(answer(&repo).await.0, 403);
-        // The shape of the place is no secret, and an empty one is nobody's.
+        // The shape of the place is no secret, and an empty one is no one's.
         refused(&stranger, "POST /registry/v2/repos/nowhere", json!({ "name": "x" }), 400, "INVALID_ARGUMENT").await;
         let error = stranger.grpc::<CreateRepo>(CreateRepoRequest::default()).await.expect_err("no scope");
         assert_eq!(error.code, 3, "{error:?}");

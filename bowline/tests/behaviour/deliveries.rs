@@ -1,4 +1,4 @@
-//! Deliveries: who gets which events, in which order, how often, and what becomes of those that nobody takes.
+//! Deliveries: who gets which events, in which order, how often, and what becomes of those that no one takes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::support::{call, done, each, number, on_each_engine, refused, uid_of};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Subscribes a sink, by the first version: it takes plain http.
+/// Subscribes a sink, by v1: it takes plain http.
 pub(crate) async fn subscribe(operator: &Actor, group: &str, sink: &str) -> String {
     let made = done(operator, &format!("POST /events/v1/subscriptions/{group}"), json!({ "sink": sink })).await;
     made["id"].as_str().expect("an id").to_owned()

@@ -1,4 +1,4 @@
-//! Nobody gives away, or comes to, what they do not hold.
+//! No one gives away, or comes to, what they do not hold.
 
 use bowline_contract::v2::iam::rpc::role_bindings_service::CreateRoleBinding;
 use bowline_contract::v2::iam::{CreateRoleBindingRequest, RoleBinding};
@@ -86,7 +86,7 @@ async fn a_bound_role_grows_only_by_what_the_caller_holds_where_it_is_bound() {
         assert_eq!(call(&keeper.actor, &format!("PUT /iam/v1/roles/{bound}"), v1).await.status, 403);
         assert_eq!(inventory(server).await, before);
 
-        // Names, and what is taken away, are nobody's loss; an unbound role grants nothing.
+        // Names, and what is taken away, are no one's loss; an unbound role grants nothing.
         done(&keeper.actor, &of_bound, json!({ "name": "renamed" })).await;
         done(&keeper.actor, &of_free, wider.clone()).await;
         // Who holds the addition where the role is bound may add it.

@@ -173,7 +173,7 @@ async fn every_configured_claim_must_fit_whole() {
         for wrong in ["repo:acme/web:ref:main2", "x repo:acme/web:ref:main", "REPO:acme/web:ref:main"] {
             assert_eq!(present(server, &identity, wrong, server.base(), good.clone()).await.status, 403, "{wrong}");
         }
-        // Patterns that could name a host that nobody meant, or cannot be compiled, are refused when they are written.
+        // Patterns that could name a host that no one meant, or cannot be compiled, are refused when they are written.
         let operator = server.operator().await;
         let path = format!("POST /iam/v2/identities/{org}");
         for (claims, field) in [
@@ -221,7 +221,7 @@ async fn static_keys_are_their_own_authority_until_they_end() {
         let namesake = json!({ "staticKeys": { "issuer": url, "subject": "r", "issuerKeys": other } });
         let namesake = assumable(server, &org, namesake).await;
         assert_eq!(show(&namesake, &token(Value::Null)).await.status, 401);
-        // What was stored as given is judged when it is needed.
+        // What was stored as given is checked when it is needed.
         let broken = assumable(server, &org, keys("not keys", "r")).await;
         let reply = show(&broken, &good).await;
         assert_eq!(reply.status, 400, "{}", reply.text());

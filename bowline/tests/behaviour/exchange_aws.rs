@@ -79,6 +79,7 @@ async fn present(server: &TestServer, token: &str, identity: &str) -> RestReply 
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn an_aws_identity_is_assumed_by_whom_aws_names() {
     log();
     for engine in engines() {

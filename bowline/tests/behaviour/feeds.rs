@@ -91,7 +91,7 @@ async fn importing_the_same_again_writes_nothing() {
         let told = "SELECT count(*) FROM outbox WHERE event_type LIKE 'dev.bowline.feeds.%'";
         assert_eq!(number(server, told).await, 1);
 
-        // Whoever brings an import sees the same digests, and need not send anything.
+        // Anyone who brings an import sees the same digests, and need not send anything.
         let listed = done(&operator, "GET /feeds/bowline/v1/sources/test/records?pageSize=20", Value::Null).await;
         assert_eq!((listed["records"].as_array().map(Vec::len), &listed["more"]), (Some(20), &json!(true)));
         let last = listed["records"][19]["id"].as_str().expect("an id");

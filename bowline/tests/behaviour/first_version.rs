@@ -1,4 +1,4 @@
-//! The first version's manners, over the same rows.
+//! V1's manners, over the same rows.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Every type of event, as a sink gets it, against its golden copy in `golden/events/`.
 //!
 //! A type that a method with a handler names needs a step in `golden_steps.rs`: a change that emits it.
-//! `UPDATE_GOLDEN=1` writes the copies anew.
+//! `UPDATE_GOLDEN=1` writes the copies again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -85,10 +85,10 @@ async fn store_chart(server: &TestServer, repo: &str, tag: &str, images: &str) {
     assert_eq!(tagged.status, 200, "{}", tagged.text());
 }
 
-/// The subject of whoever registers.
+/// The subject of anyone who registers.
 const NEWCOMER: &str = "ada";
 
-/// Whoever makes the changes.
+/// Anyone who makes the changes.
 struct Callers {
     operator: Actor,
     newcomer: Actor,

@@ -8,9 +8,9 @@ use crate::contents::digest;
 #[derive(Clone, Copy)]
 pub(crate) enum Caller {
     Operator,
-    /// Somebody with a token of the operator's provider, and not registered yet.
+    /// Someone with a token of the operator's provider, and not registered yet.
     Newcomer,
-    /// Somebody registered, without a role, whose address is of the organization's domain.
+    /// Someone registered, without a role, whose address is of the organization's domain.
     Applicant,
 }
 

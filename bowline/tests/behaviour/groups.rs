@@ -127,7 +127,7 @@ async fn verified_names_are_unique_stable_and_usable_as_parents() {
                 json!({ "verified": true, "kind": kind }),
             )
         };
-        // Before it is verified, the name is no parent, and nobody else verifies it.
+        // Before it is verified, the name is no parent, and no one else verifies it.
         refused(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
         let (what, body) = verify(&org, "ORG_KIND_CUSTOMER");
         let ignored = done(&owner, &what, body.clone()).await;
@@ -144,7 +144,7 @@ async fn verified_names_are_unique_stable_and_usable_as_parents() {
         let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
         assert!(uid_of(&team).starts_with(&org));
         assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
-        // Who may not list it cannot tell the name from one that is nobody's.
+        // Who may not list it cannot tell the name from one that is no one's.
         let stranger = server.stranger().await;
         for collection in ["registry/v2/repos", "iam/v2/groups"] {
             let answer = async |name: &str| {

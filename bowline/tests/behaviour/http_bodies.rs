@@ -69,7 +69,7 @@ async fn forms_of_reading_calls_are_validated() {
             )
             .await;
         assert_eq!((reply.status, &reply.json()["code"]), (400, &json!(3)), "{}", reply.text());
-        // Parameters of the address go on being ignored where they are unknown.
+        // Parameters of the address continue being ignored where they are unknown.
         done(&operator, "GET /auth/v1/ok?nonsense=1", Value::Null).await;
         assert_eq!(send(&operator, "POST /auth/v1/ok", &[FORM], "").await.status, 200);
     })

@@ -264,7 +264,7 @@ async fn pages_of_the_sites_that_the_operator_names_may_read_responses() {
         }
     })
     .await;
-    // Nobody, where the operator names none.
+    // No one, where the operator names none.
     on_each_engine(async |server| {
         for what in ["OPTIONS /iam/v2/groups", "GET /iam/v2/groups", "GET /"] {
             let reply = send(&server.anonymous(), what, &preflight(SITE), "").await;

@@ -1,4 +1,4 @@
-//! Identity providers: secrets that nobody sees again, masks, and who may say where sign-ins come from.
+//! Identity providers: secrets that no one sees again, masks, and who may say where sign-ins come from.
 
 use bowline_contract::v2::iam::rpc::identity_providers_service::{GetIdentityProvider, UpdateIdentityProvider};
 use bowline_contract::v2::iam::{GetIdentityProviderRequest, IdentityProvider, UpdateIdentityProviderRequest};
@@ -280,7 +280,7 @@ async fn a_provider_gives_no_more_than_who_sets_it_up_holds() {
             done(&keeper, &patch, change.clone()).await;
         }
         done(&keeper, &patch, json!({ "oidc": { "groupsClaim": "" } })).await;
-        // Somebody else maps a group to more, or makes the default role wider: now it is theirs to move.
+        // Someone else maps a group to more, or makes the default role wider: now it is theirs to move.
         let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
         let mapping = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await);
         let refuse_all = async || {

@@ -111,7 +111,7 @@ async fn both_versions_make_and_withdraw_invitations() {
         let third = owner.grpc::<CreateGroupInvite>(request).await.expect("an invitation");
         assert_eq!(third.ttl, None);
 
-        // Newest first; the first version in the order of UIDPs.
+        // Newest first; v1 in the order of UIDPs.
         server.clock().advance(std::time::Duration::from_secs(1));
         let fourth = uid_of(&self::invite(server, &org, &server.role("editor")).await);
         let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;

@@ -37,7 +37,7 @@ async fn a_person_tells_and_both_versions_see_it() {
         // The company is the identity's too.
         let identity = done(&me.actor, &format!("GET /iam/v2/identities/{}", me.uid), Value::Null).await;
         assert_eq!(identity["company"], "Other");
-        // The first version replaces the whole, names aside.
+        // V1 replaces the whole, names aside.
         let body = json!({ "name": "Mallory", "onboardingQuestions": { "companyName": "Third", "utmTerm": "t" } });
         let told = done(&me.actor, V1, body).await;
         let answers = &told["onboardingQuestions"];

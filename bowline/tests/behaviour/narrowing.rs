@@ -95,7 +95,7 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer() {
         assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
         let somebody = server.identity(&org, "somebody").await;
         assert_eq!(server.exchange(&held, &[("aud", base), ("identity", &somebody)]).await.status, 403);
-        // A token for another door keeps its end and its narrowing.
+        // A token for another front keeps its end and its narrowing.
         let registry = server.server().parts().settings.registry_audience.clone();
         let other_door = token_of(&server.exchange(&held, &[("aud", &registry)]).await);
         let claims = claims_of(&other_door);

@@ -15,7 +15,7 @@ use bowline_pipeline::{RateLimits, RequestOrigin, Surface};
 use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 
-/// The front: whoever sends a token is greeted by it.
+/// The front: anyone who sends a token is greeted by it.
 fn router(limits: RateLimits, count: Count) -> Router {
     let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Osv, Some(arrival.address));
     let refuse = |_: &str, error: Error| refused(&error);

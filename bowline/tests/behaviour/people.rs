@@ -206,11 +206,11 @@ async fn an_organizations_newcomers_get_its_default_role_and_no_verified_address
         let shown =
             done(&server.operator().await, &format!("GET /iam/v2/identities/{}", entered.identity), Value::Null).await;
         assert_eq!((&shown["email"], &shown["emailUnverified"]), (&json!(""), &json!("ceo@other.example")));
-        // What was taken from somebody does not come back with the next sign-in.
+        // What was taken from someone does not come back with the next sign-in.
         execute(server, "DELETE FROM role_bindings WHERE identity = $1", &[entered.identity.as_str()]).await;
         assert!(!enter(server, &provider, &upstream).await.is_new);
         assert_eq!(number(server, bound).await, 0);
-        // A default role that is gone, or that belongs elsewhere, lets nobody in.
+        // A default role that is gone, or that belongs elsewhere, lets no one in.
         let other = server.organization("other").await;
         let elsewhere = role(server, &other, "elsewhere", &["CAP_REPO_LIST"]).await;
         for wrong in ["0000000000000000000000000000000000000001", elsewhere.as_str()] {
@@ -242,7 +242,7 @@ async fn where_a_directory_provisions_people_nobody_else_comes_in() {
         };
         execute(server, off, &["ada"]).await;
         assert_eq!(attempt().await.expect_err("deactivated").reason(), Reason::PermissionDenied);
-        // By object id: the first sign-in says who the listed person is, and nobody else becomes them.
+        // By object id: the first sign-in says who the listed person is, and no one else becomes them.
         let org = server.organization("globex").await;
         let provider = own(server, &org, Own { scim: true, by_object_id: true, ..Own::default() }).await;
         provision(server, &provider, "object-1", "").await;

@@ -12,7 +12,7 @@ use crate::people_support::{
 };
 use crate::support::{claims_of, execute, number, on_each_engine};
 
-/// A token of somebody who signed in with that client of the issuer.
+/// A token of someone who signed in with that client of the issuer.
 async fn with_client(server: &TestServer, provider: &Provider, client: &str) -> String {
     let who = SignIn { client_id: client.into(), ..somebody("ada", Value::Null) };
     let upstream = redeem(server, provider, who).await.expect("ada signs in");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::people_support::{Own, actor, api, context, enter, offered, own, parts, people, person, provision, vouched};
 use crate::support::{Refusal, call, claims_of, execute, number, on_each_engine, send};
 
-/// Somebody with a refresh token.
+/// Someone with a refresh token.
 pub(crate) async fn begin(server: &TestServer, asked: TokenParams) -> (Login, String) {
     let provider = offered(server).await;
     let upstream = vouched(server, &provider, "ada", Value::Null).await;

@@ -42,7 +42,7 @@ async fn people_register_with_a_token_of_the_operators_provider() {
         assert_eq!(number(server, told).await, 1);
         let again = call(&actor(server, &token(json!({ "aud": server.base() }))), REGISTER, json!({})).await;
         assert_eq!((again.status, number(server, told).await), (409, 1), "{}", again.text());
-        // Tokens of ours make nobody else.
+        // Tokens of this server make no one else.
         let own =
             server.exchange(&server.idp().token("ada", server.base(), Value::Null), &[("aud", server.base())]).await;
         let reply = call(&actor(server, &token_of(&own)), REGISTER, json!({})).await;
@@ -88,7 +88,7 @@ async fn a_named_provider_gives_registered_people_a_session_of_an_hour() {
     .await;
 }
 
-/// Somebody with a token, narrowed to these groups.
+/// Someone with a token, narrowed to these groups.
 async fn somebody(server: &TestServer, subject: &str, scopes: &[&str]) -> bowline_testkit::Actor {
     let provider = offered(server).await;
     let upstream = vouched(server, &provider, subject, Value::Null).await;
@@ -118,7 +118,7 @@ async fn people_delete_themselves_and_nobody_else() {
         assert_eq!(machine.grpc::<Delete>(request).await.expect_err("a machine").code, 7);
         let operator = server.operator().await;
         assert_eq!(delete(&operator, &operator.identity).await.status, 403);
-        // The last owner stays; one who is bound and never came is nobody.
+        // The last owner stays; one who is bound and never came is no one.
         server.bind(&hers, &server.role("owner"), &org).await;
         server.bind(&person(server, "never-came"), &server.role("owner"), &org).await;
         let refused = delete(&ada, &hers).await;
@@ -140,7 +140,7 @@ async fn people_delete_themselves_and_nobody_else() {
         assert_eq!(number(server, "SELECT count(*) FROM identities WHERE subject = 'ada'").await, 0);
         assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1, "his alone");
         assert_eq!(call(&ada, "GET /auth/v1/ok", Value::Null).await.status, 401);
-        // Whoever comes again is new, and the old tokens stay dead.
+        // Anyone who comes again is new, and the old tokens stay dead.
         somebody(server, "ada", &[]).await;
         assert_eq!(call(&ada, "GET /auth/v1/ok", Value::Null).await.status, 401);
         assert_eq!(delete(&bob, &his).await.status, 400, "he is the last one now");

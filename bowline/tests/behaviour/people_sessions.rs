@@ -18,7 +18,7 @@ async fn issue(server: &TestServer, entered: &Login, upstream: &Upstream, asked:
     issued.unwrap_or_else(|error| panic!("a token: {error}"))
 }
 
-/// Somebody signed in, with a token for the API.
+/// Someone signed in, with a token for the API.
 async fn signed_in(server: &TestServer, provider: &Provider, subject: &str, claims: Value) -> (Login, Actor) {
     let upstream = vouched(server, provider, subject, claims).await;
     let entered = enter(server, provider, &upstream).await;

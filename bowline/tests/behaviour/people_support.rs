@@ -110,7 +110,7 @@ pub(crate) async fn map(server: &TestServer, provider: &Provider, group: &str, r
     uid.as_str().into()
 }
 
-/// Somebody whom the organization's directory lists.
+/// Someone whom the organization's directory lists.
 pub(crate) async fn provision(server: &TestServer, provider: &Provider, external: &str, person: &str) {
     let parent = uid_of_provider(provider);
     let uid = Uidp::parse(&parent).expect("a provider").child_from(std::array::from_fn(|i| draw()[i]));
@@ -129,7 +129,7 @@ pub(crate) async fn provision(server: &TestServer, provider: &Provider, external
     execute(server, sql, &[uid.as_str(), &parent, &org, external, person]).await;
 }
 
-/// Somebody at the fake issuer.
+/// Someone at the fake issuer.
 pub(crate) fn somebody(subject: &str, claims: Value) -> SignIn {
     SignIn {
         subject: subject.into(),
@@ -147,7 +147,7 @@ pub(crate) fn redemption(code: &str) -> Redemption<'_> {
     Redemption { code, redirect_uri: BACK, code_verifier: VERIFIER, nonce: "nonce-1", iss: None }
 }
 
-/// What the provider says of somebody.
+/// What the provider says of someone.
 pub(crate) async fn vouched(server: &TestServer, provider: &Provider, subject: &str, claims: Value) -> Upstream {
     let redeemed = redeem(server, provider, somebody(subject, claims)).await;
     redeemed.unwrap_or_else(|error| panic!("{subject} signs in: {error}"))
@@ -169,7 +169,7 @@ pub(crate) fn person(server: &TestServer, subject: &str) -> String {
     human_uid(server.idp().issuer(), subject).as_str().into()
 }
 
-/// Somebody with a token.
+/// Someone with a token.
 pub(crate) fn actor(server: &TestServer, token: &str) -> Actor {
     server.anonymous().with_token(token)
 }

@@ -1,4 +1,4 @@
-//! Accounts of upstreams: passwords that nobody sees again, and what they stay with.
+//! Accounts of upstreams: passwords that no one sees again, and what they stay with.
 
 use bowline_core::Error;
 use bowline_testkit::TestServer;

@@ -108,7 +108,7 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source() {
             (&part["sync_config"]["google"], &part["sync_config"]["source"]),
             (&json!("h"), &json!("registry.example.com/nginx"))
         );
-        // What only the operator writes, through the first version; the others' words on it are not heard.
+        // What only the operator writes, through v1; the others' words on it are not heard.
         let v1 = |more: Value| json!({ "name": "web", "bundles": ["ai"], "syncConfig": more, "sync_config": more });
         let expires = json!({ "source": "registry.example.com/nginx", "expiration": "2030-01-01T00:00:00Z", "uniqueTags": true });
         done(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1(expires)).await;

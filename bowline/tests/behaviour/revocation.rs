@@ -59,7 +59,7 @@ async fn a_removed_binding_is_never_used_again() {
     }
 }
 
-/// Somebody who hammers the server notices the end of their permission no later than anybody else.
+/// Someone who hammers the server notices the end of their permission no later than anyone else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_begin_after_a_revocation_are_refused_under_load() {
     for engine in engines() {

@@ -1,4 +1,4 @@
-//! Reports of scanners: taken in by a method of ours, read and counted in the manner of the wire contract.
+//! Reports of scanners: taken in by a method of this server, read and counted as in the wire contract.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ async fn reports_are_taken_in_and_read_by_those_who_see_the_repository() {
         let none = format!("GET /registry/v1/vuln_reports/raw?digest={second}");
         assert_eq!(call(&operator, &none, Value::Null).await.status, 404);
 
-        // Whoever sees another group only sees none of it.
+        // Anyone who sees another group only sees none of it.
         let other = server.group(&org, "other").await;
         let outsider = holder(server, &org, "outsider", &other, &["CAP_VULN_REPORT_LIST"]).await.actor;
         assert_eq!(count(&done(&outsider, &list, Value::Null).await), 0);

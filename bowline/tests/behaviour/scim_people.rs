@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::scim::Directory;
 use crate::support::{call, execute, number, on_each_engine};
 
-/// Somebody who has signed in: the UIDP of the person with this subject.
+/// Someone who has signed in: the UIDP of the person with this subject.
 async fn person(server: &TestServer, directory: &Directory, subject: &str) -> String {
     let uid = human_uid(&directory.issuer, subject).as_str().to_owned();
     let row = (uid.clone(), directory.issuer.clone(), subject.to_owned());
@@ -123,7 +123,7 @@ async fn deactivation_bites_at_once() {
             "bindings come back, sessions do not"
         );
 
-        // Whoever is made inactive from the start is none the better for it.
+        // Anyone who is made inactive from the start is none the better for it.
         let ben = person(server, &directory, "ben").await;
         server.bind(&ben, &viewer, &org).await;
         session(server, "ben", &ben, &directory.provider).await;

@@ -49,6 +49,7 @@ async fn enable(server: &TestServer, group: &str, provider: &str) {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn a_token_lives_is_replaced_and_is_withdrawn() {
     on_each_engine(async |server| {
         let org = server.organization("acme").await;

@@ -1,4 +1,4 @@
-//! What nobody gets by way of the sign-in pages.
+//! What no one gets by way of the sign-in pages.
 
 use std::time::Duration;
 

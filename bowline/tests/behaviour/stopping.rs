@@ -1,4 +1,4 @@
-//! A stop that somebody holds up, and a server that nobody asks anything.
+//! A stop that someone holds up, and a server that no one asks anything.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A disk that is full or read-only: writes are refused for a while, reads go on, and nobody restarts anything.
+//! A disk that is full or read-only: writes are refused for a while, reads continue, and no one restarts anything.
 
 use bowline_core::Error;
 use bowline_testkit::{Engine, TestServer};

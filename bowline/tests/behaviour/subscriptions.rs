@@ -16,7 +16,7 @@ async fn subscriptions_are_created_read_listed_and_deleted_in_both_versions() {
         assert!(uid.starts_with(&format!("{team}/")), "{uid}");
         assert_eq!(second, json!({ "uid": uid, "sink": "https://localhost/callback" }));
         assert_eq!(done(&owner, &format!("GET /events/v2/subscriptions/{uid}"), Value::Null).await, second);
-        // The provider of infrastructure speaks the first version.
+        // The provider of infrastructure speaks v1.
         let first = done(&owner, &format!("POST /events/v1/subscriptions/{org}"), body).await;
         let id = first["id"].as_str().expect("an id").to_owned();
         let found = done(&owner, &format!("GET /events/v1/subscriptions?id={id}"), Value::Null).await;

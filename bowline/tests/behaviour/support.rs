@@ -91,7 +91,7 @@ impl Refusal {
     }
 }
 
-/// A machine identity and somebody who acts as it.
+/// A machine identity and someone who acts as it.
 pub(crate) struct Machine {
     pub(crate) uid: String,
     pub(crate) subject: String,
@@ -111,7 +111,7 @@ impl Machine {
     }
 }
 
-/// Somebody who signed in with this verified address; without one, whose address is not known.
+/// Someone who signed in with this verified address; without one, whose address is not known.
 pub(crate) async fn person(server: &TestServer, subject: &str, email: &str) -> Machine {
     let uid = bowline_identity::human_uid(server.idp().issuer(), subject).as_str().to_owned();
     let facts = [&uid, subject, email, server.idp().issuer()].map(String::from);
@@ -148,7 +148,7 @@ pub(crate) fn token_of(reply: &RestReply) -> String {
     reply.json()["token"].as_str().expect("a token").into()
 }
 
-/// The claims of a token of ours, unverified.
+/// The claims of a token of this server, unverified.
 pub(crate) fn claims_of(token: &str) -> Value {
     let payload = token.split('.').nth(1).expect("a token has three parts");
     let bytes = URL_SAFE_NO_PAD.decode(payload).expect("base64");

@@ -120,7 +120,7 @@ fn walk(message: &MessageDescriptor, prefix: &str, above: &mut Vec<String>, ids:
     above.pop();
 }
 
-/// Ids that others give, and places elsewhere: nothing of ours has them.
+/// Ids that others give, and places elsewhere: nothing of this server has them.
 const OF_OTHERS: [&str; 6] = ["tenant_id", "project_id", "user_id", "component_id", "utm_source", "charts.source"];
 
 fn is_id(path: &str) -> bool {

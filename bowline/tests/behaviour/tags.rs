@@ -85,7 +85,7 @@ async fn tags_are_created_moved_and_deleted_in_both_versions() {
     .await;
 }
 
-/// Refused in the manner of the first version.
+/// Refused as in v1.
 async fn refused_v1(actor: &bowline_testkit::Actor, what: &str, body: Value, status: u16) {
     let reply = crate::support::call(actor, what, body).await;
     assert_eq!(reply.status, status, "{what}: {}", reply.text());
@@ -113,7 +113,7 @@ async fn a_tag_is_at_a_manifest_of_its_repository_or_waits_for_one() {
         refused(&operator, &nowhere, json!({ "name": "x", "digest": first }), 404, "NOT_FOUND").await;
         assert_eq!(inventory(server).await, before);
 
-        // The first version announces tags: their bundles are said before the first push.
+        // V1 announces tags: their bundles are said before the first push.
         let body = json!({ "name": "soon", "bundles": ["base"] });
         let tag = done(&operator, &format!("POST /registry/v1/tags/{other}"), body).await;
         assert_eq!((&tag["digest"], &tag["bundles"]), (&json!(""), &json!(["base"])));

@@ -60,7 +60,7 @@ async fn an_organization_accepts_once_and_says_who_and_when() {
         let answer = done(&owner, &accept, json!({ "documentIds": ["terms-1", "terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
         assert_eq!(rows(server).await, (1, 1, 1));
-        // Again, by somebody else, in the other version: nothing happens, and nothing is told.
+        // Again, by someone else, in the other version: nothing happens, and nothing is told.
         let other = server.actor("owner", &org).await;
         let answer = done(&other, &format!("POST /iam/v1/terms/{org}"), json!({ "documentIds": ["terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
@@ -164,11 +164,11 @@ async fn nothing_changes_in_an_organization_that_has_not_accepted() {
         let detail: v1::TermsNotAcceptedDetail = error.detail().expect("the documents");
         assert_eq!(detail.missing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), both);
 
-        // Whoever may not, and whatever is wrong, is told that.
+        // Anyone who may not, and whatever is wrong, is told that.
         let (stranger, what) = (server.stranger().await, format!("PATCH /iam/v2/groups/{org}"));
         refused(&stranger, &what, json!({ "description": "d" }), 403, "PERMISSION_DENIED").await;
         refused(&owner, &what, json!({ "name": "/" }), 400, "INVALID_ARGUMENT").await;
-        // Reading and the operator go on.
+        // Reading and the operator continue.
         done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
         done(&server.operator().await, &what, json!({ "description": "d" })).await;
     })

@@ -25,7 +25,7 @@ struct Row {
     created_at: i64,
 }
 
-/// What the writers do to a row while the walk goes on.
+/// What the writers do to a row while the walk continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Stays,

@@ -35,7 +35,7 @@ async fn both_spellings_and_the_pre_release_names_are_understood() {
             let made = done(&operator, &create, json!({ "name": name, member: ["latest"], "unknown": {} })).await;
             assert_eq!(made["activeTags"], json!(["latest"]));
         }
-        // The pre-release segment and package are the second version, in answers too.
+        // The pre-release segment and package are v2, in answers too.
         let beta = done(&operator, "GET /registry/v2beta1/repos?order_by=name", Value::Null).await;
         assert_eq!(beta, done(&operator, "GET /registry/v2/repos?order_by=name", Value::Null).await);
         let made = done(&operator, &format!("POST /iam/v2beta1/groups/{team}"), json!({ "name": "squad" })).await;

@@ -1,4 +1,4 @@
-//! Advisories at the terminal: made, judged, reviewed, published.
+//! Advisories at the terminal: made, checked, reviewed, published.
 
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Terminal, ended, mode, text, viewer};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn container_clients_ask_for_credentials() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, identity, token) = viewer(&server).await;

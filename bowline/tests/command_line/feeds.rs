@@ -32,7 +32,7 @@ async fn a_record_that_cannot_be_read_is_not_removed() {
     write(&[&first, &second]);
     ended(&operator.run(&import).await, 0);
 
-    // Nobody can tell which record this is.
+    // No one can tell which record this is.
     write(&[&first, "{"]);
     let uncertain = operator.run(&import).await;
     ended(&uncertain, 1);

@@ -85,6 +85,7 @@ async fn serve(data: &str) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn a_full_disk_is_cured_by_the_operator_without_a_restart() {
     let Some(disk) = SmallDisk::mount() else {
         // Past the capture of the tests' output: what is left out must be seen.

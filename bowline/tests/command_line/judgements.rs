@@ -1,4 +1,4 @@
-//! Judgements about vulnerabilities: files into a group, and a group into files.
+//! Statements about vulnerabilities: files into a group, and a group into files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -104,6 +104,7 @@ async fn export(terminal: &Terminal, format: &str, group: &str, more: &[&str]) -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn judgements_come_in_and_go_out_in_every_format_as_the_same_bytes() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, terminal, _) = organization(&server, "acme").await;

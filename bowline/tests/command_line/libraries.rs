@@ -45,7 +45,7 @@ async fn a_directory_is_taken_in_once_and_what_is_skipped_is_told() {
     assert_eq!(operator.json(&import).await, numbers("4", "0"));
     assert_eq!(operator.json(&import).await, numbers("0", "4"));
 
-    // An operator at a terminal where nobody has signed in.
+    // An operator at a terminal where no one has signed in.
     let (stranger, token) = (Terminal::new(&server), server.operator().await.token.expect("a token"));
     let file = stranger.home.path().join("operator.token");
     std::fs::write(&file, format!("{token}\n")).expect("a file is written");

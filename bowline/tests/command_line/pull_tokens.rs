@@ -40,7 +40,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 0);
     ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 1);
 
-    // Somebody who may not bind roles leaves nothing behind.
+    // Someone who may not bind roles leaves nothing behind.
     let viewer = server.actor("viewer", &organization).await;
     terminal.keep(&viewer);
     ended(&terminal.run(&create).await, 4);

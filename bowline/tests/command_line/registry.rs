@@ -173,6 +173,7 @@ async fn tags_and_what_they_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn policies_of_repositories_and_groups() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (organization, terminal) = owner(&server).await;

@@ -100,7 +100,7 @@ async fn a_sign_in_with_refresh_lasts_for_registries_too() {
     assert_eq!((&claims_of(&printed)["sub"], &claims_of(&printed)["aud"]), (&json!(person), &json!(registry)));
     assert_ne!(std::fs::read_to_string(&file).expect("a token is kept"), before, "the API's token is a new one");
 
-    // A token for somebody else does not take the person's sign-in away.
+    // A token for someone else does not take the person's sign-in away.
     let (_, identity, upstream) = viewer(&server).await;
     let mut other = terminal.command();
     other.args(["auth", "token"]).env("BOWLINE_IDENTITY", &identity).env("BOWLINE_ID_TOKEN", &upstream);
@@ -153,7 +153,7 @@ async fn an_address_beside_a_context_of_another_server_is_refused() {
     let with_slash = format!("{api}/");
     for (variables, arguments) in [
         (&[("BOWLINE_API", &*with_slash)][..], &["--context", "here"][..]),
-        // The current context is nobody's word.
+        // The current context is no one's word.
         (&[], &["--api", api]),
     ] {
         ended(&token(variables, arguments).await, 3);

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// Somebody's machine, with a home directory of its own.
+/// Someone's machine, with a home directory of its own.
 pub(crate) struct Terminal {
     pub(crate) home: TempDir,
     pub(crate) api: String,
@@ -44,7 +44,7 @@ impl Terminal {
         running.wait_with_output().await.expect("the binary ends")
     }
 
-    /// Keeps the token of somebody who has signed in elsewhere.
+    /// Keeps the token of someone who has signed in elsewhere.
     pub(crate) fn keep(&self, actor: &Actor) {
         let file = self.kept(&self.api, "oidc-token");
         std::fs::create_dir_all(file.parent().expect("a directory")).expect("the cache is made");
@@ -95,7 +95,7 @@ pub(crate) fn claims_of(token: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).expect("base64")).expect("JSON")
 }
 
-/// Somebody with an identity token, who may view an organization.
+/// Someone with an identity token, who may view an organization.
 pub(crate) async fn viewer(server: &TestServer) -> (String, String, String) {
     let organization = server.organization("acme").await;
     let identity = server.identity(&organization, "build").await;
@@ -104,7 +104,7 @@ pub(crate) async fn viewer(server: &TestServer) -> (String, String, String) {
     (organization, identity, token)
 }
 
-/// The issuer as a provider that everybody may sign in with.
+/// The issuer as a provider that everyone may sign in with.
 pub(crate) async fn offer_provider(server: &TestServer) {
     let issuer = server.idp().issuer().to_owned();
     let written = server.server().parts().storage.db.write(move |tx| {

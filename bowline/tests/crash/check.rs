@@ -2,7 +2,7 @@
 //!
 //! The audit log is the pivot. Rows are what it says was created and not deleted; every change in it has
 //! its event in the outbox and the other way round; counts are those of the rows. So whatever a request
-//! left is whole. That acknowledged requests left something, each at most once, and that nobody else did,
+//! left is whole. That acknowledged requests left something, each at most once, and that no one else did,
 //! is compared with what the writers sent.
 
 use std::collections::{BTreeMap, BTreeSet};

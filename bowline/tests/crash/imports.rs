@@ -1,5 +1,5 @@
-//! Imports of records: the server, or whoever brings the import, is killed while it is staged or committed. Afterwards
-//! the records are those of the import before or those of the new one, whole; the next import goes on; and in the
+//! Imports of records: the server, or anyone who brings the import, is killed while it is staged or committed. Afterwards
+//! the records are those of the import before or those of the new one, whole; the next import continues; and in the
 //! end nothing is left of what was interrupted.
 
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use crate::storage::Storage;
 const RECORDS: u64 = 3000;
 /// Longest time until something is killed, in milliseconds.
 const LONGEST: u64 = 4000;
-/// An import that nobody disturbs.
+/// An import that no one disturbs.
 const UNDISTURBED: Duration = Duration::from_secs(120);
 
 /// Runs the plan on SQLite, or on a PostgreSQL of this URL.

@@ -126,7 +126,7 @@ fn verify(storage: &Storage) {
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
-/// Somebody with a repository of their own.
+/// Someone with a repository of their own.
 struct Pusher {
     address: SocketAddr,
     token: String,

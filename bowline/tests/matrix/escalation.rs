@@ -1,4 +1,4 @@
-//! No escalation: whatever a caller asks for, nobody under their control comes to hold more than they held before.
+//! No escalation: whatever a caller asks for, no one under their control comes to hold more than they held before.
 //!
 //! Every method that changes who may do what is called by every kind of caller, with whole and narrowed tokens, with a
 //! request that tries to give more than the caller has. After each call that is let through, everything that the

@@ -1,4 +1,4 @@
-//! A hierarchy with something of everything in it, and everybody who calls.
+//! A hierarchy with something of everything in it, and everyone who calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -61,7 +61,7 @@ pub(crate) const KINDS: [Kind; 17] = [
     Kind::LibraryPolicyBinding,
 ];
 
-/// Nobody holds a lock while panicking.
+/// No one holds a lock while panicking.
 pub(crate) const UNSHARED: &str = "no other thread";
 
 /// A group, or a UIDP where there is none.
@@ -75,7 +75,7 @@ pub(crate) struct Place {
     doomed: Mutex<BTreeMap<Kind, String>>,
 }
 
-/// Somebody who calls, and what the oracle knows of them.
+/// Someone who calls, and what the oracle knows of them.
 pub(crate) struct Caller {
     pub(crate) actor: Actor,
     pub(crate) standing: Standing,
@@ -273,7 +273,7 @@ impl<'s> Fixture<'s> {
         contract.capabilities().names(set).into_iter().map(String::from).collect()
     }
 
-    /// Somebody with a built-in role at a group.
+    /// Someone with a built-in role at a group.
     pub(crate) async fn caller(&self, name: &str, role: &str, group: &str) -> Caller {
         let (organization, subject) = (group.split('/').next().expect("a split has a first part"), self.name());
         let identity = self.note(Kind::Identity, self.server.identity(organization, &subject).await);

@@ -44,7 +44,7 @@ async fn roles_and_methods_are_as_the_golden_file_says() {
     compare(FILE, &text);
 }
 
-/// Whether the call was let through; lists that refuse nobody must show something of the place.
+/// Whether the call was let through; lists that refuse no one must show something of the place.
 fn may(row: &Row, outcome: &Outcome, place: &str) -> bool {
     let let_through = row.let_through_at(place);
     assert!([let_through, DENIED].contains(&outcome.code), "{}: {outcome:?}", row.full_name);

@@ -48,7 +48,7 @@ async fn one(fixture: &Fixture<'_>, engine: Engine, row: &Row, caller: &Caller) 
     assert_eq!(uids_of_json(&reply.json()), expected, "{case}, REST");
 }
 
-/// What is somewhere where the caller holds what the method needs; roles that everybody has; and oneself.
+/// What is somewhere where the caller holds what the method needs; roles that everyone has; and oneself.
 fn visible(fixture: &Fixture<'_>, row: &Row, caller: &Caller) -> BTreeSet<String> {
     let needed = needed(fixture, row.full_name);
     let all = fixture.all.lock().expect(UNSHARED);

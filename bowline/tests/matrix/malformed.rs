@@ -1,4 +1,4 @@
-//! A scope field that names no place is refused before the permission is judged, but not before the caller is known.
+//! A scope field that names no place is refused before the permission is checked, but not before the caller is known.
 
 use bowline_contract::{Auth, MethodInfo};
 use bowline_testkit::{Engine, TestServer};

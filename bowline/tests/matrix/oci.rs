@@ -144,7 +144,7 @@ fn expected(fixture: &Fixture<'_>, caller: &Caller, route: &Route, place: &Place
     }
 }
 
-/// Makes anew what the route may take away, and asks.
+/// Makes again what the route may take away, and asks.
 async fn ask(operator: &Actor, actor: &Actor, route: &Route, place: &Place) -> RestReply {
     let (verb, rest) = route.what.split_once(' ').expect("a verb and a path");
     if place.exists && verb != "GET" && verb != "HEAD" {

@@ -34,7 +34,7 @@ pub(super) fn terms() -> Vec<Row> {
     ]
 }
 
-/// What only people get something from; everybody who calls here is a machine, or the operator.
+/// What only people get something from; everyone who calls here is a machine, or the operator.
 pub(super) fn of_people() -> Vec<Row> {
     vec![
         anybody::<identities2::UpdateIdentityMetadata>(PRECONDITION, |_| i2::UpdateIdentityMetadataRequest {

@@ -36,7 +36,7 @@ use prost_types::FieldMask;
 use crate::fixture::{Fixture, Kind, Place};
 use crate::oracle::{INVALID, NOT_FOUND, OK};
 
-/// How a method is judged.
+/// How a method is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     /// By the place that the request is about.
@@ -45,9 +45,9 @@ pub(crate) enum Judged {
     Caller,
     /// By nothing but whether the operator calls.
     Operator,
-    /// By the caller, who must be what the request is about; the table's requests are about somebody else.
+    /// By the caller, who must be what the request is about; the table's requests are about someone else.
     Themselves,
-    /// A list: by what is seen at a place or below it; the first version never refuses.
+    /// A list: by what is seen at a place or below it; v1 never refuses.
     List { refuses: bool },
 }
 
@@ -72,7 +72,7 @@ impl Aim<'_> {
         self.fixture.name()
     }
 
-    /// Somebody new: people can be bound before they come.
+    /// Someone new: people can be bound before they come.
     fn person(&self) -> String {
         self.fixture.segment(40)
     }
@@ -100,7 +100,7 @@ type Build = Box<dyn Fn(&Aim<'_>) -> Vec<u8> + Send + Sync>;
 pub(crate) struct Row {
     pub(crate) full_name: &'static str,
     pub(crate) validated: Judged,
-    /// The built-in role whose capabilities the caller must hold as well: nobody grants what they lack.
+    /// The built-in role whose capabilities the caller must hold as well: no one grants what they lack.
     pub(crate) grants: Option<&'static str>,
     /// Whether the role is given at the organization, wherever below it the request goes.
     pub(crate) grants_at_root: bool,
@@ -153,7 +153,7 @@ pub(crate) fn at<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync
     row::<M>(Judged::Place, build)
 }
 
-/// A method that answers this once the caller is known, whoever that is.
+/// A method that answers this once the caller is known, anyone who that is.
 pub(crate) fn anybody<M: Method>(
     let_through: i32,
     build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static,

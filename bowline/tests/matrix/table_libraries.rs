@@ -109,7 +109,7 @@ fn policies_and_bindings() -> Vec<Row> {
         of_organization(delete::<policies::DeletePolicy>(Kind::LibraryPolicy, |id| l1::DeleteLibraryPolicyRequest {
             id,
         })),
-        // The fixture has a binding for the same place, so whoever is let through finds it.
+        // The fixture has a binding for the same place, so anyone who is let through finds it.
         Row {
             let_through: ALREADY_EXISTS,
             ..in_organization::<bindings::CreateBinding>(move |aim| l1::CreateLibraryPolicyBindingRequest {

@@ -28,7 +28,7 @@ fn once<M: Method>(kind: Kind, build: impl Fn(&Aim<'_>, String) -> M::Request + 
     Row { takes: Some(kind), ..at::<M>(move |aim| build(aim, aim.doomed.clone())) }
 }
 
-/// An issuer and a client at it are keys to everybody who signs in there: only owners may set them.
+/// An issuer and a client at it are keys to everyone who signs in there: only owners may set them.
 fn of_owner<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 'static) -> Row {
     Row { grants: Some("owner"), ..at::<M>(build) }
 }

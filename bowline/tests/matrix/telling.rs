@@ -13,7 +13,7 @@ use super::{Aim, Judged, Row, at, default, delete, list, row};
 use crate::fixture::Kind;
 
 /// Methods whose answer depends on what happened before: `behaviour/audit_log.rs` and `behaviour/audit_watch.rs`
-/// judge who may call them.
+/// check who may call them.
 pub(crate) const ELSEWHERE: [&str; 3] =
     ["bowline.audit.v1.Audit.GetCheckpoints", "bowline.audit.v1.Audit.GetEntry", "bowline.audit.v1.Audit.WatchEntries"];
 

@@ -1,4 +1,4 @@
-//! The files of blobs and uploads: what is lost is told and can be brought anew, and nothing stays for ever.
+//! The files of blobs and uploads: what is lost is told and can be brought again, and nothing stays for ever.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ async fn files_of_uploads_end_with_their_rows() {
         let uploads = server.data_dir().join("blobs/uploads");
         client.begin(&format!("{org}/gone")).await;
         let stays = client.begin(&format!("{org}/stays")).await;
-        let door = &server.server().parts().door;
+        let door = &server.server().parts().distribution;
         door.expire_uploads().await;
         assert_eq!(files(&uploads).len(), 2);
         let repo = repo_uid(server, "gone").await;

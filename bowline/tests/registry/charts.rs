@@ -69,6 +69,7 @@ fn refused(reply: &RestReply, status: u16) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn a_chart_comes_with_repositories_for_its_images() {
     on_each_engine(async |server| {
         let (catalog, there) = pusher(server, "catalog").await;
@@ -165,6 +166,7 @@ async fn a_chart_without_a_list_comes_alone_and_the_newest_tag_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn what_cannot_be_added_is_refused_whole() {
     on_each_engine(async |server| {
         let (org, client) = pusher(server, "acme").await;
@@ -251,7 +253,7 @@ async fn a_chart_opens_nothing_of_the_organization_that_gets_it() {
         }
         assert_eq!(number(server, "SELECT count(*) FROM groups WHERE name = 'charts'").await, 0);
 
-        // What is public may be had by everybody; and what the caller has made themselves is there.
+        // What is public may be had by everyone; and what the caller has made themselves is there.
         publish(server, &payroll, true).await;
         let dry = add(&owner, &team, json!({ "sourceRepoId": source, "dryRun": true })).await;
         assert_eq!(told(&dry)[1], ("payroll".to_owned(), true, false));

@@ -114,7 +114,7 @@ async fn an_upload_belongs_to_who_began_it_and_ends_after_a_day() {
         let at = client.begin(&name).await;
         let id = at.rsplit('/').next().unwrap();
         server.clock().advance(std::time::Duration::from_secs(24 * 3600));
-        let door = &server.server().parts().door;
+        let door = &server.server().parts().distribution;
         door.expire_uploads().await;
         assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
         assert_eq!(id.len(), 32);

@@ -153,7 +153,7 @@ async fn the_commands_collect_and_verify_beside_the_server() {
     };
     let (code, printed) = run(&["gc"]);
     assert!(code == 0 && printed.ends_with("0 bytes gone\n"), "{printed}");
-    // The command's clock goes on.
+    // The command's clock continues.
     std::thread::sleep(Duration::from_millis(1100));
     let (code, printed) = run(&["gc", "--dry-run", "--grace", "1s"]);
     assert!(code == 0 && printed.starts_with("1 blobs") && printed.ends_with("15 bytes would go\n"), "{printed}");

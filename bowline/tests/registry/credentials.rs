@@ -149,7 +149,7 @@ async fn what_is_public_everybody_may_pull_and_nothing_more() {
         ] {
             assert_eq!(code(&nobody.get(&format!("/token{scope}")).await, 401), "UNAUTHORIZED", "{scope}");
         }
-        // The token is nobody's: no other door takes it, and it is exchanged for nothing.
+        // The token is no one's: no other front takes it, and it is exchanged for nothing.
         assert_eq!(server.anonymous().with_token(&token).rest("GET", "/iam/v2/groups", None).await.status, 401);
         assert!([401, 403].contains(&basic(server, "_token", &token, "/token").await.status));
         // What is set nearest decides.

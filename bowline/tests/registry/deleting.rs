@@ -74,7 +74,7 @@ async fn what_scanners_found_goes_with_the_manifest() {
         let list = operator.rest("GET", &format!("/registry/v1/vuln_reports?digest={of}"), None).await;
         assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(1), "{}", list.text());
 
-        // One that was left behind is nobody's.
+        // One that was left behind is no one's.
         execute(server, "DELETE FROM repo_manifests").await;
         let list = operator.rest("GET", &format!("/registry/v1/vuln_reports?digest={of}"), None).await;
         assert_eq!(list.json()["items"].as_array().map_or(0, Vec::len), 0, "{}", list.text());

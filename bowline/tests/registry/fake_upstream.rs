@@ -22,7 +22,7 @@ pub(crate) const USERNAME: &str = "me";
 /// What proves who asks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scheme {
-    /// Nothing: everybody may pull.
+    /// Nothing: everyone may pull.
     Open,
     /// The account itself.
     Basic,
@@ -144,7 +144,7 @@ impl State {
         }
         self.issued += 1;
         let token = format!("token-{}", self.issued);
-        // What everybody gets is good for nothing here.
+        // What everyone gets is good for nothing here.
         if !proof.is_empty() {
             self.tokens.push(token.clone());
         }

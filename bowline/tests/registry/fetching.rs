@@ -1,4 +1,4 @@
-//! Blobs that are fetched from an upstream: what they count for while they arrive, and when nobody waits for them.
+//! Blobs that are fetched from an upstream: what they count for while they arrive, and when no one waits for them.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn a_fetch_counts_as_it_arrives_and_no_more_once_its_client_is_gone() {
         }
         let files = async || server.server().parts().content.uploads().await.unwrap();
         until("no bytes stay", async || {
-            server.server().parts().door.expire_uploads().await;
+            server.server().parts().distribution.expire_uploads().await;
             files().await.is_empty()
         })
         .await;

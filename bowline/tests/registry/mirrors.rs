@@ -30,7 +30,7 @@ pub(crate) async fn mirror(server: &TestServer, place: &str, url: String, tags: 
     written.await.expect("the database takes it");
 }
 
-/// A registry with a public organization; somebody who pushes there.
+/// A registry with a public organization; someone who pushes there.
 async fn upstream() -> (TestServer, String, Client) {
     let there = TestServer::start(Engine::Sqlite).await;
     let (org, pusher) = pusher(&there, "upstream").await;
@@ -49,7 +49,7 @@ async fn what_is_missing_is_fetched_once_and_kept() {
         mirror(&here, &mirrored, format!("{}/{org_there}", there.base()), &[]).await;
         let name = format!("{org}/mirrored/library/app");
 
-        // Whoever may pull but not create gets nothing created; whoever may do neither learns nothing.
+        // Anyone who may pull but not create gets nothing created; anyone who may do neither learns nothing.
         let reader = client(&here, "registry.pull", &org).await;
         assert_eq!(code(&reader.get(&format!("/v2/{name}/manifests/1")).await, 403), "DENIED");
         let nobody = Client::nobody(&here);

@@ -55,7 +55,7 @@ impl Pusher {
 }
 
 async fn expire(server: &TestServer) -> i64 {
-    server.server().parts().door.expire_uploads().await;
+    server.server().parts().distribution.expire_uploads().await;
     number(server, "SELECT count(*) FROM uploads").await
 }
 

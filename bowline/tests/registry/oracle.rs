@@ -1,5 +1,5 @@
 //! Everything at once: pushes, mounts, deletions and garbage collection. Then whatever can be pulled must be whole, and
-//! nothing may be left that nobody can pull.
+//! nothing may be left that no one can pull.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ fn content(n: u64) -> Vec<u8> {
     format!("layer {n}").repeat(1 + n as usize * 9000).into_bytes()
 }
 
-/// Somebody who does whatever comes to mind.
+/// Someone who does whatever comes to mind.
 struct Worker {
     client: Client,
     operator: Actor,
     org: String,
     random: Random,
-    /// While somebody pushes, the clock stands still: no push takes longer than the grace.
+    /// While someone pushes, the clock stands still: no push takes longer than the grace.
     turn: Arc<RwLock<()>>,
 }
 
@@ -209,7 +209,7 @@ async fn no_push_loses_what_a_collection_takes() {
         assert!(blobs > 0, "nothing was collected beside the pushes");
         everything_is_whole(server, &client).await;
         server.clock().advance(Duration::from_secs(48 * 3600));
-        server.server().parts().door.expire_uploads().await;
+        server.server().parts().distribution.expire_uploads().await;
         collect_now(server).await;
         nothing_is_left_over(server).await;
         let later = crate::support::client(server, "registry.pull", &org).await;

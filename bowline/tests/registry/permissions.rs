@@ -35,7 +35,7 @@ async fn what_one_may_not_list_looks_like_nothing() {
                 }
             }
         }
-        // Whoever may list repositories there may know that one is not there.
+        // Anyone who may list repositories there may know that one is not there.
         let reply = client.get(&format!("/v2/{org}/absent/tags/list")).await;
         assert_eq!(code(&reply, 404), "NAME_UNKNOWN");
         assert!(reply.text().contains("repository does not exist"), "{}", reply.text());

@@ -41,6 +41,7 @@ async fn pushed(client: &Client, name: &str, tag: &str, package: &str, purl: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
 async fn what_was_resolved_is_told_on_its_day_for_the_image_of_that_day() {
     on_each_engine(async |server| {
         let (org, client) = pusher(server, "acme").await;
@@ -93,7 +94,7 @@ async fn what_was_resolved_is_told_on_its_day_for_the_image_of_that_day() {
         assert!(one["id"].as_str().unwrap().starts_with("BWL-"));
         assert_eq!(one["cvssSeverities"], json!([{ "type": "TYPE_UNSPECIFIED", "score": "" }]));
 
-        // The first version, the tag left open; and what others publish.
+        // V1, the tag left open; and what others publish.
         let path = format!("/advisorysettings/v1/groups/{others}");
         assert_eq!(operator.rest("PATCH", &path, Some(json!({ "public": true }))).await.status, 200);
         let query = format!("image_refs=app&from={}&to={}", at(3, 0), at(3, 0));

@@ -36,7 +36,7 @@ async fn point(server: &TestServer, address: &str) {
     written.await.expect("the database takes it");
 }
 
-/// The minute in which nobody looks at the source of a tag again, over.
+/// The minute in which no one looks at the source of a tag again, over.
 fn later(server: &TestServer) {
     server.clock().advance(Duration::from_secs(61));
 }
@@ -160,7 +160,7 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         assert!(hidden.text().contains("sync_config.source"), "{}", hidden.text());
         assert_eq!(synchronized(&owner, &org, "copy", &format!("{theirs}/secret")).await.status, 400);
         assert_eq!(synchronized(&owner, &org, "copy", "catalog/nginx").await.status, 400);
-        // Nor by the host that images are pulled from: the server asks nobody but itself for what is its own.
+        // Nor by the host that images are pulled from: the server asks no one but itself for what is its own.
         let host = server.base().split_once("://").expect("a URL").1;
         for reference in [format!("{host}/{theirs}/secret"), format!("https://{host}/{org}/nothing")] {
             let told = synchronized(&owner, &org, "copy", &reference).await;
@@ -179,7 +179,7 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         let body = json!({ "name": "copy", "sync_config": { "source": secret } });
         assert_eq!(call(&owner, &change, &body).await.status, 400);
 
-        // Everybody may take over what is public; but nobody has it taken over who may not pull from the copy by right.
+        // Everyone may take over what is public; but no one has it taken over who may not pull from the copy by right.
         publish(server, &secret, true).await;
         let change = format!("PATCH /registry/v2/repos/{uid}");
         let taken = call(&owner, &change, &json!({ "sync_config": { "source": secret } })).await;

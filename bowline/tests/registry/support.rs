@@ -15,7 +15,7 @@ pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub(crate) const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 pub(crate) const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Somebody at the registry, with a token for it or without.
+/// Someone at the registry, with a token for it or without.
 #[derive(Clone)]
 pub(crate) struct Client {
     actor: Actor,
@@ -67,7 +67,7 @@ impl Client {
         digest
     }
 
-    /// Begins an upload; where it goes on.
+    /// Begins an upload; where it continues.
     pub(crate) async fn begin(&self, name: &str) -> String {
         let reply = self.send(&format!("POST /v2/{name}/blobs/uploads/"), &[], &[]).await;
         assert_eq!(reply.status, 202, "{}", reply.text());
@@ -123,7 +123,7 @@ pub(crate) async fn execute(server: &TestServer, sql: &'static str) {
     written.await.expect("the database takes it");
 }
 
-/// Lets everybody pull from a repository or below a group.
+/// Lets everyone pull from a repository or below a group.
 pub(crate) async fn publish(server: &TestServer, place: &str, is_public: bool) {
     let (place, org) = (place.to_owned(), place.split('/').next().unwrap().to_owned());
     let db = &server.server().parts().storage.db;
@@ -182,7 +182,7 @@ pub(crate) fn code(reply: &RestReply, status: u16) -> String {
     body["errors"][0]["code"].as_str().unwrap().to_owned()
 }
 
-/// Somebody with these roles at these groups, at the registry.
+/// Someone with these roles at these groups, at the registry.
 pub(crate) async fn client(server: &TestServer, role: &str, group: &str) -> Client {
     Client::of(server, &server.actor(role, group).await).await
 }
@@ -199,7 +199,7 @@ pub(crate) async fn repo_uid(server: &TestServer, name: &'static str) -> String 
     read.await.expect("the database answers").expect("a repository")
 }
 
-/// An organization, and somebody who may push there.
+/// An organization, and someone who may push there.
 pub(crate) async fn pusher(server: &TestServer, name: &str) -> (String, Client) {
     let org = server.organization(name).await;
     let actor = server.actor("registry.push", &org).await;

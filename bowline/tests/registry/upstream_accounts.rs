@@ -7,7 +7,7 @@ use bowline_testkit::TestServer;
 use crate::fake_upstream::{FakeUpstream, Scheme, Seen, USERNAME, account, mirror_as};
 use crate::support::*;
 
-/// Somebody who may push to an organization that mirrors the upstream with an account; what they pull.
+/// Someone who may push to an organization that mirrors the upstream with an account; what they pull.
 async fn mirrored(server: &TestServer, upstream: &FakeUpstream, password: &str) -> (String, Client) {
     let (org, pusher) = pusher(server, "acme").await;
     mirror_as(server, &org, &upstream.base, USERNAME, password).await;
@@ -83,7 +83,7 @@ async fn a_wrong_password_is_said_and_a_new_one_counts_at_once() {
             );
             let said = [vec![refused.text()], noted].concat().concat();
             assert!(!said.contains("no-secret") && !said.contains(&upstream.base), "{said}");
-            // Nobody tries the wrong one again and again.
+            // No one tries the wrong one again and again.
             upstream.seen();
             let again = pusher.get(&format!("/v2/{name}/manifests/2")).await;
             assert!(again.status == 502 && again.text().contains("refused the credentials"), "{}", again.text());
@@ -127,7 +127,7 @@ async fn an_upstream_that_wants_an_account_says_so_to_who_has_none() {
         crate::mirrors::mirror(server, &org, upstream.base.clone(), &[]).await;
         let refused = pusher.get(&format!("/v2/{org}/app/manifests/1")).await;
         assert!(refused.status == 502 && refused.text().contains("wants credentials"), "{}", refused.text());
-        // A registry that gives everybody a token, with which this is not to be seen, says that it is not there.
+        // A registry that gives everyone a token, with which this is not to be seen, says that it is not there.
         upstream.state().scheme = Scheme::Bearer;
         assert_eq!(code(&pusher.get(&format!("/v2/{org}/other/manifests/1")).await, 404), "NAME_UNKNOWN");
     })

@@ -48,7 +48,7 @@ impl Upstream {
     }
 }
 
-/// The minute in which nobody asks the upstream again, over.
+/// The minute in which no one asks the upstream again, over.
 fn later(server: &bowline_testkit::TestServer) {
     server.clock().advance(Duration::from_secs(61));
 }
@@ -63,7 +63,7 @@ async fn tags_that_were_pushed_here_stay_where_they_are() {
         let name = format!("{org}/app");
         let at = async |tag: &str| pusher.get(&format!("/v2/{name}/manifests/{tag}")).await.json();
 
-        // Pushed before anybody asked the upstream.
+        // Pushed before anyone asked the upstream.
         let ours = pusher.image(&name, "1", b"ours").await;
         later(server);
         assert_eq!(at("1").await, ours);
@@ -74,7 +74,7 @@ async fn tags_that_were_pushed_here_stay_where_they_are() {
         pusher.blob(&name, b"theirs").await;
         assert_eq!(pusher.put(&name, "2", &theirs).await.status, 201);
         assert_eq!(pusher.put(&name, "3", &ours).await.status, 201);
-        // What nobody pushed follows.
+        // What no one pushed follows.
         assert_eq!(at("4").await, theirs);
         let next = image(b"next");
         upstream.moves_to(&next);

@@ -65,7 +65,7 @@ static REFUSED_V6: LazyLock<Vec<Ipv6Net>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Whether the address is on the public internet. NAT64 (64:ff9b::/96) is judged by the IPv4 address in it; other
+/// Whether the address is on the public internet. NAT64 (64:ff9b::/96) is checked by the IPv4 address in it; other
 /// embedded forms (mapped, compatible, 6to4, Teredo) are never public.
 pub fn is_public(address: IpAddr) -> bool {
     match address {

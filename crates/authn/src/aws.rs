@@ -3,7 +3,7 @@
 //!
 //! The presented token is base64url of that request as it would go over the wire. What is read here of it is not true
 //! before AWS accepted the signature, and only what the signature covers goes to AWS: two signed headers bind the
-//! request to our issuer and to one identity, so that a request signed for anybody else is of no use here.
+//! request to our issuer and to one identity, so that a request signed for anyone else does not help here.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,6 @@ pub enum AwsError {
     /// A header that counts is not covered by the signature.
     #[error("the token's signature must cover host, x-amz-date, Chainguard-Audience and Chainguard-Identity")]
     Unsigned,
-    /// For another issuer.
     #[error("the token's Chainguard-Audience is not this issuer")]
     Audience,
     /// For another identity than the one that is asked for.
@@ -98,7 +97,6 @@ pub struct Caller {
 /// Whom a stored identity accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerMatch {
-    /// The account.
     pub account: String,
     /// The ARN; none means any.
     pub arn: Option<Expect>,
@@ -115,7 +113,7 @@ impl CallerMatch {
         let fits = |expect: &Option<Expect>, value: &str| {
             expect.as_ref().map_or(Ok(true), |expect| Test::compile(expect).map(|test| test.fits(value)))
         };
-        // With neither, everybody in the account would be let in.
+        // With neither, everyone in the account would be let in.
         if self.account != caller.account || (self.arn.is_none() && self.user_id.is_none()) {
             return Ok(Some("account"));
         }
@@ -126,7 +124,7 @@ impl CallerMatch {
     }
 }
 
-/// A signed request whose form was judged, and nothing else.
+/// A signed request whose form was checked, and nothing else.
 #[derive(Clone, Debug)]
 pub struct SignedRequest {
     /// By name in lower case; only those that the signature covers, and the signature.
@@ -192,7 +190,7 @@ impl AwsSts {
         AwsSts { client, hosts, url }
     }
 
-    /// Judges what can be judged without asking: for whom and when the request was signed.
+    /// Checks what can be checked without asking: for whom and when the request was signed.
     ///
     /// # Errors
     /// Not for one of our hosts, not for this audience or identity, or not now.

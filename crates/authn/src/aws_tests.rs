@@ -203,7 +203,7 @@ async fn aws_says_who_it_was() {
         let server = TestServer::start(move |_, _| reply.lock().unwrap().take().unwrap()).await;
         assert_eq!(sts(Some(server.url.clone())).caller(&request).await.unwrap_err(), error);
     }
-    // Nobody is there.
+    // No one is there.
     let gone = sts(Some("http://127.0.0.1:1".into())).caller(&request).await;
     assert_eq!(gone.unwrap_err(), AwsError::Unavailable("connect"));
 }

@@ -18,19 +18,18 @@ pub const MAX_ACCESS_LIFETIME: i64 = 3600;
 /// The keys that we ourselves publish ([`crate::keys::KeyRing::verification_keys`]).
 pub type JwksOfOurs = Jwks;
 
-/// What a token of ours is for; the header's `typ`.
+/// What a token of this server is for; the header's `typ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenClass {
     /// API, registry and library access.
     Access,
-    /// Statement of who somebody is, for others.
+    /// Statement of who someone is, for others.
     Id,
     /// Sent along with a delivered event.
     Webhook,
 }
 
 impl TokenClass {
-    /// The header's `typ`.
     pub fn typ(self) -> &'static str {
         match self {
             Self::Access => "at+jwt",
@@ -51,19 +50,17 @@ pub struct Narrowing {
     pub scopes: Vec<String>,
 }
 
-/// The claims of a token of ours.
+/// The claims of a token of this server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessClaims {
-    /// Our issuer URL.
     pub iss: String,
-    /// The identity.
     pub sub: String,
-    /// The doors that accept it; a single string in JSON when there is one.
+    /// The fronts that accept it; a single string in JSON when there is one.
     #[serde(serialize_with = "one_or_many", deserialize_with = "from_one_or_many")]
     pub aud: Vec<String>,
-    /// Unix seconds.
+    /// Seconds since 1970, in UTC.
     pub exp: i64,
-    /// Unix seconds.
+    /// Seconds since 1970, in UTC.
     pub iat: i64,
     /// Unique id of the token.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -92,7 +89,6 @@ pub struct AccessClaims {
     /// Of an id token: the audiences that its holder confirmed, which it may be exchanged for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub good_for: Vec<String>,
-    /// Upstream's debugging member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal: Option<Value>,
     /// Claims of the upstream sign-in: `{email, name, picture, ..}`.
@@ -137,7 +133,7 @@ pub fn mint_value(class: TokenClass, claims: &Value, key: &SigningKey) -> String
     token
 }
 
-/// Verifies a token of ours at a door: signature by a key of ours, class, issuer, one of the audiences, times.
+/// Verifies a token of this server at a front: signature by a key of this server, class, issuer, one of the audiences, times.
 /// Expiry is exact, since we set it; `iat` has the usual leeway for replicas whose clocks differ.
 pub fn verify_own(
     token: &str,

@@ -84,7 +84,7 @@ struct Cache {
     clock: u64,
 }
 
-/// The keys of any number of issuers, fetched when first needed. Ask only for issuers that somebody trusts.
+/// The keys of any number of issuers, fetched when first needed. Ask only for issuers that someone trusts.
 pub struct IssuerKeys {
     client: GuardedClient,
     capacity: usize,
@@ -101,7 +101,6 @@ impl std::fmt::Debug for IssuerKeys {
 enum Cached {
     Keys(Arc<Jwks>),
     Refused(KeysError),
-    /// Nothing usable.
     Absent,
     /// Keys without that id, and a refresh is due.
     Stale,

@@ -160,6 +160,7 @@ async fn kept_keys_survive_a_failed_refresh() {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "cases, one after the other")]
 async fn bad_issuers_are_refused() {
     let server = TestServer::start(move |own, path| {
         let (case, rest) = path[1..].split_once('/').unwrap();

@@ -7,7 +7,7 @@ pub enum TokenError {
     /// Not a compact JWS with JSON header and claims, or a claim of the wrong type.
     #[error("the token is malformed")]
     Malformed,
-    /// Longer than [`crate::jwt::MAX_TOKEN`].
+    /// It is longer than [`crate::jwt::MAX_TOKEN`].
     #[error("the token is too large")]
     TooLarge,
     /// `exp`, `sub` or `iss` is missing.
@@ -25,7 +25,6 @@ pub enum TokenError {
     /// The signature does not verify.
     #[error("the token's signature is not valid")]
     BadSignature,
-    /// Past `exp`.
     #[error("the token has expired")]
     Expired,
     /// Before `nbf` or `iat`.
@@ -34,10 +33,8 @@ pub enum TokenError {
     /// Lives longer than its class may.
     #[error("the token's lifetime is too long")]
     Lifetime,
-    /// Another issuer.
     #[error("the token's issuer is not accepted")]
     Issuer,
-    /// Another audience.
     #[error("the token's audience is not accepted")]
     Audience,
     /// Another class of token (header `typ`).

@@ -85,7 +85,7 @@ impl FetchError {
 #[error("the outbound HTTP client cannot be built: {0}")]
 pub struct BuildError(String);
 
-/// How long a body is read that nobody wants.
+/// How long a body is read that no one wants.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// The limits of one request.
@@ -107,9 +107,8 @@ impl Default for Limits {
 /// A request to send.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The method.
     pub method: Method,
-    /// The URL, as somebody wrote it.
+    /// The URL, as someone wrote it.
     pub url: String,
     /// Headers; `Host` and lengths are set by the client.
     pub headers: HeaderMap,
@@ -127,11 +126,8 @@ impl Request {
 /// An answer, complete and within the limits; any status.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
 }
 
@@ -143,12 +139,10 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The status.
     pub fn status(&self) -> StatusCode {
         self.response.status()
     }
 
-    /// The headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }
@@ -177,7 +171,6 @@ impl Opened {
 pub struct Options {
     /// Which addresses may be reached.
     pub policy: AddressPolicy,
-    /// Name resolution.
     pub resolver: Arc<dyn Resolver>,
     /// Limit for establishing a connection.
     pub connect: Duration,
@@ -192,7 +185,7 @@ impl Options {
     }
 }
 
-/// The guarded client; cheap to clone. Https only, each host resolved once and connected to by the judged addresses,
+/// The guarded client; cheap to clone. Https only, each host resolved once and connected to by the checked addresses,
 /// no redirects, no proxies, no cookies, limits on time and size.
 #[derive(Clone, Debug)]
 pub struct GuardedClient {
@@ -240,7 +233,7 @@ impl GuardedClient {
         })
     }
 
-    /// Judges a URL without sending anything: form, scheme, address literals. Names are judged when they resolve.
+    /// Checks a URL without sending anything: form, scheme, address literals. Names are checked when they resolve.
     pub fn check_url(&self, url: &str) -> Result<Url, FetchError> {
         self.pick(url).map(|(url, _)| url)
     }
@@ -260,7 +253,7 @@ impl GuardedClient {
             Host::Ipv6(v6) => Some(IpAddr::V6(v6)),
             Host::Domain(_) => None,
         };
-        // A literal never reaches the resolver, so it is judged here.
+        // A literal never reaches the resolver, so it is checked here.
         let http = url.scheme() == "http";
         if let Some(ip) = literal
             && !(if http { self.policy.allows_http(ip) } else { self.policy.allows(ip) })

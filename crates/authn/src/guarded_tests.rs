@@ -215,7 +215,7 @@ async fn a_name_is_resolved_once_per_connection_and_judged_each_time() {
     impl Resolver for Rebinding {
         fn resolve(&self, _: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
             let first = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
-            // Nobody listens at 127.0.0.2.
+            // No one listens at 127.0.0.2.
             let ip: IpAddr = if first { "127.0.0.2" } else { "127.0.0.1" }.parse().unwrap();
             Box::pin(async move { Ok(vec![ip]) })
         }

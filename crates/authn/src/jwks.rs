@@ -19,17 +19,11 @@ pub enum Alg {
     Rs384,
     /// RSA PKCS#1 v1.5, SHA-512.
     Rs512,
-    /// RSA PSS, SHA-256.
     Ps256,
-    /// RSA PSS, SHA-384.
     Ps384,
-    /// RSA PSS, SHA-512.
     Ps512,
-    /// ECDSA on P-256.
     Es256,
-    /// ECDSA on P-384.
     Es384,
-    /// Ed25519.
     EdDsa,
 }
 
@@ -51,7 +45,6 @@ impl Alg {
         ALGS.iter().find(|(_, n)| *n == name).map(|(a, _)| *a).ok_or(TokenError::AlgorithmRefused)
     }
 
-    /// The JOSE name.
     pub fn as_str(self) -> &'static str {
         ALGS.iter().find(|(a, _)| *a == self).map_or("", |(_, n)| n)
     }
@@ -77,7 +70,6 @@ enum Material {
     Ed25519(Vec<u8>),
 }
 
-/// One public key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     kid: Option<String>,
@@ -177,7 +169,6 @@ impl Jwks {
         if set.keys.is_empty() { Err(TokenError::Keys) } else { Ok(set) }
     }
 
-    /// The usable keys.
     pub fn keys(&self) -> &[PublicKey] {
         &self.keys
     }

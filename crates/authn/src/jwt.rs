@@ -16,7 +16,6 @@ pub const LEEWAY: i64 = 60;
 /// The header of a presented token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The signature algorithm.
     pub alg: Alg,
     /// The id of the key.
     pub kid: Option<String>,
@@ -27,21 +26,17 @@ pub struct Header {
 /// What a token says about itself. Nothing of it is true before [`verify_signature`] and [`check_times`] passed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Presented {
-    /// The header.
     pub header: Header,
-    /// `iss`.
     pub issuer: String,
-    /// `sub`.
     pub subject: String,
     /// `aud`, one or many; may be empty.
     pub audiences: Vec<String>,
-    /// `exp`, unix seconds.
+    /// The claim `exp`: seconds since 1970.
     pub expiry: i64,
-    /// `nbf`, unix seconds.
+    /// The claim `nbf`: seconds since 1970.
     pub not_before: Option<i64>,
-    /// `iat`, unix seconds.
+    /// The claim `iat`: seconds since 1970.
     pub issued_at: Option<i64>,
-    /// All claims.
     pub claims: Map<String, Value>,
 }
 
@@ -136,7 +131,7 @@ pub fn verify_signature(token: &str, keys: &Jwks) -> Result<(), TokenError> {
     keys.verify(parts.header.alg, parts.header.kid.as_deref(), parts.message, &signature)
 }
 
-/// Judges `exp`, `nbf` and `iat` at the time `now`, each with `leeway` seconds of tolerance.
+/// Checks `exp`, `nbf` and `iat` at the time `now`, each with `leeway` seconds of tolerance.
 pub fn check_times(token: &Presented, now: i64, leeway: i64) -> Result<(), TokenError> {
     if now >= token.expiry.saturating_add(leeway) {
         return Err(TokenError::Expired);

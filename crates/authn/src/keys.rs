@@ -19,7 +19,7 @@ pub const PUBLISH_AHEAD: i64 = 600;
 /// How long a key stays published after it stopped signing, in seconds.
 pub const KEEP_AFTER: i64 = 3600;
 
-/// The algorithm of a signing key of ours.
+/// The algorithm of a signing key of this server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// ECDSA on P-256 with SHA-256: small and quick to sign.
@@ -55,7 +55,7 @@ enum Pair {
     Rsa(RsaKeyPair),
 }
 
-/// A private key of ours with its public half and key id.
+/// A private key of this server with its public half and key id.
 pub struct SigningKey {
     pair: Pair,
     kid: String,
@@ -163,7 +163,6 @@ impl SigningKey {
 /// A key with the times (unix seconds) that say what it is for.
 #[derive(Clone, Debug)]
 pub struct RingKey {
-    /// The key.
     pub key: Arc<SigningKey>,
     /// From when the JWKS carries it.
     pub published_at: i64,
@@ -178,7 +177,6 @@ pub struct RingKey {
 pub enum KeyState {
     /// Signs from a later second on; seconds until then.
     SignsIn(i64),
-    /// Signs.
     Signs,
     /// Signs no more. Tokens that it signed are accepted; for so many seconds more, if that has an end.
     Accepted(Option<i64>),

@@ -68,13 +68,13 @@ fn a_revoked_key_is_gone_and_another_signs() {
     assert_eq!(ring.signing_key(5001).unwrap().kid(), second);
     assert_eq!(ring.jwks(5001)["keys"].as_array().unwrap().len(), 1);
 
-    // The present key goes on if the next one goes.
+    // The present key continues if the next one goes.
     let mut ring = rotated(&[0, 5000]);
     let (first, second) = (kid_of(&ring, 0), kid_of(&ring, 1));
     assert!(ring.revoke(&[second], 5001));
     assert_eq!(ring.signing_key(1_000_000).unwrap().kid(), first);
 
-    // A retired key does not sign again, and goes on verifying.
+    // A retired key does not sign again, and continues verifying.
     let mut ring = rotated(&[0, 5000]);
     let (first, second) = (kid_of(&ring, 0), kid_of(&ring, 1));
     assert!(!ring.revoke(&[second], 6000));

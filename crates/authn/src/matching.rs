@@ -15,7 +15,6 @@ const SIZE_LIMIT: usize = 256 << 10;
 /// One expectation as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// The value itself.
     Exact(String),
     /// A regular expression that has to match the whole value.
     Pattern(String),
@@ -24,9 +23,7 @@ pub enum Expect {
 /// The stored relationship of an assumable identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimMatch {
-    /// `iss`.
     pub issuer: Expect,
-    /// `sub`.
     pub subject: Expect,
     /// `aud`; none means the default audiences.
     pub audience: Option<Expect>,
@@ -40,7 +37,6 @@ pub struct ClaimMatch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {claim:?}")]
 pub struct Mismatch {
-    /// The claim's name.
     pub claim: String,
 }
 
@@ -96,7 +92,7 @@ pub struct Compiled {
 }
 
 impl ClaimMatch {
-    /// Compiles the patterns; the error is for whoever writes the identity. An issuer pattern that is not literal up
+    /// Compiles the patterns; the error is for anyone who writes the identity. An issuer pattern that is not literal up
     /// to the end of its host compiles, and matches nothing.
     pub fn compile(&self) -> Result<Compiled, String> {
         let named = |name: &str, error: String| format!("{name}: {error}");
@@ -177,7 +173,7 @@ impl Prefix {
 }
 
 /// Whether an issuer pattern is literal up to the end of the host (and port): only such a pattern is usable, since any
-/// other could name a host that nobody meant.
+/// other could name a host that no one meant.
 pub fn issuer_host_is_literal(pattern: &str) -> bool {
     literal_prefix(pattern).is_some()
 }
@@ -233,7 +229,7 @@ fn literal_prefix(pattern: &str) -> Option<Prefix> {
     let path = rest.strip_prefix('/').or_else(|| rest.strip_prefix(r"\/"));
     match path {
         None => Some(Prefix::Whole(origin)),
-        // The slash must not be optional or repeated zero times, and no alternative may begin anew behind it.
+        // The slash must not be optional or repeated zero times, and no alternative may begin again behind it.
         Some(path) if path.starts_with(['?', '*', '{']) || top_level_alternative(path) => None,
         Some(_) => {
             origin.push('/');

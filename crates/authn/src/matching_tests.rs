@@ -85,7 +85,7 @@ fn patterns_match_whole_and_case_sensitively() {
     for text in ["(?m)^repo:org/app.*$", "repo:.*", ".*main"] {
         assert!(validate(&ClaimMatch { subject: pattern(text), ..base() }, &lines).is_err(), "{text}");
     }
-    // Nobody can step out of the anchors.
+    // No one can step out of the anchors.
     for text in ["a)|(.*", "a)|(?:.*", "(?x)a #", "[", "(", "a{9999999}", "(?<n", "\\"] {
         assert!(ClaimMatch { subject: pattern(text), ..base() }.compile().is_err(), "{text}");
     }

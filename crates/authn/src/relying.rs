@@ -1,4 +1,4 @@
-//! Signing people in at somebody else's provider: OpenID Connect's authorization code flow, from our side.
+//! Signing people in at someone else's provider: OpenID Connect's authorization code flow, from our side.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
@@ -73,7 +73,6 @@ pub struct Metadata {
 /// The client as the provider knows it.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
-    /// Its id.
     pub id: &'a str,
     /// Its secret; a public client has none.
     pub secret: Option<&'a str>,
@@ -81,7 +80,6 @@ pub struct Client<'a> {
 
 /// What the token endpoint gave.
 pub struct Tokens {
-    /// Not verified yet.
     pub id_token: String,
     /// For the userinfo endpoint.
     pub access_token: Option<String>,
@@ -133,7 +131,7 @@ impl Metadata {
         Ok(url.into())
     }
 
-    /// Judges the `iss` of an authorization response, before its code goes anywhere.
+    /// Checks the `iss` of an authorization response, before its code goes anywhere.
     ///
     /// # Errors
     /// Another provider answered.
@@ -208,7 +206,7 @@ impl Metadata {
     /// The userinfo claims of the person `subject`.
     ///
     /// # Errors
-    /// The endpoint does not answer, or is about somebody else.
+    /// The endpoint does not answer, or is about someone else.
     pub async fn userinfo(
         &self,
         http: &GuardedClient,
@@ -226,7 +224,7 @@ impl Metadata {
         }
         let claims: Map<String, Value> =
             serde_json::from_slice(&response.body).map_err(|_| RelyingError::Answer("userinfo"))?;
-        // Without this anybody's claims could be put in place of the person's.
+        // Without this anyone's claims could be put in place of the person's.
         if claims.get("sub").and_then(Value::as_str) != Some(subject) {
             return Err(RelyingError::Answer("userinfo of the same person"));
         }
@@ -268,7 +266,7 @@ fn refusal(status: u16, body: &[u8]) -> RelyingError {
     }
 }
 
-/// Judges whom an id token is for: `aud` must hold one of these, `azp` must not name another, several audiences need
+/// Checks whom an id token is for: `aud` must hold one of these, `azp` must not name another, several audiences need
 /// it, and the token must be no access token.
 ///
 /// # Errors
@@ -288,7 +286,7 @@ pub fn validate_audience(token: &Presented, audiences: &[&str]) -> Result<(), Re
     }
 }
 
-/// Judges that an id token belongs to the sign-in that was begun: issuer, nonce, and the times it must have.
+/// Checks that an id token belongs to the sign-in that was begun: issuer, nonce, and the times it must have.
 ///
 /// # Errors
 /// The first thing that does not fit.

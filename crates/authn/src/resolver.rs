@@ -34,7 +34,7 @@ pub(crate) enum Unusable {
     Unknown,
 }
 
-/// Resolves, judges every address, and hands on exactly those: the connection uses no other.
+/// Resolves, checks every address, and hands on exactly those: the connection uses no other.
 pub(crate) struct GuardedResolver {
     pub(crate) inner: Arc<dyn Resolver>,
     pub(crate) policy: Arc<AddressPolicy>,

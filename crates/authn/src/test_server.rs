@@ -7,11 +7,9 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What to answer.
 pub(crate) enum Reply {
     Json(Value),
     Raw(String),
-    /// Headers, then silence.
     Slow,
     /// Zeros without a stated length.
     Endless,

@@ -89,7 +89,6 @@ fn aad(context: &str) -> Aad<Vec<u8>> {
     Aad::from(bytes)
 }
 
-/// HMAC-SHA-256.
 pub fn hmac_sha256(key: &[u8], data: &[u8]) -> [u8; 32] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), data);
     tag.as_ref().try_into().expect("SHA-256 has 32 bytes")
@@ -100,7 +99,6 @@ pub fn verify_hmac(key: &[u8], data: &[u8], tag: &[u8]) -> bool {
     hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), data, tag).is_ok()
 }
 
-/// SHA-256.
 pub fn sha256(data: &[u8]) -> [u8; 32] {
     digest::digest(&digest::SHA256, data).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }

@@ -26,7 +26,7 @@ pub enum ContextCommand {
         /// Address of the token exchange [default: the API's]
         #[arg(long, value_name = "URL")]
         issuer: Option<String>,
-        /// Identity to assume with the surroundings' own token (CI)
+        /// Identity to assume with the environment' own token (CI)
         #[arg(long, value_name = "UIDP")]
         identity: Option<String>,
     },

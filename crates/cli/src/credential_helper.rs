@@ -20,9 +20,9 @@ pub(crate) const NAME: &str = "bowline";
 /// What the helper's command is called.
 pub(crate) const COMMAND: &str = "docker-credential-bowline";
 
-/// The protocol's words for "I have none", upon which clients go on without credentials.
+/// The protocol's words for "I have none", upon which clients continue without credentials.
 const NOT_FOUND: &str = "credentials not found in native keychain";
-/// User name that says that the password is a token of ours.
+/// User name that says that the password is a token of this server.
 const TOKEN_USER: &str = "_token";
 /// Bytes of a question; a registry's address is much shorter.
 const LONGEST_QUESTION: u64 = 64 * 1024;
@@ -65,7 +65,7 @@ fn get() -> Result<String, CliError> {
     Ok(json!({"ServerURL": address, "Username": TOKEN_USER, "Secret": token}).to_string())
 }
 
-/// Whoever logs in with a password expects it to be used from then on, which it would not be.
+/// Anyone who logs in with a password expects it to be used from then on, which it would not be.
 fn store() -> Result<String, CliError> {
     question()?;
     let message = "bowline gives out tokens of its own and keeps no password: sign in with bowline auth login";

@@ -11,16 +11,10 @@ pub enum CliError {
     Option(String),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// A value on the command line, or the terminal.
     #[error(transparent)]
     Terminal(#[from] TerminalError),
-    /// A rule refuses.
     #[error("{0}")]
     Refused(#[from] bowline_core::Error),
     /// The call of the server failed.

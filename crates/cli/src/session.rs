@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) issuer: Issuer,
     pub(crate) cache: TokenCache,
     pub(crate) contexts: PathBuf,
-    /// Identity to assume with the surroundings' own token.
+    /// Identity to assume with the environment' own token.
     pub(crate) identity: Option<String>,
     pub(crate) http: reqwest::Client,
     /// Hosts that images of this server are named with.
@@ -72,7 +72,7 @@ pub(crate) struct Session {
     given: Option<String>,
 }
 
-/// Where Kubernetes puts a token: a volume of ours, else the service account's.
+/// Where Kubernetes puts a token: a volume for Bowline, else the service account's.
 const KUBERNETES_FILES: [&str; 2] =
     ["/var/run/secrets/bowline/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"];
 
@@ -118,12 +118,12 @@ impl Session {
         SystemClock.now().div_euclid(1_000_000)
     }
 
-    /// The surroundings' own identity token, if they have one.
+    /// The environment' own identity token, if they have one.
     pub(crate) fn ambient(&self) -> Option<&Ambient> {
         self.ambient.as_ref()
     }
 
-    /// A token for that audience: the kept one, else a refreshed one, else one for the surroundings' identity, else one
+    /// A token for that audience: the kept one, else a refreshed one, else one for the environment' identity, else one
     /// for the token of the API. Where an identity is named, tokens of others are none.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
         let found = self.cached(audience)?;
@@ -148,7 +148,7 @@ impl Session {
         } else {
             return Err(not_signed_in(&found, self.identity.as_deref()));
         };
-        // A refresh token of somebody else is not overwritten: it is worth a sign-in.
+        // A refresh token of someone else is not overwritten: it is worth a sign-in.
         if self.is_requested(&found) || found.refresh_token.is_none() {
             self.cache.write(audience, &tokens)?;
         }
@@ -174,7 +174,7 @@ impl Session {
         Ok(if issuer.as_deref() == Some(self.issuer.url()) { cached } else { Tokens::default() })
     }
 
-    /// The API, called as whoever is signed in.
+    /// The API, called as anyone who is signed in.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
         let token = match &self.given {
             Some(token) => token.clone(),
@@ -228,7 +228,7 @@ fn not_signed_in(cached: &Tokens, identity: Option<&str>) -> ClientError {
         && former.as_ref().is_none_or(|former| former.sub != identity)
     {
         return ClientError::NotSignedIn(format!(
-            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is cached nor do the \
+            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is kept nor do the \
              surroundings have one; sign in with: bowline auth login --identity {identity}"
         ));
     }

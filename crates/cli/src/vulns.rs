@@ -1,4 +1,4 @@
-//! `bowline vulns`: what is known of vulnerabilities. Anybody may ask.
+//! `bowline vulns`: what is known of vulnerabilities. Anyone may ask.
 
 use std::collections::HashSet;
 

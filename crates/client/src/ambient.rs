@@ -6,12 +6,11 @@ use crate::error::ClientError;
 use crate::files;
 use crate::issuer::refusal;
 
-/// What the surroundings of the process say; the command line reads it from the environment.
+/// What the environment of the process say; the command line reads it from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct AmbientCredentials {
     /// `ACTIONS_ID_TOKEN_REQUEST_URL`, set by GitHub Actions for jobs that may have an identity token.
     pub github_url: Option<String>,
-    /// `ACTIONS_ID_TOKEN_REQUEST_TOKEN`, likewise.
     pub github_token: Option<String>,
     /// `BOWLINE_ID_TOKEN`: the variable that a GitLab job names under `id_tokens`.
     pub given_token: Option<String>,
@@ -19,12 +18,11 @@ pub struct AmbientCredentials {
     pub kubernetes_files: Vec<PathBuf>,
 }
 
-/// Where an identity token of the surroundings comes from.
+/// Where an identity token of the environment comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ambient {
     /// GitHub Actions: asked for at each use.
     GitHub {
-        /// Where to ask.
         url: String,
         /// What to show there.
         token: String,
@@ -41,7 +39,7 @@ struct GitHubAnswer {
 }
 
 impl Ambient {
-    /// The source that these surroundings have, if any.
+    /// The source that these environment have, if any.
     pub fn detect(surroundings: &AmbientCredentials) -> Option<Ambient> {
         if let Some(token) = &surroundings.given_token {
             return Some(Ambient::Variable(token.clone()));

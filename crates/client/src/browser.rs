@@ -46,7 +46,7 @@ impl BrowserSignIn {
     /// Waits for the browser to come back.
     ///
     /// # Errors
-    /// The sign-in was refused or cancelled, or nobody came in time.
+    /// The sign-in was refused or cancelled, or no one came in time.
     pub async fn finish(self, patience: Duration) -> Result<Tokens, ClientError> {
         let (sender, mut answers) = mpsc::channel::<Answer>(1);
         let router = Router::new()
@@ -89,7 +89,7 @@ async fn callback(
         Ok(_) => "You are signed in. You can close this page and return to the terminal.",
         Err(_) => "The sign-in did not succeed. The terminal says why.",
     };
-    // A second visit finds nobody waiting.
+    // A second visit finds no one waiting.
     let _ = sender.try_send(answer);
     let page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\

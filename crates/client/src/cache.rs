@@ -6,9 +6,7 @@ use crate::{files, jwt};
 /// What was kept for one audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// The access token.
     pub token: Option<String>,
-    /// The refresh token.
     pub refresh_token: Option<String>,
 }
 

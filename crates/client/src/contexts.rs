@@ -15,7 +15,7 @@ pub struct Context {
     /// Address of the token exchange; the API's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Identity to assume with the surroundings' own token, where nothing else is said.
+    /// Identity to assume with the environment' own token, where nothing else is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
     /// Host of the registry, where container clients are to ask us for credentials.
@@ -30,7 +30,6 @@ pub struct Contexts {
     /// The context that is meant when none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
-    /// All of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub contexts: BTreeMap<String, Context>,
 }

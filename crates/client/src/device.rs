@@ -14,7 +14,6 @@ pub struct DeviceSignIn {
     interval: u64,
     /// What the person has to type.
     pub user_code: String,
-    /// Where.
     pub verification_uri: String,
     /// The same with the code filled in.
     pub verification_uri_complete: Option<String>,

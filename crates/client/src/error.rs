@@ -3,7 +3,7 @@ use std::path::PathBuf;
 /// Why something could not be done, in words for the person at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody is signed in, or the sign-in has ended.
+    /// No one is signed in, or the sign-in has ended.
     #[error("{0}")]
     NotSignedIn(String),
     /// The server answered with an error: its gRPC code and message.
@@ -11,7 +11,6 @@ pub enum ClientError {
     Refused {
         /// gRPC code, 1 to 16.
         code: i32,
-        /// The server's message.
         message: String,
     },
     /// No answer, or none that could be read.
@@ -22,12 +21,7 @@ pub enum ClientError {
     Usage(String),
     /// A file could not be read or written.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// The sign-in was refused, cancelled or took too long.
     #[error("{0}")]
     SignIn(String),

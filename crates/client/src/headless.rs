@@ -50,7 +50,7 @@ impl HeadlessSignIn {
     /// Waits for the result, then exchanges it for a token of that audience.
     ///
     /// # Errors
-    /// Nobody signed in in time, or the result is not for this process.
+    /// No one signed in in time, or the result is not for this process.
     pub async fn finish(self, issuer: &Issuer, audience: &str, patience: Duration) -> Result<Tokens, ClientError> {
         let url = format!("{}?code={}", issuer.at("/sts/headless_sessions"), self.code);
         let waiting = async {

@@ -33,7 +33,6 @@ pub struct SignInRequest {
     pub connection: Option<String>,
     /// An identity to assume.
     pub identity: Option<String>,
-    /// An invitation's code.
     pub invite: Option<String>,
     /// Whether a refresh token is wanted.
     pub refresh: bool,
@@ -102,7 +101,6 @@ impl Issuer {
         Issuer { url: url.trim_end_matches('/').to_owned(), http }
     }
 
-    /// Its address.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -111,7 +109,7 @@ impl Issuer {
         format!("{}{path}", self.url)
     }
 
-    /// Asks the issuer who it is, so that nobody is sent to an address where there is none.
+    /// Asks the issuer who it is, so that no one is sent to an address where there is none.
     ///
     /// # Errors
     /// There is no issuer at the address, or one that has another; or no answer comes.
@@ -128,7 +126,7 @@ impl Issuer {
         Err(ClientError::Usage(format!("the issuer calls itself {found}; name it so with --issuer")))
     }
 
-    /// Exchanges an identity token, or a token of ours for another.
+    /// Exchanges an identity token, or a token of this server for another.
     ///
     /// # Errors
     /// The issuer refuses, or no answer comes.

@@ -2,10 +2,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Deserializer};
 
-/// What a token says of itself. Nobody has verified it here; the server does.
+/// What a token says of itself. No one has verified it here; the server does.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Claims {
-    /// Who made it.
     #[serde(default)]
     pub iss: String,
     /// Whom it is about.

@@ -16,7 +16,6 @@ pub struct PullTokenKey {
 pub struct PullToken {
     /// UIDP of the identity.
     pub identity: String,
-    /// The signed token.
     pub token: String,
 }
 

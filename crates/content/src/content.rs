@@ -20,7 +20,7 @@ pub(crate) const WAITING: usize = 4;
 /// The bytes of all blobs, in a directory or in an object store.
 ///
 /// A blob is asked for by its digest and by what brought its bytes, as [`Content::finish`] said it: two uploads of one
-/// digest never share their bytes, so whoever removes one copy removes no other.
+/// digest never share their bytes, so anyone who removes one copy removes no other.
 #[derive(Clone, Debug)]
 pub struct Content {
     place: BlobBackend,
@@ -41,7 +41,7 @@ pub struct Stored {
     pub upload: String,
 }
 
-/// Bytes that lie somewhere, be they a blob's or nobody's.
+/// Bytes that lie somewhere, be they a blob's or no one's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Copy {
     /// The digest, where the place tells it.
@@ -103,7 +103,7 @@ impl Content {
         Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
     }
 
-    /// Whose content this is: whoever has called this first, for good.
+    /// Whose content this is: anyone who has called this first, for good.
     ///
     /// # Errors
     /// The storage refuses.
@@ -139,7 +139,7 @@ impl Content {
         }
     }
 
-    /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back, also where nobody
+    /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back, also where no one
     /// waits for the end any more.
     ///
     /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known. A body that says

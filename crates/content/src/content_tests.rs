@@ -250,7 +250,7 @@ async fn a_part_starts_where_the_upload_ends() {
     }
 }
 
-/// A body that goes on as long as somebody sends.
+/// A body that continues as long as someone sends.
 pub(super) fn open_body() -> (mpsc::Sender<Bytes>, impl Stream<Item = Result<Bytes, Infallible>> + Send) {
     let (sender, receiver) = mpsc::channel::<Bytes>(1);
     let next =

@@ -3,9 +3,7 @@ use std::fmt;
 /// How a digest is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// SHA-256.
     Sha256,
-    /// SHA-512.
     Sha512,
 }
 
@@ -69,12 +67,10 @@ impl Digest {
         hasher.finish()
     }
 
-    /// Its algorithm.
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.text
     }

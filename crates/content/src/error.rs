@@ -33,7 +33,6 @@ pub enum ContentError {
     /// An upload in more bodies than can be put together.
     #[error("the upload has {0} bodies already: begin a new one with larger chunks")]
     TooManyBodies(usize),
-    /// The disk refuses.
     #[error("the content store refuses: {0}")]
     Storage(#[from] std::io::Error),
     /// The object store refuses, or does not answer.

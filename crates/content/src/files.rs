@@ -67,7 +67,7 @@ fn take_from_others(path: &Path) -> Result<(), ContentError> {
     }
 }
 
-/// Makes a directory below `blobs` unless it is there; its name and those above are durable, whoever made them.
+/// Makes a directory below `blobs` unless it is there; its name and those above are durable, anyone who made them.
 pub(crate) fn make_directory(blobs: &Path, directory: &Path) -> Result<(), ContentError> {
     create_private_directory(directory)?;
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(blobs)) {
@@ -112,7 +112,7 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
     }
 }
 
-/// Writes a small file anew for its owner alone, durably but for its name.
+/// Writes a small file again for its owner alone, durably but for its name.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;

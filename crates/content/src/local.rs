@@ -38,7 +38,7 @@ impl std::fmt::Debug for FullCheck {
 }
 
 /// A blob lies under its digest and the id of the upload that brought it, so that two uploads of one digest never
-/// share a file: whoever removes one copy removes no other. The id is empty where the digest alone is the name.
+/// share a file: anyone who removes one copy removes no other. The id is empty where the digest alone is the name.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) is_full: FullCheck,

@@ -1,6 +1,6 @@
 //! Blobs in an object store.
 //!
-//! Every body that an upload grows by becomes an object of its own, `blobs/<xx>/<upload>/<start>-<random>`, which nobody
+//! Every body that an upload grows by becomes an object of its own, `blobs/<xx>/<upload>/<start>-<random>`, which no one
 //! ever writes to again. An upload of one body, the usual one, is a blob without any further transfer; bodies of an
 //! upload in chunks are put together when it is finished. No object says whether it is a blob: the database names the
 //! one that is, and the others are collected.

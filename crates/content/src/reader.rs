@@ -15,7 +15,6 @@ const CHUNK: u64 = 256 * 1024;
 /// Up to here a part is read at once: for a file, a thread of its own would take longer.
 const SMALL: u64 = 64 * 1024;
 
-/// An open blob.
 #[derive(Debug)]
 pub struct Reader {
     source: Source,

@@ -1,6 +1,6 @@
 //! Writing to an upload's file, one request at a time.
 //!
-//! A request may go away at any moment, and what it began here goes on without it. So the hold on the upload is with
+//! A request may go away at any moment, and what it began here continues without it. So the hold on the upload is with
 //! the work, not with the request.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -52,13 +52,12 @@ impl Hold {
             TryLockError::WouldBlock => ContentError::Busy,
             TryLockError::Error(error) => error.into(),
         })?;
-        // Before the lock was taken, the upload may have become a blob, which nobody writes to.
+        // Before the lock was taken, the upload may have become a blob, which no one writes to.
         let (named, opened) = (std::fs::metadata(&path).map_err(absent)?, file.metadata()?);
         let is_same = (named.dev(), named.ino()) == (opened.dev(), opened.ino());
         if is_same { Ok(file) } else { Err(ContentError::UnknownUpload) }
     }
 
-    /// Ends the upload.
     pub(crate) fn remove(&self) -> Result<(), ContentError> {
         self.busy.forget();
         remove(&self.local.upload(self.busy.id())).map(|_| ())
@@ -83,7 +82,7 @@ pub(crate) async fn append(
         let is_idle = flushing.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && growing.size - flushed >= FLUSHED_AT_ONCE {
             flushed = growing.size;
-            // Opened anew: what shares the lock would keep it until the disk is done.
+            // Opened again: what shares the lock would keep it until the disk is done.
             let path = growing.hold.local.upload(growing.hold.busy.id());
             let next = tokio::task::spawn_blocking(move || Ok(File::open(path)?.sync_data()?));
             if let Some(before) = flushing.replace(next) {

@@ -18,7 +18,7 @@ pub struct CapabilityFacts {
     pub bit: u32,
     /// Never enters a custom role.
     pub internal_only: bool,
-    /// Of no use any more.
+    /// Not usable any more.
     pub deprecated: bool,
 }
 
@@ -73,7 +73,6 @@ impl Capabilities {
         self.facts.iter()
     }
 
-    /// By enum number.
     pub fn by_number(&self, number: i32) -> Option<&CapabilityFacts> {
         self.by_number.get(&number).map(|i| &self.facts[*i])
     }
@@ -83,7 +82,6 @@ impl Capabilities {
         self.by_name.get(name).map(|i| &self.facts[*i])
     }
 
-    /// By bit.
     pub fn by_bit(&self, bit: u32) -> Option<&CapabilityFacts> {
         self.by_bit.get(&bit).map(|i| &self.facts[*i])
     }

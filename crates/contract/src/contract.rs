@@ -75,7 +75,6 @@ impl Contract {
         }
     }
 
-    /// The descriptors.
     pub fn pool(&self) -> &DescriptorPool {
         &self.pool
     }
@@ -85,7 +84,7 @@ impl Contract {
         &self.methods[..self.served]
     }
 
-    /// What is allowed at doors with a protocol of their own.
+    /// What is allowed at fronts with a protocol of their own.
     pub fn operations(&self) -> &[MethodInfo] {
         &self.methods[self.served..]
     }
@@ -105,17 +104,14 @@ impl Contract {
         self.by_grpc_path.get(path).map(|index| &self.methods[*index])
     }
 
-    /// The HTTP routes.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// The capabilities.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    /// The built-in roles.
     pub fn built_in_roles(&self) -> &[BuiltInRole] {
         &self.roles
     }
@@ -161,7 +157,7 @@ impl Contract {
 }
 
 /// # Panics
-/// A method needs capabilities at a place and does not say which: nobody could be judged.
+/// A method needs capabilities at a place and does not say which: no one could be checked.
 fn require_scope(method: &MethodInfo) {
     if let Auth::Capabilities { needed, unscoped: false } = &method.auth {
         let has_scope = needed.is_empty() || method.scope_field.is_some();

@@ -45,11 +45,8 @@ pub use template::Template;
 
 /// A method of the contract as a type: what a handler is registered for.
 pub trait Method: Send + Sync + 'static {
-    /// The request message.
     type Request: prost::Message + Default + Clone + Send + Sync + 'static;
-    /// The response message.
     type Response: prost::Message + Default + Send + Sync + 'static;
-    /// `<package>.<Service>.<Method>`.
     const FULL_NAME: &'static str;
 }
 

@@ -10,9 +10,7 @@ use crate::template::Template;
 /// The two manners of presenting one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiVersion {
-    /// Legacy, fully supported.
     V1,
-    /// Current.
     V2,
 }
 
@@ -54,9 +52,7 @@ pub enum Body {
 /// One way to reach a method over HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpBinding {
-    /// Verb.
     pub verb: Verb,
-    /// Path template.
     pub template: Template,
     /// What the body fills.
     pub body: Body,
@@ -67,13 +63,12 @@ pub struct HttpBinding {
 pub enum Auth {
     /// No option: the method authenticates by itself.
     Own,
-    /// No token needed.
     Public,
     /// A valid token and these capabilities, all of them.
     Capabilities {
         /// The capabilities; empty for any valid token.
         needed: CapabilitySet,
-        /// True where the result is narrowed to what the caller may see, false where the scope field is judged.
+        /// True where the result is narrowed to what the caller may see, false where the scope field is checked.
         unscoped: bool,
     },
 }
@@ -81,7 +76,6 @@ pub enum Auth {
 /// The event of a successful call.
 #[derive(Clone, Debug)]
 pub struct EventRule {
-    /// CloudEvents type.
     pub event_type: String,
     /// Extension attributes that the event carries.
     pub extensions: Vec<String>,
@@ -108,17 +102,12 @@ pub struct ToolHints {
 pub struct MethodInfo {
     /// Position in the method table.
     pub index: usize,
-    /// `<package>.<Service>.<Method>`.
     pub full_name: String,
-    /// `/<package>.<Service>/<Method>`.
     pub grpc_path: String,
-    /// Request message.
     pub input: MessageDescriptor,
-    /// Response message.
     pub output: MessageDescriptor,
     /// HTTP bindings; none for the contract's known gaps.
     pub bindings: Vec<HttpBinding>,
-    /// Who may call.
     pub auth: Auth,
     /// Dotted path of the request field that names the scope.
     pub scope_field: Option<String>,
@@ -126,7 +115,6 @@ pub struct MethodInfo {
     pub event: Option<EventRule>,
     /// Tool hints, where the method has any.
     pub tool: Option<ToolHints>,
-    /// Presentation.
     pub version: ApiVersion,
     /// Product domain, such as `iam`: also the domain of its errors.
     pub domain: String,
@@ -187,7 +175,6 @@ impl MethodInfo {
         self.event.as_ref().filter(|event| !event.is_ours)
     }
 
-    /// `<Service>.<Method>` for messages.
     pub fn short_name(&self) -> &str {
         let mut dots = self.full_name.rmatch_indices('.');
         dots.next();
@@ -339,7 +326,7 @@ fn binding(rule: &DynamicMessage) -> HttpBinding {
     HttpBinding { verb, template, body }
 }
 
-/// Packages of ours speak in the manner of the second version.
+/// Packages of this server speak as in v2.
 fn version(package: &str) -> ApiVersion {
     let is_second = package.rsplit('.').next() == Some("v2") || package.starts_with("bowline.");
     if is_second { ApiVersion::V2 } else { ApiVersion::V1 }

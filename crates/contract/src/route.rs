@@ -15,7 +15,6 @@ pub struct Match<'t> {
 /// Why a path leads nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// No template fits.
     NotFound,
     /// Templates fit, with these verbs only.
     WrongVerb(BTreeSet<&'static str>),

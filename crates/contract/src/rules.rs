@@ -1,4 +1,4 @@
-//! Judges request fields: `field_behavior`, enum ranges, and the string rules of `bowline.contract.v1`.
+//! Checks request fields: `field_behavior`, enum ranges, and the string rules of `bowline.contract.v1`.
 //!
 //! Reads the wire bytes once; nothing is decoded into a message for it.
 
@@ -19,7 +19,6 @@ pub use facts::{FieldFacts, TextFacts};
 pub struct Violation {
     /// Dotted path in JSON names.
     pub field: String,
-    /// What is wrong.
     pub description: String,
 }
 
@@ -67,7 +66,7 @@ struct FieldPlan {
     json_name: String,
     proto_name: String,
     required: bool,
-    /// Names the place that is judged: inside a batch, the batch's own stands for it.
+    /// Names the place that is checked: inside a batch, the batch's own stands for it.
     scope: bool,
     repeated: bool,
     /// Most elements of a repeated field, of whatever type.
@@ -189,8 +188,8 @@ impl FieldRules {
         FieldRules { plans, by_message }
     }
 
-    /// Judges a request. `resource` names the request field that holds the resource: violations inside it are
-    /// named relative to it. `mask` limits what is judged inside it to the fields that an update changes.
+    /// Checks a request. `resource` names the request field that holds the resource: violations inside it are
+    /// named relative to it. `mask` limits what is checked inside it to the fields that an update changes.
     pub fn validate(&self, message: &str, wire: &[u8], resource: Option<&str>, mask: Option<&[String]>) -> Violations {
         let mut violations = Violations::default();
         if let Some(plan) = self.by_message.get(message) {

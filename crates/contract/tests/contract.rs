@@ -1,4 +1,4 @@
-//! The contract against its golden copies. `UPDATE_GOLDEN=1` writes them anew.
+//! The contract against its golden copies. `UPDATE_GOLDEN=1` writes them again.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail anywhere")]
 

@@ -5,7 +5,6 @@
 pub struct CapabilitySet([u64; 4]);
 
 impl CapabilitySet {
-    /// No capability.
     pub const EMPTY: CapabilitySet = CapabilitySet([0; 4]);
     /// Every bit: what the operator holds.
     pub const ALL: CapabilitySet = CapabilitySet([u64::MAX; 4]);
@@ -17,7 +16,6 @@ impl CapabilitySet {
         set
     }
 
-    /// Adds a bit.
     pub fn insert(&mut self, bit: u32) {
         if let Some(word) = self.0.get_mut(bit as usize / 64) {
             *word |= 1 << (bit % 64);
@@ -34,12 +32,10 @@ impl CapabilitySet {
         self.0.iter().zip(other.0).all(|(mine, theirs)| theirs & !mine == 0)
     }
 
-    /// Both together.
     pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
         CapabilitySet(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// What both have.
     pub fn intersection(&self, other: &CapabilitySet) -> CapabilitySet {
         CapabilitySet(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
@@ -54,7 +50,6 @@ impl CapabilitySet {
         self.0 == [0; 4]
     }
 
-    /// The bits, ascending.
     pub fn bits(&self) -> impl Iterator<Item = u32> + '_ {
         (0..256).filter(|bit| self.has(*bit))
     }

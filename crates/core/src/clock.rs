@@ -3,11 +3,9 @@ pub type Micros = i64;
 
 /// Where the time comes from; a parameter everywhere, so that tests control it.
 pub trait Clock: Send + Sync + 'static {
-    /// The time now.
     fn now(&self) -> Micros;
 }
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

@@ -37,11 +37,9 @@ pub struct PreconditionViolation {
     pub kind: &'static str,
     /// The resource that the condition is on.
     pub subject: String,
-    /// What to do.
     pub description: String,
 }
 
-/// One reached limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaViolation {
     /// What the limit is on.
@@ -53,9 +51,8 @@ pub struct QuotaViolation {
 /// A document that the operator wants organizations to accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermsDocument {
-    /// What acceptances name.
     pub id: String,
-    /// Title, for people.
+    /// A title that people read.
     pub label: String,
     /// Where it is read.
     pub url: String,
@@ -77,13 +74,11 @@ pub enum Detail {
     },
     /// The conditions that did not hold.
     Precondition(Vec<PreconditionViolation>),
-    /// The reached limits.
     Quota(Vec<QuotaViolation>),
     /// When to try again.
     RetryAfter(Duration),
     /// The documents that the organization has not accepted.
     TermsNotAccepted(Vec<TermsDocument>),
-    /// Facts for `ErrorInfo.metadata`.
     Metadata(BTreeMap<&'static str, String>),
 }
 
@@ -128,7 +123,6 @@ impl Error {
             .with(Detail::BadRequest(violations))
     }
 
-    /// One wrong field.
     pub fn invalid_field(field: impl Into<String>, description: impl Into<String>) -> Error {
         Error::invalid(vec![FieldViolation { field: field.into(), description: description.into() }])
     }
@@ -177,7 +171,7 @@ impl Error {
         Error::new(Reason::PermissionDenied, message)
     }
 
-    /// A defect of ours; the source goes to the log.
+    /// A defect of this server; the source goes to the log.
     pub fn internal(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::new(Reason::Internal, "Internal error: the request id identifies it in the server's log").because(source)
     }
@@ -189,7 +183,7 @@ impl Error {
             .because(source)
     }
 
-    /// The disk has no room left; deletions and reads go on.
+    /// The disk has no room left; deletions and reads continue.
     pub fn storage_full(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         let message = "Storage full: the server's disk has no room left; reads and deletions work, everything else after \
                        the operator has made room";
@@ -209,7 +203,6 @@ impl Error {
         self
     }
 
-    /// Adds a detail.
     pub fn with(mut self, detail: Detail) -> Error {
         self.0.details.push(detail);
         self
@@ -221,17 +214,14 @@ impl Error {
         self
     }
 
-    /// Why, for programs.
     pub fn reason(&self) -> Reason {
         self.0.reason
     }
 
-    /// The gRPC code.
     pub fn code(&self) -> Code {
         self.0.reason.code()
     }
 
-    /// The HTTP status.
     pub fn http_status(&self) -> u16 {
         match self.0.reason {
             Reason::StorageFull => 507,
@@ -244,7 +234,6 @@ impl Error {
         &self.0.message
     }
 
-    /// The typed details.
     pub fn details(&self) -> &[Detail] {
         &self.0.details
     }

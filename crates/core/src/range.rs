@@ -12,7 +12,6 @@ pub struct UidRange {
 }
 
 impl UidRange {
-    /// Every UIDP.
     pub fn all() -> UidRange {
         UidRange { lower: String::new(), upper: "g".into() }
     }
@@ -27,7 +26,6 @@ impl UidRange {
         UidRange { lower: format!("{uid}/"), upper: format!("{uid}0") }
     }
 
-    /// The one resource.
     pub fn single(uid: &str) -> UidRange {
         UidRange { lower: uid.into(), upper: just_after(uid) }
     }

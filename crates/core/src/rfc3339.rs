@@ -14,7 +14,7 @@ pub enum Digits {
     Fewest,
     /// None for whole seconds, else six.
     SixOrNone,
-    /// Always nine.
+    /// Nine digits, trailing zeros included.
     Nine,
 }
 

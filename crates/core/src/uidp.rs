@@ -57,7 +57,6 @@ impl Uidp {
         Uidp(format!("{}/{}", self.0, hex(&bytes)).into())
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

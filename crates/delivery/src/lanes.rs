@@ -1,8 +1,8 @@
 //! Who is tried next: the organizations in turn, and the subscriptions of each as they came.
 //!
-//! Subscriptions whose sinks failed or dawdled stand in a line of their own, with places of their own. An attempt
-//! that takes long gives its place among the fast ones up while it runs, so that a sink which nobody knows to be
-//! slow yet holds nobody up for longer than that.
+//! Subscriptions whose sinks failed or were slow stand in a line of their own, with places of their own. An attempt
+//! that takes long gives its place among the fast ones up while it runs, so that a sink which no one knows to be
+//! slow yet holds no one up for longer than that.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// An attempt that takes longer than this is a slow one.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
-/// Places for sinks that are believed to be fast, for those that failed or dawdled, and for both together with the
+/// Places for sinks that are believed to be fast, for those that failed or were slow, and for both together with the
 /// attempts that turned out to be slow while they ran.
 const FAST_PLACES: usize = 128;
 const SLOW_PLACES: usize = 128;
@@ -19,7 +19,6 @@ const PLACES: usize = 512;
 const PLACES_OF_ONE: usize = 64;
 const SLOW_PLACES_OF_ONE: usize = 32;
 
-/// Attempts under way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slots {
     fast: usize,
@@ -52,7 +51,7 @@ enum Pace {
 /// Those who wait, by organization.
 #[derive(Debug, Default)]
 struct Line {
-    /// Organizations of which somebody waits, each once.
+    /// Organizations of which someone waits, each once.
     turn: VecDeque<Arc<str>>,
     waiting: HashMap<Arc<str>, VecDeque<Arc<str>>>,
 }

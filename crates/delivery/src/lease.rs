@@ -7,7 +7,7 @@ use bowline_store::{Db, Engine, Value, WriteTx};
 /// How long a holder may stay silent before another takes over, in microseconds.
 pub(crate) const LEASE: Micros = 6_000_000;
 
-/// Takes the lease, or keeps it. False while somebody else has it.
+/// Takes the lease, or keeps it. False while someone else has it.
 pub(crate) async fn take(db: &Db, holder: &str, now: Micros) -> Result<bool> {
     if db.engine() == Engine::Sqlite {
         return Ok(true);

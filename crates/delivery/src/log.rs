@@ -162,7 +162,7 @@ pub(crate) async fn number(db: &Db, holder: &str) -> Result<()> {
 pub(crate) struct LogRange {
     pub(crate) uid: Arc<str>,
     pub(crate) group: Arc<str>,
-    /// After this number.
+    /// Events after this number alone.
     pub(crate) after: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Dead letters that are to be sent again, and those that nobody owns any more.
+//! Dead letters that are to be sent again, and those that no one owns any more.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::lease;
 use crate::saving::Redelivered;
 use crate::subscription::Redelivery;
 
-/// Subscriptions that one look finds, and the letters of each: many wishes of one hold nobody up.
+/// Subscriptions that one look finds, and the letters of each: many wishes of one hold no one up.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
 const LETTERS_EACH: i64 = 16;
 /// Letters of ended subscriptions that one transaction deletes.

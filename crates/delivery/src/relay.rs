@@ -39,7 +39,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 const MINUTE: Micros = 60_000_000;
 const DAY: Micros = 24 * 60 * MINUTE;
-/// How long events stay that nobody waits for.
+/// How long events stay that no one waits for.
 const KEEP_EVENTS: Micros = 7 * DAY;
 /// How long dead letters stay.
 const KEEP_DEAD_LETTERS: Micros = 30 * DAY;
@@ -50,21 +50,16 @@ const BEGINNING_COMES_WITHIN: Micros = MINUTE;
 
 /// What a relay is made of.
 pub struct Parts {
-    /// The database.
     pub db: Db,
-    /// The contract.
     pub contract: Arc<Contract>,
     /// Writes bodies as JSON.
     pub tables: Arc<Tables>,
-    /// What was configured.
     pub settings: Arc<Settings>,
     /// Has the keys that sign.
     pub authenticator: Arc<Authenticator>,
     /// The only way out.
     pub client: GuardedClient,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Numbers for waits.
     pub random: fn() -> u64,
     /// A name that no other relay has.
     pub holder: String,
@@ -247,7 +242,7 @@ impl Relay {
         Ok(is_busy)
     }
 
-    /// Deletes what nobody needs any more, a little at a time.
+    /// Deletes what no one needs any more, a little at a time.
     async fn forget(&self, session: &mut Session, now: Micros) -> Result<()> {
         if session.swept_at.elapsed() >= SWEEP_EVERY && !redelivery::sweep(&self.db, &self.holder).await? {
             session.swept_at = Instant::now();
@@ -263,7 +258,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Begins whatever has a place. False if the lease may be somebody else's by now.
+    /// Begins whatever has a place. False if the lease may be someone else's by now.
     async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
         session.state.see_late(Instant::now());
         loop {

@@ -60,7 +60,7 @@ impl Batch {
 /// Rows that one statement changes.
 const ROWS: usize = 50;
 
-/// Saves a batch, all of it or nothing. False if the lease is somebody else's by now: then nothing was saved.
+/// Saves a batch, all of it or nothing. False if the lease is someone else's by now: then nothing was saved.
 pub(crate) async fn save(db: &Db, holder: &str, batch: Arc<Batch>) -> Result<bool> {
     let holder = holder.to_owned();
     db.write(move |tx| {

@@ -25,7 +25,6 @@ const HOLD: Micros = 10_000_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Delivered,
-    /// Try again later.
     Failed(String),
     /// The fault is ours: nothing is known of the sink, and everything waits as it did.
     NotSent(&'static str),
@@ -44,7 +43,6 @@ pub(crate) struct Attempt {
     flight: u64,
 }
 
-/// All of it.
 #[derive(Default)]
 pub(crate) struct State {
     subscriptions: HashMap<Arc<str>, Subscription>,
@@ -179,7 +177,7 @@ impl State {
         self.enter(&found.uid, now);
     }
 
-    /// Takes dead letters that somebody wants to have sent again: all that are known of, in their order.
+    /// Takes dead letters that someone wants to have sent again: all that are known of, in their order.
     pub(crate) fn redeliver(&mut self, uid: &str, letters: Vec<Redelivery>, now: Micros) {
         let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
         let uid = uid.clone();
@@ -349,14 +347,13 @@ impl State {
         }
     }
 
-    /// Up to where nobody needs the log any more; its newest row always stays.
+    /// Up to where no one needs the log any more; its newest row always stays.
     pub(crate) fn floor(&self) -> i64 {
         let needed = self.subscriptions.values().map(|subscription| subscription.saved).min();
         needed.unwrap_or(self.newest).min(self.newest - 1)
     }
 }
 
-/// `a/b/c`, `a/b`, `a`.
 fn self_and_ancestors(group: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(group), |group| group.rsplit_once('/').map(|(above, _)| above))
 }

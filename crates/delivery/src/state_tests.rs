@@ -63,7 +63,7 @@ pub(crate) fn next(state: &mut State, now: Micros) -> Option<Attempt> {
 fn seq(attempt: &Attempt) -> i64 {
     match &attempt.what {
         What::Event(seq) => *seq,
-        What::Redelivery(id) => panic!("{id} is a redelivery"),
+        What::Redelivery(id) => panic!("{id} is a letter"),
     }
 }
 

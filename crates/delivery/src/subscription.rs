@@ -15,11 +15,10 @@ const GOOD_ENOUGH: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) seq: i64,
-    /// When it happened.
     pub(crate) at: Micros,
 }
 
-/// A dead letter that somebody wants to have sent again.
+/// A dead letter that someone wants to have sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redelivery {
     pub(crate) seq: i64,
@@ -35,7 +34,6 @@ pub(crate) enum What {
     Redelivery(String),
 }
 
-/// A subscription.
 pub(crate) struct Subscription {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<str>,

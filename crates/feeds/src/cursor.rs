@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A short text, or nothing: for what was judged before.
+    /// A short text, or nothing: for what was checked before.
     pub(crate) fn word_or_empty(&self) -> &'a str {
         self.word().unwrap_or_default()
     }

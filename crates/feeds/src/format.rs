@@ -10,12 +10,11 @@ use crate::tree::{self, Limits};
 use crate::vex::Publisher;
 use crate::{csaf, cyclonedx, native, openvex, scan, secdb, yaml};
 
-/// A format that judgements are read from.
+/// A format that statements are read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFormat {
     /// Alpine's security databases, as JSON or YAML.
     Secdb,
-    /// OpenVEX 0.2.0.
     OpenVex,
     /// CSAF 2.0 and 2.1.
     Csaf,
@@ -25,27 +24,22 @@ pub enum ReadFormat {
     Grype,
     /// The JSON output of Trivy.
     Trivy,
-    /// Our own.
     Yaml,
 }
 
 /// A format of documents about one artifact each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFormat {
-    /// OpenVEX 0.2.0.
     OpenVex,
     /// CSAF 2.0, profile `csaf_vex`.
     Csaf,
-    /// CycloneDX 1.6.
     CycloneDx,
-    /// Our own.
     Yaml,
 }
 
 /// What was read, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// What was understood.
     pub advisories: Vec<Advisory>,
     /// What was not, or not wholly.
     pub problems: Problems,
@@ -63,7 +57,7 @@ pub fn read(format: ReadFormat, bytes: &[u8], limits: &Limits) -> Result<Reading
 /// otherwise.
 ///
 /// # Errors
-/// It is no document of that format at all, or beyond the limits; or nobody says what was scanned.
+/// It is no document of that format at all, or beyond the limits; or no one says what was scanned.
 pub fn read_of(
     format: ReadFormat,
     bytes: &[u8],
@@ -95,7 +89,6 @@ pub fn read_of(
 pub struct Document {
     /// Where it lies below the directory of an export; each artifact has its own.
     pub path: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// When what it says last changed, as RFC 3339.
     pub changed: String,

@@ -1,4 +1,4 @@
-//! Judgements about vulnerabilities in the formats that others read and write.
+//! Statements about vulnerabilities in the formats that others read and write.
 //!
 //! Everything is read into one neutral form ([`Advisory`]) and written from it. A reader takes what it can: a record that
 //! breaks is skipped with its place and the reason, and the rest is read. What a format has no words for is reported by

@@ -29,7 +29,7 @@ pub struct Advisory {
 pub struct Artifact {
     /// `apk`, `image`, `library`, or a type of package URLs.
     pub kind: String,
-    /// Its name, in the manner of its kind.
+    /// Its name, as in its kind.
     pub name: String,
     /// Architecture; empty for all.
     pub architecture: String,
@@ -40,7 +40,6 @@ pub struct Artifact {
 pub struct Component {
     /// Such as `python` or `go-module`.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// Path inside the artifact.
     pub location: String,
@@ -53,23 +52,21 @@ impl Component {
     }
 }
 
-/// Where a judgement came from, and what that allows.
+/// Where a statement came from, and what that allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Provenance {
-    /// Name or address of the source; empty for judgements of one's own.
+    /// Name or address of the source; empty for statements of one's own.
     pub source: String,
     /// SPDX expression of its licence; empty where nothing is known of one.
     pub licence: String,
 }
 
-/// One judgement at one time.
+/// One statement at one time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// When it was judged; absent where a format has no times.
+    /// When it was checked; absent where a format has no times.
     pub at: Option<Micros>,
-    /// Who judged.
     pub author: String,
-    /// What was judged.
     pub assessment: Assessment,
     /// Where that comes from.
     pub provenance: Provenance,
@@ -78,56 +75,52 @@ pub struct Event {
 /// What was found out about a vulnerability in an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Assessment {
-    /// Somebody or something believes that it may be there.
+    /// Someone or something believes that it may be there.
     Detection(Detection),
-    /// It is there.
     TruePositive {
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// It is not, or does no harm.
     FalsePositive {
-        /// Why.
         why: FalsePositive,
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// A version is free of it.
     Fixed {
         /// The first such version.
         version: String,
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
-    /// Nobody will look into it.
+    /// No one will look into it.
     AnalysisNotPlanned {
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// It is there and stays.
     FixNotPlanned {
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// It is there until those who write the software act.
     PendingUpstreamFix {
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// Versions are free of it whose upstream versions are not.
     Patched {
-        /// Those versions, sorted.
         versions: Vec<String>,
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
     /// The component was found elsewhere.
     ComponentMoved {
         /// Where it had been.
         from: String,
-        /// Where it is.
         to: String,
-        /// Words for people.
+        /// Text that people read; never parsed.
         note: String,
     },
 }
@@ -135,7 +128,6 @@ pub enum Assessment {
 /// How a vulnerability was noticed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detection {
-    /// By a person.
     Manual,
     /// By a look into the National Vulnerability Database.
     Nvd {
@@ -144,7 +136,6 @@ pub enum Detection {
         /// The one that was found.
         found: String,
     },
-    /// By a scanner.
     Scan(Box<Scan>),
 }
 
@@ -153,7 +144,6 @@ pub enum Detection {
 pub struct Scan {
     /// Name of the scanner.
     pub scanner: String,
-    /// Its version.
     pub scanner_version: String,
     /// The package of a group of packages in which it was found.
     pub subpackage: String,
@@ -161,11 +151,9 @@ pub struct Scan {
     pub component_id: String,
     /// Name of the component.
     pub component_name: String,
-    /// Its version.
     pub component_version: String,
     /// Its type, in the scanner's words.
     pub component_kind: String,
-    /// Where it lies.
     pub component_location: String,
     /// Version of the artifact that was scanned.
     pub artifact_version: String,
@@ -188,7 +176,7 @@ pub enum FalsePositive {
     CodeNotIncluded = 4,
     /// Nothing reaches the code.
     CodeNotExecuted = 5,
-    /// Nobody hostile can steer the code.
+    /// No one hostile can steer the code.
     CodeNotControllable = 6,
     /// Something else prevents the harm.
     Mitigated = 7,
@@ -213,7 +201,7 @@ impl FalsePositive {
 }
 
 impl Advisory {
-    /// The newest judgement: what is believed now. Of several at one time the last counts; a moved component judges
+    /// The newest statement: what is believed now. Of several at one time the last counts; a moved component checks
     /// nothing.
     pub fn latest(&self) -> Option<&Event> {
         let mut latest: Option<&Event> = None;

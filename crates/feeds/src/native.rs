@@ -126,7 +126,6 @@ fn scan_data(scan: &Scan) -> Data {
     scan_members(&mut copy).into_iter().map(|(name, value)| (name, filled(value))).collect()
 }
 
-/// Reads a document.
 pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Result<Vec<Advisory>, Unreadable> {
     let tree = yaml::from_yaml(bytes, limits)?;
     let root = Cursor::root(&tree);
@@ -151,7 +150,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     Ok(advisories)
 }
 
-/// Members that nobody knows are a mistake somebody wants to hear of.
+/// Members that no one knows are a mistake someone wants to hear of.
 fn only(from: &Cursor<'_>, known: &[&str]) -> Result<(), Broken> {
     for (name, member) in from.members()? {
         if !known.contains(&name) {

@@ -1,4 +1,4 @@
-//! OpenVEX 0.2.0.
+//! Reads and writes OpenVEX 0.2.0.
 
 use bowline_formats::purl::PackageUrl;
 
@@ -95,7 +95,6 @@ fn parts(statement: &Statement, publisher: &Publisher) -> Result<Vec<Node>, Stri
     ])])
 }
 
-/// Reads a document.
 pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Result<Vec<Advisory>, Unreadable> {
     let tree = from_json(bytes, limits)?;
     let document = Cursor::root(&tree);
@@ -153,7 +152,7 @@ fn read_statement(from: &Cursor<'_>, dates: &Dates, problems: &mut Problems) -> 
     Ok(found)
 }
 
-/// Several fixed versions of one product are one judgement.
+/// Several fixed versions of one product are one statement.
 fn merge(found: &mut Vec<Statement>, next: Statement) {
     let same = found.iter_mut().find(|known| known.subject == next.subject);
     match (same.map(|known| &mut known.status), &next.status) {

@@ -38,7 +38,6 @@ const ECOSYSTEMS: [(&str, &str); 9] = [
 pub struct RecordName {
     /// The advisory's own id.
     pub id: String,
-    /// Such as `PyPI`.
     pub ecosystem: String,
     /// When it last changed, as RFC 3339.
     pub modified: String,

@@ -18,7 +18,6 @@ pub struct Problem {
     pub position: String,
     /// What became of it.
     pub effect: Effect,
-    /// Why.
     pub reason: String,
 }
 

@@ -15,7 +15,6 @@ pub struct Secdb {
     pub repository: String,
     /// Address below which the repository lies.
     pub prefix: String,
-    /// Architectures, sorted.
     pub architectures: Vec<String>,
 }
 

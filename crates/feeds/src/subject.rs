@@ -14,7 +14,7 @@ pub(crate) fn package_url(text: &str) -> Result<PackageUrl, String> {
     PackageUrl::parse(text).map_err(|wrong| format!("{text:?} is no package URL: {wrong}"))
 }
 
-/// A package URL with the place that an id adds to it, if it is an id of ours.
+/// A package URL with the place that an id adds to it, if it is an id of this server.
 pub(crate) fn located_by(purl: PackageUrl, id: &str) -> PackageUrl {
     let Ok(located) = PackageUrl::parse(id) else { return purl };
     let mut plain = located.clone();
@@ -22,7 +22,7 @@ pub(crate) fn located_by(purl: PackageUrl, id: &str) -> PackageUrl {
     if plain == purl { located } else { purl }
 }
 
-/// What a judgement is about.
+/// What a statement is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Subject {
     pub(crate) artifact: Artifact,
@@ -241,7 +241,7 @@ mod tests {
             (subject(["library", "org.a:b", ""], ["java-archive", "org.a:b", ""]), "pkg:maven/org.a/b@1", None),
             (
                 subject(["image", "example.com/acme/nginx", ""], ["apk", "openssl", ""]),
-                "pkg:oci/nginx?repository_url=example.com%2Facme%2Fnginx&tag=1",
+                "pkg:oci/nginx?repository_url=example.com/acme/nginx&tag=1",
                 Some("pkg:apk/wolfi/openssl"),
             ),
             (subject(["deb", "bash", ""], ["", "", ""]), "pkg:deb/wolfi/bash@1", None),
@@ -260,7 +260,7 @@ mod tests {
     fn a_digest_is_the_version_of_an_image_and_a_tag_is_not() {
         let image = subject(["image", "app", ""], ["", "", ""]);
         let purl = image.artifact_purl("sha256:aa", "").expect("a product");
-        assert_eq!(purl.to_string(), "pkg:oci/app@sha256%3Aaa");
+        assert_eq!(purl.to_string(), "pkg:oci/app@sha256:aa");
         assert_eq!(Subject::read(&purl, None).1, "sha256:aa");
     }
 

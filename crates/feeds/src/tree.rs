@@ -21,7 +21,7 @@ pub(crate) enum Node {
     Text(String),
     List(Vec<Node>),
     Map(Vec<(String, Node)>),
-    /// An object that has a member twice: nobody knows which is meant.
+    /// An object that has a member twice: no one knows which is meant.
     Ambiguous(String),
 }
 

@@ -9,7 +9,6 @@ use crate::subject::Subject;
 /// Who publishes a document.
 #[derive(Clone, Debug, Default)]
 pub struct Publisher {
-    /// Name for people.
     pub name: String,
     /// Address that ids of documents begin with, without a slash at its end.
     pub namespace: String,
@@ -17,7 +16,7 @@ pub struct Publisher {
     pub distribution: String,
 }
 
-/// A document, and between which times what it says was judged.
+/// A document, and between which times what it says was checked.
 pub(crate) struct Written {
     pub(crate) bytes: Vec<u8>,
     pub(crate) first: Micros,
@@ -174,7 +173,7 @@ pub(crate) fn statements(advisories: &[Advisory], problems: &mut Problems) -> Ve
     found.into_values().collect()
 }
 
-/// Puts what a document states together: one advisory for each vulnerability and subject, its judgements by time.
+/// Puts what a document states together: one advisory for each vulnerability and subject, its statements by time.
 pub(crate) fn advisories(statements: Vec<Statement>, author: &str) -> Vec<Advisory> {
     let mut found: BTreeMap<(Subject, Vec<String>), Advisory> = BTreeMap::new();
     for statement in statements {
@@ -207,7 +206,7 @@ pub(crate) fn own_name(names: &[String]) -> (String, Vec<String>) {
     (own, others)
 }
 
-/// The id that everybody knows, if there is one, else the first; and the others.
+/// The id that everyone knows, if there is one, else the first; and the others.
 pub(crate) fn known_name(names: &[String]) -> (String, Vec<String>) {
     let mut others = names.to_vec();
     let prefixes = ["CVE-", "GHSA-"];
@@ -241,7 +240,7 @@ pub(crate) fn false_positive(justification: &str) -> Option<FalsePositive> {
     })
 }
 
-/// What is said to people where nobody wrote anything.
+/// What is said to people where no one wrote anything.
 pub(crate) fn action(outlook: Outlook, note: &str) -> String {
     if !note.is_empty() {
         return note.into();

@@ -8,7 +8,6 @@ use granit_parser::{Event, Marker, Options, Parser, ScalarStyle};
 use crate::problem::Unreadable;
 use crate::tree::{Budget, Limits, Node, too_long};
 
-/// Reads a document.
 pub(crate) fn from_yaml(bytes: &[u8], limits: &Limits) -> Result<Node, Unreadable> {
     if bytes.len() > limits.bytes {
         return Err(too_long(bytes.len(), limits));
@@ -99,7 +98,6 @@ impl Builder {
     }
 }
 
-/// Writes a document.
 pub(crate) fn to_yaml(node: &Node) -> Vec<u8> {
     let mut out = String::new();
     write(&mut out, node, 0, false);

@@ -63,7 +63,7 @@ proptest! {
     fn the_order_of_the_data_does_not_matter((artifact, mut advisories) in support::advisories()) {
         let before = documents(&artifact, &advisories);
         let newest: std::collections::BTreeSet<_> = advisories.iter().map(|one| one.latest().map(|event| event.at)).collect();
-        // Of two judgements of one time about the same none is the newer.
+        // Of two statements of one time about the same none is the newer.
         prop_assume!(newest.len() == advisories.len());
         advisories.reverse();
         prop_assert_eq!(documents(&artifact, &advisories), before);

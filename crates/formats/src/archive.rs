@@ -1,6 +1,6 @@
 //! ZIP and tar archives, read strictly and within bounds.
 //!
-//! Nobody vouches for an archive. What two unpackers would read differently is refused: a member that is there twice, a
+//! No one vouches for an archive. What two unpackers would read differently is refused: a member that is there twice, a
 //! gap before the list of members, a header that is not what its checksum says. So is a name that leaves the directory
 //! it is unpacked into, and whatever grows beyond reason. Nothing is written to disk.
 
@@ -10,7 +10,7 @@ pub mod zip;
 /// What is too much, for a kind of archive.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Most members.
+    /// How many members it may have.
     pub members: u64,
     /// Most bytes of a member that is read.
     pub member: u64,
@@ -55,7 +55,7 @@ pub enum Broken {
     /// It is damaged, or is no archive.
     #[error("{0}")]
     Damaged(String),
-    /// It looks as if somebody wanted to do harm.
+    /// It looks as if someone wanted to do harm.
     #[error("{0}")]
     Hostile(String),
 }

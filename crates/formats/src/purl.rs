@@ -38,7 +38,6 @@ pub struct PackageUrl {
 /// What is wrong with a text that should be a package URL: "it has no name".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// Another text.
     #[error("it does not begin with pkg:")]
     Scheme,
     /// The type has other characters than letters, digits, points and dashes, or does not begin with a letter.
@@ -85,7 +84,7 @@ pub struct Split<'a> {
 impl<'a> Split<'a> {
     /// Cuts a text.
     ///
-    /// The version follows the last at sign, unless that begins a segment: it is npm's, whose scopes begin with one.
+    /// The version follows the last at sign, unless that begins a segment before the last: scopes of npm do.
     ///
     /// # Errors
     /// It has another scheme, or no type.
@@ -102,7 +101,8 @@ impl<'a> Split<'a> {
         if !is_kind(&kind) {
             return Err(Wrong::Type);
         }
-        let at = path.rfind('@').filter(|at| *at > 0 && !path[..*at].ends_with('/'));
+        let begins_scope = |at: usize| (at == 0 || path[..at].ends_with('/')) && path[at..].contains('/');
+        let at = path.rfind('@').filter(|at| !begins_scope(*at));
         let (path, version) = cut(path, at);
         Ok(Split { kind, path, version, qualifiers, subpath })
     }

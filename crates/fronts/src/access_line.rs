@@ -30,7 +30,6 @@ pub struct AccessLine<'a> {
 }
 
 impl AccessLine<'_> {
-    /// Writes the line.
     pub fn write(&self) {
         let decision = match self.code {
             Some(Code::Unauthenticated) => "unauthenticated",
@@ -64,7 +63,7 @@ pub(crate) fn is_ours(code: Code) -> bool {
     matches!(code, Code::Internal | Code::Unavailable | Code::Unknown)
 }
 
-/// Writes the causes of a failure of ours to the log; the caller gets none of them.
+/// Writes the causes of a failure of this server to the log; the caller gets none of them.
 pub fn write_failure(method: &str, request_id: &str, error: &Error) {
     if is_ours(error.code()) {
         write_causes(method, request_id, &causes(error));

@@ -14,7 +14,7 @@ use crate::access_line::{AccessLine, causes, code_of, is_ours, write_causes};
 /// Counts one request: its name as the log has it, its code (absent for success), and the time until its answer began.
 pub type Count = Arc<dyn Fn(&'static str, Option<Code>, Duration) + Send + Sync>;
 
-/// Judges a request by its path and where it came from.
+/// Checks a request by its path and where it came from.
 pub type Admit = Arc<dyn Fn(&str, &RequestOrigin) -> Result<()> + Send + Sync>;
 
 /// What is done around every request of a front.
@@ -24,11 +24,10 @@ pub struct Front {
     pub transport: &'static str,
     /// What a request is called by its verb and path: one of few names, such as `oci.manifest.get`, whatever clients send.
     pub name: fn(&Method, &str) -> &'static str,
-    /// Who judges a request before anything of it is read.
+    /// Who checks a request before anything of it is read.
     pub admit: Admit,
     /// The answer to a request that is not admitted, in the form of the protocol.
     pub refuse: fn(&str, Error) -> Response,
-    /// The counters.
     pub count: Count,
 }
 

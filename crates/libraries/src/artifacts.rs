@@ -103,7 +103,7 @@ pub(super) fn artifact_v1(row: &ArtifactRow, is_tier: bool, upstream: bool) -> v
     }
 }
 
-/// The artifact of an id; whoever may not look is told the same of all ids.
+/// The artifact of an id; anyone who may not look is told the same of all ids.
 async fn require<T>(tx: &mut ReadTx, call: &Authorized<T>, id: &str) -> Result<ArtifactRow> {
     let absent = || Error::not_found(ARTIFACT, id);
     let found = if may_look(call) { search::find(tx, id).await? } else { None };
@@ -160,7 +160,7 @@ fn count_of(counts: &Counts, ecosystem: i32) -> i64 {
     counts.iter().find(|row| row.0 == language).map_or(0, |row| row.1[with as usize])
 }
 
-/// The second version's ecosystems, by the numbers of the first: they are the same where both have them.
+/// V2's ecosystems, by the numbers of the first: they are the same where both have them.
 fn of_v2(ecosystems: &[i32]) -> Result<()> {
     if ecosystems.contains(&(v2::Ecosystem::Unspecified as i32)) {
         return Err(Error::invalid_field("ecosystems", "must be ECOSYSTEM_JAVA or ECOSYSTEM_PYTHON"));

@@ -1,4 +1,4 @@
-//! Downloads that policies refused, or would have: written by whoever serves downloads, summed into one row for each version,
+//! Downloads that policies refused, or would have: written by anyone who serves downloads, summed into one row for each version,
 //! policy, mode and reason.
 
 use bowline_contract::v1::libraries as v1;
@@ -74,7 +74,6 @@ pub struct BlockedDownload<'a> {
     pub policy: &'a Uidp,
     /// What its binding does.
     pub mode: Mode,
-    /// Why.
     pub refusal: &'a Refusal,
 }
 

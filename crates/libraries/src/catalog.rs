@@ -28,7 +28,6 @@ struct Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    /// A judged version.
     fn of(version: &'a ours::PackageVersion) -> Result<Given<'a>> {
         let language = Language::required("ecosystem", version.ecosystem)?;
         let name = language.normalized(&version.name);
@@ -130,7 +129,7 @@ async fn import(
     Ok(Changed { event: Some(event), ..Changed::many(changes, answer) })
 }
 
-/// The event of a change of the catalogue, which lies in no organization: it is about whoever changed it.
+/// The event of a change of the catalogue, which lies in no organization: it is about anyone who changed it.
 pub(super) fn event_of_catalog<T, M: prost::Message + prost::Name>(call: &Authorized<T>, body: &M) -> EventBody {
     EventBody {
         subject: call.principal().subject().into(),

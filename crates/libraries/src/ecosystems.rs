@@ -7,11 +7,8 @@ use bowline_versions::Scheme;
 /// An ecosystem that has packages here. Its numbers are those of the wire contract and of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
-    /// Maven's packages.
     Java = 1,
-    /// PyPI's packages.
     Python = 2,
-    /// npm's packages.
     JavaScript = 3,
 }
 

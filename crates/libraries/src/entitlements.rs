@@ -53,7 +53,7 @@ fn read(row: &Row<'_>) -> Result<v1::Entitlement> {
     })
 }
 
-/// Grants an ecosystem, or says anew how it may be used.
+/// Grants an ecosystem, or says again how it may be used.
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateEntitlementRequest>) -> Result<Changed<v1::Entitlement>> {
     let organization = require_organization(tx, call).await?;
     let request = call.request();
@@ -102,7 +102,7 @@ fn validated(request: &v1::CreateEntitlementRequest) -> Result<v1::Entitlement> 
         v1::Policy::Unknown => v1::Policy::Chainguard,
         policy => policy,
     };
-    // The field cannot say that it was left out, and nobody should lose the wait by leaving it out.
+    // The field cannot say that it was left out, and no one should lose the wait by leaving it out.
     let cooldown_days = if request.cooldown_days == 0 { DEFAULT_COOLDOWN_DAYS } else { request.cooldown_days };
     let (ecosystem, source) = (request.ecosystem, request.source);
     Ok(v1::Entitlement { id: String::new(), ecosystem, policy: policy as i32, source, cooldown_days })

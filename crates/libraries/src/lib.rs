@@ -33,7 +33,6 @@ pub use policy::decide;
 pub use resolutions::{Choice, record as record_choice};
 pub use tables::TABLES;
 
-/// Registers the handlers.
 pub fn register(handlers: Handlers) -> Handlers {
     let handlers = artifacts::register(handlers);
     let handlers = npm::register(handlers);
@@ -48,7 +47,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     neutral::register(handlers)
 }
 
-/// Whether the caller may look at the catalogue, which belongs to no organization: whoever may somewhere.
+/// Whether the caller may look at the catalogue, which belongs to no organization: anyone who may somewhere.
 fn may_look<T>(call: &Authorized<T>) -> bool {
     !call.visible().is_empty()
 }

@@ -247,7 +247,6 @@ pub(super) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Ve
 /// What a binding does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Downloads are refused.
     Enforced = 1,
     /// Downloads are served, and what would have been refused is recorded.
     Log = 2,
@@ -273,7 +272,7 @@ pub async fn in_force(
     row.map(|row| Ok((row.uid, ready(&row.stored)?))).transpose()
 }
 
-/// A stored policy, ready to judge by.
+/// A stored policy, ready to check by.
 fn ready(stored: &v1::LibraryPolicy) -> Result<Policy> {
     let pattern = |purl: &str| {
         Pattern::parse(purl).map_err(|wrong| Error::internal(format!("a stored policy has {purl:?}, which {wrong}")))

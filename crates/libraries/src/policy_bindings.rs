@@ -76,7 +76,7 @@ impl BindingRow {
         }
     }
 
-    /// What the binding is, to somebody who wants another like it.
+    /// What the binding is, to someone who wants another like it.
     fn rendered(&self) -> String {
         let ecosystem = v1::Ecosystem::try_from(self.ecosystem).unwrap_or_default().as_str_name();
         let mode = v1::LibraryPolicyBindingMode::try_from(self.mode).unwrap_or_default().as_str_name();

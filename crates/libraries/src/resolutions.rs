@@ -32,7 +32,7 @@ pub(super) struct Watermark {
 }
 
 impl Watermark {
-    /// Of an ecosystem that nobody has touched.
+    /// Of an ecosystem that no one has touched.
     fn first(language: Language) -> Watermark {
         Watermark { language, generation: 1, zap_count: 0, opted_out: false, last_zapped_at: None }
     }
@@ -148,15 +148,12 @@ pub(super) fn changed<T, M: Message + prost::Name>(
 
 /// A version that an organization was served.
 pub struct Choice<'a> {
-    /// Who was served.
     pub organization: &'a Uidp,
     /// Ecosystem of the package.
     pub language: Language,
     /// Endpoint that served it.
     pub registry: &'a str,
-    /// The package.
     pub package: &'a str,
-    /// The version.
     pub version: &'a str,
     /// True for a build, false for what comes from upstream unchanged.
     pub is_built: bool,

@@ -120,7 +120,6 @@ impl ArtifactPage {
 }
 
 impl Search {
-    /// One page.
     pub(super) async fn page<T>(
         &self,
         tx: &mut ReadTx,

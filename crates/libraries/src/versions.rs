@@ -69,7 +69,6 @@ pub(super) enum Sources<'a> {
     Of(&'a [i32]),
 }
 
-/// Orders of versions.
 const ORDERS: &[&[&str]] = &[&["version"], &["create_time", "created_at", "createTime", "createdAt"]];
 
 fn conditions<'a>(sql: &mut Sql<'a>, artifact: &'a ArtifactRow, sources: Sources<'_>) {

@@ -167,7 +167,6 @@ fn error_body(code: &str, message: &str, detail: Value) -> Value {
     body
 }
 
-/// A JSON answer.
 pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
     typed(status, "application/json", value.to_string().into_bytes())
 }

@@ -66,7 +66,7 @@ impl Distribution {
         Ok(response)
     }
 
-    /// The bytes of a blob, and how many they are. Without them there is no blob: whoever is told so pushes it again,
+    /// The bytes of a blob, and how many they are. Without them there is no blob: anyone who is told so pushes it again,
     /// which repairs it.
     async fn reader(
         &self,
@@ -78,7 +78,7 @@ impl Distribution {
         if let Some(reader) = self.intact(digest, &blob).await? {
             return Ok((reader, blob.size));
         }
-        // Another push may just have brought them anew.
+        // Another push may just have brought them again.
         let now = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
         if let Some(reader) = self.intact(digest, &now).await? {
             return Ok((reader, now.size));

@@ -1,4 +1,4 @@
-//! Who asks: a token of ours for the registry, or a user name and a password that are exchanged for one.
+//! Who asks: a token of this server for the registry, or a user name and a password that are exchanged for one.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ pub(crate) struct Credential {
     pub(crate) password: String,
 }
 
-/// Somebody at the door.
+/// Someone at the front.
 pub(crate) struct Known {
     pub(crate) principal: Principal,
-    /// Whether anything was presented, be it a token that everybody gets.
+    /// Whether anything was presented, be it a token that everyone gets.
     pub(crate) has_credential: bool,
 }
 
-/// A token of ours for the registry.
+/// A token of this server for the registry.
 #[derive(Clone)]
 pub(crate) struct Issued {
     pub(crate) token: Arc<str>,
@@ -80,7 +80,7 @@ impl Credential {
         sha256(&[self.user.as_bytes(), b"\0", self.password.as_bytes()].concat())
     }
 
-    /// The identity that it is for, if it passes: the named one, or the one of a token of ours.
+    /// The identity that it is for, if it passes: the named one, or the one of a token of this server.
     fn identity(&self) -> Option<Uidp> {
         let named = Uidp::parse(&self.user).ok();
         named.or_else(|| Uidp::parse(&parse_unverified(&self.password).ok()?.subject).ok())
@@ -146,7 +146,7 @@ impl Distribution {
         Ok(Known { principal, has_credential: true })
     }
 
-    /// The holder of a token. One of ours for another door is no proof here, and is told so.
+    /// The holder of a token. One of this server for another front is no proof here, and is told so.
     fn verified(&self, token: &str) -> Result<Principal, Refused> {
         let (settings, now) = (&self.pipeline.settings, self.pipeline.clock.now());
         let authenticate = |audiences: &[&str]| self.pipeline.authenticator.authenticate(Some(token), audiences, now);
@@ -189,7 +189,7 @@ impl Distribution {
         Ok(IdentityRevision::read(&self.pipeline.db, &uid).await?)
     }
 
-    /// Exchanges a credential for a token of ours for the registry, by the same method that every exchange takes.
+    /// Exchanges a credential for a token of this server for the registry, by the same method that every exchange takes.
     pub(crate) async fn exchange(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Issued, Refused> {
         let caller = self.admit(credential, arrival)?;
         self.issue(credential, caller, arrival).await
@@ -243,7 +243,7 @@ impl Distribution {
     }
 }
 
-/// Why there is no token: the exchange tells holders of a valid one, and nobody else, what is wrong with it.
+/// Why there is no token: the exchange tells holders of a valid one, and no one else, what is wrong with it.
 fn refused(error: Error) -> Refused {
     match error.reason() {
         Reason::PermissionDenied | Reason::NotFound | Reason::FailedPrecondition => {

@@ -105,8 +105,8 @@ struct Fetch {
 }
 
 impl Fetch {
-    fn new(door: &Distribution) -> Fetch {
-        let (registry, content) = (door.registry.clone(), door.content.clone());
+    fn new(distribution: &Distribution) -> Fetch {
+        let (registry, content) = (distribution.registry.clone(), distribution.content.clone());
         let remains = Remains { registry, content, id: hex(&random_bytes::<16>()) };
         Fetch { remains, runtime: Handle::current(), is_over: false }
     }

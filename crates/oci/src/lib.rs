@@ -40,7 +40,6 @@ use route::Target;
 /// How long a client may stay silent in the middle of a transfer.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// The registry host.
 pub struct Distribution {
     registry: Registry,
     content: Content,
@@ -53,7 +52,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The door to a registry whose blobs lie in `content`, and which asks others through `client`.
+    /// The front to a registry whose blobs lie in `content`, and which asks others through `client`.
     pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Distribution {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
@@ -83,7 +82,7 @@ impl Distribution {
         }
     }
 
-    /// The files are listed first: one without a row after that is nobody's, since the row of an upload is there before
+    /// The files are listed first: one without a row after that is no one's, since the row of an upload is there before
     /// its file.
     async fn sweep_uploads(&self) -> Result<(), Refused> {
         let ids = self.content.uploads().await?;
@@ -101,8 +100,8 @@ impl Distribution {
 type Shared = State<Arc<Distribution>>;
 
 /// The paths of the registry host. Each request is told to `count`.
-pub fn router(door: Arc<Distribution>, count: Count) -> Router {
-    // Who presents what is counted depends on the credential: a caller by identity, everybody else by address.
+pub fn router(distribution: Arc<Distribution>, count: Count) -> Router {
+    // Who presents what is counted depends on the credential: a caller by identity, everyone else by address.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));
     let refuse = |_: &str, error| answer::response_of(Refused::from(error));
     let front = Front { transport: "oci", name: access::name, admit, refuse, count };
@@ -111,11 +110,11 @@ pub fn router(door: Arc<Distribution>, count: Count) -> Router {
         .route("/v2", any(serve))
         .route("/v2/", any(serve))
         .route("/v2/{*rest}", any(serve))
-        .with_state(door);
+        .with_state(distribution);
     front.around(routes)
 }
 
-/// A request that was read as far as its path, by somebody who is known.
+/// A request that was read as far as its path, by someone who is known.
 struct DistributionRequest {
     visitor: RegistryClient,
     method: Method,
@@ -133,18 +132,18 @@ impl DistributionRequest {
     }
 }
 
-async fn serve(State(door): Shared, request: Request) -> Response {
+async fn serve(State(distribution): Shared, request: Request) -> Response {
     let method = request.method().clone();
     let target = route::parse(request.uri().path());
     let arrival = origin(request.extensions());
     let request_id = arrival.request_id.clone();
     let mut subject = String::new();
     let result = match &target {
-        Ok(target) => answer(&door, request, target, arrival, &mut subject).await,
+        Ok(target) => answer(&distribution, request, target, arrival, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
     let target = target.ok();
-    let mut response = result.unwrap_or_else(|refused| door.refusal(refused, target.as_ref(), &method));
+    let mut response = result.unwrap_or_else(|refused| distribution.refusal(refused, target.as_ref(), &method));
     let told = response.extensions_mut().get_or_insert_default::<LogFields>();
     told.principal = subject;
     told.scope = target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default();
@@ -152,17 +151,17 @@ async fn serve(State(door): Shared, request: Request) -> Response {
 }
 
 async fn answer(
-    door: &Distribution,
+    distribution: &Distribution,
     request: Request,
     target: &Target,
     arrival: RequestOrigin,
     subject: &mut String,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let known = door.principal(&head.headers, &arrival).await?;
+    let known = distribution.principal(&head.headers, &arrival).await?;
     known.principal.subject().clone_into(subject);
     let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let visitor = door.registry.client(
+    let visitor = distribution.registry.client(
         known.principal,
         arrival.address,
         arrival.request_id,
@@ -173,18 +172,18 @@ async fn answer(
     let asked = DistributionRequest { visitor, method: head.method, headers: head.headers, query };
     match target {
         Target::Base => lists::base(&asked, known.has_credential),
-        Target::Catalog => door.catalog(&asked).await,
-        Target::Manifest(name, reference) => door.manifest(&asked, body, name, reference).await,
-        Target::Blob(name, digest) => door.blob(&asked, name, digest).await,
-        Target::Uploads(name) => door.uploads(&asked, body, name).await,
-        Target::Upload(name, id) => door.upload(&asked, body, name, id).await,
-        Target::Tags(name) => door.tags(&asked, name).await,
-        Target::Referrers(name, digest) => door.referrers(&asked, name, digest).await,
-        Target::History(name, tag) => door.history(&asked, name, tag).await,
+        Target::Catalog => distribution.catalog(&asked).await,
+        Target::Manifest(name, reference) => distribution.manifest(&asked, body, name, reference).await,
+        Target::Blob(name, digest) => distribution.blob(&asked, name, digest).await,
+        Target::Uploads(name) => distribution.uploads(&asked, body, name).await,
+        Target::Upload(name, id) => distribution.upload(&asked, body, name, id).await,
+        Target::Tags(name) => distribution.tags(&asked, name).await,
+        Target::Referrers(name, digest) => distribution.referrers(&asked, name, digest).await,
+        Target::History(name, tag) => distribution.history(&asked, name, tag).await,
     }
 }
 
-/// What the listener said of the request; without it, as in nobody's case but a defect's, an address of no one.
+/// What the listener said of the request; without it, as in no one's case but a defect's, an address of no one.
 fn origin(extensions: &axum::http::Extensions) -> RequestOrigin {
     extensions
         .get::<RequestOrigin>()

@@ -14,7 +14,7 @@ use crate::{Distribution, DistributionRequest};
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
-/// Whether the registry speaks the protocol: to whoever shows anything that it knows.
+/// Whether the registry speaks the protocol: to anyone who shows anything that it knows.
 pub(crate) fn base(asked: &DistributionRequest, has_credential: bool) -> Answer {
     require_reading(asked)?;
     if has_credential {

@@ -1,4 +1,4 @@
-//! Manifests over HTTP.
+//! Manifests and tags over HTTP.
 
 use std::time::Duration;
 

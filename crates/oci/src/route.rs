@@ -78,7 +78,7 @@ fn read_digest(text: &str) -> Result<Digest, Refusal> {
 fn read_reference(text: &str) -> Result<Reference, Refusal> {
     let reference = Reference::parse(text);
     reference.ok_or_else(|| {
-        // Whoever wrote a colon meant a digest.
+        // Anyone who wrote a colon meant a digest.
         let code = if text.contains(':') { RefusalCode::DigestInvalid } else { RefusalCode::ManifestInvalid };
         refusal(code, "a manifest is named by a tag or by a digest")
     })

@@ -1,4 +1,4 @@
-//! The token service: credentials in, a token of ours for the registry out.
+//! The token service: credentials in, a token of this server for the registry out.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -18,23 +18,23 @@ use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
 use crate::{Distribution, IDLE, Shared, body, origin, route};
 
-/// How long a token that everybody gets lasts, in seconds.
+/// How long a token that everyone gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
 /// Most bytes of a form.
 const FORM: usize = 64 << 10;
 /// Most scopes that are looked at.
 const SCOPES: usize = 100;
 
-pub(crate) async fn serve(State(door): Shared, request: Request) -> Response {
+pub(crate) async fn serve(State(distribution): Shared, request: Request) -> Response {
     let arrival = origin(request.extensions());
-    let response = token(&door, request, &arrival).await;
-    let response = response.unwrap_or_else(|refused| door.refusal(refused, None, &Method::GET));
+    let response = token(&distribution, request, &arrival).await;
+    let response = response.unwrap_or_else(|refused| distribution.refusal(refused, None, &Method::GET));
     let mut response = answer::finished(response, &arrival.request_id);
     set(&mut response, header::CACHE_CONTROL, "no-store");
     response
 }
 
-async fn token(door: &Distribution, request: Request, arrival: &RequestOrigin) -> Answer {
+async fn token(distribution: &Distribution, request: Request, arrival: &RequestOrigin) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
     let has_form = match head.method {
@@ -48,10 +48,10 @@ async fn token(door: &Distribution, request: Request, arrival: &RequestOrigin) -
     let credential = credential(&head.headers, if has_form { &parameters } else { &[] })?;
     let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
     let issued = match credential {
-        Some(credential) => door.exchange(&credential, arrival).await?,
-        None => door.anonymous(&scopes, arrival).await?,
+        Some(credential) => distribution.exchange(&credential, arrival).await?,
+        None => distribution.anonymous(&scopes, arrival).await?,
     };
-    Ok(rendered(&issued, door.pipeline.clock.now().div_euclid(1_000_000)))
+    Ok(rendered(&issued, distribution.pipeline.clock.now().div_euclid(1_000_000)))
 }
 
 async fn form(headers: &HeaderMap, body: Body) -> Result<Vec<(String, String)>, Refused> {
@@ -91,7 +91,7 @@ fn bad(message: &str) -> Refused {
 }
 
 impl Distribution {
-    /// A token that everybody gets who wants to pull what everybody may. It may nothing that nobody may do.
+    /// A token that everyone gets who wants to pull what everyone may. It may nothing that no one may do.
     async fn anonymous(&self, scopes: &[Scope], arrival: &RequestOrigin) -> Result<Issued, Refused> {
         self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
         let mut is_public = false;

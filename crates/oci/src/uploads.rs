@@ -178,7 +178,7 @@ impl Distribution {
         match self.registry.finish_upload(&visitor, name, id, digest.as_str(), blob.clone()).await {
             Ok(before) => self.drop_copy(digest, before).await,
             Err(RegistryError::Refused(refusal)) => {
-                // Nothing was stored, so that these bytes are nobody's. After any other failure that is not known.
+                // Nothing was stored, so that these bytes are no one's. After any other failure that is not known.
                 self.drop_copy(digest, Some(blob.upload)).await;
                 return Err(refusal.into());
             }

@@ -1,7 +1,7 @@
-//! A client of other registries, over the guarded client: with the account of the policy, or as everybody may.
+//! A client of other registries, over the guarded client: with the account of the policy, or as everyone may.
 //!
 //! The account's password goes to two places: to the upstream's own origin, where that asks for Basic authentication,
-//! and to the token service that the upstream's own origin names. Whoever has the one may as well have the other. What a
+//! and to the token service that the upstream's own origin names. Anyone who has the one may as well have the other. What a
 //! redirect leads to elsewhere gets neither the password nor a token of it.
 
 mod challenge;
@@ -26,9 +26,9 @@ use challenge::{Challenge, challenges};
 use known::{Known, Thing};
 pub(crate) use problem::Problem;
 
-/// Redirects that are followed; each address is judged anew.
+/// Redirects that are followed; each address is checked again.
 const HOPS: usize = 5;
-/// How long an upstream may take to begin its answer, and to go on with it.
+/// How long an upstream may take to begin its answer, and to continue with it.
 const HEAD: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(30);
 /// Keys of what is under way that are looked through for finished ones.
@@ -162,7 +162,7 @@ impl Upstream {
         Ok(Grant { header: basic(account), seconds: TOKEN })
     }
 
-    /// A token from where the challenge says: for the account, or the one that everybody gets.
+    /// A token from where the challenge says: for the account, or the one that everyone gets.
     async fn token(&self, challenge: &Challenge, account: Option<&Credentials>, from: &Url) -> Result<Grant, Problem> {
         let realm = challenge.parameter("realm").ok_or(FetchError::Status(StatusCode::UNAUTHORIZED.as_u16()))?;
         let mut url = Url::parse(realm).map_err(|_| FetchError::InvalidUrl)?;
@@ -219,7 +219,7 @@ fn refusal(opened: &Opened, mirror: &UpstreamConfig, is_home: bool, proof: Optio
     }
 }
 
-/// A failure of the upstream's own host: where it did not answer at all, nobody need wait for it again so soon.
+/// A failure of the upstream's own host: where it did not answer at all, no one need wait for it again so soon.
 fn away(error: FetchError) -> Problem {
     // A refused address rests like no connection: how often the upstream is asked must not tell which it was.
     let is_away = matches!(error, FetchError::RefusedAddress | FetchError::Connect | FetchError::Timeout);
@@ -282,7 +282,7 @@ mod tests {
         let policy = AddressPolicy { allow_loopback_and_http: true, ..AddressPolicy::default() };
         let upstream = Upstream::new(GuardedClient::new(policy).unwrap(), Arc::new(SystemClock));
         let account = Credentials { username: "me".into(), password: "hush".into() };
-        // Nobody listens at the discard port: whoever connects is told another thing.
+        // No one listens at the discard port: anyone who connects is told another thing.
         let challenge = "Bearer realm=\"http://127.0.0.1:9/token\"".parse().unwrap();
         let offered = challenges(&[(header::WWW_AUTHENTICATE, challenge)].into_iter().collect());
         let problem = async |from: &str| {

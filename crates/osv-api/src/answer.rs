@@ -94,7 +94,6 @@ pub(crate) fn read_token(token: &str) -> Option<String> {
     text.strip_prefix('1').filter(|id| id.is_empty() || bowline_osv::is_id(id)).map(String::from)
 }
 
-/// A refusal.
 pub(crate) fn refused(status: StatusCode, code: Code, message: &str) -> Answer {
     let mut response = document(json!({ "code": code as i32, "message": message }).to_string().into_bytes());
     *response.status_mut() = status;

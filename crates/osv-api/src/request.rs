@@ -97,7 +97,7 @@ pub(crate) async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Answer> {
     let collected = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
     let late = |_| refused(StatusCode::REQUEST_TIMEOUT, Code::DeadlineExceeded, "the body did not arrive in time");
     let bytes = collected.map_err(late)?.map_err(|error| {
-        // What is not the limit is a connection that nobody reads the answer of.
+        // What is not the limit is a connection that no one reads the answer of.
         tracing::debug!(%error, "a body of the OSV API was not read");
         refused(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidArgument, &too_large)
     })?;

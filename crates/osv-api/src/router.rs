@@ -15,9 +15,7 @@ use crate::request::{self, Batch, QueryRequest};
 
 /// What the front is made of.
 pub struct OsvApi {
-    /// The records.
     pub records: RecordLookup,
-    /// Calls by address.
     pub limits: RateLimits,
     /// Who counts the calls.
     pub count: Count,

@@ -16,7 +16,6 @@ use crate::record::{Event, Range, RangeKind, Record};
 /// What a record says of one package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affects {
-    /// The package.
     pub package: PackageKey,
     /// Versions and ranges, encoded.
     pub ranges: String,

@@ -1,4 +1,4 @@
-//! What people read of a record, taken from its stored bytes without judging the rest again.
+//! What people read of a record, taken from its stored bytes without checking the rest again.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,13 @@ use serde::Deserialize;
 /// The parts of a record that describe it.
 #[derive(Debug, Default, Deserialize)]
 pub struct Facts<'a> {
-    /// One line.
     #[serde(borrow, default)]
     pub summary: Cow<'a, str>,
-    /// Markdown.
     #[serde(borrow, default)]
     pub details: Cow<'a, str>,
     /// Severities of the vulnerability.
     #[serde(borrow, default)]
     pub severity: Vec<Rated<'a>>,
-    /// Pages about it.
     #[serde(borrow, default)]
     pub references: Vec<Link<'a>>,
     /// What is affected; its severities count where the vulnerability has none of its own.
@@ -30,18 +27,15 @@ pub struct Rated<'a> {
     /// The schema's name of the scale.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// The vector.
     #[serde(borrow)]
     pub score: Cow<'a, str>,
 }
 
-/// A reference.
 #[derive(Debug, Deserialize)]
 pub struct Link<'a> {
     /// The schema's word for what it is.
     #[serde(borrow, rename = "type")]
     pub kind: Cow<'a, str>,
-    /// Where it is.
     #[serde(borrow)]
     pub url: Cow<'a, str>,
 }

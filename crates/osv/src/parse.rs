@@ -14,10 +14,9 @@ pub const LONGEST_ID: usize = 128;
 /// Most characters of an ecosystem, a package's name or a version.
 const LONGEST_NAME: usize = 1024;
 
-/// A record that was judged.
+/// A record that was checked.
 #[derive(Clone, Debug)]
 pub struct Parsed {
-    /// What it says.
     pub record: Record,
     /// Its canonical form, members outside the schema included.
     pub canonical: Vec<u8>,
@@ -150,7 +149,7 @@ fn ids(members: &Members, name: &str) -> Outcome<Vec<String>> {
     strings(members, name, |text| if is_id(text) { Ok(()) } else { Err("is no identifier".into()) })
 }
 
-/// A vector is not judged here: a slip in one is no reason to lose the whole record.
+/// A vector is not checked here: a slip in one is no reason to lose the whole record.
 fn severity(members: &Members) -> Outcome<Severity> {
     Ok(Severity { kind: SeverityKind::of(required(members, "type")?), score: required(members, "score")?.into() })
 }

@@ -20,22 +20,18 @@ pub struct Record {
     pub upstream: Vec<String>,
     /// Identifiers of vulnerabilities that have to do with this one.
     pub related: Vec<String>,
-    /// One line.
     pub summary: String,
-    /// Markdown.
     pub details: String,
     /// How severe it is, by several scales.
     pub severity: Vec<Severity>,
-    /// What is affected.
     pub affected: Vec<Affected>,
     /// Where more is to be read.
     pub references: Vec<Reference>,
 }
 
-/// A judgement of how severe something is.
+/// A statement of how severe something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Severity {
-    /// The scale.
     pub kind: SeverityKind,
     /// A vector of the scale, or its word.
     pub score: String,
@@ -72,9 +68,7 @@ pub struct Affected {
     pub package: Option<Package>,
     /// How severe it is for this package.
     pub severity: Vec<Severity>,
-    /// Ranges of versions.
     pub ranges: Vec<Range>,
-    /// Single versions.
     pub versions: Vec<String>,
 }
 
@@ -89,7 +83,6 @@ pub struct Package {
     pub purl: Option<String>,
 }
 
-/// Versions between events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     /// How the versions are ordered.
@@ -129,6 +122,5 @@ pub enum Event {
 pub struct Reference {
     /// The schema's word for what it is.
     pub kind: String,
-    /// Where it is.
     pub url: String,
 }

@@ -21,7 +21,7 @@ pub(crate) struct TarballMetadata {
     pub(crate) files: u64,
 }
 
-/// Reads a gzipped tarball to its end, because all of it is judged. `wants` says of a path whether it is the member to
+/// Reads a gzipped tarball to its end, because all of it is checked. `wants` says of a path whether it is the member to
 /// keep.
 pub(crate) fn of_tarball(file: File, wants: impl Fn(&str) -> bool) -> Result<TarballMetadata, Refusal> {
     let packed = file.metadata()?.len();

@@ -14,7 +14,7 @@ use crate::limits::MOST_FILE;
 pub struct FileFacts {
     /// Name without its directory.
     pub name: String,
-    /// Length in bytes.
+    /// Its length, counted in bytes.
     pub size_bytes: u64,
     /// SHA-256 in lower-case hex.
     pub sha256: String,

@@ -1,7 +1,7 @@
 //! Packages as they lie in directories: wheels and sdists, a Maven repository, npm tarballs.
 //!
 //! What a package is called, and what else is said of it, is read from the file itself; the name of the file must agree.
-//! Nobody vouches for the files, so every length is bounded before anything is read, nothing is unpacked to disk, and what
+//! No one vouches for the files, so every length is bounded before anything is read, nothing is unpacked to disk, and what
 //! is refused comes with its reason. Memory does not grow with the files, nor with their number.
 
 mod archives;
@@ -42,7 +42,6 @@ pub struct Package {
     pub description: String,
     /// Licence that it declares.
     pub license: String,
-    /// Its files.
     pub files: Vec<FileFacts>,
     /// Of npm: the members of `package.json` that registries show, as JSON.
     pub manifest: String,
@@ -59,7 +58,7 @@ pub enum Refusal {
     /// It is damaged, or is no package.
     #[error("{0}")]
     Damaged(String),
-    /// It looks as if somebody wanted to do harm.
+    /// It looks as if someone wanted to do harm.
     #[error("{0}")]
     Hostile(String),
     /// It is nothing that this layout knows.

@@ -1,4 +1,4 @@
-//! Tarballs of npm.
+//! Tarballs that npm makes and installs.
 
 use std::fs::File;
 use std::path::Path;

@@ -55,7 +55,7 @@ fn from_zip(path: &Path, is_metadata: impl Fn(&str) -> bool) -> Result<Metadata,
     headers::read(&archives::of_zip(File::open(path)?, is_metadata)?)
 }
 
-/// Whoever installs a distribution goes by its file name, so it must say what the metadata say.
+/// Anyone who installs a distribution goes by its file name, so it must say what the metadata say.
 fn agrees(metadata: &Metadata, name: &str, version: &str) -> Result<(), Refusal> {
     let same_name = normalized(&metadata.name) == normalized(name);
     let parsed = |text: &str| Version::parse(Scheme::Pep440, &text.replace('_', "-"));

@@ -199,7 +199,7 @@ fn hostile_archives_are_refused_with_their_reason() {
         (wheel(&[("foo_bar-1.0.dist-info/METADATA", METADATA)]), "twice"),
         (wheel(&[("x.dist-info/METADATA", METADATA)]), "metadata twice"),
         (wheel(&[("zeros", &zeros)]), "unpacks to"),
-        (zip(&[("foo_bar-1.0.dist-info/METADATA", METADATA)], Some(2 << 20)), "metadata of"),
+        (zip(&[("foo_bar-1.0.dist-info/METADATA", METADATA)], Some(2 << 20)), "at most 1048576 are read"),
         (zip(&[("foo_bar-1.0.dist-info/METADATA", METADATA)], Some(5)), "checksum"),
         (zip(&[("foo_bar-1.0.dist-info/METADATA", b"Name: other\nVersion: 1.0\n")], None), "metadata say other"),
         (zip(&[("readme", b"x")], None), "no metadata"),
@@ -219,7 +219,7 @@ fn hostile_archives_are_refused_with_their_reason() {
         (gzip(&tar(&[("package/package.json", b"{}"), ("other/package.json", b"{}")])), "metadata twice"),
         (gzip(&tar(&[("package/package.json", b"{}"), ("./package/.//package.json", b"{}")])), "metadata twice"),
         (gzip(&tar(&[("package/package.json", b"{}"), ("./package.json", b"{}")])), "metadata twice"),
-        (gzip(&tar(&[("package/package.json", &vec![b' '; 2 << 20])])), "metadata of"),
+        (gzip(&tar(&[("package/package.json", &vec![b' '; 2 << 20])])), "at most 1048576 are read"),
         (gzip(&tar(&[("package/x", &[1; 2000])])[..900]), "cut off"),
         (b"no archive".to_vec(), "no gzipped tar archive"),
     ] {

@@ -20,7 +20,7 @@ pub struct OwnKeys {
     pub verification: Jwks,
 }
 
-/// Verified tokens remembered at once; past it the cache starts anew.
+/// Verified tokens remembered at once; past it the cache starts again.
 const CACHED_TOKENS: usize = 10_000;
 
 /// Verifies tokens and remembers those that passed, by their SHA-256, until they end.
@@ -37,7 +37,6 @@ impl Authenticator {
         Authenticator { contract, issuer, keys: RwLock::new(Arc::new(keys)), verified: Mutex::default() }
     }
 
-    /// The keys now.
     pub fn keys(&self) -> Arc<OwnKeys> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -138,7 +137,6 @@ impl Authenticator {
         })
     }
 
-    /// The contract.
     pub fn contract(&self) -> &Contract {
         &self.contract
     }

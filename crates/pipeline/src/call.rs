@@ -36,7 +36,6 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Who it is.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
@@ -52,7 +51,6 @@ impl Caller {
 pub struct Call {
     /// Position of the method in the table.
     pub method: usize,
-    /// The encoded request.
     pub payload: Bytes,
     /// Who calls, as [`crate::Pipeline::admit`] found.
     pub caller: Caller,
@@ -64,7 +62,7 @@ pub struct Call {
     pub present: Option<Vec<String>>,
     /// Offset and length of the wanted part of a whole list, where the transport knows.
     pub slice: Option<(usize, usize)>,
-    /// Where a stream goes on that was interrupted, where the transport knows.
+    /// Where a stream continues that was interrupted, where the transport knows.
     pub resume: Option<i64>,
 }
 
@@ -122,13 +120,12 @@ impl<T> Authorized<T> {
         Authorized { request, context, grants, scope, needed, mask: None }
     }
 
-    /// The request.
     pub fn request(&self) -> &T {
         &self.request
     }
 
     /// The same permission with another view of the request: what a version adapter makes. The scope
-    /// and the capabilities stay those that were judged.
+    /// and the capabilities stay those that were checked.
     pub fn with_request<U>(&self, request: U) -> Authorized<U> {
         Authorized {
             request,
@@ -140,12 +137,12 @@ impl<T> Authorized<T> {
         }
     }
 
-    /// The place that was judged. Absent for unscoped methods and where the caller itself is meant.
+    /// The place that was checked. Absent for unscoped methods and where the caller itself is meant.
     pub fn scope(&self) -> Option<&Uidp> {
         self.scope.as_ref()
     }
 
-    /// The judged place of a scoped method.
+    /// The checked place of a scoped method.
     ///
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
@@ -153,7 +150,6 @@ impl<T> Authorized<T> {
         self.scope.as_ref().ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
     }
 
-    /// Who calls.
     pub fn principal(&self) -> &Principal {
         &self.context.principal
     }
@@ -186,7 +182,7 @@ impl<T> Authorized<T> {
         crate::dispatch::require(&self.context.contract, &self.grants, scope_name, needed)
     }
 
-    /// Whether the caller holds the named capability at the place. Unknown names are held by nobody.
+    /// Whether the caller holds the named capability at the place. Unknown names are held by no one.
     pub fn holds(&self, scope_name: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
         let facts = self.context.contract.capabilities().by_number(capability as i32);
         facts.is_some_and(|facts| self.grants.allows(scope_name, &CapabilitySet::of_bit(facts.bit)))
@@ -214,7 +210,6 @@ impl<T> Authorized<T> {
         self.context.draw()
     }
 
-    /// The contract.
     pub fn contract(&self) -> &Contract {
         &self.context.contract
     }
@@ -234,17 +229,16 @@ impl<T> Authorized<T> {
         &self.context.request_id
     }
 
-    /// The method.
     pub fn method(&self) -> &MethodInfo {
         self.context.info()
     }
 
-    /// The wanted part of a whole list of the first version: offset and length.
+    /// The wanted part of a whole list of v1: offset and length.
     pub fn slice(&self) -> Option<(usize, usize)> {
         self.context.slice
     }
 
-    /// Which fields an update changes. Methods of the first version replace the whole resource.
+    /// Which fields an update changes. Methods of v1 replace the whole resource.
     pub fn mask(&self) -> crate::mask::Mask {
         self.mask.as_deref().cloned().unwrap_or_else(crate::mask::Mask::whole)
     }
@@ -273,7 +267,7 @@ impl<T> Paged for Open<T> {
     }
 }
 
-/// A request to a method that needs no permission of ours: a public one, or one that authenticates by itself.
+/// A request to a method that needs no permission of this server: a public one, or one that authenticates by itself.
 pub struct Open<T> {
     request: T,
     context: Arc<Context>,
@@ -292,7 +286,6 @@ impl<T> Open<T> {
         Open { request, context: self.context.clone() }
     }
 
-    /// The request.
     pub fn request(&self) -> &T {
         &self.request
     }
@@ -302,7 +295,6 @@ impl<T> Open<T> {
         self.context.bearer.as_deref()
     }
 
-    /// Who is connected.
     pub fn peer(&self) -> Option<IpAddr> {
         self.context.peer
     }
@@ -332,12 +324,10 @@ impl<T> Open<T> {
         &self.context.vault
     }
 
-    /// The contract.
     pub fn contract(&self) -> &Contract {
         &self.context.contract
     }
 
-    /// The method.
     pub fn method(&self) -> &MethodInfo {
         self.context.info()
     }

@@ -6,7 +6,6 @@ use prost::{Message, Name};
 pub struct ResourceSnapshot {
     /// Full name of the message.
     pub type_name: String,
-    /// The encoded message.
     pub bytes: Vec<u8>,
 }
 
@@ -37,7 +36,7 @@ pub struct EventBody {
     pub subject: String,
     /// The group that subscriptions look at: the parent of the subject.
     pub group: String,
-    /// The request in the shape of the first version.
+    /// The request in the shape of v1.
     pub body: ResourceSnapshot,
     /// Values of further extension attributes that the method names.
     pub extensions: Vec<(&'static str, String)>,
@@ -47,7 +46,6 @@ pub struct EventBody {
 /// and the event in the same transaction.
 #[derive(Debug)]
 pub struct Changed<T> {
-    /// The answer.
     pub response: T,
     /// The changes; none if everything was as asked already.
     pub changes: Vec<Change>,
@@ -84,12 +82,11 @@ impl<T> Changed<T> {
         self
     }
 
-    /// Several resources changed.
     pub fn many(changes: Vec<Change>, response: T) -> Changed<T> {
         Changed { response, changes, event: None }
     }
 
-    /// Adds the event, whose body is the request in the shape of the first version.
+    /// Adds the event, whose body is the request in the shape of v1.
     pub fn with_event<M: Message + Name>(mut self, subject: &Uidp, request: &M) -> Changed<T> {
         self.event = Some(EventBody {
             subject: subject.as_str().into(),

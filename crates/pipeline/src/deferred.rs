@@ -17,7 +17,7 @@ use crate::Pipeline;
 /// Most attempts of one transaction. Each but the last found something new that it needs.
 const ATTEMPTS: usize = 32;
 
-/// Tells deferred work that nobody waits for it any more.
+/// Tells deferred work that no one waits for it any more.
 #[derive(Clone, Debug, Default)]
 pub struct Cancelled(Arc<AtomicBool>);
 

@@ -27,11 +27,10 @@ use crate::vault::Vault;
 
 /// How a call went: the answer, and what the access log says of it.
 pub struct Outcome {
-    /// The encoded response.
     pub result: Result<Answer>,
-    /// Who called; empty for nobody.
+    /// Who called; empty for no one.
     pub principal: String,
-    /// The place that was judged; empty if none was.
+    /// The place that was checked; empty if none was.
     pub scope: String,
 }
 
@@ -79,27 +78,19 @@ fn take(quota: &Arc<Quota<String>>, principal: &Principal) -> Result<Lease<Strin
 
 /// Everything that the path of a call needs.
 pub struct Pipeline {
-    /// The contract.
     pub contract: Arc<Contract>,
     /// Reads fields from encoded requests.
     pub tables: Arc<Tables>,
-    /// The storage.
     pub db: Db,
-    /// Verifies tokens.
     pub authenticator: Arc<Authenticator>,
     /// What the operator configured.
     pub settings: Arc<Settings>,
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Authenticates page tokens.
     pub page_key: Arc<PageKey>,
     /// Secrets for use by handlers.
     pub vault: Arc<Vault>,
-    /// The handlers.
     pub handlers: Handlers,
-    /// Limits.
     pub limits: RateLimits,
-    /// The open streams.
     pub streams: Arc<Streams>,
     pub(crate) grants: Arc<GrantsCache>,
     /// Permits for validation that costs much.
@@ -218,7 +209,7 @@ impl Pipeline {
         }
     }
 
-    /// What judges a call, with everything that handlers may know of it.
+    /// What checks a call, with everything that handlers may know of it.
     pub(crate) fn gate(&self, call: Call) -> Gate {
         let now = self.clock.now();
         let payload = call.payload;
@@ -316,7 +307,7 @@ impl Gate {
         Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
     }
 
-    /// The judged place. Its shape is judged before the permission: a malformed id is no secret.
+    /// The checked place. Its shape is checked before the permission: a malformed id is no secret.
     async fn scope(&self, tx: &mut ReadTx, info: &MethodInfo, field: &str, grants: &Grants) -> Result<Uidp> {
         let value = self.read(info, field)?;
         if let Ok(uidp) = Uidp::parse(&value) {
@@ -360,7 +351,7 @@ impl Gate {
     }
 }
 
-/// Refuses methods of the operator's to everybody else.
+/// Refuses methods of the operator's to everyone else.
 pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()> {
     if info.operator_only && !grants.is_operator() {
         return Err(Error::permission_denied("Permission denied: only the operator may call this method"));

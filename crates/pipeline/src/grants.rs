@@ -47,7 +47,7 @@ impl Hasher for LastSegment {
 }
 
 impl Grants {
-    /// Nobody's: no capability anywhere.
+    /// No one's: no capability anywhere.
     pub fn none() -> Grants {
         Grants { direct: Arc::default(), narrowing: Narrowing::default() }
     }
@@ -172,7 +172,7 @@ pub struct GrantsCache {
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
-/// Callers remembered at once; past it the cache starts anew.
+/// Callers remembered at once; past it the cache starts again.
 const CACHED_CALLERS: usize = 20_000;
 
 const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";

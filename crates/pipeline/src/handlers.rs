@@ -28,10 +28,8 @@ pub(crate) type WriteFn =
 pub(crate) type PrepareFn = dyn Fn(&Bytes) -> Result<Arc<WriteFn>> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer>> + Send + Sync;
 
-/// An encoded answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The encoded response.
     pub payload: Bytes,
     /// What tells the answer from every other one of the method, where callers may keep it until it changes.
     pub tag: Option<Arc<str>>,
@@ -53,7 +51,7 @@ pub(crate) type WatchFn = dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>, 
 /// What a watching handler found in one look.
 #[derive(Clone, Debug)]
 pub struct Watched<T> {
-    /// What is new, each with the number to go on from after it.
+    /// What is new, each with the number to continue from after it.
     pub items: Vec<(i64, T)>,
     /// Where the next look begins.
     pub cursor: i64,
@@ -82,7 +80,6 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// No handler yet.
     pub fn new(contract: Arc<Contract>) -> Handlers {
         let table = vec![None; contract.methods().len()];
         let validators = vec![None; contract.methods().len()];
@@ -116,7 +113,7 @@ impl Handlers {
         self
     }
 
-    /// Registers a handler whose answer takes more than the database: `find` looks into it, and `answer` goes on with what
+    /// Registers a handler whose answer takes more than the database: `find` looks into it, and `answer` continues with what
     /// was found when no transaction is open any more, since nothing else may be waited for in one.
     pub fn read_then<M: Method, F: Send + 'static>(
         mut self,
@@ -143,7 +140,7 @@ impl Handlers {
     }
 
     /// Like [`Handlers::read_then`], where what was worked out in `between` is looked up once more: `answer` has a
-    /// snapshot of its own, in which the caller is judged anew.
+    /// snapshot of its own, in which the caller is checked again.
     pub fn read_again<M: Method, F: Send + 'static, P: Send + 'static>(
         mut self,
         find: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<F>>
@@ -205,7 +202,7 @@ impl Handlers {
     }
 
     /// Registers a handler that changes something with what was made of the request before its transaction begins, once
-    /// and where it holds nobody up: for requests that take long to read.
+    /// and where it holds no one up: for requests that take long to read.
     pub fn prepared_write<M: Method, P: Send + Sync + 'static>(
         mut self,
         prepare: impl Fn(M::Request) -> Result<P> + Send + Sync + 'static,
@@ -232,7 +229,7 @@ impl Handlers {
     }
 
     /// Registers a handler of a method that answers with a stream. It looks again and again, each time in a snapshot
-    /// of its own in which the caller is judged anew; at first without a cursor, then from where it left off.
+    /// of its own in which the caller is checked again; at first without a cursor, then from where it left off.
     pub fn watch<M: Method>(
         mut self,
         handler: impl for<'a> Fn(

@@ -18,7 +18,7 @@ impl Mask {
         Mask { paths, all }
     }
 
-    /// The mask of a replacement: what an update of the first version means.
+    /// The mask of a replacement: what an update of v1 means.
     pub fn whole() -> Mask {
         Mask::new(vec!["*".into()])
     }
@@ -40,7 +40,6 @@ impl Mask {
             .any(|path| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
     }
 
-    /// The paths.
     pub fn paths(&self) -> &[String] {
         &self.paths
     }
@@ -55,7 +54,7 @@ pub(crate) fn resource_of(info: &MethodInfo) -> Option<(String, MessageDescripto
     Some((resource.name().into(), resource.kind().as_message()?.clone()))
 }
 
-/// Judges a mask that the caller wrote: every path names a field that a caller may change.
+/// Checks a mask that the caller wrote: every path names a field that a caller may change.
 pub(crate) fn validate_explicit(resource: &MessageDescriptor, paths: Vec<String>) -> Result<Mask> {
     if paths.len() > MOST_PATHS {
         return Err(Error::invalid_field("updateMask", format!("at most {MOST_PATHS} paths")));

@@ -33,7 +33,6 @@ pub struct PageRequest {
     pub page_size: i32,
     /// Cursor of the page before.
     pub page_token: String,
-    /// Field and direction.
     pub order_by: String,
     /// Items to leave out.
     pub skip: i32,
@@ -60,14 +59,13 @@ pub enum SortKey {
     Int(i64),
 }
 
-/// A judged page request.
+/// A checked page request.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// Items on the page, 1 to 200.
     pub size: usize,
     /// Position in the list of order fields.
     pub order: usize,
-    /// Direction.
     pub direction: Direction,
     /// Items to leave out from the cursor on.
     pub skip: i64,
@@ -76,7 +74,6 @@ pub struct Page {
     binding: [u8; 32],
 }
 
-/// Authenticates page tokens.
 pub struct PageKey([u8; 32]);
 
 impl PageKey {
@@ -87,7 +84,7 @@ impl PageKey {
 }
 
 impl Page {
-    /// Judges a page request. `orders` are the names that each order field goes by, the first one first;
+    /// Checks a page request. `orders` are the names that each order field goes by, the first one first;
     /// without `order_by` the field `default` in the given direction sorts.
     ///
     /// # Errors

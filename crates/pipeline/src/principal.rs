@@ -2,10 +2,10 @@ use std::sync::Arc;
 
 use bowline_core::{CapabilitySet, Micros, Uidp};
 
-/// The operator's fixed subject: whoever holds the data directory, or the database and its keys.
+/// The operator's fixed subject: anyone who holds the data directory, or the database and its keys.
 pub const OPERATOR: &str = "0000000000000000000000000000000000000000";
 
-/// The subject of tokens that anybody gets at the registry. No identity has it, so that it may do nothing that nobody
+/// The subject of tokens that anyone gets at the registry. No identity has it, so that it may do nothing that no one
 /// may do.
 pub const ANONYMOUS: &str = "ffffffffffffffffffffffffffffffffffffffff";
 
@@ -25,23 +25,19 @@ impl Narrowing {
     }
 }
 
-/// Who calls.
 #[derive(Clone, Debug)]
 pub enum Principal {
-    /// Nobody: no token, or one that a public method does not look at.
+    /// No one: no token, or one that a public method does not look at.
     Anonymous,
-    /// Holder of a token of ours.
+    /// Holder of a token of this server.
     Token(Arc<TokenFacts>),
 }
 
 /// What a verified token says of its holder.
 #[derive(Clone, Debug)]
 pub struct TokenFacts {
-    /// The identity.
     pub subject: Uidp,
-    /// Our issuer.
     pub issuer: String,
-    /// The audiences.
     pub audiences: Vec<String>,
     /// When the token was made, in microseconds.
     pub issued_at: Micros,
@@ -60,12 +56,12 @@ pub struct TokenFacts {
 }
 
 impl Principal {
-    /// The identity's UIDP, empty for nobody.
+    /// The identity's UIDP, empty for no one.
     pub fn subject(&self) -> &str {
         self.token().map_or("", |facts| facts.subject.as_str())
     }
 
-    /// The token's facts, absent for nobody.
+    /// The token's facts, absent for no one.
     pub fn token(&self) -> Option<&TokenFacts> {
         match self {
             Principal::Anonymous => None,

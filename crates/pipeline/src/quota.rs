@@ -21,7 +21,6 @@ struct Used<K> {
 pub enum Full {
     /// Of all keys together.
     Total,
-    /// Of the key.
     Key,
 }
 

@@ -9,7 +9,7 @@ use bowline_core::{Detail, Error, Micros, Reason, Result};
 use crate::ttl_cache::{Entry, TtlCache, network};
 
 /// Limits on how often a caller may call: buckets that fill by the second. Time is measured from their making, by a
-/// clock that nobody sets.
+/// clock that no one sets.
 pub struct RateLimits {
     by_principal: Option<Buckets<String>>,
     by_address: Option<Buckets<IpAddr>>,
@@ -22,11 +22,9 @@ pub struct RateLimits {
 pub enum Surface {
     /// Methods of the contract.
     Api,
-    /// The registry host.
     Registry,
     /// The pages of sign-in.
     SignIn,
-    /// Directories over SCIM.
     Scim,
     /// The OSV query API.
     Osv,
@@ -35,7 +33,6 @@ pub enum Surface {
 }
 
 impl Surface {
-    /// All of them.
     pub const ALL: [Surface; 6] =
         [Surface::Api, Surface::Registry, Surface::SignIn, Surface::Scim, Surface::Osv, Surface::Health];
 
@@ -119,7 +116,7 @@ impl RateLimits {
         self.refusals.counted(surface, counted)
     }
 
-    /// Counts a call that needs no token of ours, by the address it came from.
+    /// Counts a call that needs no token of this server, by the address it came from.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED with the time to wait.

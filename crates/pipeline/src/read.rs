@@ -1,4 +1,4 @@
-//! Calls that read.
+//! Calls that only read, each in one snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,6 @@ use crate::handlers::{ReadAgainFn, ReadFn, ReadThenFn};
 const HEAVY_TIME: Duration = Duration::from_secs(10);
 
 impl Pipeline {
-    /// One snapshot.
     pub(crate) async fn read(&self, gate: Arc<Gate>, handler: Arc<ReadFn>) -> Result<Bytes> {
         let validated = self.validate(&gate).await?;
         self.db

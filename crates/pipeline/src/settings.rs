@@ -5,7 +5,6 @@ use crate::streams::StreamLimits;
 /// Who may create an organization (a root group).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OrganizationCreators {
-    /// Only the operator.
     #[default]
     Operator,
     /// Any signed-in caller, who becomes its owner.
@@ -42,7 +41,7 @@ pub struct Settings {
     pub terms: Vec<TermsDocument>,
     /// Whether an organization must accept them all before anything in it is changed.
     pub terms_required: bool,
-    /// Domains of e-mail providers that anybody has an address at, in lower case: they stand for no organization.
+    /// Domains of e-mail providers that anyone has an address at, in lower case: they stand for no organization.
     pub blocked_email_domains: Vec<String>,
     /// Whether a mail relay is configured.
     pub sends_mail: bool,

@@ -1,4 +1,4 @@
-//! Answers that go on: a handler looks again and again, and the caller is judged anew each time.
+//! Answers that continue: a handler looks again and again, and the caller is checked again each time.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -17,11 +17,9 @@ use crate::validate::Validated;
 /// Streams that may be open at once.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamLimits {
-    /// Of one caller.
     pub per_caller: usize,
     /// Of one organization's callers together.
     pub per_organization: usize,
-    /// Of all callers.
     pub in_all: usize,
 }
 
@@ -132,7 +130,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// An answer that goes on. Nothing is read ahead of what was taken.
+/// An answer that continues. Nothing is read ahead of what was taken.
 pub struct Stream {
     pipeline: Arc<Pipeline>,
     handler: Arc<WatchFn>,
@@ -148,7 +146,7 @@ pub struct Stream {
 }
 
 impl Pipeline {
-    /// Opens a stream: judges the caller and looks once, so that a refusal comes before anything else.
+    /// Opens a stream: checks the caller and looks once, so that a refusal comes before anything else.
     ///
     /// # Errors
     /// Whatever a call is refused with, and RESOURCE_EXHAUSTED for too many streams.
@@ -226,7 +224,7 @@ impl Stream {
         }
     }
 
-    /// One look, by a caller whose token and permissions are judged as if the call came now.
+    /// One look, by a caller whose token and permissions are checked as if the call came now.
     async fn look(&mut self) -> Result<()> {
         let pipeline = &self.pipeline;
         let audiences = [pipeline.settings.api_audience.as_str()];

@@ -8,7 +8,7 @@ use bowline_store::{ReadTx, Value};
 use crate::call::Authorized;
 
 /// Refuses if terms are required and the place's organization has not accepted them all. The pipeline asks for
-/// scoped methods; handlers of unscoped ones ask themselves. Sign-ins and directories are not asked: whoever signs in
+/// scoped methods; handlers of unscoped ones ask themselves. Sign-ins and directories are not asked: anyone who signs in
 /// could not accept for the organization, and a directory that is refused would stop deactivating people.
 ///
 /// # Errors

@@ -26,7 +26,6 @@ struct Table<K, V> {
 pub struct Entry<V> {
     /// In microseconds of the caller's clock.
     pub until: Micros,
-    /// The value.
     pub value: V,
 }
 
@@ -75,7 +74,7 @@ impl<K: Eq + Hash, V: Clone> Table<K, V> {
     }
 }
 
-/// Whoever has one IPv6 address has its whole /64.
+/// Anyone who has one IPv6 address has its whole /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

@@ -19,7 +19,7 @@ pub(crate) struct Validator {
 }
 
 impl Handlers {
-    /// Registers what is judged of a request besides the contract's rules, where the request alone decides it:
+    /// Registers what is checked of a request besides the contract's rules, where the request alone decides it:
     /// the caller hears of everything at once.
     pub fn validate<M: Method>(
         self,

@@ -1,4 +1,4 @@
-//! Work at a door with a protocol of its own: the same decision and the same records as for calls over the API.
+//! Work at a front with a protocol of its own: the same decision and the same records as for calls over the API.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::grants::Grants;
 use crate::principal::Principal;
 use crate::{record, terms};
 
-/// One request at such a door, by somebody whom the door has authenticated.
+/// One request at such a front, by someone whom the front has authenticated.
 ///
-/// The door asks for permission by the type of a method or operation of the contract; what that needs, and which
+/// The front asks for permission by the type of a method or operation of the contract; what that needs, and which
 /// event it has, the contract says.
 #[derive(Clone)]
 pub struct Visit {
@@ -53,7 +53,6 @@ impl Visit {
         }
     }
 
-    /// Who visits.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
@@ -63,7 +62,6 @@ impl Visit {
         self.now
     }
 
-    /// Who is connected.
     pub fn peer(&self) -> Option<IpAddr> {
         self.peer
     }
@@ -85,7 +83,7 @@ impl Visit {
     /// What the method or operation needs.
     ///
     /// # Errors
-    /// INTERNAL for what is not judged at a place.
+    /// INTERNAL for what is not checked at a place.
     pub fn needed<M: Method>(&self) -> Result<bowline_core::CapabilitySet> {
         Ok(self.facts::<M>()?.1)
     }
@@ -133,7 +131,7 @@ impl Visit {
         Ok(changed.response)
     }
 
-    /// Position and needed capabilities of what is asked for. Only what is judged at a place can be.
+    /// Position and needed capabilities of what is asked for. Only what is checked at a place can be.
     fn facts<M: Method>(&self) -> Result<(usize, bowline_core::CapabilitySet)> {
         let found = self.pipeline.contract.by_full_name(M::FULL_NAME);
         let info = found.ok_or_else(|| Error::internal(format!("{} is not in the contract", M::FULL_NAME)))?;

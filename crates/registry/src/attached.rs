@@ -17,7 +17,7 @@ pub trait BlobBytes: Send + Sync {
     fn read<'a>(&'a self, digest: &'a str, upload: &'a str, most: u64) -> BoxFuture<'a, Result<Option<Vec<u8>>>>;
 }
 
-/// No blobs at all: for handlers that nobody calls.
+/// No blobs at all: for handlers that no one calls.
 pub struct NoBlobs;
 
 impl BlobBytes for NoBlobs {
@@ -50,7 +50,7 @@ impl Documents {
     /// The bytes of a layer.
     ///
     /// # Errors
-    /// They are not there any more: another push has just brought them anew, or they are lost.
+    /// They are not there any more: another push has just brought them again, or they are lost.
     pub(super) async fn read(&self, layer: &Layer) -> Result<Vec<u8>> {
         let found = self.blobs.read(&layer.digest, &layer.upload, layer.size).await?;
         found.ok_or_else(|| Error::unavailable(format!("the bytes of the blob {} are missing", layer.digest)))
@@ -76,7 +76,7 @@ pub(super) struct Layer {
 }
 
 /// Digests of the manifests of the repository that refer to this one, the newest first: by their subject, by a tag
-/// in the manner of `sha256-<digest>.att`, or beside it in an index.
+/// as in `sha256-<digest>.att`, or beside it in an index.
 pub(super) async fn manifests(tx: &mut ReadTx, repo: &Uidp, image: &str) -> Result<Vec<String>> {
     let sql = format!(
         "SELECT digest FROM (
@@ -148,7 +148,7 @@ async fn named(tx: &mut ReadTx, repo: &Uidp, manifest: &str, kind: i64) -> Resul
                JOIN repo_manifests r ON r.repo = $1 AND r.digest = f.manifest
                JOIN repo_blobs l ON l.repo = $1 AND l.digest = f.digest
                JOIN blobs b ON b.digest = f.digest
-               WHERE f.manifest = $2 AND f.kind = $3 ORDER BY f.position LIMIT $4";
+               WHERE f.manifest = $2 AND f.kind = $3 ORDER BY f.place LIMIT $4";
     let params = [Value::from(repo.as_str()), Value::from(manifest), Value::Int(kind), Value::Int(MOST)];
     let read = |row: &Row<'_>| {
         let size = u64::try_from(row.int(2)?).unwrap_or(0);

@@ -12,7 +12,6 @@ pub(crate) enum Shape {
     Image,
     /// An index of images.
     Index,
-    /// Anything else.
     Other,
 }
 
@@ -38,7 +37,7 @@ fn shape_of(number: i64) -> Shape {
 }
 
 /// The manifest of this digest, if the repository has it. What an index of the repository merely names is not
-/// in it: whoever pushes an index could name what belongs to others.
+/// in it: anyone who pushes an index could name what belongs to others.
 pub(crate) async fn find(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<Manifest>> {
     let sql = "SELECT m.digest, m.shape, m.total_size FROM repo_manifests r JOIN manifests m ON m.digest = r.digest
                WHERE r.repo = $1 AND r.digest = $2";

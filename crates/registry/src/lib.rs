@@ -45,7 +45,6 @@ use bowline_resources::groups::Belongings;
 
 pub use tables::TABLES;
 
-/// Registers the handlers.
 pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {
     let handlers = repos::register(handlers);
     let handlers = repos_v1::register(handlers);

@@ -56,11 +56,11 @@ fn immutable(policies: &[RegistryPolicy]) -> (Vec<&str>, Vec<String>) {
     all.unzip()
 }
 
-/// Tags that are judged at a time.
+/// Tags that are checked at a time.
 const PAGE: i64 = 5000;
 
 /// Refuses to take a manifest out of the repository that an index there names, or an index that it names in turn, if an
-/// immutable tag is at that index: it would go on to name an image that cannot be pulled.
+/// immutable tag is at that index: it would continue to name an image that cannot be pulled.
 ///
 /// # Errors
 /// FAILED_PRECONDITION.

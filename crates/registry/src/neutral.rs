@@ -1,4 +1,4 @@
-//! Methods about what this server has no business with, answered in the way that lets clients go on: nothing is
+//! Methods about what this server has no business with, answered in the way that lets clients continue: nothing is
 //! sold here, so nothing is limited; no images are built here; no catalogue of packages is kept.
 
 use bowline_contract::v1::registry as v1;

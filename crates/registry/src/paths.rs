@@ -17,7 +17,6 @@ impl Name {
         is_name.then(|| Name(text.to_owned()))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,7 +52,6 @@ pub(super) struct PartialPath {
     pub(super) group: Uidp,
     /// Names of the groups below it that there are not.
     pub(super) missing: Vec<String>,
-    /// The last part.
     pub(super) last: String,
     /// The repository, if it is there.
     pub(super) repo: Option<Uidp>,
@@ -61,7 +59,7 @@ pub(super) struct PartialPath {
 
 /// Follows a name; absent if there is no such organization.
 ///
-/// Who may know what is there is not judged here: whoever is refused is told the same either way.
+/// Who may know what is there is not checked here: anyone who is refused is told the same either way.
 pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<PartialPath>> {
     let mut parts = name.as_str().split('/');
     let (first, last) = (parts.next().unwrap_or_default(), parts.next_back().unwrap_or_default());

@@ -1,5 +1,5 @@
 //! What owners set for repositories and groups beyond the wire contract. Pushes, pulls and the clean-up obey it;
-//! here it is judged and kept.
+//! here it is checked and kept.
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::content::{
@@ -37,7 +37,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         })
 }
 
-/// The policy of a place; empty where nobody set one.
+/// The policy of a place; empty where no one set one.
 pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPolicy> {
     let sql = "SELECT policy FROM registry_policies WHERE place = $1";
     let found = tx.query_opt(sql, &[Value::from(place.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;
@@ -126,11 +126,11 @@ async fn save(tx: &mut WriteTx, place: &Uidp, policy: &ours::RegistryPolicy, sea
     Ok(())
 }
 
-/// What everybody may do where images are public.
+/// What everyone may do where images are public.
 const FOR_EVERYBODY: [&str; 4] =
     [PullManifest::FULL_NAME, PullBlob::FULL_NAME, ListTags::FULL_NAME, ListReferrers::FULL_NAME];
 
-/// Nobody gives away, or has the server do, what they may not do themselves: the caller must hold there what these
+/// No one gives away, or has the server do, what they may not do themselves: the caller must hold there what these
 /// methods need.
 pub(super) fn require_capabilities_of<T>(call: &Authorized<T>, place: &Uidp, names: &[&str]) -> Result<()> {
     let mut given = CapabilitySet::EMPTY;

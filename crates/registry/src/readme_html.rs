@@ -1,9 +1,9 @@
 //! Whether a read-me is safe to show: Markdown becomes HTML, and of that HTML a sanitizer for user content
 //! would remove nothing.
 //!
-//! The HTML is judged tag by tag, as a streaming sanitizer does: in time linear in its length, whatever its
+//! The HTML is checked tag by tag, as a streaming sanitizer does: in time linear in its length, whatever its
 //! nesting. Elements that change how a browser reads what follows (scripts, styles, foreign content) are not
-//! allowed, so a browser sees the tags that are judged here. Whoever renders a read-me sanitizes it all the same.
+//! allowed, so a browser sees the tags that are checked here. Anyone who renders a read-me sanitizes it all the same.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ pub(super) fn is_safe(markdown: &str) -> bool {
 
 fn to_html(markdown: &str) -> String {
     let parser = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
-    // The renderer writes alignments as styles, which nobody else may write.
+    // The renderer writes alignments as styles, which no one else may write.
     let unaligned = parser.map(|event| match event {
         Event::Start(MarkdownTag::Table(columns)) => {
             Event::Start(MarkdownTag::Table(vec![Alignment::None; columns.len()]))

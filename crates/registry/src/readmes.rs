@@ -1,4 +1,4 @@
-//! Read-mes of repositories: a resource of its own in the second version, a field in the first.
+//! Read-mes of repositories: a resource of its own in v2, a field in the first.
 
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ async fn update_v2(
     }
 }
 
-/// Writes what a call of the first version says of the read-me. What such a call leaves out it clears,
+/// Writes what a call of v1 says of the read-me. What such a call leaves out it clears,
 /// but callers who may not write read-mes must be able to change the rest of a repository.
 pub(super) async fn write_v1<T>(
     tx: &mut WriteTx,

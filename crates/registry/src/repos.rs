@@ -162,7 +162,7 @@ async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRepoRequest>) -
     Ok(create(tx, call, input).await?.map(|stored| stored.repo))
 }
 
-/// Creates a repository in the judged group, or overwrites the one that has the name.
+/// Creates a repository in the checked group, or overwrites the one that has the name.
 pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: RepoInput) -> Result<Changed<Stored>> {
     let parent = call.scope_name()?;
     require_group(tx, parent).await?;
@@ -188,7 +188,7 @@ async fn create_new<T>(
     create_settled(tx, call, parent, repo, source, input.readme).await
 }
 
-/// Creates a repository whose fields and source were judged, in a group where the caller may.
+/// Creates a repository whose fields and source were checked, in a group where the caller may.
 ///
 /// # Errors
 /// The name is taken, or there is no room.
@@ -288,7 +288,7 @@ async fn update_v2(tx: &mut WriteTx, call: &Authorized<v2::UpdateRepoRequest>) -
     Ok(update(tx, call, &call.mask(), &input).await?.map(|stored| stored.repo))
 }
 
-/// Changes what the mask covers of the judged repository.
+/// Changes what the mask covers of the checked repository.
 pub(super) async fn update<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,

@@ -1,4 +1,4 @@
-//! Repositories in the manner of the first version, where the read-me is part of the repository.
+//! Repositories as in v1, where the read-me is part of the repository.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{CreateRepo, DeleteRepo, ListRepos, UpdateRepo};

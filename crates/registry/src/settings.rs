@@ -14,7 +14,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<UpdateRegistrySettings>(|tx, call| Box::pin(update(tx, call)))
 }
 
-/// What is set for an organization; nothing is on until somebody turns it on.
+/// What is set for an organization; nothing is on until someone turns it on.
 pub(super) async fn of(tx: &mut ReadTx, organization: &str) -> Result<v1::RegistrySettings> {
     let sql = "SELECT unique_tags, eol_grace_period FROM registry_settings WHERE org = $1";
     let flags = |row: &Row<'_>| Ok::<_, Error>((row.bool(0)?, row.bool(1)?));

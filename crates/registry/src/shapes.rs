@@ -1,14 +1,14 @@
 //! Repositories in the shapes of both versions.
 //!
-//! Two things do not survive the way back. A group number of 0 that a caller of the first version gives a user
-//! comes back unset, because the second version cannot tell the two apart; and `sync_apks` has no meaning any more.
+//! Two things do not survive the way back. A group number of 0 that a caller of v1 gives a user
+//! comes back unset, because v2 cannot tell the two apart; and `sync_apks` has no meaning any more.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::apko_config::{Accounts as V1Accounts, accounts as v1_accounts};
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::custom_overlay as v2_overlay;
 
-/// A repository of the second version and its read-me, in the shape of the first.
+/// A repository of v2 and its read-me, in the shape of the first.
 ///
 /// Both shapes are taken apart and put together without `..`, here and below: a new field has to be decided.
 pub(super) fn to_v1(repo: v2::Repo, readme: String) -> v1::Repo {
@@ -40,7 +40,7 @@ pub(super) fn to_v1(repo: v2::Repo, readme: String) -> v1::Repo {
     }
 }
 
-/// A repository of the first version in the shape of the second, and its read-me.
+/// A repository of v1 in the shape of the second, and its read-me.
 pub(super) fn from_v1(repo: v1::Repo) -> (v2::Repo, String) {
     let v1::Repo {
         id,
@@ -160,7 +160,7 @@ fn contents_from_v1(contents: v1::ImageContents) -> v2_overlay::ImageContents {
     }
 }
 
-/// Numbers of users and groups keep their bits: those from 2^31 on are negative in the second version.
+/// Numbers of users and groups keep their bits: those from 2^31 on are negative in v2.
 fn accounts_to_v1(accounts: v2_overlay::Accounts) -> V1Accounts {
     let user = |user: v2_overlay::accounts::User| v1_accounts::User {
         uid: user.uid as u32,

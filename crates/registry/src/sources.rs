@@ -16,7 +16,6 @@ use super::repos;
 /// The source of a synchronized repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// A repository here.
     Here(Uidp),
     /// An https address of a repository of another registry.
     There(String),
@@ -111,7 +110,7 @@ const FIELD: &str = "sync_config.source";
 const NO_SOURCE: &str = "names no repository that you may pull from: give the UIDP or the name of one here, or an image \
                          reference without a tag at another registry, such as registry.example.com/team/app";
 
-/// A source that was judged.
+/// A source that was checked.
 pub(super) struct Settled(Option<Source>);
 
 impl Settled {
@@ -121,7 +120,7 @@ impl Settled {
     }
 }
 
-/// Keeps a source that was judged.
+/// Keeps a source that was checked.
 pub(super) async fn put(tx: &mut WriteTx, repo: &Uidp, settled: Option<Settled>) -> Result<()> {
     let Some(Settled(source)) = settled else { return Ok(()) };
     let text = source.as_ref().map_or("", Source::text);

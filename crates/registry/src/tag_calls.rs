@@ -72,7 +72,7 @@ async fn create_v1(tx: &mut WriteTx, call: &Authorized<v1::CreateTagRequest>) ->
     Ok(create(tx, call, input).await?.map(|row| row.to_v1()))
 }
 
-/// Creates a tag in the judged repository, or overwrites the one that has the name.
+/// Creates a tag in the checked repository, or overwrites the one that has the name.
 async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: TagInput) -> Result<Changed<TagRow>> {
     let repo = call.scope_name()?;
     repos::require(tx, repo).await?;

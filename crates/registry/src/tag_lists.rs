@@ -1,4 +1,4 @@
-//! Lists of tags. The first version shows everything unless told to leave kinds of tags out; the second hides
+//! Lists of tags. V1 shows everything unless told to leave kinds of tags out; the second hides
 //! them unless asked for them.
 
 use bowline_contract::v1::registry as v1;

@@ -23,7 +23,6 @@ const ORDERS: &[Order] = &[
     },
 ];
 
-/// All tags.
 pub(crate) const TABLE: Table = Table { name: "tags", columns: COLUMNS, orders: ORDERS };
 
 /// The tags that no list hides: a view, counted on its own because most lists look at it.
@@ -32,11 +31,9 @@ pub(crate) const SHOWN: Table = Table { name: "shown_tags", columns: COLUMNS, or
 /// What lists can leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// An ordinary tag.
     No = 0,
     /// `sha256-<digest>...`: what refers to a manifest.
     Referrer = 1,
-    /// `...-20yymmdd`.
     Dated = 2,
     /// `...-rN`: a build of a package version.
     Epoch = 3,
@@ -156,7 +153,7 @@ pub(crate) async fn find_by_name(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Re
     tx.query_opt(&sql, &[Value::from(repo.as_str()), Value::from(name)], TagRow::read).await
 }
 
-/// Creates or moves a tag. Whether the caller may, and whether the digest is in the repository, was judged
+/// Creates or moves a tag. Whether the caller may, and whether the digest is in the repository, was checked
 /// before. `draw` makes the UIDP of a new tag and tells moves of one moment apart.
 ///
 /// # Errors
@@ -323,7 +320,7 @@ async fn record(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Mic
 const MOST_MOVES: i64 = 1000;
 
 /// When a tag moved in a period, and where to, the oldest first; removals are none. Of too many the oldest are told if
-/// the period has a beginning, so that one can go on from there, else the newest.
+/// the period has a beginning, so that one can continue from there, else the newest.
 pub(crate) async fn moves(
     tx: &mut ReadTx,
     repo: &Uidp,

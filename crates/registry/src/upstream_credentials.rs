@@ -27,7 +27,6 @@ impl fmt::Debug for Credentials {
 /// What becomes of the stored password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Password {
-    /// It stays.
     Kept,
     /// There is none any more.
     Gone,
@@ -36,8 +35,8 @@ pub(super) enum Password {
 }
 
 /// Takes the password out of an upstream that is to be stored, and says whether it has one then. The stored one stays
-/// with the address and the name that it was given for alone: with another address it would go to whoever that is, or
-/// read there what it was never meant to, at the wish of somebody who does not know it.
+/// with the address and the name that it was given for alone: with another address it would go to anyone who that is, or
+/// read there what it was never meant to, at the wish of someone who does not know it.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a user name without a password, and for a password without a user name.

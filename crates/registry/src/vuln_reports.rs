@@ -33,7 +33,7 @@ struct ReportFilter {
 }
 
 impl ReportFilter {
-    /// What the repository does not hold, nobody is told of.
+    /// What the repository does not hold, no one is told of.
     const CONDITIONS: &'static str =
         "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '') AND (scanner = $4 OR $4 = 0) AND created_at >= $5
          AND EXISTS (SELECT 1 FROM repo_manifests m WHERE m.repo = scan_reports.repo AND m.digest = scan_reports.digest)";

@@ -1,22 +1,15 @@
 //! Names of resource kinds, as `ResourceInfo` and the audit log carry them.
 
-/// A group.
 pub const GROUP: &str = "iam.chainguard.dev/Group";
-/// A role.
 pub const ROLE: &str = "iam.chainguard.dev/Role";
-/// An identity.
 pub const IDENTITY: &str = "iam.chainguard.dev/Identity";
-/// An identity provider.
 pub const IDENTITY_PROVIDER: &str = "iam.chainguard.dev/IdentityProvider";
 /// A mapping of a provider's group to a role.
 pub const EXTERNAL_GROUP_ROLE_MAPPING: &str = "iam.chainguard.dev/ExternalGroupRoleMapping";
 /// The SCIM token of an identity provider, which goes by the provider's UIDP.
 pub const SCIM_TOKEN: &str = "iam.chainguard.dev/ScimToken";
-/// A role binding.
 pub const ROLE_BINDING: &str = "iam.chainguard.dev/RoleBinding";
-/// An accepted document.
 pub const TERMS_ACCEPTANCE: &str = "iam.chainguard.dev/TermsAcceptance";
-/// A repository.
 pub const REPO: &str = "registry.chainguard.dev/Repo";
 /// An invitation into a group.
 pub const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
@@ -24,13 +17,11 @@ pub const GROUP_INVITE: &str = "iam.chainguard.dev/GroupInvite";
 pub const ACCOUNT_ASSOCIATION: &str = "iam.chainguard.dev/AccountAssociation";
 /// A person that a directory provisions.
 pub const SCIM_USER: &str = "bowline.dev/ScimUser";
-/// A subscription.
 pub const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
-/// A session of somebody who signed in.
+/// A session of someone who signed in.
 pub const SESSION: &str = "bowline.dev/Session";
 /// A link that works once.
 pub const LINK: &str = "bowline.dev/Link";
-/// A tag.
 pub const TAG: &str = "registry.chainguard.dev/Tag";
 /// A manifest of a repository.
 pub const MANIFEST: &str = "registry.chainguard.dev/Manifest";
@@ -40,7 +31,6 @@ pub const IMAGE_CONFIG: &str = "registry.chainguard.dev/ImageConfig";
 pub const DEPLOYMENT: &str = "registry.chainguard.dev/Deployment";
 /// Settings of an organization's registry.
 pub const REGISTRY_SETTINGS: &str = "registry.chainguard.dev/RegistrySettings";
-/// A Helm chart.
 pub const CHART: &str = "registry.chainguard.dev/Chart";
 /// An SBOM that is attached to an image.
 pub const SBOM: &str = "registry.chainguard.dev/Sbom";
@@ -52,7 +42,7 @@ pub const REGISTRY_POLICY: &str = "bowline.dev/RegistryPolicy";
 pub const SCAN_REPORT: &str = "bowline.dev/ScanReport";
 /// A blob of a repository.
 pub const BLOB: &str = "registry.chainguard.dev/Blob";
-/// A judgement about a vulnerability.
+/// A statement about a vulnerability.
 pub const ADVISORY: &str = "vulnerabilities.chainguard.dev/Advisory";
 /// What happened to an advisory.
 pub const ADVISORY_EVENT: &str = "vulnerabilities.chainguard.dev/AdvisoryEvent";

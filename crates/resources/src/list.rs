@@ -33,13 +33,11 @@ pub struct Table {
 pub struct Order {
     /// Names that callers use, the preferred one first.
     pub names: &'static [&'static str],
-    /// Column.
     pub column: &'static str,
 }
 
 /// `uid`, the default order of nearly every list.
 pub const BY_UID: Order = Order { names: &["uid", "id"], column: "uid" };
-/// By name.
 pub const BY_NAME: Order = Order { names: &["name"], column: "name" };
 /// By time of creation.
 pub const BY_CREATED: Order =
@@ -58,7 +56,6 @@ pub fn stored_uid(row: &Row<'_>, table: &Table) -> Result<Uidp> {
 pub trait Listed: Sized + Send {
     /// Reads a row of the table's columns.
     fn read(row: &Row<'_>) -> Result<Self>;
-    /// UIDP.
     fn uid(&self) -> &str;
     /// Value of the order column.
     fn sort_key(&self, column: &str) -> SortKey;
@@ -67,27 +64,21 @@ pub trait Listed: Sized + Send {
 /// A condition on a column, besides the ranges.
 #[derive(Clone, Copy)]
 pub struct Filter<'a> {
-    /// Column.
     pub column: &'static str,
-    /// Wanted value.
     pub value: Value<'a>,
 }
 
 /// A condition on a column that does not ask for one value.
 #[derive(Clone, Copy)]
 pub struct Condition<'a> {
-    /// Column.
     pub column: &'static str,
-    /// How it compares.
     pub comparison: Comparison,
-    /// To what.
     pub value: Value<'a>,
 }
 
 /// How a column compares to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// It is another.
     Not,
     /// It is the value or more.
     AtLeast,
@@ -128,7 +119,7 @@ pub struct Listing<T> {
     pub skipped: i32,
 }
 
-/// One page, in the manner of the second version.
+/// One page, as in v2.
 pub async fn page<R, T: Listed>(
     tx: &mut ReadTx,
     call: &Authorized<R>,
@@ -165,12 +156,12 @@ pub async fn rows_of<T: Listed>(
     if page.order == 0 { rows.by_uid(tx, page.size + 1).await } else { rows.by_column(tx, page.size + 1).await }
 }
 
-/// Bytes that a whole list of the first version may have, encoded.
+/// Bytes that a whole list of v1 may have, encoded.
 const WHOLE_LIST_BYTES: usize = 100 << 20;
 /// Rows that are read at a time for it.
 const WHOLE_LIST_ROWS: usize = 1000;
 
-/// Everything, by UIDP, in the manner of the first version; `encoded_len` bounds it.
+/// Everything, by UIDP, as in v1; `encoded_len` bounds it.
 pub async fn everything<R, T: Listed>(
     tx: &mut ReadTx,
     call: &Authorized<R>,

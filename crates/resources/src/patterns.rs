@@ -214,7 +214,6 @@ pub enum Validation {
 }
 
 impl Validation {
-    /// Inside a transaction.
     pub fn within() -> Validation {
         Validation::Inside(Vec::new())
     }

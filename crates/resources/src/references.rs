@@ -52,7 +52,7 @@ fn stored_limit(text: &str, limit: &str) -> Option<i64> {
     serde_json::from_str::<serde_json::Value>(text).ok()?.get(limit)?.as_i64()
 }
 
-/// The parent of something that lives in a group, which the gate has judged already.
+/// The parent of something that lives in a group, which the gate has checked already.
 pub async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
     let place = call.scope_name()?.clone();
     require_group(tx, &place).await?;

@@ -27,7 +27,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Shortest time between two log lines about refused connections.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct ListenerOptions {
     /// Most open connections. Each needs a descriptor, and perhaps a second for a blob.
@@ -45,7 +44,7 @@ pub struct ListenerOptions {
     /// How long a connection may have no request under way, and how long its client may take nothing of a response. Pings
     /// and half requests do not count.
     pub idle: Duration,
-    /// How long running calls may go on after a shutdown began.
+    /// How long running calls may continue after a shutdown began.
     pub drain: Duration,
 }
 
@@ -172,7 +171,6 @@ impl Refusals {
     }
 }
 
-/// One connection.
 struct Connection<H> {
     options: Arc<ListenerOptions>,
     handler: H,

@@ -25,9 +25,7 @@ use crate::rest_request::message_id;
 pub(crate) enum Names {
     /// JSON names; paging members in both spellings.
     Both,
-    /// JSON names only.
     Json,
-    /// Proto names only.
     Proto,
 }
 
@@ -133,7 +131,7 @@ pub(crate) fn json_of(front: &Front, method: &MethodInfo, payload: &[u8], names:
 /// The content type of every answer.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The paging members of a list answer of the second version.
+/// The paging members of a list answer of v2.
 struct Paging {
     token: FieldDescriptor,
     total: FieldDescriptor,

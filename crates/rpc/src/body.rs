@@ -11,7 +11,6 @@ use crate::services::ServiceBody;
 pub(crate) enum ReplyBody {
     /// Bytes that are there already.
     Full(Full<Bytes>),
-    /// A gRPC body.
     Grpc(tonic::body::Body),
     /// A body of health or reflection.
     Service(Box<ServiceBody>),

@@ -13,7 +13,6 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// All reasons.
     pub const ALL: [Refusal; 3] = [Refusal::Limit, Refusal::AddressLimit, Refusal::Accept];
 
     /// The reason as the value of a label.

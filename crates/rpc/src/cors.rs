@@ -20,12 +20,9 @@ const MAX_AGE: &str = "600";
 /// The sites whose pages may read responses.
 #[derive(Debug, Default)]
 pub enum Cors {
-    /// None.
     #[default]
     Off,
-    /// Every site.
     Any,
-    /// These.
     Origins(Vec<String>),
 }
 

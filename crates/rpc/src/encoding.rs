@@ -1,4 +1,4 @@
-//! Compression of responses.
+//! Compression of large JSON responses.
 
 use std::io::Write as _;
 

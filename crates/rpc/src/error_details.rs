@@ -11,7 +11,7 @@ use prost::{Message, Name};
 
 /// The error as the method's version presents it.
 ///
-/// The first version keeps its ambiguous failures: NOT_FOUND, PERMISSION_DENIED and blocked deletes are
+/// V1 keeps its ambiguous failures: NOT_FOUND, PERMISSION_DENIED and blocked deletes are
 /// bare there, but for missing terms, which its clients look for. An internal error names the request.
 pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Status {
     let bare = method.is_some_and(|method| method.version == ApiVersion::V1)

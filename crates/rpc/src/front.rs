@@ -18,20 +18,17 @@ use crate::peer::TrustedProxies;
 use crate::response_cache::ResponseCache;
 use crate::telemetry::Telemetry;
 
-/// Most bytes of a request to a method that asks for no token of ours.
+/// Most bytes of a request to a method that asks for no token of this server.
 const OPEN_REQUEST_BYTES: usize = 1 << 20;
 
 /// What both transports share.
 pub struct Front {
     /// The path of every call.
     pub pipeline: Arc<Pipeline>,
-    /// Counters.
     pub telemetry: Arc<Telemetry>,
-    /// Public host names.
     pub hosts: Hosts,
     /// Sites whose pages may read responses.
     pub cors: Cors,
-    /// Proxies to believe.
     pub proxies: TrustedProxies,
     /// Answers that callers keep, as they were encoded.
     pub kept: ResponseCache,

@@ -92,7 +92,7 @@ pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, con
     response
 }
 
-/// The pre-release packages are the second version under another name.
+/// The pre-release packages are v2 under another name.
 fn rewrite(path: &str) -> std::borrow::Cow<'_, str> {
     if path.contains(".v2beta1.") { path.replacen(".v2beta1.", ".v2.", 1).into() } else { path.into() }
 }
@@ -186,7 +186,6 @@ fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Stat
     status
 }
 
-/// Messages stay bytes.
 struct BytesCodec;
 
 impl Codec for BytesCodec {

@@ -19,7 +19,7 @@ pub struct Hosts {
     libraries: String,
 }
 
-/// Whether a request may go on.
+/// Whether a request may continue.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Served,
@@ -42,7 +42,7 @@ impl Hosts {
         [&self.auth, &self.registry, &self.libraries].into_iter().all(|other| *other == self.api)
     }
 
-    /// Judges a request by its host and path.
+    /// Checks a request by its host and path.
     pub(crate) fn admit(&self, host: &str, path: &str) -> Admission {
         if self.is_shared() {
             return Admission::Served;

@@ -32,10 +32,8 @@ pub struct InFlight {
     limits: InFlightLimits,
 }
 
-/// Limits in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlightLimits {
-    /// In all.
     pub total: usize,
     /// Of one identity, or of one network where calls take no token.
     pub caller: usize,
@@ -161,7 +159,7 @@ impl AsRef<[u8]> for Counted {
 }
 
 /// A body that is counted while it arrives. From its 65,537th byte on it is read only if the caller may call the
-/// method at all, so that nobody fills the memory with what is refused in any case.
+/// method at all, so that no one fills the memory with what is refused in any case.
 pub(crate) struct Arriving {
     body: RequestBody,
     front: Arc<Front>,

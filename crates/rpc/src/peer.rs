@@ -19,7 +19,7 @@ impl TrustedProxies {
     }
 
     /// Who called: the last address that no trusted proxy has, read from the right. What is left of an entry that is no
-    /// address is not believed: anybody could have written it.
+    /// address is not believed: anyone could have written it.
     pub(crate) fn client(&self, connected: IpAddr, headers: &HeaderMap) -> IpAddr {
         // A listener of both families shows IPv4 callers as ::ffff:a.b.c.d.
         let connected = connected.to_canonical();

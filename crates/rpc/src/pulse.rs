@@ -16,7 +16,6 @@ use crate::body::ReplyBody;
 #[derive(Debug)]
 pub(crate) struct Pulse {
     opened: Instant,
-    /// Numbers requests.
     begun: AtomicU64,
     /// Requests whose response has bytes for the client, and since when none of them were asked for.
     offered: Mutex<HashMap<u64, Instant>>,

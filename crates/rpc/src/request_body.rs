@@ -24,7 +24,7 @@ const DISCARD_TIME: Duration = Duration::from_secs(2);
 
 /// The body of a request.
 pub(crate) enum RequestBody {
-    /// Nobody else looks at it: over HTTP/2 an unread body ends its own stream alone.
+    /// No one else looks at it: over HTTP/2 an unread body ends its own stream alone.
     Owned(Incoming),
     /// Over HTTP/1.1 the rest is looked at after the handler.
     Shared(Arc<Mutex<Tracked>>),

@@ -1,5 +1,5 @@
 //! Answers that callers keep until they change: told by a tag, encoded and compressed once, and not sent again to
-//! whoever has them.
+//! anyone who has them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::front::Front;
 const COMPRESSED_FROM: usize = 1024;
 /// Encoding more than this holds up others on the same thread.
 const ENCODED_ASIDE_FROM: usize = 256 << 10;
-/// Most bytes of encoded answers; past it, the memory starts anew.
+/// Most bytes of encoded answers; past it, the memory starts again.
 const MOST_BYTES: usize = 192 << 20;
 /// Bytes of an entry besides its answer, so that many small ones count for what they take.
 const ENTRY_BYTES: usize = 512;
@@ -61,7 +61,7 @@ type Key = (usize, Names, Arc<str>);
 #[derive(Default)]
 pub struct ResponseCache {
     encoded: Mutex<Entries>,
-    /// Large answers are encoded one at a time: whoever asks for the same meanwhile finds it here afterwards.
+    /// Large answers are encoded one at a time: anyone who asks for the same meanwhile finds it here afterwards.
     aside: tokio::sync::Mutex<()>,
 }
 

@@ -189,7 +189,7 @@ fn require_identity(headers: &HeaderMap) -> Result<()> {
     Err(Error::new(Reason::UnsupportedEncoding, message))
 }
 
-/// Whether HEAD is the method's GET without the body: not where a call issues tokens, or its response goes on.
+/// Whether HEAD is the method's GET without the body: not where a call issues tokens, or its response continues.
 fn has_head(front: &Front, method: usize) -> bool {
     let info = front.contract().method(method);
     !info.is_mutation() && !matches!(info.auth, Auth::Own) && !front.pipeline.handlers.streams(method)

@@ -1,4 +1,4 @@
-//! Parts of the whole lists of the first version: `offset` and `limit`, or `page` and `page_size`.
+//! Parts of the whole lists of v1: `offset` and `limit`, or `page` and `page_size`.
 
 use bowline_contract::{ApiVersion, MethodInfo};
 use bowline_core::{Error, Result};

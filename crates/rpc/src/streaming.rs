@@ -1,4 +1,4 @@
-//! Answers that go on, as both transports send them.
+//! Answers that continue, as both transports send them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Drop for Watching {
     }
 }
 
-/// Where interrupted server-sent events go on.
+/// Where interrupted server-sent events continue.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for what is no number.

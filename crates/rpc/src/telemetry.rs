@@ -52,7 +52,6 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Counts one call.
     pub(crate) fn count(&self, method: usize, code: i32, elapsed: Duration) {
         let code = usize::try_from(code).unwrap_or(2).min(CODES - 1);
         let calls = self.calls[method * CODES + code].get_or_init(|| {

@@ -11,7 +11,6 @@ const SCIM_JSON: HeaderValue = HeaderValue::from_static("application/scim+json")
 
 pub(crate) type Answer = Response<Body>;
 
-/// A SCIM message.
 pub(crate) fn message(status: StatusCode, body: &Value) -> Answer {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;

@@ -1,7 +1,7 @@
 //! SCIM 2.0 over HTTP (RFC 7644): paths, headers, bodies and statuses. What they mean is decided in
 //! `bowline_identity::scim`.
 //!
-//! Every path below `/scim/v2/` goes one way: the address is counted, the token judged, the write or search
+//! Every path below `/scim/v2/` goes one way: the address is counted, the token checked, the write or search
 //! counted, and only then is a body read. Without a good token every path answers alike.
 
 mod answer;

@@ -19,11 +19,9 @@ use crate::{documents, render};
 
 /// What the endpoint is made of.
 pub struct Scim {
-    /// The users.
     pub users: ScimUsers,
     /// Public address of the API.
     pub base_url: String,
-    /// The time.
     pub clock: Arc<dyn Clock>,
     /// Random bytes for a new user's id.
     pub draw: fn() -> [u8; 8],

@@ -32,7 +32,7 @@ const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
 const LOOK_FOR_GARBAGE_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
-/// A server that often starts anew clears up all the same.
+/// A server that often starts again clears up all the same.
 const FIRST_RETENTION_AFTER: Duration = Duration::from_secs(300);
 
 /// Deltas that one transaction folds.
@@ -44,7 +44,6 @@ const LONG_LEASE: Micros = 150_000_000;
 /// A day, in microseconds.
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
-/// Names of leases.
 const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
 const COLLECTING: &str = "garbage";
@@ -64,7 +63,7 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     }
     tasks.spawn(keys::follow(parts.clone()));
     tasks.spawn(refresh_documents(parts.published.clone()));
-    tasks.spawn(expire_uploads(parts.door.clone()));
+    tasks.spawn(expire_uploads(parts.distribution.clone()));
     if let Some(every) = parts.retention_every {
         tasks.spawn(retain(parts.clone(), every));
     }
@@ -103,7 +102,7 @@ fn relay(parts: &Parts) -> Relay {
     })
 }
 
-/// Once everything has stopped: lets another replica go on at once.
+/// Once everything has stopped: lets another replica continue at once.
 pub(crate) async fn give_back(parts: &Parts) {
     if let Err(error) = Relay::give_back(&parts.storage.db.from_reserve(), &parts.replica).await {
         tracing::warn!(cause = %cause(&error), "another replica goes on delivering events only when the lease has ended");
@@ -335,11 +334,11 @@ async fn stops_within(time: Duration, stopped: &mut watch::Receiver<bool>) -> bo
     tokio::time::timeout(time, stopped.wait_for(|stopped| *stopped)).await.is_ok()
 }
 
-/// Every replica may do it: the row goes first, and whoever took it takes the bytes.
-async fn expire_uploads(door: Arc<Distribution>) {
+/// Every replica may do it: the row goes first, and anyone who took it takes the bytes.
+async fn expire_uploads(distribution: Arc<Distribution>) {
     loop {
         tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
-        door.expire_uploads().await;
+        distribution.expire_uploads().await;
     }
 }
 
@@ -350,7 +349,7 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
     loop {
         tokio::time::sleep(look).await;
         let now = parts.clock.now();
-        // A name of its own each time: the row keeps everybody from the next turn, this replica too, over a restart.
+        // A name of its own each time: the row keeps everyone from the next turn, this replica too, over a restart.
         let holder: String = bowline_core::hex(&random_bytes::<8>());
         let db = parts.storage.db.from_reserve();
         let turn = db.write(move |tx| {

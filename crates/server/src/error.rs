@@ -16,31 +16,22 @@ pub enum StartError {
     Unusable {
         /// What is wrong with what.
         cause: String,
-        /// What to do.
         hint: String,
     },
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// An address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
         address: String,
         /// The option that sets it.
         flag: &'static str,
-        /// Why.
         source: std::io::Error,
     },
-    /// The storage refuses.
     #[error("storage: {0}")]
     Storage(#[from] bowline_store::StoreError),
-    /// A rule of ours refuses.
+    /// A rule of this server refuses.
     #[error("{0}")]
     Refused(#[from] bowline_core::Error),
     /// A key or a secret cannot be opened.
@@ -52,7 +43,7 @@ pub enum StartError {
     /// Blobs are not what they should be.
     #[error("{0} blobs are missing or damaged: push what they belong to again, or restore them from a backup")]
     Blobs(usize),
-    /// A defect of ours.
+    /// A defect of this server.
     #[error("defect: {0}")]
     Defect(String),
 }

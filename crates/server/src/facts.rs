@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use bowline_core::Error;
 use bowline_store::{Db, Value};
 
-/// Everything told.
 pub(crate) async fn read(db: &Db) -> Result<BTreeMap<String, String>, Error> {
     let rows = db
         .read(|tx| {
@@ -17,7 +16,6 @@ pub(crate) async fn read(db: &Db) -> Result<BTreeMap<String, String>, Error> {
     Ok(rows.into_iter().collect())
 }
 
-/// Tells these.
 pub(crate) async fn write(db: &Db, facts: Vec<(&'static str, String)>) -> Result<(), Error> {
     db.write(move |tx| {
         let facts = facts.clone();

@@ -34,7 +34,7 @@ pub(crate) fn all(
     Router::new()
         .merge(bowline_signin::router(sign_in(parts, redirects), count.clone()))
         .merge(bowline_scim::router(scim(options, parts, count.clone())))
-        .merge(bowline_oci::router(parts.door.clone(), count))
+        .merge(bowline_oci::router(parts.distribution.clone(), count))
         .merge(Arc::new(queries).hold_bodies(osv_api, bowline_osv_api::MAX_BODY))
 }
 

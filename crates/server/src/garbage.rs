@@ -1,6 +1,6 @@
 //! Garbage collection of the registry: takes away what no repository shows any more, while others push and pull.
 //!
-//! Any number of collections may run at a time, in any number of processes: what goes is judged again as it goes, see
+//! Any number of collections may run at a time, in any number of processes: what goes is checked again as it goes, see
 //! [`bowline_registry::content::garbage`].
 
 use std::collections::HashMap;
@@ -64,7 +64,6 @@ pub(crate) fn upload_limits(options: &Options) -> std::result::Result<UploadLimi
     })
 }
 
-/// What is collected.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Blobs that no manifest of their repository names go if they came, or were asked for to push, before this.

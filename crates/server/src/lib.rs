@@ -4,6 +4,7 @@
 //! from an [`Options`]; the command and the tests both use it.
 
 mod admin;
+mod assembly;
 mod background;
 mod blob_totals;
 mod blobs;

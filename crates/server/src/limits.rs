@@ -37,7 +37,6 @@ pub(crate) fn streams(options: &Options) -> Result<StreamLimits, StartError> {
     })
 }
 
-/// Connections to PostgreSQL.
 pub(crate) fn database_connections(options: &Options) -> Result<usize, StartError> {
     number("database-connections", options.database_connections, 16, DATABASE_CONNECTIONS)
 }

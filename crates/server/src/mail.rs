@@ -162,7 +162,7 @@ async fn next(db: &Db, now: Micros) -> Result<Option<Waiting>, Error> {
     db.read(move |tx| Box::pin(async move { tx.query_opt(sql, &[Value::Int(now)], read).await })).await
 }
 
-/// Makes the attempt this replica's: nobody else tries the mail before the time of the next attempt.
+/// Makes the attempt this replica's: no one else tries the mail before the time of the next attempt.
 async fn claim(db: &Db, mail: &Waiting, now: Micros) -> Result<bool, Error> {
     let sql = "UPDATE mail_queue SET attempts = attempts + 1, next_at = $3 WHERE id = $1 AND attempts = $2";
     let next_at = now + wait_after(mail.attempts);

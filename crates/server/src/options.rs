@@ -12,7 +12,7 @@ pub use crate::option_values::{LogFormat, Organizations, TokenAlgorithm};
 use crate::providers::OperatorProvider;
 use crate::terms::TermsOption;
 
-/// Where anybody gets an address: such a domain stands for no organization.
+/// Where anyone gets an address: such a domain stands for no organization.
 const FREE_MAIL_DOMAINS: [&str; 12] = [
     "gmail.com",
     "outlook.com",
@@ -196,7 +196,7 @@ pub struct Options {
     /// Where those requests are sent, such as a proxy or stand-in [default: https://<the signed host>]
     #[arg(long, env = "BOWLINE_AWS_STS_URL", value_name = "URL")]
     pub aws_sts_url: Option<String>,
-    /// Identity providers that everybody may sign in with; in the configuration file alone
+    /// Identity providers that everyone may sign in with; in the configuration file alone
     #[arg(skip)]
     #[serde(default)]
     pub operator_providers: Vec<OperatorProvider>,

@@ -16,6 +16,7 @@ impl Options {
         Ok(self.or(file))
     }
 
+    #[expect(clippy::too_many_lines, reason = "a line for each option")]
     fn or(self, file: Options) -> Options {
         let list = |own: Vec<ipnet::IpNet>, other: Vec<ipnet::IpNet>| if own.is_empty() { other } else { own };
         Options {

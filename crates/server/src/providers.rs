@@ -23,7 +23,6 @@ pub struct OperatorProvider {
     pub id: String,
     /// What the sign-in page shows [default: the id].
     pub label: Option<String>,
-    /// Issuer URL.
     pub issuer: String,
     /// The server's name at the provider.
     pub client_id: String,
@@ -45,7 +44,7 @@ impl std::fmt::Debug for OperatorProvider {
     }
 }
 
-/// The providers of the configuration file, judged.
+/// The providers of the configuration file, checked.
 pub(crate) fn configured(given: &[OperatorProvider]) -> Result<Vec<ConfiguredProvider>, StartError> {
     let mut providers: Vec<ConfiguredProvider> = Vec::with_capacity(given.len());
     for one in given {
@@ -177,7 +176,7 @@ pub(crate) async fn remove(storage: &Storage, id: &str, now: Micros) -> Result<(
 
 async fn audit(tx: &mut bowline_store::WriteTx, id: &str, method: &str, now: Micros) -> Result<(), Error> {
     let actor = Actor { subject: OPERATOR, request_id: id, method };
-    // The operator is the root of what belongs to nobody else.
+    // The operator is the root of what belongs to no one else.
     let change = Change { kind: KIND, uid: OPERATOR.into(), before: None, after: None };
     record_audit(tx, now, &actor, &change).await
 }

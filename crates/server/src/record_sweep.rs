@@ -1,4 +1,4 @@
-//! Clears records away that nobody sees any more: what an import replaced, and what one that was given up has staged.
+//! Clears records away that no one sees any more: what an import replaced, and what one that was given up has staged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::background::{LEASE, cause, lease};
 
 /// An import of malware is on the block list this soon after it was committed.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
-/// Between two steps: the writer is everybody's.
+/// Between two steps: the writer is everyone's.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(db: Db, clock: Arc<dyn Clock>) {

@@ -11,7 +11,6 @@ const DEFAULT_REQUEST: u32 = 4;
 /// takes (48 MiB).
 const DEFAULT_UNDER_WAY: u32 = 256;
 
-/// Sizes in bytes.
 pub(crate) struct RequestSizes {
     /// Of a request whose method has no limit of its own.
     pub(crate) request: usize,

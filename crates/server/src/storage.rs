@@ -19,7 +19,6 @@ use crate::{blobs, facts, keys, limits, serving, unusable};
 
 /// The opened, migrated database, and the key that wraps its secrets.
 pub struct Storage {
-    /// The database.
     pub db: Db,
     /// Wraps signing keys and secrets.
     pub wrapping_key: KeyEncryptionKey,
@@ -116,7 +115,7 @@ impl Storage {
     }
 }
 
-/// Locks the directory itself: nobody can take the lock away as they can a file. Commands work beside a server; a second
+/// Locks the directory itself: no one can take the lock away as they can a file. Commands work beside a server; a second
 /// server would not know what the first has in memory.
 fn lock_directory(directory: &Path) -> Result<File, StartError> {
     let failed = |source| StartError::File { path: directory.into(), source };
@@ -157,7 +156,7 @@ fn wrapping_key(options: &Options) -> Result<KeyEncryptionKey, StartError> {
     })
 }
 
-/// The key of a file, which nobody else may read.
+/// The key of a file, which no one else may read.
 pub(crate) fn read_key(path: &Path) -> Result<KeyEncryptionKey, StartError> {
     let bytes = require_file(path)?;
     require_private(path)?;
@@ -183,7 +182,7 @@ fn require_private(path: &Path) -> Result<(), StartError> {
     })
 }
 
-/// Makes a directory that nobody else may look into; one that is there already stays as it is.
+/// Makes a directory that no one else may look into; one that is there already stays as it is.
 pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(0o700).create(path);

@@ -10,15 +10,15 @@ use crate::options::Options;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct TermsOption {
-    /// What acceptances name: change it with the text, and the text has to be accepted anew.
+    /// What acceptances name: change it with the text, and the text has to be accepted again.
     pub id: String,
-    /// Title, for people.
+    /// A title that people read.
     pub label: String,
     /// Where it is read.
     pub url: String,
 }
 
-/// The documents, judged.
+/// The documents, checked.
 ///
 /// # Errors
 /// One is not complete, two have the same id, or terms are required and there are none.

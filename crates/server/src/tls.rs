@@ -145,7 +145,6 @@ impl ResolvesServerCert for CertificateFiles {
     }
 }
 
-/// Without the key.
 impl std::fmt::Debug for CertificateFiles {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let CertificateFiles { certificate, key, .. } = self;

@@ -21,7 +21,6 @@ pub struct Verified {
 /// A blob that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Its digest.
     pub digest: String,
     /// The digest of the bytes that are there; absent if there are none.
     pub found: Option<String>,
@@ -51,7 +50,7 @@ pub async fn verify(db: &Db, content: &Content, mut progress: impl FnMut(u64, u6
     }
 }
 
-/// What is wrong with a blob. Another push may bring its bytes anew meanwhile, and a collection may take it away.
+/// What is wrong with a blob. Another push may bring its bytes again meanwhile, and a collection may take it away.
 async fn bad(db: &Db, content: &Content, mut row: BlobRow) -> Result<Option<Bad>> {
     let wanted = digest(&row.digest)?;
     loop {

@@ -24,7 +24,7 @@ pub(crate) struct Pages {
     pub(crate) openapi: Arc<OpenApi>,
 }
 
-/// The OpenAPI documents, made once: they are large, and anybody may read them.
+/// The OpenAPI documents, made once: they are large, and anyone may read them.
 #[derive(Default)]
 pub(crate) struct OpenApi {
     v1: OnceLock<Encoded>,

@@ -31,7 +31,6 @@ const BELONGINGS: [Belongings; 5] = [
     events::BELONGINGS,
 ];
 
-/// All handlers.
 pub fn handlers(
     contract: Arc<Contract>,
     people: Arc<People>,

@@ -6,7 +6,6 @@ use bowline_registry::upstream_credentials;
 /// A column of sealed values, empty where a row has none.
 #[derive(Clone, Copy)]
 pub struct SealedColumn {
-    /// The table.
     pub table: &'static str,
     /// Its primary key, a text.
     pub key: &'static str,

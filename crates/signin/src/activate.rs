@@ -25,7 +25,7 @@ pub(crate) const TICKET: &str = "device";
 /// What a ticket is sealed for.
 const CONTEXT: &str = "device ticket";
 
-/// Proof that somebody typed the code, on the way from this page to the provider.
+/// Proof that someone typed the code, on the way from this page to the provider.
 #[derive(Serialize, Deserialize)]
 struct Ticket {
     hash: [u8; 32],
@@ -39,7 +39,7 @@ pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> 
     Ok(form(code.as_deref().unwrap_or_default(), None))
 }
 
-/// `POST /activate`: the code is judged, and the person goes on to a provider.
+/// `POST /activate`: the code is checked, and the person continues to a provider.
 pub(crate) async fn enter(
     State(app): Shared,
     Extension(arrival): Extension<RequestOrigin>,
@@ -77,7 +77,7 @@ fn seal(app: &App, ticket: &Ticket) -> bowline_core::Result<String> {
 /// What the device of a ticket asked for.
 ///
 /// # Errors
-/// The ticket is none of ours, or its device does not wait any more.
+/// The ticket is none of this server, or its device does not wait any more.
 pub(crate) async fn request(app: &App, ticket: &str) -> Result<LoginRequest, Problem> {
     let over = || Problem::bad("The device does not wait any more. Begin again on the device.");
     let sealed = URL_SAFE_NO_PAD.decode(ticket).map_err(|_| over())?;

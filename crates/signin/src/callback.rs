@@ -23,7 +23,7 @@ const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this br
 
 /// `GET /oauth/callback`.
 ///
-/// The answer counts only together with the cookie of the flow it belongs to: whoever sends somebody else a link to
+/// The answer counts only together with the cookie of the flow it belongs to: anyone who sends someone else a link to
 /// their own answer has not signed them in.
 pub(crate) async fn callback(
     State(app): Shared,
@@ -83,7 +83,7 @@ async fn came_back(
     Ok((provider, upstream, is_known))
 }
 
-/// A parameter of the provider's answer, whose errors go to whoever asked for the sign-in.
+/// A parameter of the provider's answer, whose errors go to anyone who asked for the sign-in.
 fn one<'p>(parameters: &'p Parameters, name: &str) -> bowline_core::Result<Option<&'p str>> {
     parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text))
 }

@@ -16,7 +16,7 @@ use crate::start::{operator_id, purpose};
 /// The field with the organization's name.
 pub(crate) const NAME: &str = "organization";
 
-/// What names a provider, which the page decides anew.
+/// What names a provider, which the page decides again.
 const NAMING: [&str; 4] = ["idp_id", "connection", "client_id", NAME];
 
 /// The parameters that a page hands on. Others would do nothing.

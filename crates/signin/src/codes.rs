@@ -7,7 +7,7 @@ pub(crate) use bowline_authn::wrap::short_code as code;
 /// Characters of a code; with 5 bits each they make 40.
 const LENGTH: usize = 8;
 
-/// A code as somebody typed it, in the form of [`code`]; absent if it cannot be one.
+/// A code as someone typed it, in the form of [`code`]; absent if it cannot be one.
 ///
 /// Case, spaces and dashes do not count, and look-alikes are taken for what they look like.
 pub(crate) fn typed(text: &str) -> Option<String> {

@@ -20,7 +20,6 @@ use crate::secrets::{FlowSecret, bytes_of, is_id, same};
 const OVER: &str = "This page is out of date: the sign-in was finished or cancelled already, or took longer than ten \
                     minutes. Begin again.";
 
-/// The page.
 pub(crate) fn page(
     app: &App,
     arrival: &RequestOrigin,
@@ -128,7 +127,6 @@ fn warning(exit: &Destination) -> Option<&'static str> {
     }
 }
 
-/// `POST /oauth/confirm`.
 pub(crate) async fn confirm(
     State(app): Shared,
     Extension(arrival): Extension<RequestOrigin>,

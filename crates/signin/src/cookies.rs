@@ -14,7 +14,7 @@ pub(crate) struct Cookies {
 }
 
 impl Cookies {
-    /// The cookie of the sign-in of this id; each has its own, so that several go on in one browser.
+    /// The cookie of the sign-in of this id; each has its own, so that several continue in one browser.
     pub(crate) fn flow(self, id: &str) -> String {
         format!("{}bowline-flow-{id}", self.prefix())
     }

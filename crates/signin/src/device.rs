@@ -27,11 +27,11 @@ pub(crate) struct Device {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Outcome {
-    /// Nobody has confirmed or refused it yet.
+    /// No one has confirmed or refused it yet.
     Pending,
-    /// Somebody confirmed, and its tokens are being made.
+    /// Someone confirmed, and its tokens are being made.
     Claimed,
-    /// Somebody refused it, or its tokens could not be made.
+    /// Someone refused it, or its tokens could not be made.
     Denied,
     /// Its tokens, sealed, as base64.
     Granted(String),
@@ -73,7 +73,7 @@ impl DeviceRow {
     }
 }
 
-/// What a user code is stored as. It is short: without the server's key nobody finds it by trying.
+/// What a user code is stored as. It is short: without the server's key no one finds it by trying.
 pub(crate) fn hash_of_user_code(vault: &Vault, code: &str) -> [u8; 32] {
     vault.mac("device user code", code.as_bytes())
 }
@@ -98,7 +98,7 @@ pub(crate) async fn put(db: &Db, hash: [u8; 32], user_hash: [u8; 32], device: &D
     .await
 }
 
-/// The authorization with this user code that waits for somebody, and its digest.
+/// The authorization with this user code that waits for someone, and its digest.
 ///
 /// # Errors
 /// The storage fails.
@@ -111,7 +111,7 @@ pub(crate) async fn waiting(db: &Db, user_hash: [u8; 32], now: Micros) -> Result
     Ok(if is_pending { found.hash.try_into().ok() } else { None })
 }
 
-/// The authorization of this digest, while it waits for somebody.
+/// The authorization of this digest, while it waits for someone.
 ///
 /// # Errors
 /// The storage fails.

@@ -1,4 +1,4 @@
-//! What becomes of a sign-in: tokens to whoever asked, or the reason why not.
+//! What becomes of a sign-in: tokens to anyone who asked, or the reason why not.
 
 use axum::response::Response;
 use bowline_core::{Code, Error, Reason, Uidp};
@@ -54,7 +54,7 @@ pub(crate) async fn finish(
     Ok(with_cookie(over(app, secret, done?), session))
 }
 
-/// Nothing was handed out: the device hears so, and the session that nobody has a cookie of ends.
+/// Nothing was handed out: the device hears so, and the session that no one has a cookie of ends.
 async fn give_up(
     app: &App,
     context: &Context<'_>,
@@ -156,7 +156,7 @@ pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &LoginRequest
     }
 }
 
-/// Tells whoever asked why there is nothing: at the address they gave, or on a page.
+/// Tells anyone who asked why there is nothing: at the address they gave, or on a page.
 ///
 /// # Errors
 /// The page, where no address was given.

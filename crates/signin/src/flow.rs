@@ -1,6 +1,6 @@
 //! Sign-ins under way, as they are stored.
 //!
-//! A row is sealed with the server's key, for its place alone, and is taken out by every step that goes on with
+//! A row is sealed with the server's key, for its place alone, and is taken out by every step that continues with
 //! it: of two requests that bring the same answer, one finds nothing.
 
 use base64::Engine as _;
@@ -35,7 +35,7 @@ impl Stage {
     }
 }
 
-/// A provider, by what stays the same: a name may be somebody else's tomorrow.
+/// A provider, by what stays the same: a name may be someone else's tomorrow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Chosen {
     /// One of the operator's, by its id.
@@ -45,7 +45,6 @@ pub(crate) enum Chosen {
 }
 
 impl Chosen {
-    /// What was chosen.
     pub(crate) fn of(provider: &Provider) -> Chosen {
         match &provider.source {
             Source::Operator { id } => Chosen::Operator(id.clone()),
@@ -72,7 +71,7 @@ pub(crate) struct Flow {
     pub(crate) wanted: LoginRequest,
     /// The provider that the browser was sent to.
     pub(crate) provider: Chosen,
-    /// Who came back from the provider; absent while nobody has.
+    /// Who came back from the provider; absent while no one has.
     pub(crate) upstream: Option<Upstream>,
 }
 

@@ -80,12 +80,10 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// A JSON document.
 pub(crate) fn answer(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string()).into_response()
 }
 
-/// `POST /oauth/device_authorization`.
 pub(crate) async fn device_authorization(
     State(app): Shared,
     Extension(arrival): Extension<RequestOrigin>,

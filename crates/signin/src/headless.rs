@@ -10,21 +10,20 @@ use crate::secrets::{bytes_of, text_of};
 pub(crate) struct Sealed {
     /// Our half of the agreement, as text.
     pub(crate) public_key: String,
-    /// Nonce, ciphertext, tag.
     pub(crate) text: Vec<u8>,
 }
 
 /// The client's half of the agreement; absent if the text is no public key that an agreement can be made with.
 pub(crate) fn public_key(text: &str) -> Option<[u8; 32]> {
     let bytes = bytes_of(text)?;
-    // Some points lead to the same secret whoever agrees: any key of ours shows whether this is one.
+    // Some points lead to the same secret anyone who agrees: any key of this server shows whether this is one.
     shared(&[0x55; 32], &bytes).ok().map(|_| bytes)
 }
 
 /// Encrypts `plain` for the holder of the private key: AES-256-GCM under the raw X25519 secret.
 ///
 /// # Errors
-/// INTERNAL, for a key that [`public_key`] did not judge.
+/// INTERNAL, for a key that [`public_key`] did not check.
 pub(crate) fn seal(theirs: &[u8; 32], ours: &[u8; 32], nonce: &[u8; 32], plain: &[u8]) -> Result<Sealed> {
     let failed = |_| Error::internal("a headless result was not encrypted");
     let key = shared(ours, theirs)?;

@@ -60,7 +60,6 @@ pub struct SignIn {
     pub pipeline: Arc<Pipeline>,
     /// Where tokens may be sent to.
     pub redirects: Redirects,
-    /// Random bytes.
     pub random: Random,
 }
 

@@ -25,9 +25,9 @@ pub(crate) enum Destination {
     Page,
     /// To a program or a site that listens at this address.
     Redirect(String),
-    /// To whoever has the private key of this public one.
+    /// To anyone who has the private key of this public one.
     Headless(String),
-    /// To whoever holds the device code of this digest.
+    /// To anyone who holds the device code of this digest.
     Device {
         /// What the row is found by, as text.
         hash: String,
@@ -40,7 +40,7 @@ pub(crate) enum Destination {
     },
 }
 
-/// Everything that a sign-in is asked for, judged.
+/// Everything that a sign-in is asked for, checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginRequest {
     #[serde(rename = "exit")]
@@ -57,7 +57,6 @@ pub(crate) struct LoginRequest {
 /// Which provider a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ProviderHint {
-    /// This one.
     One(Choice),
     /// The one of the operator's with this id, if there is one.
     Client(String),
@@ -94,7 +93,7 @@ impl LoginRequest {
         }
     }
 
-    /// The result of a headless sign-in is an id token, which says who somebody is and nothing more.
+    /// The result of a headless sign-in is an id token, which says who someone is and nothing more.
     fn without_what_headless_lacks(self) -> Result<LoginRequest, Problem> {
         if self.refresh {
             return Err(Problem::bad("A headless sign-in has no refresh token."));
@@ -161,7 +160,7 @@ fn destination(parameters: &Parameters, redirects: &Redirects) -> Result<Destina
     }
 }
 
-/// The audiences of a list with commas; the API's where there is none. Whether they exist is judged at the issuing.
+/// The audiences of a list with commas; the API's where there is none. Whether they exist is checked at the issuing.
 pub(crate) fn audiences(list: Option<&str>, default: &str) -> Result<Vec<String>, Problem> {
     let Some(list) = list else {
         return Ok(vec![default.to_owned()]);
@@ -224,7 +223,7 @@ mod tests {
     #[test]
     fn what_the_published_client_sends() {
         let wanted = read(
-            "destination=redirect&redirect=http%3A%2F%2Flocalhost%3A4%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue\
+            "exit=redirect&redirect=http%3A%2F%2Flocalhost%3A4%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue\
              &audience=https%3A%2F%2Fapi.example%2Cregistry.example&create_refresh_token=true&skip_registration=true\
              &client_id=auth0&screen_hint=signup&scope=a%252Fb&scope=my+group",
         )

@@ -7,7 +7,7 @@ use crate::app::Shared;
 use crate::grant::{Refusal, answer};
 use crate::parameters::Parameters;
 
-/// `GET /orgcheck?name=`: `true` or `false`, to anybody.
+/// `GET /orgcheck?name=`: `true` or `false`, to anyone.
 pub(crate) async fn check(State(app): Shared, RawQuery(query): RawQuery) -> Result<Response, Refusal> {
     let parameters = Parameters::read(query.unwrap_or_default().as_bytes())?;
     let name = parameters.required("name")?;

@@ -10,7 +10,7 @@ use crate::problem::Problem;
 pub(crate) const STYLE_PATH: &str = "/oauth/assets/style.css";
 const STYLE: &str = include_str!("../assets/style.css");
 
-/// Nothing is loaded but our own style sheet, nothing runs, nobody frames a page, and forms go to us alone.
+/// Nothing is loaded but our own style sheet, nothing runs, no one frames a page, and forms go to us alone.
 ///
 /// Chromium holds redirects after a form to `form-action` as well. No form here is answered with a redirect to
 /// another origin: [`moving_on`] answers with a page that moves on by itself, so that `'self'` is enough.

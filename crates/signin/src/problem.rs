@@ -12,7 +12,7 @@ use bowline_fronts::LogFields;
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
-    /// Seconds to wait.
+    /// Seconds after which to try again.
     pub(crate) retry_after: Option<u64>,
     /// For the log alone.
     pub(crate) cause: Option<String>,
@@ -33,7 +33,6 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, text)
     }
 
-    /// Too many tries.
     pub(crate) fn wait(seconds: i64) -> Problem {
         let text = format!("There were too many tries from your address. Try again in {seconds} seconds.");
         Problem { retry_after: seconds.try_into().ok(), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, text) }

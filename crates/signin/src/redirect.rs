@@ -2,7 +2,7 @@
 
 use url::{Host, Origin, Url};
 
-/// Longest address that is judged at all.
+/// Longest address that is checked at all.
 const LONGEST: usize = 2048;
 
 /// Members of the query that are ours to answer with; a client writes `token=true&error=true` to say that it reads them.
@@ -25,7 +25,7 @@ impl Redirects {
         origins.iter().map(|text| registered(text)).collect::<Result<_, _>>().map(Redirects)
     }
 
-    /// Judges an address as it came in a request.
+    /// Checks an address as it came in a request.
     ///
     /// Everything is refused that two parsers could read differently, so that the browser goes where this
     /// function looked.
@@ -154,6 +154,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "cases, one after the other")]
     fn every_trick_is_refused() {
         for bad in [
             "",

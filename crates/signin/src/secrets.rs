@@ -13,7 +13,7 @@ pub type Random = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
 /// Bytes of a flow's public name.
 const ID_BYTES: usize = 8;
 
-/// What the browser's cookie holds while a sign-in goes on. The server stores its digest alone.
+/// What the browser's cookie holds while a sign-in continues. The server stores its digest alone.
 ///
 /// The values that go to the provider and into forms are keyed digests of it: without the server's key the cookie
 /// does not tell them, and without the cookie the server does not know them.
@@ -24,12 +24,11 @@ impl FlowSecret {
         FlowSecret(bytes)
     }
 
-    /// From the cookie; absent if it is none of ours.
+    /// From the cookie; absent if it is none of this server.
     pub(crate) fn read(text: &str) -> Option<FlowSecret> {
         bytes_of(text).map(FlowSecret)
     }
 
-    /// For the cookie.
     pub(crate) fn text(&self) -> String {
         text_of(&self.0)
     }
@@ -54,7 +53,6 @@ impl FlowSecret {
         self.derived(vault, "sign-in nonce")
     }
 
-    /// The PKCE verifier.
     pub(crate) fn verifier(&self, vault: &Vault) -> String {
         self.derived(vault, "sign-in verifier")
     }
@@ -74,7 +72,7 @@ impl FlowSecret {
     }
 }
 
-/// The id in a `state`, if it has the form of ours.
+/// The id in a `state`, if it has the form of this server.
 pub(crate) fn id_of_state(state: &str) -> Option<&str> {
     state.split_once('.').map(|(id, _)| id).filter(|id| is_id(id))
 }

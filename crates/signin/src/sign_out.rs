@@ -38,7 +38,6 @@ pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Respon
     ))
 }
 
-/// `POST /signout`.
 pub(crate) async fn end(
     State(app): Shared,
     Extension(arrival): Extension<RequestOrigin>,

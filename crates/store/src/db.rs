@@ -1,4 +1,4 @@
-//! The database handle.
+//! The database handle, for either engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,9 +15,7 @@ use crate::tx::{ReadTx, WriteTx};
 /// Which engine stores the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Engine {
-    /// The embedded engine.
     Sqlite,
-    /// A PostgreSQL server.
     Postgres,
 }
 
@@ -113,8 +111,8 @@ impl Db {
         }
     }
 
-    /// Like [`Db::write`], but answers before the disk has it: for rows that cost nobody anything if the machine fails
-    /// within the next moments, since whoever needs them begins anew. A killed process loses none, and the next
+    /// Like [`Db::write`], but answers before the disk has it: for rows that cost no one anything if the machine fails
+    /// within the next moments, since anyone who needs them begins again. A killed process loses none, and the next
     /// [`Db::write`] makes them durable.
     pub async fn write_scratch<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
@@ -127,7 +125,7 @@ impl Db {
     }
 
     /// Like [`Db::write`], on one snapshot but not serializable: for work that holds a lease and touches rows
-    /// that nobody else changes, so that it makes no caller's transaction try again.
+    /// that no one else changes, so that it makes no caller's transaction try again.
     pub async fn write_leased<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
@@ -139,7 +137,7 @@ impl Db {
     }
 
     /// Like [`Db::write_leased`], for rows that follow from durable ones and come out the same if they have to be written
-    /// anew, on the embedded engine at least: there it answers before the disk has them, like [`Db::write_scratch`].
+    /// again, on the embedded engine at least: there it answers before the disk has them, like [`Db::write_scratch`].
     pub async fn write_derived<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,

@@ -23,7 +23,6 @@ pub struct WriterLoad {
 /// The connections of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolLoad {
-    /// Connections in use.
     pub used: u64,
     /// Connections that are open and free.
     pub idle: u64,

@@ -1,4 +1,4 @@
-//! Schema migrations.
+//! Schema migrations, applied in their order.
 
 use crate::db::{Backend, Db};
 use crate::error::{ErrorKind, StoreError};
@@ -34,9 +34,8 @@ const HAS_TABLE_POSTGRES: &str = "SELECT count(*) FROM information_schema.tables
 /// How a database's schema stands to the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaState {
-    /// There is none: the database is empty, or somebody else's.
+    /// There is none: the database is empty, or someone else's.
     Absent,
-    /// Migrations are missing.
     Older,
     /// It is the program's.
     Current,

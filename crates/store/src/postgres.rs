@@ -46,7 +46,7 @@ const ENDS_OF_THE_DEAD: &str = "-c idle_in_transaction_session_timeout=30s -c tc
     -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=45s";
 
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Write-write conflicts fail here too, but nobody's reads count.
+/// Write-write conflicts fail here too, but no one's reads count.
 pub(crate) const BEGIN_LEASED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
 pub(crate) const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
 pub(crate) const BEGIN_SCRATCH: &str =

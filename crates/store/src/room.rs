@@ -17,7 +17,6 @@ use rustix::io::Errno;
 /// Size of a file system, and what this process may still write to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
-    /// Bytes in all.
     pub total: u64,
     /// Bytes that are free.
     pub free: u64,

@@ -14,7 +14,6 @@ pub use own::TABLES;
 /// A table, as its owner declares it.
 #[derive(Clone, Copy, Debug)]
 pub struct TableDeclaration {
-    /// Its name.
     pub name: &'static str,
     /// Its columns of text and bytes.
     pub columns: &'static [ColumnDeclaration],
@@ -23,7 +22,6 @@ pub struct TableDeclaration {
 /// A column of text or bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnDeclaration {
-    /// Its name.
     pub name: &'static str,
     /// What is in it.
     pub holds: Holds,
@@ -38,7 +36,6 @@ pub enum Holds {
     Reference(&'static str, OnDelete),
     /// An encoded message: its full name, and the paths of its fields that hold ids, which outlive what they name.
     Message(&'static str, &'static [&'static str]),
-    /// Not an id.
     Value,
 }
 
@@ -79,7 +76,6 @@ pub const fn message_with_ids(
     ColumnDeclaration { name, holds: Holds::Message(type_name, paths) }
 }
 
-/// No id.
 pub const fn value(name: &'static str) -> ColumnDeclaration {
     ColumnDeclaration { name, holds: Holds::Value }
 }

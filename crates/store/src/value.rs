@@ -1,4 +1,4 @@
-//! Statement parameters.
+//! Parameters of statements, for either engine.
 
 use std::error::Error;
 
@@ -14,7 +14,6 @@ pub enum Value<'a> {
     Text(&'a str),
     /// A text or NULL.
     OptText(Option<&'a str>),
-    /// A 64-bit integer.
     Int(i64),
     /// A 64-bit integer or NULL.
     OptInt(Option<i64>),
@@ -22,7 +21,6 @@ pub enum Value<'a> {
     Bool(bool),
     /// Bytes that are present.
     Bytes(&'a [u8]),
-    /// Bytes or NULL.
     OptBytes(Option<&'a [u8]>),
 }
 

@@ -174,7 +174,7 @@ fn key(row: &Row<'_>) -> Result<String, StoreError> {
 /// Name, table, columns, whether it is unique, the condition of a partial one or nothing.
 fn index(row: &Row<'_>) -> Result<String, StoreError> {
     let unique = if row.int(3)? == 0 { "" } else { "unique " };
-    // PostgreSQL writes the condition anew: with a cast at every literal, and in parentheses.
+    // PostgreSQL writes the condition again: with a cast at every literal, and in parentheses.
     let condition = row.text(4)?.replace("::text", "").replace(['(', ')'], "").trim().to_owned();
     let partial = if condition.is_empty() { "" } else { " where " };
     let (name, table, columns) = (row.text(0)?, row.text(1)?, row.text(2)?);

@@ -145,7 +145,7 @@ async fn a_pending_or_nested_transaction_is_a_bug() {
         .await;
     let nested: Result<Vec<i64>, StoreError> = nested;
     assert_eq!(nested.unwrap_err().kind(), ErrorKind::Bug);
-    // A panicking read takes its connection along and hurts nobody after it.
+    // A panicking read takes its connection along and hurts no one after it.
     let panicking = tokio::spawn({
         let db = db.clone();
         async move { db.read(|_| -> bowline_store::BoxFuture<'_, Result<(), StoreError>> { panic!("on purpose") }).await }

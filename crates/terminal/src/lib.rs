@@ -10,7 +10,7 @@ pub use duration::seconds;
 pub use output::{Output, Table, time};
 pub use public_url::public_url;
 
-/// Why a command cannot go on.
+/// Why a command cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TerminalError {
     /// An option has a value that it cannot have.

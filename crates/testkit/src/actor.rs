@@ -11,14 +11,14 @@ use prost::Message as _;
 use crate::streamed::Streamed;
 use crate::wire::{Answer, Wire};
 
-/// Somebody who calls the server.
+/// Someone who calls the server.
 #[derive(Clone)]
 pub struct Actor {
     /// What to call them in messages.
     pub name: String,
-    /// Access token for the API; nobody has none.
+    /// Access token for the API; no one has none.
     pub token: Option<String>,
-    /// UIDP of the identity; empty for nobody.
+    /// UIDP of the identity; empty for no one.
     pub identity: String,
     wire: Arc<Wire>,
 }
@@ -90,13 +90,13 @@ impl Actor {
         }
     }
 
-    /// Opens a path whose answer goes on, over REST.
+    /// Opens a path whose answer continues, over REST.
     pub async fn watch_rest(&self, path: &str, mut headers: HeaderMap) -> Streamed {
         self.authorize(&mut headers);
         Streamed::new(self.wire.watch(false, path, headers, Vec::new()).await)
     }
 
-    /// Opens a method whose answer goes on, over gRPC.
+    /// Opens a method whose answer continues, over gRPC.
     pub async fn watch_grpc<M: Method>(&self, request: M::Request) -> Streamed {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -130,11 +130,8 @@ fn unframe(path: &str, answer: &Answer) -> Vec<u8> {
 /// An answer over REST.
 #[derive(Clone, Debug)]
 pub struct RestReply {
-    /// HTTP status.
     pub status: u16,
-    /// Headers.
     pub headers: HeaderMap,
-    /// Body, whole.
     pub body: Vec<u8>,
 }
 
@@ -171,7 +168,6 @@ impl RestReply {
 /// A refusal over gRPC.
 #[derive(Clone, Debug)]
 pub struct GrpcError {
-    /// The gRPC code.
     pub code: i32,
     /// The message, as `grpc-message` has it, decoded.
     pub message: String,

@@ -13,10 +13,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Facts, IdentityProvider};
 
-/// Somebody who signs in.
+/// Someone who signs in.
 #[derive(Clone, Debug, Default)]
 pub struct SignIn {
-    /// Who it is.
     pub subject: String,
     /// The client's id: the audience of the id token.
     pub client_id: String,
@@ -69,7 +68,7 @@ impl Codes {
 }
 
 impl IdentityProvider {
-    /// A code for somebody who has just signed in, good once.
+    /// A code for someone who has just signed in, good once.
     pub fn sign_in(&self, sign_in: SignIn) -> String {
         self.state.codes.make(sign_in)
     }

@@ -64,7 +64,6 @@ impl IdentityProvider {
         IdentityProvider { issuer, clock, state, task }
     }
 
-    /// The issuer's URL.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -186,7 +185,6 @@ impl Facts {
         json!(claims)
     }
 
-    /// A good token.
     pub(crate) fn token(&self, sub: &str, aud: &str, extra: &Value) -> String {
         let header = json!({ "alg": "RS256", "kid": kid(self.signing()), "typ": "JWT" });
         signed(unsigned(&header, &self.claims(sub, aud, extra)), self.signing())

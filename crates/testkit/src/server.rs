@@ -108,12 +108,10 @@ impl TestServer {
         &self.base
     }
 
-    /// The server.
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// The server's clock.
     pub fn clock(&self) -> &TestClock {
         &self.clock
     }
@@ -131,7 +129,7 @@ impl TestServer {
         Actor::new("operator", Some(token), OPERATOR, self.wire.clone())
     }
 
-    /// Somebody without a token.
+    /// Someone without a token.
     pub fn anonymous(&self) -> Actor {
         Actor::new("anonymous", None, "", self.wire.clone())
     }
@@ -141,12 +139,10 @@ impl TestServer {
         Browser::new(self.wire.clone())
     }
 
-    /// A new organization.
     pub async fn organization(&self, name: &str) -> String {
         self.group("", name).await
     }
 
-    /// A new group.
     pub async fn group(&self, parent: &str, name: &str) -> String {
         let group = v2::Group { name: name.into(), ..v2::Group::default() };
         let request = v2::CreateGroupRequest { parent: parent.into(), group: Some(group) };
@@ -154,7 +150,6 @@ impl TestServer {
         created.unwrap_or_else(|error| panic!("group {name}: {error:?}")).uid
     }
 
-    /// A new repository.
     pub async fn repo(&self, parent: &str, name: &str) -> String {
         let repo = registry::Repo { name: name.into(), ..registry::Repo::default() };
         let request = registry::CreateRepoRequest { parent: parent.into(), repo: Some(repo) };
@@ -195,7 +190,7 @@ impl TestServer {
         role.unwrap_or_else(|| panic!("there is no built-in role {name}")).uid.clone()
     }
 
-    /// Somebody of the group's organization who has that built-in role at the group.
+    /// Someone of the group's organization who has that built-in role at the group.
     pub async fn actor(&self, role: &str, group: &str) -> Actor {
         let organization = group.split('/').next().unwrap_or(group);
         let subject = self.subject(role);
@@ -204,7 +199,7 @@ impl TestServer {
         self.sign_in(role, &subject, &identity).await
     }
 
-    /// Somebody of an organization of their own who may do nothing anywhere.
+    /// Someone of an organization of their own who may do nothing anywhere.
     pub async fn stranger(&self) -> Actor {
         let subject = self.subject("stranger");
         let organization = self.organization(&subject).await;

@@ -1,4 +1,4 @@
-//! Answers that go on, read piece by piece.
+//! Answers that continue, read piece by piece.
 
 use std::time::Duration;
 
@@ -13,25 +13,20 @@ use crate::wire::Answer;
 /// Longest wait for a piece.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An answer that goes on.
+/// An answer that continues.
 pub struct Streamed {
-    /// HTTP status.
     pub status: u16,
-    /// Headers.
     pub headers: HeaderMap,
     trailers: HeaderMap,
     body: Incoming,
     read: Vec<u8>,
 }
 
-/// One server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its id, empty if it has none.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its data.
     pub data: serde_json::Value,
 }
 

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use bowline_store::{Db, MIGRATIONS, PostgresOptions};
 use tokio_postgres::Client;
 
-/// Key of the lock that whoever makes a template holds.
+/// Key of the lock that anyone who makes a template holds.
 const MAKING: i64 = 0x626f_776c_696e_6500;
 
 /// Makes a database of this name that has the newest schema and no rows.
@@ -33,7 +33,7 @@ async fn template(admin: &Client, url: impl Fn(&str) -> String) -> String {
     name
 }
 
-/// It gets its name when it is whole: what a killed test leaves is begun anew.
+/// It gets its name when it is whole: what a killed test leaves is begun again.
 async fn make(admin: &Client, url: impl Fn(&str) -> String, name: &str) {
     let draft = "bowline_template_draft";
     execute(admin, &format!("DROP DATABASE IF EXISTS {draft} WITH (FORCE)")).await;

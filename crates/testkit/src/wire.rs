@@ -13,7 +13,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-/// The way to one server, shared by everybody who calls it.
+/// The way to one server, shared by everyone who calls it.
 pub(crate) struct Wire {
     authority: String,
     rest: Client<Direct, Full<Bytes>>,
@@ -62,7 +62,7 @@ impl Wire {
         Answer { status: head.status.as_u16(), headers: head.headers, body: collected.to_bytes(), trailers }
     }
 
-    /// Sends a request whose answer goes on.
+    /// Sends a request whose answer continues.
     pub(crate) async fn watch(
         &self,
         is_grpc: bool,

@@ -12,7 +12,7 @@ use crate::scan::{self, DELIMITED, MAX_DEPTH};
 use crate::tables::{Field, Kind, MessageTable, Shape, Special, Tables};
 use crate::{MessageId, Presence, TranscodeError};
 
-/// Nobody reads more errors than this, and collecting them takes memory.
+/// No one reads more errors than this, and collecting them takes memory.
 const MAX_ERRORS: usize = 50;
 
 pub(crate) struct Parser<'t, 'a, 'o> {

@@ -62,7 +62,6 @@ pub use errors::TranscodeError;
 pub use tables::{MessageId, Tables};
 pub use text::push_json_string;
 
-/// How [`Tables::to_json`] writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JsonOptions {
     /// Name fields as the proto files do instead of by their JSON names, which

@@ -91,7 +91,6 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Key and value.
     pub(crate) fn encode_field(&self, out: &mut Vec<u8>, number: u32, kind: Kind) {
         if let Scalar::Text(text) = self {
             put_delimited(out, number, text.as_bytes());

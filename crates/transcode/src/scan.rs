@@ -89,7 +89,6 @@ pub(crate) fn fixed<const N: usize>(buf: &[u8], pos: &mut usize) -> Outcome<[u8;
     }
 }
 
-/// A length-delimited string.
 #[inline]
 pub(crate) fn string<'a>(buf: &'a [u8], pos: &mut usize) -> Outcome<&'a str> {
     std::str::from_utf8(delimited(buf, pos)?).map_err(|_| fault("the string is not valid UTF-8"))
@@ -150,7 +149,6 @@ pub(crate) fn concatenate(buf: &[u8], number: u32) -> Outcome<Vec<u8>> {
     Ok(merged)
 }
 
-/// Appends a varint.
 #[inline]
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

@@ -11,9 +11,7 @@ pub enum Scheme {
     Maven,
     /// SemVer with a fourth number, whose letters have no case.
     NuGet,
-    /// Python's PEP 440.
     Pep440,
-    /// `epoch:version-release` of RPM.
     Rpm,
     /// SemVer 2: npm, Rust's crates, Go (with or without its leading `v`), and others.
     SemVer,

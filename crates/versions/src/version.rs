@@ -15,7 +15,7 @@ pub enum VersionError {
     /// Nothing, or white space.
     #[error("a version is empty")]
     Empty,
-    /// Longer than [`MAX_LENGTH`].
+    /// It is longer than [`MAX_LENGTH`].
     #[error("a version has {0} bytes; {MAX_LENGTH} is the most")]
     TooLong(usize),
     /// Written as the scheme does not write versions.

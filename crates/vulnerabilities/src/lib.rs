@@ -15,7 +15,6 @@ pub use advisories::BELONGINGS;
 pub use documents::Published;
 pub use tables::TABLES;
 
-/// Registers the handlers.
 pub fn register(handlers: Handlers, published: &Arc<Published>, files: &Documents) -> Handlers {
     let handlers = advisories::register(handlers);
     let handlers = documents::register(handlers, published, files);

@@ -16,7 +16,7 @@ use crate::oracle;
 /// A step of a chain.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A request by whoever of the attackers is let through first.
+    /// A request by anyone who of the attackers is let through first.
     Call(&'static str, &'static str),
     /// The attacker's account accepts every invitation.
     Redeem,

@@ -72,7 +72,7 @@ fn place(world: &World, group: &str) -> &'static str {
     }
 }
 
-/// Everybody whom the attacker can act as, apart from the caller.
+/// Everyone whom the attacker can act as, apart from the caller.
 async fn principals(stage: &Stage<'_>, world: &World) -> Vec<Actor> {
     let server = stage.server;
     let mut actors = Vec::new();
@@ -152,7 +152,7 @@ async fn allowed(stage: &Stage<'_>, actor: &Actor) -> Vec<Reached> {
     held.collect()
 }
 
-/// What anybody gets, and the server does, without a token, because it was set so at a place.
+/// What anyone gets, and the server does, without a token, because it was set so at a place.
 async fn content(stage: &Stage<'_>, world: &World) -> Vec<Reached> {
     let mut reached = Vec::new();
     let mut add = |how: &str, group: &str, methods: &[&str]| {

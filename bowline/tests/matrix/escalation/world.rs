@@ -148,6 +148,7 @@ impl World {
         World::with(stage, &|names| names.iter().any(|name| text.contains(name))).await
     }
 
+    #[expect(clippy::too_many_lines, reason = "a world with everything in it")]
     async fn with(stage: &Stage<'_>, wants: &dyn Fn(&[&str]) -> bool) -> World {
         let number = stage.number();
         let org = stage.group("", &format!("org-{number}")).await;

@@ -1,4 +1,4 @@
-//! `bowline advisories`: judgements about vulnerabilities, and their review.
+//! `bowline advisories`: statements about vulnerabilities, and their review.
 
 mod create;
 mod event;
@@ -20,11 +20,11 @@ pub enum AdvisoriesCommand {
     Get(read::GetCommand),
     /// Create an advisory in a group
     Create(create::CreateCommand),
-    /// Add to an advisory what happened; somebody reviews it
+    /// Add to an advisory what happened; someone reviews it
     Event(event::EventCommand),
     /// Decide on an event
     Review(review::ReviewCommand),
-    /// Who reviews the advisories of a group, and whether anybody may read what was approved
+    /// Who reviews the advisories of a group, and whether anyone may read what was approved
     Settings(settings::SettingsCommand),
 }
 

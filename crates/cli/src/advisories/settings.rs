@@ -15,10 +15,10 @@ pub struct SettingsCommand {
     /// Organization or group
     #[arg(value_name = "GROUP")]
     group: String,
-    /// Whether anybody may read what is approved in the group itself
+    /// Whether anyone may read what is approved in the group itself
     #[arg(long, value_name = "BOOL")]
     public: Option<bool>,
-    /// Whether nobody decides on events of their own, here and below
+    /// Whether no one decides on events of their own, here and below
     #[arg(long, value_name = "BOOL")]
     second_reviewer: Option<bool>,
     #[command(flatten)]

@@ -93,7 +93,7 @@ pub(crate) async fn run(command: LoginCommand) -> Result<(), CliError> {
     print(&format!("{}\n", who.sub))
 }
 
-/// The token to exchange: the given one, or the surroundings' where an identity is named and no browser flow is.
+/// The token to exchange: the given one, or the environment' where an identity is named and no browser flow is.
 async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Option<String>, ClientError> {
     if let Some(given) = &command.identity_token {
         return read_token(given).map(Some);
@@ -107,7 +107,7 @@ async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Op
     }
 }
 
-/// A job that names an identity means its own token: where it has none, nobody comes to a browser either.
+/// A job that names an identity means its own token: where it has none, no one comes to a browser either.
 fn require_account(command: &LoginCommand) -> Result<(), ClientError> {
     let is_for_a_person = command.headless || command.device || command.no_browser || command.identity.is_none();
     if is_for_a_person || (variable("CI").is_none() && std::io::stderr().is_terminal()) {

@@ -125,7 +125,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let (now, ends) = (Session::now(), Session::now() + lifetime);
     let identity = create_identity(&api, &command, &issuer, &key, ends).await?;
     if let Err(error) = bind(&api, &identity, roles).await {
-        // An identity that may do nothing is of no use to anybody.
+        // An identity that may do nothing does not help to anyone.
         let removed = api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: identity.clone() }).await;
         if let Err(error) = removed {
             say(&format!("the identity {identity} could not be removed again: {error}\n"));
@@ -136,7 +136,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     print(&shown(&token, command.output))
 }
 
-/// A host of its own below the issuer's; nobody serves keys there, since the identity stores them.
+/// A host of its own below the issuer's; no one serves keys there, since the identity stores them.
 fn default_issuer(issuer: &str) -> String {
     let host = url::Url::parse(issuer).ok().and_then(|url| url.host_str().map(String::from));
     format!("https://pulltoken.{}", host.unwrap_or_else(|| "localhost".into()))
@@ -258,7 +258,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
 async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     let api = Session::open(&command.target)?.api().await?;
     let identity = api.call::<GetIdentity>(&v2::GetIdentityRequest { uid: command.uid.clone() }).await?;
-    // The command is for credentials: somebody's account is not to go by a slip of the hand.
+    // The command is for credentials: someone's account is not to go by a slip of the hand.
     match identity.relationship {
         Some(Relationship::StaticKeys(keys)) if keys.subject.starts_with(SUBJECTS) => {}
         _ => return Err(ClientError::Usage(format!("{} is no pull token", command.uid)).into()),

@@ -15,7 +15,7 @@ pub struct StatusCommand {
     /// Form of the answer
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Output,
-    /// Only say by the exit code whether somebody is signed in: 0 yes, 3 no
+    /// Only say by the exit code whether someone is signed in: 0 yes, 3 no
     #[arg(long)]
     quick: bool,
 }

@@ -146,15 +146,15 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// What the server has of the source. An import of everything that was interrupted goes on: what it has staged is
-    /// there. One of a part begins anew, because nobody can tell whether the files are the same.
+    /// What the server has of the source. An import of everything that was interrupted continues: what it has staged is
+    /// there. One of a part begins again, because no one can tell whether the files are the same.
     async fn compare_with(&mut self) -> Result<Known, ClientError> {
         let mut known = Known::default();
         let source = &self.command.source;
         let mut request = feeds::ListRecordsRequest { source: source.clone(), ..Default::default() };
         loop {
             let page = self.api.call::<methods::ListRecords>(&request).await?;
-            // An import between two pages makes the beginning of ours refused.
+            // An import between two pages makes ours refused.
             if request.after_id.is_empty() {
                 self.generation = page.generation;
             }
@@ -182,12 +182,12 @@ impl Import<'_> {
         let is_same = (&import.licence, &import.url, import.full) == (&command.licence, &command.url, true);
         match (is_open && is_same && command.full, command.dry_run) {
             (true, true) => self.go_on(uid, known).await,
-            // Taken over first, so that nobody stages beside us what we have not seen.
+            // Taken over first, so that no one stages beside us what we have not seen.
             (true, false) => {
                 let (uid, _) = self.begin().await?;
                 self.go_on(uid, known).await
             }
-            // What is staged is nobody's yet.
+            // What is staged is no one's yet.
             (false, true) => Ok(()),
             (false, false) => abort_whole(self.api, &uid).await.map(drop),
         }

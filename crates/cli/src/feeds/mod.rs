@@ -1,4 +1,4 @@
-//! `bowline feeds`: the operator brings records of vulnerabilities, and groups bring and give judgements about them.
+//! `bowline feeds`: the operator brings records of vulnerabilities, and groups bring and give statements about them.
 
 mod import;
 mod known;
@@ -20,10 +20,10 @@ use crate::session::Access;
 /// `bowline feeds`.
 #[derive(Subcommand)]
 pub enum FeedsCommand {
-    /// Bring the records of a source, or judgements into a group
+    /// Bring the records of a source, or statements into a group
     #[command(subcommand)]
     Import(FormatCommand),
-    /// Write the approved judgements of a group as files
+    /// Write the approved statements of a group as files
     #[command(subcommand)]
     Export(vex::ExportFormat),
     /// List the sources that records came from

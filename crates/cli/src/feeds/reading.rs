@@ -1,4 +1,4 @@
-//! Reads records out of files, in the order of their names and in bounded memory, and has several threads judge them.
+//! Reads records out of files, in the order of their names and in bounded memory, and has several threads check them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,7 +26,7 @@ pub(super) struct Unread {
     pub(super) reason: String,
 }
 
-/// The same before it is judged.
+/// The same before it is checked.
 struct Raw {
     name: String,
     content: Result<Vec<u8>, String>,
@@ -42,7 +42,7 @@ const BYTES_AT_ONCE: usize = 2 << 20;
 /// Parts that are on their way.
 const PARTS: usize = 8;
 
-/// Items in the order of the files, judged by as many threads as the machine has processors.
+/// Items in the order of the files, checked by as many threads as the machine has processors.
 pub(super) struct Items {
     validated: Receiver<(usize, Vec<Item>)>,
     early: BTreeMap<usize, Vec<Item>>,
@@ -122,7 +122,7 @@ fn id_of(bytes: &[u8]) -> Option<String> {
 
 enum Stop {
     Failed(ClientError),
-    /// Whoever reads has given up; the reason is theirs.
+    /// Anyone who reads has given up; the reason is theirs.
     NobodyListens,
 }
 

@@ -75,7 +75,7 @@ pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
     for (path, package) in found {
         match package {
             Ok(package) => import.add(package).await?,
-            // What nobody would take for a package needs no line of its own.
+            // What no one would take for a package needs no line of its own.
             Err(Refusal::Foreign) => import.report.foreign += 1,
             Err(refusal) => import.report.skip(&command.directory, &path, &refusal.to_string()),
         }

@@ -45,7 +45,7 @@ pub struct SetCommand {
 #[derive(Args)]
 #[group(required = true, multiple = true)]
 struct Change {
-    /// Whether anybody may pull, also without credentials
+    /// Whether anyone may pull, also without credentials
     #[arg(long, value_name = "BOOL")]
     public: Option<bool>,
     /// Patterns of tags that are never moved nor deleted, comma-separated; "" for none
@@ -60,7 +60,7 @@ struct Change {
     /// Only tags that one of these patterns matches as a whole, comma-separated; "" for all
     #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
     upstream_tags: Option<Vec<String>>,
-    /// Account at the upstream; "" to ask it as everybody may
+    /// Account at the upstream; "" to ask it as everyone may
     #[arg(long, value_name = "NAME")]
     upstream_username: Option<String>,
     /// File with the account's password or token, - for standard input; without it the stored one stays

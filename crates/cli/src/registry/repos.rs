@@ -225,7 +225,7 @@ async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The UIDP of a repository that was made or changed, which scripts go on with.
+/// The UIDP of a repository that was made or changed, which scripts continue with.
 fn shown(repo: &v2::Repo, output: Output) -> Result<(), CliError> {
     let mut table = Table::without_head();
     table.push([repo.uid.clone()]);

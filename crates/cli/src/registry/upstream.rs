@@ -13,7 +13,6 @@ const PASSWORD_FILE: u64 = 1 << 20;
 pub(crate) struct UpstreamChange {
     /// Its address; empty to take it away.
     pub(crate) url: Option<String>,
-    /// Patterns of tags.
     pub(crate) tags: Option<Vec<String>>,
     /// Name of the account; empty for none.
     pub(crate) username: Option<String>,
@@ -30,7 +29,7 @@ impl UpstreamChange {
     /// The upstream with what was named changed; absent for none.
     ///
     /// # Errors
-    /// There is none to change, or the password's file is of no use.
+    /// There is none to change, or the password's file does not help.
     pub(crate) fn applied(self, before: Option<Upstream>) -> Result<Option<Upstream>, ClientError> {
         let Self { url, tags, username, password_file } = self;
         if url.as_deref() == Some("") {

@@ -11,7 +11,6 @@ use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories, false_positive, outlook};
 
-/// Reads a document.
 pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Result<Vec<Advisory>, Unreadable> {
     let tree = from_json(bytes, limits)?;
     let root = Cursor::root(&tree);
@@ -199,7 +198,7 @@ struct ProductStatement {
     status: Status,
     note: String,
     at: Option<Micros>,
-    /// The version that the judgement was about, where none is kept.
+    /// The version that the statement was about, where none is kept.
     lost: Option<String>,
 }
 
@@ -240,7 +239,7 @@ fn validated(
     Ok(told)
 }
 
-/// Several fixed versions of one product are one judgement; another judgement of it is one more.
+/// Several fixed versions of one product are one statement; another statement of it is one more.
 fn merge(found: &mut Vec<Statement>, next: Statement) {
     for known in found.iter_mut().filter(|known| known.subject == next.subject) {
         if let (Status::Fixed(versions), Status::Fixed(more)) = (&mut known.status, &next.status) {

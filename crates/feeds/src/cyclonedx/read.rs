@@ -12,7 +12,6 @@ use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories};
 
-/// Reads a document.
 pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Result<Vec<Advisory>, Unreadable> {
     let tree = from_json(bytes, limits)?;
     let root = Cursor::root(&tree);

@@ -1,4 +1,4 @@
-//! Reports of scanners: what each finding says in its own words, and what follows for judgements.
+//! Reports of scanners: what each finding says in its own words, and what follows for statements.
 
 mod grype;
 mod trivy;
@@ -37,12 +37,9 @@ pub struct Finding {
     pub position: String,
 }
 
-/// A report, understood.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The scanner's name.
     pub scanner: &'static str,
-    /// Its version.
     pub scanner_version: String,
     /// When its database was built, as RFC 3339; empty where the report does not say.
     pub database_built: String,
@@ -52,7 +49,6 @@ pub struct Report {
     pub made: String,
     /// The image that was scanned, as it was named; empty where it was something else.
     pub image: String,
-    /// What was found.
     pub findings: Vec<Finding>,
     /// Findings that cannot be read: where, and why.
     pub broken: Vec<(String, String)>,
@@ -67,11 +63,11 @@ fn reason(scanner: &str, error: &serde_json::Error) -> String {
     format!("is not the JSON output of {scanner}: {error}")
 }
 
-/// Reads a report of that scanner as judgements: each finding is a detection that nobody reviewed. `scanned` is what the
+/// Reads a report of that scanner as statements: each finding is a detection that no one reviewed. `scanned` is what the
 /// findings are about, if the report does not tell or tells it otherwise.
 ///
 /// # Errors
-/// It is no report of that scanner, or nobody says what was scanned.
+/// It is no report of that scanner, or no one says what was scanned.
 pub fn detections(
     read: fn(&[u8]) -> Result<Report, String>,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! ZIP archives: the list of members is read and judged as a whole before any of them.
+//! ZIP archives: the list of members is read and checked as a whole before any of them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -32,7 +32,7 @@ pub struct Member {
     offset: u64,
 }
 
-/// An archive whose members have been judged.
+/// An archive whose members have been checked.
 pub struct Archive {
     file: File,
     packed: u64,
@@ -46,7 +46,7 @@ impl Archive {
     /// Reads the list of members.
     ///
     /// # Errors
-    /// It is no ZIP archive, or one that nobody should unpack.
+    /// It is no ZIP archive, or one that no one should unpack.
     pub fn open(mut file: File, limits: Limits) -> Result<Archive, Broken> {
         let packed = file.metadata()?.len();
         let directory = Directory::find(&mut file, packed)?;
@@ -115,7 +115,6 @@ impl Archive {
 
 /// Where the list of members is.
 struct Directory {
-    /// Members in it.
     count: u64,
     size: u64,
     offset: u64,

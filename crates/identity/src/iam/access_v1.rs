@@ -1,4 +1,4 @@
-//! Asking for access in the manner of the first version.
+//! Asking for access as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::groups::{CheckEligibility, LookupGroup, RequestGroupAccess};

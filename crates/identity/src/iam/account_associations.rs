@@ -142,7 +142,7 @@ async fn create_v2(
     Ok(create(tx, call, given).await?.map(|row| row.to_v2()))
 }
 
-/// Creates the association of the judged group.
+/// Creates the association of the checked group.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -158,7 +158,7 @@ pub(crate) async fn create<T>(
     Ok(Changed { event: Some(event), ..changed })
 }
 
-/// Judges an association as the second version does a new one, whichever version and mask it came by: what is
+/// Checks an association as v2 does a new one, whichever version and mask it came by: what is
 /// stored is complete.
 fn validate<T>(call: &Authorized<T>, given: &v2::AccountAssociation) -> Result<()> {
     let rules = call.contract().field_rules();

@@ -1,4 +1,4 @@
-//! Account associations in the manner of the first version.
+//! Account associations as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::account_associations as v1_parts;
@@ -22,7 +22,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<Check>(|tx, call| Box::pin(check(tx, call)))
 }
 
-/// The row as the first version has it.
+/// The row as v1 has it.
 pub(crate) fn of(row: &AssociationRow) -> v1::AccountAssociations {
     let given = row.given.clone();
     v1::AccountAssociations {
@@ -39,7 +39,7 @@ pub(crate) fn of(row: &AssociationRow) -> v1::AccountAssociations {
     }
 }
 
-/// A request of the first version as the second has it.
+/// A request of v1 as the second has it.
 fn input(given: v1::AccountAssociations) -> v2::AccountAssociation {
     v2::AccountAssociation {
         name: given.name,

@@ -1,4 +1,4 @@
-//! External group role mappings: whoever is in a group of an identity provider has a role while they are signed in.
+//! External group role mappings: anyone who is in a group of an identity provider has a role while they are signed in.
 
 use std::collections::BTreeSet;
 
@@ -131,7 +131,7 @@ async fn create_v2(
     create(tx, call, given, &V2).await
 }
 
-/// Creates a mapping of the judged provider.
+/// Creates a mapping of the checked provider.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -234,7 +234,7 @@ async fn delete_batch_v2(
     }))
 }
 
-/// Deletes those of the judged provider's mappings that are there, and answers with them, as they were, in the
+/// Deletes those of the checked provider's mappings that are there, and answers with them, as they were, in the
 /// order of the request.
 pub(crate) async fn remove_batch<T>(
     tx: &mut WriteTx,

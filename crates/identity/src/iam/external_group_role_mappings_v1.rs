@@ -1,4 +1,4 @@
-//! External group role mappings in the manner of the first version.
+//! External group role mappings as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::external_group_role_mappings::{BatchDelete, Create, Delete, Get, List};
@@ -23,7 +23,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 const V1: Spelling = Spelling { role: "roleUidp", names: "ids" };
 
-/// A mapping as the first version has it.
+/// A mapping as v1 has it.
 pub(crate) fn down(mapping: v2::ExternalGroupRoleMapping) -> v1::ExternalGroupRoleMapping {
     v1::ExternalGroupRoleMapping {
         id: mapping.uid,

@@ -1,4 +1,4 @@
-//! Invitations: a code lets whoever presents it join a group with a role.
+//! Invitations: a code lets anyone who presents it join a group with a role.
 //!
 //! The code is shown once and not stored. The row decides what it is good for.
 
@@ -149,7 +149,6 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupInviteRequest>) -> R
     Ok(row.filled(call.contract(), &roles))
 }
 
-/// Newest first.
 const DEFAULT_ORDER: (usize, Direction) = (1, Direction::Descending);
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupInvitesRequest>) -> Result<v2::ListGroupInvitesResponse> {
@@ -217,7 +216,7 @@ pub(crate) async fn create<T>(
     Ok(Changed::one(GROUP_INVITE, &row.uid, None, Some(&row.to_v2()), row.clone()).with_event(&row.uid, &event))
 }
 
-/// Refuses whoever holds the role for the time of a sign-in alone: nobody could accept the invitation afterwards.
+/// Refuses anyone who holds the role for the time of a sign-in alone: no one could accept the invitation afterwards.
 async fn require_lasting<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
@@ -263,7 +262,6 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupInviteRequest
     remove(tx, call.scope_name()?).await
 }
 
-/// Withdraws an invitation.
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     delete_row(tx, uid).await?;

@@ -1,4 +1,4 @@
-//! Invitations in the manner of the first version.
+//! Invitations as in v1.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ async fn answer<T>(
     }))
 }
 
-/// Creates an organization of the name that `group` gives, which nobody owns, and an invitation into it.
+/// Creates an organization of the name that `group` gives, which no one owns, and an invitation into it.
 async fn create_with_group(
     tx: &mut WriteTx,
     call: &Authorized<v1::GroupInviteRequest>,
@@ -77,7 +77,7 @@ async fn create_with_group(
     answer(tx, call, Changed::many(changes, invite.response)).await
 }
 
-/// The name is judged as that of any new group, and called as this method calls it.
+/// The name is checked as that of any new group, and called as this method calls it.
 fn validate_name(contract: &Contract, name: &str) -> Result<()> {
     let group = v1::Group { name: name.into(), ..v1::Group::default() };
     let violations = contract.field_rules().validate(&v1::Group::full_name(), &group.encode_to_vec(), None, None);

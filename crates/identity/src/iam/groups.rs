@@ -105,7 +105,7 @@ pub async fn create<T>(
 ) -> Result<Changed<GroupRow>> {
     let above = if parent.is_empty() { None } else { Some(parent_group(tx, call, parent).await?) };
     if let Some(above) = &above {
-        // The contract judges no place here, so that the pipeline cannot ask.
+        // The contract checks no place here, so that the pipeline cannot ask.
         require_terms(tx, call, &above.uid).await?;
     }
     if above.is_none() {

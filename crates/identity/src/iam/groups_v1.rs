@@ -1,4 +1,4 @@
-//! Groups in the manner of the first version.
+//! Groups as in v1.
 
 use std::sync::Arc;
 

@@ -142,7 +142,7 @@ fn answer(changed: Changed<IdentityRow>) -> Result<Changed<v2::Identity>> {
     Ok(changed.map(|_| identity))
 }
 
-/// Creates an identity in the judged group. It can do nothing until a role is bound to it.
+/// Creates an identity in the checked group. It can do nothing until a role is bound to it.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -153,7 +153,7 @@ pub(crate) async fn create<T>(
     create_in(tx, call, &group, input, spelling).await
 }
 
-/// The same in a group that the method has judged itself.
+/// The same in a group that the method has checked itself.
 pub(crate) async fn create_in<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -274,7 +274,7 @@ pub(crate) fn refuse_narrowed_self(principal: &Principal, uid: &Uidp) -> Result<
     Ok(())
 }
 
-/// Whoever changes how an identity is assumed can assume it, so they must hold what it holds, wherever it does.
+/// Anyone who changes how an identity is assumed can assume it, so they must hold what it holds, wherever it does.
 async fn require_what_it_may<T>(tx: &mut ReadTx, call: &Authorized<T>, uid: &Uidp) -> Result<()> {
     let sql = "SELECT b.parent, r.capabilities FROM role_bindings b JOIN roles r ON r.uid = b.role
                WHERE b.identity = $1 ORDER BY b.parent, b.uid";
@@ -316,7 +316,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let before = require(tx, uid).await?;
     let bindings = role_bindings::delete_of_identity(tx, uid).await?;
-    // Whoever registers again has the same UIDP, and must not find old sessions alive.
+    // Anyone who registers again has the same UIDP, and must not find old sessions alive.
     sessions::end_all_of(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;

@@ -1,4 +1,4 @@
-//! Identities in the manner of the first version.
+//! Identities as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::identity as v1_parts;
@@ -22,7 +22,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
 }
 
-/// The row as the first version has it.
+/// The row as v1 has it.
 pub(crate) fn of(row: &IdentityRow) -> Result<v1::Identity> {
     Ok(v1::Identity {
         id: row.uid.as_str().into(),
@@ -81,7 +81,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityRequest>) 
     identities::remove(tx, call.scope_name()?).await
 }
 
-/// A relationship of the first version as the second has it; only numbers and names differ.
+/// A relationship of v1 as the second has it; only numbers and names differ.
 fn up(relationship: v1_parts::Relationship) -> v2_parts::Relationship {
     use v1_parts::{aws_identity as aws, claim_match as claim};
     use v2_parts::{aws_identity as aws_v2, claim_match as claim_v2};
@@ -124,7 +124,6 @@ fn up(relationship: v1_parts::Relationship) -> v2_parts::Relationship {
     }
 }
 
-/// The way back.
 fn down(relationship: v2_parts::Relationship) -> v1_parts::Relationship {
     use v1_parts::{aws_identity as aws_v1, claim_match as claim_v1};
     use v2_parts::{aws_identity as aws, claim_match as claim};

@@ -45,7 +45,6 @@ pub(crate) const TABLE: Table = Table {
 /// An identity provider as it is stored; its group is its parent.
 #[derive(Clone, Debug)]
 pub(crate) struct ProviderRow {
-    /// UIDP.
     pub(crate) uid: Uidp,
     pub(crate) name: String,
     pub(crate) description: String,
@@ -168,7 +167,7 @@ async fn create_v2(
     create(tx, call, given).await
 }
 
-/// Creates a provider in the judged group.
+/// Creates a provider in the checked group.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -201,7 +200,7 @@ pub(crate) async fn create<T>(
     Ok(Changed::one(IDENTITY_PROVIDER, &row.uid, None, Some(&provider.clone()), provider).with_event(&row.uid, &event))
 }
 
-/// The secret as it is stored: nobody but the sign-in reads it again.
+/// The secret as it is stored: no one but the sign-in reads it again.
 fn sealed<T>(call: &Authorized<T>, uid: &Uidp, secret: &str) -> Vec<u8> {
     if secret.is_empty() { Vec::new() } else { call.vault().seal(&secret_context(uid), secret.as_bytes()) }
 }
@@ -255,7 +254,7 @@ pub(crate) async fn update<T>(
     grants::require_may_change(tx, call, &before, &after).await?;
     let secret = fields::new_secret(given, mask);
     if secret.is_none() && !before.sealed_secret.is_empty() && after.oidc.issuer != before.oidc.issuer {
-        // The stored one would be shown to whoever the new issuer is.
+        // The stored one would be shown to anyone who the new issuer is.
         return Err(Error::invalid_field(
             "oidc.clientSecret",
             "oidc.clientSecret must be given together with another oidc.issuer",
@@ -314,7 +313,7 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let provider = whole(tx, call, &before).await?;
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;
-    // Nobody remembers afterwards whom the directory had deactivated.
+    // No one remembers afterwards whom the directory had deactivated.
     let left = scim_tokens::forget(tx, uid).await?;
     end_sessions(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;

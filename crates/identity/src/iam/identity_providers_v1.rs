@@ -1,4 +1,4 @@
-//! Identity providers in the manner of the first version.
+//! Identity providers as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::identity_provider as v1_parts;
@@ -58,7 +58,7 @@ pub(crate) fn rendered(provider: &v2::IdentityProvider) -> v1::IdentityProvider 
     v1::IdentityProvider { scim: None, ..down(provider.clone()) }
 }
 
-/// A provider of the first version as the second has it.
+/// A provider of v1 as the second has it.
 fn up(provider: v1::IdentityProvider) -> v2::IdentityProvider {
     let oidc = |oidc: v1_parts::Oidc| v2_parts::Oidc {
         issuer: oidc.issuer,
@@ -81,7 +81,6 @@ fn up(provider: v1::IdentityProvider) -> v2::IdentityProvider {
     }
 }
 
-/// The way back.
 fn down(provider: v2::IdentityProvider) -> v1::IdentityProvider {
     let oidc = |oidc: v2_parts::Oidc| v1_parts::Oidc {
         issuer: oidc.issuer,

@@ -129,7 +129,7 @@ async fn save<T>(
     Ok(())
 }
 
-/// Metadata of the first version as the second has it. Its list of providers has no place there and is not kept.
+/// Metadata of v1 as the second has it. Its list of providers has no place there and is not kept.
 fn up(metadata: v1::IdentityMetadata) -> v2::IdentityMetadata {
     let answers = metadata.onboarding_questions.unwrap_or_default();
     v2::IdentityMetadata {
@@ -153,7 +153,6 @@ fn up(metadata: v1::IdentityMetadata) -> v2::IdentityMetadata {
     }
 }
 
-/// The way back.
 fn down(metadata: v2::IdentityMetadata) -> v1::IdentityMetadata {
     v1::IdentityMetadata {
         onboarding_questions: Some(OnboardingQuestions {

@@ -1,4 +1,4 @@
-//! How an identity is assumed: judging what a caller asks for, and the form in which it is stored.
+//! How an identity is assumed: checking what a caller asks for, and the form in which it is stored.
 //!
 //! Everything is kept as it was given, since clients compare what they read with what they wrote.
 
@@ -30,7 +30,7 @@ const MOST_CLAIMS: usize = 32;
 /// Most bytes of their names and values.
 const MOST_CLAIM_BYTES: usize = 8192;
 
-/// Claims that are judged on their own and so cannot be among the further ones.
+/// Claims that are checked on their own and so cannot be among the further ones.
 const RESERVED_CLAIMS: &[&str] = &["iss", "sub", "aud", "exp", "iat", "nbf"];
 
 /// How an API version spells what the versions spell differently.
@@ -39,9 +39,7 @@ pub(crate) struct Spelling {
     pub(crate) expiration: &'static str,
 }
 
-/// The first version's spelling.
 pub(crate) const V1: Spelling = Spelling { static_keys: "static", expiration: "expiration" };
-/// The second version's spelling.
 pub(crate) const V2: Spelling = Spelling { static_keys: "staticKeys", expiration: "expirationTime" };
 
 /// The relationship in its stored form.
@@ -171,7 +169,7 @@ fn missing() -> Error {
     )
 }
 
-/// Judges a relationship, and fills in when static keys end if the caller left that open.
+/// Checks a relationship, and fills in when static keys end if the caller left that open.
 ///
 /// # Errors
 /// INVALID_ARGUMENT with everything that is wrong at once.
@@ -213,7 +211,7 @@ pub(crate) fn settle(
 pub(crate) fn violations(given: Option<&Relationship>, spelling: &Spelling) -> Vec<FieldViolation> {
     let mut given = given.cloned();
     if let Some(Relationship::StaticKeys(keys)) = &mut given {
-        // When they end is judged with the clock, by the handler.
+        // When they end is checked with the clock, by the handler.
         keys.expiration_time = None;
     }
     let Err(error) = settle(given, None, 0, spelling, Validation::Before) else {
@@ -308,7 +306,7 @@ impl RelationshipValidator {
         }
     }
 
-    /// A pattern that reaches into the host could name a server that nobody meant to trust.
+    /// A pattern that reaches into the host could name a server that no one meant to trust.
     fn issuer_pattern(&mut self, pattern: &str) {
         let before = self.violations.len();
         self.pattern("issuerPattern", pattern);
@@ -357,7 +355,7 @@ impl RelationshipValidator {
         if aws.aws_account.len() != 12 || !aws.aws_account.bytes().all(|byte| byte.is_ascii_digit()) {
             self.refuse("awsAccount", "awsAccount must be 12 digits");
         }
-        // With neither, everybody in the account would be let in.
+        // With neither, everyone in the account would be let in.
         if aws.aws_arn.is_none() && aws.aws_user_id.is_none() {
             self.refuse("arn", "arn, arnPattern, userId or userIdPattern is required");
         }

@@ -166,7 +166,7 @@ async fn create_v2(
     answer(tx, call, changed).await
 }
 
-/// Creates a binding in the group that was judged.
+/// Creates a binding in the group that was checked.
 pub(crate) async fn create<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,
@@ -298,7 +298,7 @@ async fn update_v2(
     answer(tx, call, changed).await
 }
 
-/// Gives the binding another identity or role, or both: judged like a new one.
+/// Gives the binding another identity or role, or both: checked like a new one.
 pub(crate) async fn update<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,

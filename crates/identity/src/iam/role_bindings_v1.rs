@@ -1,4 +1,4 @@
-//! Role bindings in the manner of the first version.
+//! Role bindings as in v1.
 
 use std::collections::HashMap;
 

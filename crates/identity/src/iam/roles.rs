@@ -117,7 +117,7 @@ pub(crate) async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<RoleRow>> 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRoleRequest>) -> Result<v2::Role> {
     let uid = &call.request().uid;
     let place = Uidp::parse(uid).map_err(|error| Error::invalid_field("uid", format!("uid {error}")))?;
-    // The contract has no scope for this method: everybody reads the built-in roles.
+    // The contract has no scope for this method: everyone reads the built-in roles.
     if !built_in::is_built_in(call.contract(), uid) {
         call.require_all(place.as_str(), call.needed())?;
     }
@@ -321,7 +321,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleRequest>) -> R
     remove(tx, call).await
 }
 
-/// Deletes a custom role that nobody has.
+/// Deletes a custom role that no one has.
 pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
     let before = require_custom(tx, call).await?;
     let uid = before.uid.as_str();

@@ -1,4 +1,4 @@
-//! Roles in the manner of the first version.
+//! Roles as in v1.
 
 use bowline_contract::Contract;
 use bowline_contract::v1::iam as v1;

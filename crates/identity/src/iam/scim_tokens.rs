@@ -1,6 +1,6 @@
 //! The token with which an organization's directory provisions people, one for each identity provider.
 //!
-//! Only its hash is stored. A replaced token goes on working for a while, so that the directory can be told.
+//! Only its hash is stored. A replaced token continues working for a while, so that the directory can be told.
 
 mod life;
 mod row;
@@ -76,7 +76,7 @@ impl Before {
         Ok(Before { provider, token })
     }
 
-    /// Refuses a change by somebody who has seen another state.
+    /// Refuses a change by someone who has seen another state.
     fn require_etag(&self, etag: &str) -> Result<()> {
         if etag == self.token.etag(&self.provider.uid) {
             return Ok(());

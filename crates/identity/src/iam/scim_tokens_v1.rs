@@ -1,4 +1,4 @@
-//! SCIM tokens in the manner of the first version.
+//! SCIM tokens as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::identity_providers::{

@@ -1,4 +1,4 @@
-//! Terms in the manner of the first version.
+//! Terms as in v1.
 
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::terms::{AcceptTerms, ListAccepted};

@@ -21,7 +21,7 @@ pub(super) fn may_be_signed_request(bearer: &str) -> bool {
 }
 
 impl Exchange {
-    /// Proves that whoever signed the request may be the identity that the caller names. AWS is asked only for
+    /// Proves that anyone who signed the request may be the identity that the caller names. AWS is asked only for
     /// an identity that trusts it, with a request that is bound to us and to that identity.
     pub(super) async fn prove_aws(&self, bearer: &str, asked: &ExchangeParams, now: Micros) -> Result<Proof> {
         let request = SignedRequest::parse(bearer).map_err(refusals::aws)?;
@@ -47,7 +47,6 @@ impl Exchange {
     }
 }
 
-/// Whom AWS named.
 fn actor(caller: &Caller, audience: &str) -> Value {
     json!({
         "iss": caller.issuer,

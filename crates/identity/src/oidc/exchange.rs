@@ -87,8 +87,8 @@ impl Exchange {
         self.issue(Cause::of(call), requested.audiences, proof).await
     }
 
-    /// A token of ours, presented again for another audience or a tighter narrowing; or an id token of ours, which
-    /// says at this one door who has signed in.
+    /// A token of this server, presented again for another audience or a tighter narrowing; or an id token of this server, which
+    /// says at this one front who has signed in.
     fn prove_own(&self, token: &str, presented: &Presented, requested: &ExchangeParams, now: Micros) -> Result<Proof> {
         let keys = self.authenticator.keys();
         let issuer = &self.settings.auth_url;
@@ -239,7 +239,7 @@ impl Exchange {
         Ok((row, trust.expected))
     }
 
-    /// Verifies with the keys that the issuer publishes. Only for issuers that somebody trusts.
+    /// Verifies with the keys that the issuer publishes. Only for issuers that someone trusts.
     async fn verify_by_discovery(&self, token: &str, presented: &Presented, now: Micros) -> Result<()> {
         let kid = presented.header.kid.as_deref();
         let keys = self.issuer_keys.keys_for(&presented.issuer, kid, seconds(now)).await.map_err(refusals::keys)?;
@@ -286,19 +286,19 @@ impl Exchange {
         })
     }
 
-    /// A token for the identity that the caller names, by a token of somebody else's who vouches for it.
+    /// A token for the identity that the caller names, by a token of someone else's who vouches for it.
     pub(crate) async fn assume(&self, token: &str, requested: ExchangeParams, cause: Cause) -> Result<RawToken> {
         let presented = parse_presented(token)?;
         let proof = self.prove_foreign(token, &presented, &requested, cause.now).await?;
         self.issue(cause, requested.audiences, proof).await
     }
 
-    /// Notes that somebody proved anew who they are.
+    /// Notes that someone proved again who they are.
     pub(crate) fn note_seen(&self, proof: &Proof, standing: &Standing, now: Micros) {
         self.last_seen.note(proof.subject.as_str(), standing.last_seen_at, now);
     }
 
-    /// What is asked for, judged.
+    /// What is asked for, checked.
     pub(crate) fn requested(&self, request: &ExchangeRequest) -> Result<ExchangeParams> {
         ExchangeParams::read(request, &self.settings, &self.contract)
     }

@@ -16,7 +16,7 @@ use crate::iam::identities::{self, IdentityRow};
 #[derive(Clone)]
 pub(crate) struct Proof {
     pub(crate) subject: Uidp,
-    /// What the identity trusted when the proof was made; absent for tokens and sessions of ours.
+    /// What the identity trusted when the proof was made; absent for tokens and sessions of this server.
     pub(crate) basis: Option<Basis>,
     /// Members that the new token takes over or says of its holder. `exp` is the latest end.
     pub(crate) draft: AccessClaims,
@@ -85,7 +85,7 @@ async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
         if issuance.basis.is_some() { refusals::mismatch("deleted meanwhile") } else { refusals::own_subject() }
     };
     let row = match uid.as_str() {
-        // The operator is nobody in the store.
+        // The operator is no one in the store.
         OPERATOR if issuance.basis.is_none() => None,
         _ => Some(identities::find(tx, uid.as_str()).await?.ok_or_else(gone)?),
     };
@@ -97,7 +97,7 @@ async fn standing(tx: &mut WriteTx, issuance: &Issuance) -> Result<Standing> {
         }
     }
     let grants = load_grants(tx, uid.as_str(), issuance.session.as_deref()).await?.ok_or_else(gone)?;
-    // The identity's own end was judged above; what is left is the session's.
+    // The identity's own end was checked above; what is left is the session's.
     if grants.ends_at().is_some_and(|end| seconds(end) <= seconds(now)) {
         return Err(gone());
     }
@@ -138,7 +138,7 @@ pub(crate) fn claims(
     }
 }
 
-/// When the new token ends: within the hour, not after the presented token of ours, not after the identity and the
+/// When the new token ends: within the hour, not after the presented token of this server, not after the identity and the
 /// session.
 fn ends(now: Micros, not_after: i64, others: Option<Micros>) -> i64 {
     let within_the_hour = seconds(now).saturating_add(MAX_ACCESS_LIFETIME);

@@ -1,4 +1,4 @@
-//! The token exchange: somebody else's identity token in, an access token of ours out.
+//! The token exchange: someone else's identity token in, an access token of this server out.
 //!
 //! The order of things is the security of this module. The candidate is picked first, from what the
 //! caller names or what the store knows of the token's issuer and subject; the keys belong to the
@@ -38,7 +38,7 @@ pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Hand
             let exchange = people.exchange();
             let asked = exchange.requested(call.request())?;
             match &asked.provider {
-                // Whoever names a provider is a person and gets a session.
+                // Anyone who names a provider is a person and gets a session.
                 Some(provider) => people.exchange_through(&call, provider, &asked).await,
                 None => exchange.exchange(&call, asked).await,
             }

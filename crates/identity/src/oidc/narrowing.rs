@@ -109,7 +109,7 @@ pub(crate) fn to_claim(narrowing: &Narrowing) -> Option<claims::Narrowing> {
 /// What such a claim says.
 ///
 /// # Errors
-/// INTERNAL: it is one of ours, so that it must make sense.
+/// INTERNAL: it is one of this server, so that it must make sense.
 pub(crate) fn from_claim(claim: &claims::Narrowing) -> Result<Narrowing> {
     let damaged = || Error::internal("a stored narrowing makes no sense");
     let bits = claim.cap.as_deref().map(capset::decode_bits).transpose().map_err(|_| damaged())?;

@@ -1,4 +1,4 @@
-//! What an exchange asks for, judged before anybody looks at the token.
+//! What an exchange asks for, checked before anyone looks at the token.
 
 use bowline_contract::Contract;
 use bowline_contract::v1::oidc::ExchangeRequest;

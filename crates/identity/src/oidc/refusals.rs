@@ -8,7 +8,6 @@ use bowline_authn::discovery::{KEEP_FAILURE, KeysError};
 use bowline_authn::matching::Mismatch;
 use bowline_core::{Detail, Error, Reason};
 
-/// Nothing was presented.
 pub(crate) fn no_token() -> Error {
     Error::new(
         Reason::Unauthenticated,
@@ -47,7 +46,7 @@ pub(super) fn aws(error: AwsError) -> Error {
     }
 }
 
-/// AWS named somebody whom the identity does not accept.
+/// AWS named someone whom the identity does not accept.
 pub(super) fn aws_caller(member: &'static str) -> Error {
     tracing::info!(reason = "aws", member, "exchange refused");
     Error::permission_denied(format!("invalid {member:?}"))
@@ -83,7 +82,7 @@ pub(crate) fn stored_keys(uid: &str) -> Error {
     Error::precondition("IDENTITY_KEYS", uid, "the identity's issuer_keys do not parse as a JWKS; update the identity")
 }
 
-/// A token of ours whose identity no longer acts.
+/// A token of this server whose identity no longer acts.
 pub(crate) fn own_subject() -> Error {
     Error::new(
         Reason::Unauthenticated,
@@ -91,12 +90,12 @@ pub(crate) fn own_subject() -> Error {
     )
 }
 
-/// Somebody re-configured the identity while its token was being judged.
+/// Someone re-configured the identity while its token was being checked.
 pub(crate) fn changed() -> Error {
     Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
 }
 
-/// A token of ours that is not for the API asks for a door that it does not open itself.
+/// A token of this server that is not for the API asks for a front that it does not open itself.
 pub(crate) fn wider_audience() -> Error {
     Error::permission_denied(
         "Permission denied: a token that is not for the API yields only tokens for its own audiences; exchange the identity token instead",

@@ -18,8 +18,8 @@ use crate::iam::group_invites::{InviteCode, Redeemer, redeem};
 use crate::iam::role_bindings::{self, BindingRow};
 use crate::iam::roles;
 
-/// Whoever comes for the first time through an organization's provider gets the role that it promises. Whoever was
-/// deleted and registers again does not: somebody may have taken the role away meanwhile.
+/// Anyone who comes for the first time through an organization's provider gets the role that it promises. Anyone who was
+/// deleted and registers again does not: someone may have taken the role away meanwhile.
 pub(super) async fn bind_default_role(
     tx: &mut WriteTx,
     parts: &Parts,
@@ -99,7 +99,7 @@ async fn tell_binding(
 }
 
 /// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of a provider of
-/// the inviting group or of one above it: whoever runs a provider further down has no say in the group.
+/// the inviting group or of one above it: anyone who runs a provider further down has no say in the group.
 pub(super) async fn join(
     tx: &mut WriteTx,
     parts: &Parts,

@@ -1,13 +1,13 @@
 //! People: how they sign in, what their sessions are, and how those end.
 //!
-//! Nobody has a password here. A person signs in at an identity provider ([`Provider`]): one of the operator's, which
-//! everybody may use, or one of an organization's, which its name leads to. The pages send the browser to
+//! No one has a password here. A person signs in at an identity provider ([`Provider`]): one of the operator's, which
+//! everyone may use, or one of an organization's, which its name leads to. The pages send the browser to
 //! [`People::authorization_url`]; it comes back with a code that [`People::redeem`] turns into what the provider says
 //! of the person ([`Upstream`]). [`People::enter`] then registers them or finds them again, and begins a session, in
 //! one transaction; [`People::issue`] makes tokens of it. Tokens name their session and end with its row.
 //!
 //! Through an organization's provider a session acts only inside that organization, because that provider's
-//! administrator can sign in as anybody of its issuer.
+//! administrator can sign in as anyone of its issuer.
 
 mod first_grants;
 mod one_time;
@@ -53,21 +53,16 @@ pub struct People {
 
 /// What [`People`] is made of.
 pub struct Parts {
-    /// The storage.
     pub db: Db,
     /// The client for requests to identity providers.
     pub client: GuardedClient,
     /// Keys of other issuers.
     pub issuer_keys: Arc<IssuerKeys>,
-    /// Our own keys.
     pub authenticator: Arc<Authenticator>,
     /// What the operator configured.
     pub settings: Arc<Settings>,
-    /// The contract.
     pub contract: Arc<Contract>,
-    /// Seals and authenticates.
     pub vault: Arc<Vault>,
-    /// The token exchange.
     pub exchange: Arc<Exchange>,
     /// The operator's providers of the configuration file.
     pub providers: Vec<ConfiguredProvider>,
@@ -107,7 +102,7 @@ impl People {
         self.parts.exchange.clone()
     }
 
-    /// The providers that everybody is offered: those of the configuration file, then those set by command.
+    /// The providers that everyone is offered: those of the configuration file, then those set by command.
     pub async fn operator_providers(&self) -> Result<Vec<Provider>> {
         providers::of_operator(&self.parts).await
     }
@@ -195,7 +190,7 @@ impl People {
         tokens::id_token(&self.parts, session, audiences, client, nonce, context).await
     }
 
-    /// Whether tokens like these can be asked for at all: what is wrong is told before anybody is let in.
+    /// Whether tokens like these can be asked for at all: what is wrong is told before anyone is let in.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist.

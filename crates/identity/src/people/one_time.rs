@@ -63,7 +63,7 @@ pub(super) async fn put_headless(
             if tx.execute(sql, &params).await? == 1 {
                 return Ok(());
             }
-            // The first result stays: another one could be somebody else's.
+            // The first result stays: another one could be someone else's.
             Err(Error::precondition("HEADLESS_RESULT", "", "a result waits for this code already; begin again"))
         })
     });

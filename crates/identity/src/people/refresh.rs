@@ -1,7 +1,7 @@
 //! Refresh tokens: each is good once, and its use makes the next one of its family.
 //!
 //! The next secret is computed from the spent one with a key of the server's. So a client that lost the answer gets
-//! the same successor again for a while, and no secret is stored. Whoever comes later with a spent token has a copy of
+//! the same successor again for a while, and no secret is stored. Anyone who comes later with a spent token has a copy of
 //! what another used, or the other way round: the family ends, and with it the session.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::oidc::{narrowing, refusals};
 
 /// How long a spent token gives its successor again.
 const REPLAY: Micros = 30_000_000;
-/// Longer texts are none of ours.
+/// Longer texts are none of this server.
 const LONGEST: usize = 1024;
 
 /// The first token of a family.
@@ -166,7 +166,6 @@ struct Fresh {
     expires_at: Micros,
 }
 
-/// `SecurityTokenService.ExchangeRefreshToken`.
 #[expect(deprecated, reason = "the single scope is still accepted, together with the list")]
 pub(super) async fn exchange(parts: &Arc<Parts>, call: &Open<ExchangeRefreshTokenRequest>) -> Result<TokenPair> {
     let request = call.request().clone();

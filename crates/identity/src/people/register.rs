@@ -52,7 +52,7 @@ pub(super) async fn register(parts: &Arc<Parts>, call: &Open<RegistrationRequest
     written.await
 }
 
-/// Who may vouch for somebody who registers.
+/// Who may vouch for someone who registers.
 struct Trusted {
     organization: Option<Uidp>,
     client_ids: Vec<String>,
@@ -203,7 +203,7 @@ pub(super) async fn delete(tx: &mut WriteTx, call: &Authorized<DeletionRequest>)
     identities::remove(tx, &uid).await
 }
 
-/// An organization that nobody else owns directly, if there is one. Only who can act counts as somebody else.
+/// An organization that no one else owns directly, if there is one. Only who can act counts as someone else.
 async fn only_owner_of(tx: &mut WriteTx, call: &Authorized<DeletionRequest>, uid: &Uidp) -> Result<Option<String>> {
     let owner = owners::role(call.contract())?;
     let sql = "SELECT b.parent FROM role_bindings b JOIN groups g ON g.uid = b.parent AND g.parent = ''

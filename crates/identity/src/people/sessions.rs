@@ -54,7 +54,7 @@ async fn find_by_cookie(tx: &mut ReadTx, cookie: &[u8; 32], now: Micros) -> Resu
 }
 
 /// Begins a session with those of the groups that mean something at the provider. It lasts an hour: longer only if a
-/// cookie keeps it, and never longer if membership in a group gives it roles, since nobody would look again whether
+/// cookie keeps it, and never longer if membership in a group gives it roles, since no one would look again whether
 /// the person still is a member.
 pub(super) async fn begin(
     tx: &mut WriteTx,
@@ -151,7 +151,7 @@ pub(super) async fn limits(tx: &mut ReadTx, parts: &Parts, session: &SessionRow)
     if providers::is_operators(tx, &parts.providers, &provider.issuer, Some(&provider.client_id)).await? {
         return Ok(Limits { narrowing: Narrowing::default(), provider: None });
     }
-    // Whoever runs a provider of some group must not act for people in what lies above it.
+    // Anyone who runs a provider of some group must not act for people in what lies above it.
     let group = provider.uid.parent().unwrap_or_else(|| provider.uid.root());
     let narrowing = Narrowing { capabilities: None, scopes: vec![group] };
     Ok(Limits { narrowing, provider: Some(session.provider.clone()) })
@@ -223,7 +223,7 @@ pub(super) async fn sign_out(parts: &Parts, cookie: [u8; 32], context: &Context<
     written.await
 }
 
-/// Ends the session that an access token of ours belongs to; any other text is as good as revoked (RFC 7009). A token
+/// Ends the session that an access token of this server belongs to; any other text is as good as revoked (RFC 7009). A token
 /// for another identity than the session's has no say in it.
 pub(super) async fn revoke(parts: &Parts, token: &str, context: &Context<'_>) -> Result<()> {
     let principal = parts.authenticator.authenticate(Some(token), &parts.settings.audiences(), context.now);

@@ -1,7 +1,7 @@
 //! Entering: a person whom a provider has vouched for is registered or found again, and gets a session.
 //!
 //! What a provider may do is decided here. One of the operator's vouches for its people everywhere. One of an
-//! organization's can sign in as anybody of its issuer, so that its word counts inside that organization only: an
+//! organization's can sign in as anyone of its issuer, so that its word counts inside that organization only: an
 //! address that it calls verified is not stored as verified, and what it lets people join is its own organization.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::iam::identities::{self, IdentityRow};
 use crate::oidc::issuing::first_half;
 use crate::scim;
 
-/// Somebody at the door: everything that the transaction needs, for each of its attempts.
+/// Someone at the front: everything that the transaction needs, for each of its attempts.
 pub(super) struct SignInAttempt {
     /// UIDP of the organization's provider; absent for one of the operator's.
     pub(super) provider: Option<Uidp>,
@@ -36,7 +36,6 @@ pub(super) struct SignInAttempt {
     pub(super) binding: [u8; 8],
 }
 
-/// Somebody inside.
 pub(super) struct SignedIn {
     pub(super) row: IdentityRow,
     pub(super) is_new: bool,
@@ -77,7 +76,7 @@ pub(super) async fn enter(
         .await
 }
 
-/// Begins the session of somebody inside, with its audit row.
+/// Begins the session of someone inside, with its audit row.
 pub(super) async fn begin(
     tx: &mut WriteTx,
     arrival: &SignInAttempt,
@@ -197,7 +196,7 @@ pub(super) fn not_registered() -> Error {
 /// Stored number of the rule that the directory knows people by their object id.
 const BY_OBJECT_ID: i32 = 2;
 
-/// Where an organization provisions its people, nobody else comes in through its provider.
+/// Where an organization provisions its people, no one else comes in through its provider.
 async fn validate_provisioned(
     tx: &mut WriteTx,
     via: &ProviderTrust,

@@ -18,7 +18,7 @@ use crate::oidc::issuing::{self, Cause, Issuance, Proof, Standing, first_half, s
 use crate::oidc::params::ExchangeParams;
 use crate::oidc::{narrowing, refusals};
 
-/// How long an id token of ours is good: it is exchanged at once.
+/// How long an id token of this server is good: it is exchanged at once.
 const ID_TOKEN_SECONDS: i64 = 300;
 
 /// What tokens say of the sign-in besides the identity.
@@ -127,7 +127,7 @@ impl Job {
         let session = session.ok_or_else(refusals::own_subject)?;
         let proof = prove(tx, &self.parts, &session, &self.asked.narrowing, &self.about).await?;
         let mut token = None;
-        // Nobody would look again whether the person still is a member of the groups.
+        // No one would look again whether the person still is a member of the groups.
         if let Some(family) = &self.family
             && !sessions::has_groups(tx, &session.id).await?
         {

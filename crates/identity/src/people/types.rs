@@ -8,16 +8,10 @@ use serde::{Deserialize, Serialize};
 /// Where a provider comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The operator offers it to everybody.
-    Operator {
-        /// Its short name.
-        id: String,
-    },
+    /// The operator offers it to everyone.
+    Operator { id: String },
     /// A group's own; the organization is the root of its UIDP.
-    Organization {
-        /// Its UIDP.
-        uid: Uidp,
-    },
+    Organization { uid: Uidp },
 }
 
 /// A provider that people sign in with.
@@ -27,9 +21,7 @@ pub struct Provider {
     pub source: Source,
     /// What the page shows.
     pub label: String,
-    /// Its issuer URL.
     pub issuer: String,
-    /// Our name there.
     pub client_id: String,
     /// Absent for a public client.
     pub(crate) client_secret: Option<String>,
@@ -57,13 +49,10 @@ impl fmt::Debug for Provider {
 /// A provider of the operator as it is configured.
 #[derive(Clone)]
 pub struct ConfiguredProvider {
-    /// Its short name.
     pub id: String,
     /// What the page shows.
     pub label: String,
-    /// Its issuer URL.
     pub issuer: String,
-    /// Our name there.
     pub client_id: String,
     /// Absent for a public client.
     pub client_secret: Option<String>,
@@ -97,11 +86,9 @@ pub enum Choice {
 pub struct AuthorizationRequest<'a> {
     /// Where the browser comes back to.
     pub redirect_uri: &'a str,
-    /// Comes back unchanged.
     pub state: &'a str,
     /// Comes back inside the id token.
     pub nonce: &'a str,
-    /// PKCE, method S256.
     pub code_challenge: &'a str,
     /// Whom the page should expect.
     pub login_hint: Option<&'a str>,
@@ -112,7 +99,6 @@ pub struct AuthorizationRequest<'a> {
 /// What the browser brought back.
 #[derive(Clone, Copy)]
 pub struct Redemption<'a> {
-    /// The code.
     pub code: &'a str,
     /// The one of the authorization request.
     pub redirect_uri: &'a str,
@@ -129,7 +115,6 @@ pub struct Redemption<'a> {
 pub struct Upstream {
     /// The provider's issuer URL.
     pub issuer: String,
-    /// The person there.
     pub subject: String,
     /// Our name at the provider when its word was verified: what it says is worth no more than what it says to
     /// that client.
@@ -138,11 +123,8 @@ pub struct Upstream {
     pub email: Option<String>,
     /// Whether the provider says that it verified the address.
     pub email_verified: bool,
-    /// Full name.
     pub name: Option<String>,
-    /// Given name.
     pub given_name: Option<String>,
-    /// Family name.
     pub family_name: Option<String>,
     /// Address of a picture.
     pub picture: Option<String>,
@@ -160,7 +142,6 @@ impl fmt::Debug for Upstream {
     }
 }
 
-/// How somebody enters.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
     /// Code of an invitation to redeem.
@@ -171,12 +152,10 @@ pub struct Entry {
     pub cookie: Option<[u8; 32]>,
 }
 
-/// Somebody who entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
     /// Id of the session.
     pub session: String,
-    /// The person.
     pub identity: Uidp,
     /// Whether they are new here.
     pub is_new: bool,
@@ -197,10 +176,8 @@ pub struct TokenParams {
     pub refresh: bool,
 }
 
-/// Tokens.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Issued {
-    /// The access token.
     pub token: String,
     /// When it ends, in seconds since the Unix epoch.
     pub expires_at: i64,
@@ -217,7 +194,6 @@ impl fmt::Debug for Issued {
 /// Who is signed in with a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// The person.
     pub identity: Uidp,
     /// Id of the session.
     pub session: String,
@@ -232,7 +208,6 @@ pub struct Signed {
 /// What every step knows of the request that it is part of.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The time.
     pub now: Micros,
     /// Id of the request, for the audit log.
     pub request_id: &'a str,

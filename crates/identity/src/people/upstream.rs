@@ -40,7 +40,7 @@ pub(super) async fn authorization_url(
 }
 
 async fn discover(parts: &Parts, provider: &Provider) -> Result<Metadata> {
-    // Our own tokens prove themselves; they make nobody else.
+    // Our own tokens prove themselves; they make no one else.
     if provider.issuer == parts.settings.auth_url {
         return Err(refusal(RelyingError::Issuer));
     }
@@ -92,7 +92,7 @@ pub(super) async fn verify(parts: &Parts, token: &str, presented: &Presented, no
     check_times(presented, now, LEEWAY).map_err(refusals::token)
 }
 
-/// What a token says of the person that was verified for this client of ours.
+/// What a token says of the person that was verified for this client of this server.
 ///
 /// # Errors
 /// A subject that could stand for another one.

@@ -109,14 +109,14 @@ pub(super) fn canonical_schema(schema: &str) -> String {
 pub(super) struct Attributes {
     pub(super) user_name: String,
     pub(super) external_id: String,
-    /// Absent if nobody said it.
+    /// Absent if no one said it.
     pub(super) active: Option<bool>,
     /// All of them, these three among them.
     pub(super) all: Map<String, Value>,
 }
 
 impl Attributes {
-    /// Judges a resource as a client sent or patched it.
+    /// Checks a resource as a client sent or patched it.
     pub(super) fn read(body: Map<String, Value>) -> Result<Attributes> {
         let mut all = Map::new();
         for (name, value) in body {
@@ -167,7 +167,7 @@ fn top_level(name: &str, value: Value) -> Result<Option<(String, Value)>> {
         Some((_, Shape::Ignored)) => return Ok(None),
         Some((name, shape)) => (name.to_owned(), shape),
         None if is_extension => (canonical_schema(name), Shape::Complex),
-        // Clients tell of attributes that no schema of ours has.
+        // Clients tell of attributes that no schema of this server has.
         None => return Ok(None),
     };
     let value = clean(&name, value, 0)?;

@@ -12,7 +12,7 @@ const MAX_CONDITIONS: usize = 10;
 /// What a user must be like.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Condition {
-    /// In lower case.
+    /// The text, in lower case.
     UserName(String),
     ExternalId(String),
     /// Last segment of the UIDP.
@@ -35,7 +35,6 @@ impl Condition {
     }
 }
 
-/// Reads a filter.
 pub(super) fn read(text: &str) -> Result<Vec<Condition>> {
     conditions(text).ok_or_else(|| {
         ScimError::refuse(
@@ -89,7 +88,7 @@ fn condition_of(rest: &[Token]) -> Option<(Condition, &[Token])> {
         }
         _ => return None,
     };
-    // Storage refuses such texts, and nobody has one.
+    // Storage refuses such texts, and no one has one.
     let has_nul = matches!(&condition, Condition::UserName(text) | Condition::ExternalId(text) | Condition::Id(text) if text.contains('\0'));
     (!has_nul).then_some((condition, rest))
 }

@@ -8,7 +8,7 @@ use bowline_store::{Value, WriteTx};
 use super::refusal::ScimError;
 use super::rows::{self, UserRow};
 
-/// Stores that this user, who was nobody's yet, is the person; what changed, for the audit log. What the directory
+/// Stores that this user, who was no one's yet, is the person; what changed, for the audit log. What the directory
 /// said of them stays as it is.
 ///
 /// # Errors

@@ -16,9 +16,7 @@ pub(super) enum Token {
     Word(String),
     /// A text in quotes.
     Text(String),
-    /// `[`
     Open,
-    /// `]`
     Close,
 }
 
@@ -94,7 +92,7 @@ impl Comparison {
                 found.eq_ignore_ascii_case(wanted)
             }
             (Some(found), wanted) => found == wanted,
-            // Nobody writes that a value is not the first one.
+            // No one writes that a value is not the first one.
             (None, wanted) => self.attribute == "primary" && *wanted == Value::Bool(false),
         }
     }

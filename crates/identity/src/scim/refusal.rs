@@ -20,7 +20,6 @@ pub enum Refusal {
     Mutability,
     /// A user name or external id that another user has.
     Uniqueness,
-    /// No such user.
     NotFound,
     /// The organization would lose its last owner that is not the directory's own.
     LastOwner,
@@ -55,7 +54,6 @@ impl Refusal {
 pub enum ScimError {
     /// The request is at fault; the text says how.
     Refused(Refusal, String),
-    /// The server is.
     Failed(Error),
 }
 

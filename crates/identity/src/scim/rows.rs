@@ -14,12 +14,11 @@ use super::refusal::{Refusal, Result, ScimError};
 
 pub(super) const COLUMNS: &str = "uid, external_id, user_name, person, active, resource, created_at, updated_at";
 
-/// One user.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct UserRow {
     pub(super) uid: Uidp,
     pub(super) external_id: String,
-    /// In lower case.
+    /// The text, in lower case.
     pub(super) user_name: String,
     /// UIDP of the person, `''` until it is known.
     pub(super) person: String,
@@ -48,7 +47,7 @@ impl UserRow {
 
     /// Takes over what a client said.
     pub(super) fn set(&mut self, mut attributes: Attributes, person: String) {
-        // Nobody is let in again by leaving the word out.
+        // No one is let in again by leaving the word out.
         let active = attributes.active.unwrap_or(self.active);
         attributes.set_active(active);
         self.user_name = attributes.user_name.to_lowercase();

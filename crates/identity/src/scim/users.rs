@@ -40,7 +40,6 @@ pub struct User {
     pub created: Micros,
     /// When they changed last.
     pub updated: Micros,
-    /// Entity tag.
     pub version: String,
 }
 
@@ -62,7 +61,6 @@ pub struct Query {
     pub filter: Option<String>,
     /// Position of the first wanted user, from 0.
     pub offset: usize,
-    /// Most users wanted.
     pub count: usize,
 }
 
@@ -142,7 +140,6 @@ impl ScimUsers {
         self.db.read(move |tx| Box::pin(async move { admit(tx, &presented, now).await })).await
     }
 
-    /// One user.
     pub async fn get(&self, presented: &Presented, id: &str, now: Micros) -> Result<User> {
         let (presented, id) = (presented.clone(), id.to_owned());
         let read = self.db.read(move |tx| {
@@ -286,7 +283,7 @@ fn read_resource(body: Json) -> Result<Attributes> {
 async fn require(tx: &mut ReadTx, directory: &Directory, id: &str) -> Result<UserRow> {
     let uid = format!("{}/{id}", directory.provider);
     let missing = || ScimError::refuse(Refusal::NotFound, format!("there is no user with the id {id:?}"));
-    // Only an id of ours goes to the store; one with a slash would reach below a user.
+    // Only an id of this server goes to the store; one with a slash would reach below a user.
     if !Uidp::is_valid(&uid) || id.contains('/') {
         return Err(missing());
     }
@@ -355,7 +352,7 @@ async fn change(
     }
     after.updated_at = changing.now;
     rows::update(tx, &after).await?;
-    // Whoever the entry meant before is not in the directory any more.
+    // Anyone who the entry meant before is not in the directory any more.
     let mut changes = if is_same_person { Vec::new() } else { leave(tx, &directory.provider, &before.person).await? };
     if !after.active {
         end_sessions(tx, &directory.provider, &after.person).await?;

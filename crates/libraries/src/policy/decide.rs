@@ -13,7 +13,7 @@ pub const MOST_COOLDOWN_DAYS: i32 = 30;
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
-/// A policy, ready to judge by.
+/// A policy, ready to check by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// Days of cooldown; absent for the default.
@@ -40,11 +40,9 @@ pub struct Exemption {
 /// What a policy needs to know of a version.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
-    /// Its ecosystem.
     pub language: Language,
     /// Its package, as the catalogue names it.
     pub name: &'a str,
-    /// The version.
     pub version: &'a str,
     /// The licence that it declares, an SPDX expression; empty if none.
     pub license: &'a str,
@@ -59,7 +57,6 @@ pub struct Subject<'a> {
 pub enum Decision {
     /// It may be served.
     Allowed,
-    /// It may not.
     Refused(Refusal),
 }
 
@@ -76,7 +73,7 @@ pub enum Refusal {
     Cooldown {
         /// Days that it has to be public.
         days: i32,
-        /// When it will be old enough; absent where nobody knows when it was published, so that waiting does not help.
+        /// When it will be old enough; absent where no one knows when it was published, so that waiting does not help.
         until: Option<Micros>,
     },
 }
@@ -93,7 +90,7 @@ impl Refusal {
     }
 }
 
-/// Judges a version at a moment.
+/// Checks a version at a moment.
 ///
 /// The block list beats everything, and licences beat exemptions. Without a known time of publication a version counts as
 /// published this moment: an unknown age is no age.

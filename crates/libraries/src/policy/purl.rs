@@ -176,7 +176,7 @@ fn same_version(language: Language, left: &str, right: &str) -> bool {
     }
 }
 
-/// What is escaped in a pattern: versions of Python have plus signs, which everybody writes as they are.
+/// What is escaped in a pattern: versions of Python have plus signs, which everyone writes as they are.
 const ESCAPED: &AsciiSet = &RESERVED.remove(b':').remove(b'+');
 
 fn encoded(text: &str) -> String {

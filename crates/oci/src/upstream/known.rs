@@ -1,4 +1,4 @@
-//! What is remembered of upstreams: what let requests in, and what was of no use.
+//! What is remembered of upstreams: what let requests in, and what failed.
 
 use std::sync::Arc;
 

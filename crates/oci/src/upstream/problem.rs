@@ -1,4 +1,4 @@
-//! Why an upstream was of no use, and for how long it is not asked again.
+//! Why an upstream failed, and for how long it is not asked again.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_authn::guarded::FetchError;
@@ -12,10 +12,10 @@ const AWAY: Micros = 10 * SECOND;
 /// How long it is left alone at most, whatever it says.
 const LONGEST: Micros = 60 * SECOND;
 
-/// Why an upstream was of no use. What `Display` says is public: it names no address and nothing secret.
+/// Why an upstream failed. What `Display` says is public: it names no address and nothing secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
-    /// It is not there, or not for everybody where nobody in particular asks.
+    /// It is not there, or not for everyone where no one in particular asks.
     #[error("the upstream does not have it either")]
     Absent,
     /// An account is needed, and there is none.
@@ -49,11 +49,10 @@ pub(crate) enum Problem {
 /// What is not asked for again for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// This one thing.
     Thing,
     /// Everything of the repository, by the same account.
     Repository,
-    /// Everything at the upstream's address, by anybody.
+    /// Everything at the upstream's address, by anyone.
     Origin,
 }
 
@@ -78,7 +77,7 @@ impl Problem {
         }
     }
 
-    /// How far the problem reaches, and for how many microseconds it is remembered. What somebody can bring about with a
+    /// How far the problem reaches, and for how many microseconds it is remembered. What someone can bring about with a
     /// request of their own reaches nothing that others ask for.
     pub(super) fn reach(self) -> (Extent, Micros) {
         match self {

@@ -10,7 +10,6 @@ use bowline_core::{Error, Micros, Result};
 /// Bytes of a hash.
 pub const HASH_LENGTH: usize = 32;
 
-/// A SHA-256.
 pub type Hash = [u8; HASH_LENGTH];
 
 /// What a chain begins with.
@@ -76,7 +75,6 @@ fn put(text: &mut Vec<u8>, part: &[u8]) {
     text.extend(part);
 }
 
-/// A stored hash.
 pub(crate) fn stored(bytes: &[u8], what: &str) -> Result<Hash> {
     bytes.try_into().map_err(|_| Error::internal(format!("{what} is no hash: it has {} bytes", bytes.len())))
 }

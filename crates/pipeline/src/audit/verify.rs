@@ -13,10 +13,8 @@ const BATCH: i64 = 500;
 /// How often verification starts again when rows are pruned meanwhile.
 const STARTS: u32 = 5;
 
-/// What verification found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Findings {
-    /// Rows looked at.
     pub rows: i64,
     /// Number of the first row that should be there.
     pub first: i64,

@@ -205,7 +205,7 @@ impl Added<'_> {
     }
 }
 
-/// Within one organization a copy is pulled without asking for its source, so that whoever made the chart would choose
+/// Within one organization a copy is pulled without asking for its source, so that anyone who made the chart would choose
 /// what those who may pull the copies get to see: the caller has named the chart, and nothing else.
 async fn require_shareable(tx: &mut ReadTx, call: &Call, needed: &Needed) -> Result<()> {
     let Source::Here(uid) = &needed.source else { return Ok(()) };
@@ -220,7 +220,7 @@ async fn require_shareable(tx: &mut ReadTx, call: &Call, needed: &Needed) -> Res
     Err(Error::precondition("CHART_UNUSABLE", uid.as_str(), description))
 }
 
-/// A new repository with this source, judged as one that the caller would create.
+/// A new repository with this source, checked as one that the caller would create.
 fn synchronized(call: &Call, group: Option<&Uidp>, needed: &Needed) -> Result<v2::Repo> {
     let source = needed.source.text();
     // As people write an image reference.

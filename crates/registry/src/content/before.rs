@@ -9,7 +9,7 @@ use super::{Name, Registry, RegistryClient, RegistryError, StoredBlob, blobs};
 use crate::paths;
 
 impl Registry {
-    /// Refuses unless the visitor may push manifests to the repository, or to where it would be. The push itself judges
+    /// Refuses unless the visitor may push manifests to the repository, or to where it would be. The push itself checks
     /// again.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Registry {
         read.await
     }
 
-    /// The repository that a manifest is pushed to, absent while it is not there; judged at the deepest group then.
+    /// The repository that a manifest is pushed to, absent while it is not there; checked at the deepest group then.
     async fn manifest_path(
         &self,
         tx: &mut ReadTx,

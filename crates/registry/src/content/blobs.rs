@@ -17,7 +17,6 @@ const QUITE_NEW: Micros = 60_000_000;
 /// A blob whose bytes are durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBlob {
-    /// Bytes.
     pub size: u64,
     /// The upload that brought them: with the digest, where they lie.
     pub upload: String,

@@ -18,9 +18,7 @@ const PAGE: u64 = 1000;
 /// Repositories, in an order that stays the same.
 #[derive(Clone, Debug)]
 pub struct CatalogPage {
-    /// Their names.
     pub repositories: Vec<String>,
-    /// Whether more follow.
     pub has_more: bool,
 }
 

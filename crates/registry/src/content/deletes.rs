@@ -1,4 +1,4 @@
-//! Taking tags, manifests and blobs out of a repository. Bytes that nobody shows any more go later.
+//! Taking tags, manifests and blobs out of a repository. Bytes that no one shows any more go later.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! What no repository shows any more, found page by page in the database, and judged again in the transaction that
+//! What no repository shows any more, found page by page in the database, and checked again in the transaction that
 //! takes it away.
 //!
 //! Rows go before the bytes that they name. A push puts its bytes in place before the row, under a name of its own, so
-//! that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a row are nobody's as
+//! that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a row are no one's as
 //! soon as the upload that brought them has ended too: only its own row lets it become a blob.
 
 use std::collections::HashSet;
@@ -27,11 +27,9 @@ const IS_NAMED: &str = "EXISTS (SELECT 1 FROM manifest_references f
 /// A row of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobRow {
-    /// Its digest.
     pub digest: String,
     /// The upload that brought its bytes.
     pub upload: String,
-    /// Bytes.
     pub size: u64,
     /// Whether a repository shows it.
     pub is_linked: bool,
@@ -60,7 +58,7 @@ pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
     read.await
 }
 
-/// Blobs of a repository that none of its manifests names and that nobody asked for to push since `until`.
+/// Blobs of a repository that none of its manifests names and that no one asked for to push since `until`.
 ///
 /// # Errors
 /// The storage refuses.
@@ -330,7 +328,7 @@ async fn known_copies(tx: &mut ReadTx, copies: &[Copy]) -> Result<HashSet<(Strin
     Ok(known)
 }
 
-/// Those of these uploads that are not under way: nobody writes to them any more, and they become no blob.
+/// Those of these uploads that are not under way: no one writes to them any more, and they become no blob.
 ///
 /// # Errors
 /// The storage refuses.

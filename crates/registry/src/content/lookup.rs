@@ -16,7 +16,7 @@ use crate::paths;
 use crate::repos::{self, RepoInput};
 
 impl Registry {
-    /// The repository of this name, if the visitor holds there what `M` needs or everybody may read it.
+    /// The repository of this name, if the visitor holds there what `M` needs or everyone may read it.
     pub(super) async fn readable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut ReadTx,
@@ -45,7 +45,7 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, if the visitor holds there what `M` needs: for changes, which nobody is free to do.
+    /// The repository of this name, if the visitor holds there what `M` needs: for changes, which no one is free to do.
     pub(super) async fn changeable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut WriteTx,
@@ -59,7 +59,7 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, whoever asks; else what the visitor may be told of its absence.
+    /// The repository of this name, anyone who asks; else what the visitor may be told of its absence.
     pub(super) async fn existing<M: Method>(
         &self,
         tx: &mut ReadTx,
@@ -123,7 +123,7 @@ impl Registry {
         Ok(place.repo)
     }
 
-    /// Whether everybody may pull from the repository of this name.
+    /// Whether everyone may pull from the repository of this name.
     ///
     /// # Errors
     /// The storage refuses.
@@ -200,7 +200,7 @@ pub(super) fn unknown(name: &Name) -> RegistryError {
     RegistryError::about(RefusalCode::NameUnknown, message, json!({ "name": name.as_str() }))
 }
 
-/// Whether everybody may read the repository: what is set nearest to it decides.
+/// Whether everyone may read the repository: what is set nearest to it decides.
 pub(crate) async fn is_public(tx: &mut ReadTx, repo: &Uidp) -> bowline_core::Result<bool> {
     let params: Vec<Value<'_>> = repo.self_and_ancestors().map(Value::from).collect();
     let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();

@@ -28,11 +28,8 @@ const AT_ONCE: usize = 200;
 /// A manifest as a client gets it.
 #[derive(Clone, Debug)]
 pub struct StoredManifest {
-    /// Its digest.
     pub digest: String,
-    /// Its media type.
     pub media_type: String,
-    /// Its bytes.
     pub content: Vec<u8>,
 }
 
@@ -40,7 +37,6 @@ pub struct StoredManifest {
 #[derive(Clone, Debug)]
 pub struct PulledManifest {
     repo: Uidp,
-    /// The manifest.
     pub manifest: StoredManifest,
     /// It was found by a tag of a repository that has a source or an upstream, where the tag may have moved.
     pub is_mirrored: bool,
@@ -57,7 +53,6 @@ pub struct PushedManifest {
     pub digest: String,
     /// What the bytes say.
     pub manifest: Manifest,
-    /// The bytes.
     pub content: Vec<u8>,
     /// The config that it names, where its bytes are there and not too large.
     pub config: Option<Config>,

@@ -1,6 +1,6 @@
 //! What the registry host does: which bytes are whose, and who may see and change them.
 //!
-//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; whoever
+//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; anyone who
 //! serves the protocol moves them, asks here before, and says here when they are durable.
 
 mod before;
@@ -55,7 +55,7 @@ pub struct Registry {
     pulls: Arc<pulls::Pulls>,
 }
 
-/// One request of somebody whom the door has authenticated.
+/// One request of someone whom the front has authenticated.
 #[derive(Clone)]
 pub struct RegistryClient {
     visit: Visit,
@@ -66,9 +66,7 @@ pub struct RegistryClient {
 /// A manifest's name in its repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
-    /// A tag.
     Tag(String),
-    /// A digest.
     Digest(String),
 }
 
@@ -143,7 +141,7 @@ impl Registry {
 }
 
 impl RegistryClient {
-    /// Whether nobody in particular asks.
+    /// Whether no one in particular asks.
     pub fn is_anonymous(&self) -> bool {
         self.visit.principal().token().is_none()
     }

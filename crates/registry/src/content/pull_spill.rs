@@ -1,6 +1,6 @@
 //! Pulls that wait in a file until the database takes them, in the order in which they came.
 //!
-//! The file begins with the position of the first record that is not in the database yet, so that a restart goes on
+//! The file begins with the position of the first record that is not in the database yet, so that a restart continues
 //! there. A kill between the commit of a batch and the note of its end repeats that batch. Nothing is flushed: a machine
 //! that fails loses what the system had not written.
 
@@ -100,7 +100,6 @@ impl PullSpill {
         Ok(at)
     }
 
-    /// Bytes that wait.
     pub(super) fn waiting(&self) -> u64 {
         self.end - self.start
     }
@@ -149,7 +148,6 @@ impl PullSpill {
         self.file.write_all_at(&start.to_be_bytes(), 0)
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         (self.start, self.end) = (HEADER, HEADER);
         self.file.set_len(0)?;

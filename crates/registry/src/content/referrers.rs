@@ -16,11 +16,8 @@ const MOST_BYTES: i64 = 4 << 20;
 /// A manifest that refers to another one.
 #[derive(Clone, Debug)]
 pub struct Referrer {
-    /// Its digest.
     pub digest: String,
-    /// Its media type.
     pub media_type: String,
-    /// Its bytes.
     pub size: i64,
     /// What it is; empty where it does not say.
     pub artifact_type: String,
@@ -33,7 +30,6 @@ pub struct Referrer {
 pub struct Referrers {
     /// One page of them.
     pub referrers: Vec<Referrer>,
-    /// Whether more follow.
     pub has_more: bool,
 }
 

@@ -29,7 +29,6 @@ pub enum RefusalCode {
 /// Why a request was refused, for the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// The code.
     pub code: RefusalCode,
     /// What was wrong and what to do.
     pub message: String,
@@ -42,7 +41,7 @@ pub struct Refusal {
 pub enum RegistryError {
     /// The client is told in the protocol's words.
     Refused(Refusal),
-    /// Something of ours failed.
+    /// Something of this server failed.
     Failed(Error),
 }
 
@@ -86,7 +85,7 @@ impl From<StoreError> for RegistryError {
     }
 }
 
-/// Nobody, or somebody who may not: the same whether or not what they name exists.
+/// No one, or someone who may not: the same whether or not what they name exists.
 pub(super) fn denied(is_anonymous: bool, name: &str, needed: &[&str]) -> RegistryError {
     let mut detail = json!({ "name": name, "capabilities": needed });
     // Said of every name, so that it tells nothing of this one.

@@ -1,7 +1,7 @@
 //! Repositories that take what they lack from another one here, which they name as their source.
 //!
-//! Whoever named it was allowed to pull from it then; of another organization, which may have changed its mind since,
-//! only what is public, or what the visitor may pull there too, is taken over. Only somebody who may pull from the
+//! Anyone who named it was allowed to pull from it then; of another organization, which may have changed its mind since,
+//! only what is public, or what the visitor may pull there too, is taken over. Only someone who may pull from the
 //! repository by right has anything taken over, as with an upstream, and a tag that was written here stays. Bytes are
 //! shared: a copy is links in the database.
 

@@ -10,21 +10,16 @@ use crate::tags;
 /// Tags of one page at most.
 const PAGE: i64 = 10_000;
 
-/// Tags in order.
 #[derive(Clone, Debug)]
 pub struct TagPage {
-    /// Their names.
     pub tags: Vec<String>,
-    /// Whether more follow.
     pub has_more: bool,
 }
 
 /// One move of a tag.
 #[derive(Clone, Debug)]
 pub struct Moved {
-    /// When.
     pub at: Micros,
-    /// Where to.
     pub digest: String,
 }
 

@@ -14,7 +14,7 @@ use crate::limits::{self, Room};
 /// may exceed the quota until they are finished.
 const NOTED_AT_ONCE: u64 = 16 << 20;
 
-/// An upload that its identity may go on with.
+/// An upload that its identity may continue with.
 #[derive(Clone, Debug)]
 pub struct OpenUpload {
     pub(super) id: String,

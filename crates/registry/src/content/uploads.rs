@@ -1,4 +1,4 @@
-//! Uploads under way: who began one alone goes on with it.
+//! Uploads under way: who began one alone continues with it.
 //!
 //! An open upload takes room: it counts against quotas and against the limits of its identity and its organization, and it
 //! ends when it does not grow, see [`super::upload_growth`].
@@ -16,7 +16,7 @@ use crate::limits::{self, Room};
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
 
-/// The identity of what is fetched from upstreams: no visitor has it, so that none goes on with the upload.
+/// The identity of what is fetched from upstreams: no visitor has it, so that none continues with the upload.
 pub(super) const NO_IDENTITY: &str = "";
 
 /// Uploads that end in one transaction.
@@ -170,7 +170,7 @@ impl Registry {
     }
 
     /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
-    /// nobody's any more: the upload that brought them is told, so that they can go.
+    /// no one's any more: the upload that brought them is told, so that they can go.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.

@@ -1,8 +1,8 @@
 //! Repositories whose images come from another registry when they are not there.
 //!
-//! The repository's own source says where from, else the policy nearest to it. Only somebody who may pull by right has
-//! anything fetched: what is fetched already, everybody gets who may pull. A tag that was written here is never taken
-//! from the upstream, or whoever may write there could replace what was pushed here.
+//! The repository's own source says where from, else the policy nearest to it. Only someone who may pull by right has
+//! anything fetched: what is fetched already, everyone gets who may pull. A tag that was written here is never taken
+//! from the upstream, or anyone who may write there could replace what was pushed here.
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
@@ -29,7 +29,7 @@ const FRESH: Micros = 60 * 1_000_000;
 pub struct UpstreamConfig {
     /// Address of the repository at the upstream, without a slash at its end.
     pub url: String,
-    /// Whom the upstream knows the server as; absent to ask as everybody may.
+    /// Whom the upstream knows the server as; absent to ask as everyone may.
     pub credentials: Option<Credentials>,
     tag_patterns: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl Registry {
                 }
                 let call = match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
                     Ok(call) => call,
-                    // Everybody may pull what is here already; that is no right to have more fetched.
+                    // Everyone may pull what is here already; that is no right to have more fetched.
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
@@ -280,7 +280,7 @@ impl Registry {
     }
 
     /// Begins to fetch a blob, under an id that was drawn at random. It counts against quotas as its bytes arrive, and no
-    /// identity can go on with it.
+    /// identity can continue with it.
     ///
     /// # Errors
     /// The repository is gone.
@@ -365,7 +365,6 @@ pub(super) async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micr
     Ok(())
 }
 
-/// What `GetSyncStatus` shows.
 pub(super) async fn note_status(
     tx: &mut WriteTx,
     repo: &Uidp,

@@ -1,4 +1,4 @@
-//! CycloneDX, JSON.
+//! SBOMs in CycloneDX, as JSON.
 
 use bowline_contract::v1::tenant::component_graph::edge::Type;
 use bowline_contract::v1::tenant::component_graph::node::TypedNode;

@@ -1,5 +1,5 @@
 //! SBOMs as they are attached to images: plain, in an in-toto statement, or in an envelope around one. Nothing is
-//! verified here: whoever relies on a signature verifies it.
+//! verified here: anyone who relies on a signature verifies it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

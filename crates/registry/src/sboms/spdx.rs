@@ -1,4 +1,4 @@
-//! SPDX 2, JSON.
+//! SBOMs in SPDX 2, as JSON.
 
 use bowline_contract::v1::tenant::component_graph::edge::Type;
 use bowline_contract::v1::tenant::component_graph::node::TypedNode;

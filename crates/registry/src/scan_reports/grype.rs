@@ -199,7 +199,6 @@ impl Part for Match {
     }
 }
 
-/// Reads a report.
 pub(super) fn report(report: &[u8]) -> Result<Report, String> {
     let document: Document = serde_json::from_slice(report)
         .map_err(|error| format!("cannot be taken as the JSON output of Grype: {error}"))?;

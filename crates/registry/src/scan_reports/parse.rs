@@ -21,7 +21,6 @@ pub(super) const MOST_ELEMENTS: usize = 50;
 
 /// A name, a version or an address.
 pub(super) type Short = Text<2048>;
-/// A description.
 pub(super) type Long = Text<8192>;
 /// A list of a finding.
 pub(super) type Shorts = Few<Short, MOST_ELEMENTS>;
@@ -70,7 +69,6 @@ pub(super) fn ratings<'a>(given: impl IntoIterator<Item = (Option<f64>, &'a str)
     ratings
 }
 
-/// A report, understood.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) scanner_version: String,
@@ -148,7 +146,6 @@ pub(super) fn state(text: &str) -> i32 {
 
 /// A part of a report that has findings.
 pub(super) trait Part {
-    /// Adds them.
     fn add_to(self, findings: &mut Findings) -> Result<(), String>;
 }
 

@@ -43,7 +43,7 @@ fn what_is_no_report_is_refused() {
         assert!(trivy(text.as_bytes()).is_err(), "{text}");
     }
     let deep = format!("{{\"matches\":[],\"x\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    // Members that nobody reads may be as deep as they like: what counts is that the call comes back.
+    // Members that no one reads may be as deep as they like: what counts is that the call comes back.
     assert!(grype(deep.as_bytes()).is_ok());
 }
 

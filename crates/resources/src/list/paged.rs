@@ -8,7 +8,7 @@ use bowline_contract::v2::vulnerabilities::ListAdvisoriesRequest;
 use bowline_pipeline::PageRequest;
 use prost::Message;
 
-/// A request for a page of a list, in the manner of the second version.
+/// A request for a page of a list, as in v2.
 pub trait Paged: Message + Clone {
     /// Takes out what says which page is wanted. What is left says of which list, and page tokens are good for that
     /// list only.

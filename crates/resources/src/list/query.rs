@@ -1,4 +1,4 @@
-//! Statements of lists.
+//! Statements that lists are read with.
 
 use bowline_core::UidRange;
 use bowline_store::Value;

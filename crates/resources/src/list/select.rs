@@ -34,7 +34,7 @@ pub async fn select<'a, T>(
     Ok(selection)
 }
 
-/// The same, in the manner of the first version: what cannot be seen, or is no UIDP, is just not there.
+/// The same, as in v1: what cannot be seen, or is no UIDP, is just not there.
 pub fn select_v1<'a>(visible: Vec<UidRange>, filter: Option<&UidpFilter>, id: &str) -> Selection<'a> {
     let mut selection =
         Selection { ranges: visible, parent: None, filters: Vec::new(), conditions: Vec::new(), clauses: Vec::new() };

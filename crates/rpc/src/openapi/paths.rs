@@ -14,7 +14,6 @@ pub(super) struct PathItem<'a> {
     pub(super) routes: Vec<Route<'a>>,
 }
 
-/// One operation.
 pub(super) struct Route<'a> {
     pub(super) method: &'a MethodInfo,
     pub(super) binding: &'a HttpBinding,

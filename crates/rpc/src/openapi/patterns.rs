@@ -1,6 +1,5 @@
 //! Patterns of field rules in the syntax of ECMA-262, which OpenAPI prescribes.
 
-/// A UIDP.
 pub(super) const UIDP: &str = "^[0-9a-f]{40}(?:/[0-9a-f]{16})*$";
 
 /// What a name of a resource may not be: part of a UIDP, `.` or `..`, or with a space at either end.

@@ -21,7 +21,7 @@ pub enum OperatorCommand {
     Token(Box<TokenCommand>),
     /// Print a link that signs the operator in with a browser, once, within five minutes
     LoginUrl(Box<LoginUrlCommand>),
-    /// Identity providers that everybody may sign in with; running servers see a change at once
+    /// Identity providers that everyone may sign in with; running servers see a change at once
     #[command(subcommand)]
     Providers(ProvidersCommand),
 }

@@ -37,7 +37,6 @@ fn unregistered() -> StartError {
     }
 }
 
-/// Runs `bowline migrate`.
 pub async fn migrate(options: Options) -> Result<(), StartError> {
     let storage = Storage::open(&options).await?;
     storage.close().await;

@@ -19,7 +19,6 @@ const SCHEDULE: &str = "signing key rotation";
 
 /// A key that was added.
 pub(crate) struct Added {
-    /// Its id.
     pub(crate) kid: String,
     /// The second from which it signs.
     pub(crate) signs_from: i64,
@@ -29,7 +28,6 @@ pub(crate) struct Added {
 pub(crate) enum Which {
     /// One, by its id.
     One(String),
-    /// All of them.
     All,
 }
 
@@ -207,7 +205,6 @@ pub(crate) async fn read_schedule(db: &Db) -> Result<Option<Schedule>, StartErro
     stored.await?.map(parse).transpose()
 }
 
-/// Sets the schedule.
 pub(crate) async fn write_schedule(db: &Db, schedule: &Schedule, now: Micros) -> Result<(), StartError> {
     let text = serde_json::to_string(schedule).map_err(|error| StartError::Defect(error.to_string()))?;
     db.write(move |tx| {
@@ -223,7 +220,6 @@ pub(crate) async fn write_schedule(db: &Db, schedule: &Schedule, now: Micros) ->
     .await
 }
 
-/// Ends the schedule.
 pub(crate) async fn clear_schedule(db: &Db, now: Micros) -> Result<(), StartError> {
     db.write(move |tx| {
         Box::pin(async move {

@@ -11,7 +11,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::subscriptions;
 
-/// Counts stop here: they inform, they bill nobody.
+/// Counts stop here: they inform, they bill no one.
 const COUNTED: i64 = 1000;
 /// Events of the organization that are looked at to count those that wait.
 const LOOKED_AT: i64 = 20_000;

@@ -1,4 +1,4 @@
-//! The form of a sink. Whether its address may be reached is judged when something is sent there.
+//! The form of a sink. Whether its address may be reached is checked when something is sent there.
 
 use bowline_core::FieldViolation;
 use url::Url;

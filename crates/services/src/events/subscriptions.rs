@@ -17,7 +17,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx, tables};
 use super::sink;
 use crate::tables::TABLES;
 
-/// Subscriptions that one organization may have: every event of it is judged against each of them.
+/// Subscriptions that one organization may have: every event of it is checked against each of them.
 const MOST_IN_ORGANIZATION: i64 = 10_000;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {

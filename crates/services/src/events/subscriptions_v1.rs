@@ -1,4 +1,4 @@
-//! Subscriptions in the manner of the first version.
+//! Subscriptions as in v1.
 
 use bowline_contract::v1::events as v1;
 use bowline_contract::v1::events::rpc::subscriptions::{Create, Delete, List};
@@ -27,7 +27,7 @@ async fn create(
 ) -> Result<Changed<v1::Subscription>> {
     let sink = call.request().subscription.clone().unwrap_or_default().sink;
     if sink.is_empty() {
-        // The first version does not require the message that the field's rule is about.
+        // V1 does not require the message that the field's rule is about.
         return Err(bowline_core::Error::invalid_field("sink", "sink is required"));
     }
     Ok(subscriptions::create(tx, call, sink).await?.map(|row| row.to_v1()))

@@ -5,7 +5,7 @@
 //! is the range `p/` to `p0`, and a uid comes right before what is below it.
 //!
 //! A write appends one row to `count_deltas` ([`record`]), which contends with
-//! nobody. In the background [`fold`] moves deltas into `counts`. Readers add
+//! no one. In the background [`fold`] moves deltas into `counts`. Readers add
 //! what is pending to what is folded, in one snapshot, so both are exact always.
 //!
 //! For the uid `a/b/c` these nodes count it (`n` is never kept at zero):
@@ -63,7 +63,6 @@ pub const COUNTERS_MIGRATION: (&str, &str) = (
 /// Which resources to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope<'a> {
-    /// The whole collection.
     All,
     /// The uid itself and everything below it.
     Subtree(&'a str),

@@ -32,9 +32,7 @@ pub(super) trait Job: Send {
     fn kind(&self) -> JobKind;
     /// Runs the closure. `true`: keep what it did.
     fn run(&mut self, tx: &mut WriteTx) -> bool;
-    /// Replaces the outcome.
     fn fail(&mut self, error: StoreError);
-    /// Delivers the outcome.
     fn answer(&mut self);
 }
 
@@ -90,7 +88,7 @@ where
 
     fn answer(&mut self) {
         if let (Some(reply), Some(outcome)) = (self.reply.take(), self.outcome.take()) {
-            // Nobody listens any more: the write stands all the same.
+            // No one listens any more: the write stands all the same.
             let _ = reply.send(outcome);
         }
     }

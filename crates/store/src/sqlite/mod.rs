@@ -177,7 +177,7 @@ impl File {
             .map_err(|error| StoreError::from(error).in_statement(&self.path.display().to_string()))?;
         conn.busy_timeout(self.options.busy_timeout)?;
         conn.set_prepared_statement_cache_capacity(self.options.statement_cache);
-        // Plans do not depend on parameters: otherwise every new value of a LIMIT compiles its statement anew.
+        // Plans do not depend on parameters: otherwise every new value of a LIMIT compiles its statement again.
         conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // LIKE is case-sensitive on PostgreSQL.
         conn.execute_batch(&format!("PRAGMA case_sensitive_like = ON; PRAGMA mmap_size = {mmap_size};"))?;

@@ -1,6 +1,6 @@
 //! Maven's order of versions, as its POM reference defines it: a sequence of tokens, each after a dot or a hyphen.
 //!
-//! Maven's own comparison is no order for a few versions that nobody writes (`1.sp.1 < 1-alpha < 1 < 1.sp.1`). The
+//! Maven's own comparison is no order for a few versions that no one writes (`1.sp.1 < 1-alpha < 1 < 1.sp.1`). The
 //! definition is followed instead, which agrees with it on everything else. As in current Maven, a qualifier and the number
 //! right after it or after its hyphen are one (`rc1`, `rc-1`), and stand above the same qualifier with anything else after it.
 

@@ -1,4 +1,4 @@
-//! Advisories in the manner of the first version: all that changes them, and their lists.
+//! Advisories as in v1: all that changes them, and their lists.
 
 use std::collections::BTreeSet;
 
@@ -122,7 +122,7 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::Advisory>) -> Result<Cha
         return Ok(Changed::nothing(shown(tx, &before.uid).await?.1));
     }
     if before.latest_event_type != 0 && is_about_another(&before, &after) {
-        // Approved events would come to be about it, unseen by whoever approved them.
+        // Approved events would come to be about it, unseen by anyone who approved them.
         review::require_may_decide(tx, call, &before.uid, call.principal().subject()).await?;
     }
     after.updated_at = call.now();

@@ -1,4 +1,4 @@
-//! Advisories in the manner of the second version, which reads.
+//! Advisories as in v2, which reads.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Events of advisories: adding one, its review, and their lists. The first version alone has methods for them.
+//! Events of advisories: adding one, its review, and their lists. V1 alone has methods for them.
 
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::ReviewStatus;
@@ -35,7 +35,7 @@ fn validate(prefix: &str, event: &v1::AdvisoryEvent) -> Vec<FieldViolation> {
     wrong.into_iter().collect()
 }
 
-/// A clock of a scanner may be ahead of ours by as much.
+/// A clock of a scanner may be ahead of this server by as much.
 const AHEAD: Micros = 5 * 60 * 1_000_000;
 
 /// What a caller says of a new event.
@@ -124,7 +124,7 @@ fn advisory_of(event: &EventRow) -> Result<Uidp> {
     event.uid.parent().ok_or_else(|| Error::internal("an advisory event has no advisory"))
 }
 
-/// The event with what the caller says anew; whoever changes what it says is its author from then on. What names no
+/// The event with what the caller says again; anyone who changes what it says is its author from then on. What names no
 /// kind is a review alone and leaves the kind as it is.
 fn corrected(before: &EventRow, call: &Authorized<v1::AdvisoryEvent>) -> Result<EventRow> {
     let given = call.request();

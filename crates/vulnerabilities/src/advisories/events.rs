@@ -26,7 +26,7 @@ pub(crate) struct EventRow {
     pub(crate) uid: Uidp,
     pub(crate) state: ReviewStatus,
     pub(crate) author: String,
-    /// Empty until somebody decides.
+    /// Empty until someone decides.
     pub(crate) reviewer: String,
     pub(crate) at: Micros,
     pub(crate) created_at: Micros,
@@ -50,7 +50,6 @@ impl EventRow {
         })
     }
 
-    /// The advisory.
     pub(crate) fn advisory(&self) -> &str {
         self.uid.parent_str()
     }
@@ -60,7 +59,7 @@ impl EventRow {
         matches!(self.state, ReviewStatus::Approved | ReviewStatus::Rejected)
     }
 
-    /// In the shape of the first version.
+    /// In the shape of v1.
     pub(crate) fn to_v1(&self) -> AdvisoryEvent {
         AdvisoryEvent {
             id: self.uid.as_str().into(),
@@ -108,7 +107,7 @@ pub(crate) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<EventRow> {
 }
 
 /// The events of these advisories by advisory, the earliest first. What they can have is bounded by the advisories'
-/// [`MOST_EVENT_BYTES`]; whoever asks for many advisories looks at `event_bytes` first.
+/// [`MOST_EVENT_BYTES`]; anyone who asks for many advisories looks at `event_bytes` first.
 pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap<String, Vec<EventRow>>> {
     let mut by_advisory: HashMap<String, Vec<EventRow>> = HashMap::with_capacity(advisories.len());
     for advisories in advisories.chunks(LOADED_AT_ONCE) {
@@ -212,7 +211,7 @@ async fn follow(tx: &mut WriteTx, advisory: &Uidp, more: i64, bytes: i64, now: M
     publication::note(tx, advisory.parent_str()).await
 }
 
-/// Kind and time of the latest approved event; of those that judge, where only these count.
+/// Kind and time of the latest approved event; of those that check, where only these count.
 async fn latest_approved(tx: &mut ReadTx, advisory: &Uidp, judging: bool) -> Result<Option<(i64, Micros)>> {
     let left_out = if judging { EventTypeFilter::ComponentLocationChanged } else { EventTypeFilter::Unspecified };
     let sql = "SELECT type, at FROM advisory_events WHERE advisory = $1 AND state = $2 AND type <> $3

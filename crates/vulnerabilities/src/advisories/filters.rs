@@ -27,7 +27,6 @@ pub(super) struct Filters {
     pub(super) event_types: Vec<i32>,
     pub(super) event_authors: Vec<String>,
     pub(super) event_reviewers: Vec<String>,
-    /// Of any event.
     pub(super) exclude_event_authors: Vec<String>,
     /// Column and number of the latest approved event.
     pub(super) latest: Option<(&'static str, i32)>,
@@ -116,7 +115,7 @@ impl Filters {
     }
 
     /// What is asked of each advisory, in a form that no index answers: how an advisory that was found, or comes next,
-    /// is judged. What indexes have decided is left out.
+    /// is checked. What indexes have decided is left out.
     pub(super) fn tests(&self, decided: &[&str]) -> Vec<Clause<'_>> {
         let is_open = |name: &str| !decided.contains(&name);
         let mut tests: Vec<Clause<'_>> = Vec::new();

@@ -1,6 +1,6 @@
 //! Pages of advisories, whatever is filtered, in bounded time.
 //!
-//! The filter that leaves the fewest advisories finds them by its index, and the others judge what it found. Where every
+//! The filter that leaves the fewest advisories finds them by its index, and the others check what it found. Where every
 //! filter leaves many, pages by UIDP are read along the index of the one that leaves fewest, and in other orders the list
 //! is walked, because a page is full soon; what matches is not counted then.
 
@@ -13,7 +13,7 @@ use super::filters::{Filters, Source, WORDS};
 use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
 use super::{pagination, words};
 
-/// Most advisories that are judged and sorted at once: reading them costs about what finding a page costs where more match.
+/// Most advisories that are checked and sorted at once: reading them costs about what finding a page costs where more match.
 const FEW: i64 = 5000;
 /// The same where an index has the page's order.
 const FEW_BY_UID: i64 = 2000;
@@ -44,7 +44,6 @@ pub(super) struct AdvisoryQuery<'a> {
     pub(super) default: (usize, Direction),
 }
 
-/// One page.
 pub(super) async fn page<R>(
     tx: &mut ReadTx,
     call: &Authorized<R>,
@@ -143,7 +142,6 @@ enum Fewest<'f> {
     AdvisoryPage(Vec<String>),
     /// It leaves many, and its index has them by UIDP; it is the first of those of which that is so.
     Many(Vec<Source<'f>>),
-    /// All leave many.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Judgements about vulnerabilities: advisories, what happened to them, and its review.
+//! Statements about vulnerabilities: advisories, what happened to them, and its review.
 //!
 //! The methods of both versions and importers work on the same rows, through [`operations`].
 

@@ -1,5 +1,5 @@
-//! What the methods of both versions and importers do with advisories. Whether the caller may is judged before, but for
-//! the review, which is judged here: nobody gets around it.
+//! What the methods of both versions and importers do with advisories. Whether the caller may is checked before, but for
+//! the review, which is checked here: no one gets around it.
 
 use bowline_contract::v1::vulnerabilities::advisory_event::{Detection, Type, detection};
 use bowline_contract::v1::vulnerabilities::{AdvisoryEvent, ReviewStatus};
@@ -17,7 +17,7 @@ use super::{ids, review};
 pub(crate) struct NewAdvisory {
     pub(crate) subject: Subject,
     pub(crate) aliases: Vec<String>,
-    /// Public identifier of one that comes from elsewhere; one of ours is made if it is empty.
+    /// Public identifier of one that comes from elsewhere; one of this server is made if it is empty.
     pub(crate) advisory_id: String,
     pub(crate) legacy_id: String,
 }
@@ -27,7 +27,7 @@ pub(crate) struct NewAdvisory {
 pub(crate) struct NewEvent {
     /// Kind, findings and issue; the other fields are not looked at.
     pub(crate) body: AdvisoryEvent,
-    /// When it took place; now, if nobody says.
+    /// When it took place; now, if no one says.
     pub(crate) at: Option<Micros>,
     /// Where its review begins.
     pub(crate) state: ReviewStatus,

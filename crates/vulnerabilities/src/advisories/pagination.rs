@@ -1,5 +1,5 @@
 //! Pages by UIDP of what filters leave that all leave many, read along the index of one of them: however many match, and
-//! wherever they lie, a page costs about what it shows. The indexes of the others judge before any advisory is read.
+//! wherever they lie, a page costs about what it shows. The indexes of the others check before any advisory is read.
 
 use std::collections::BTreeMap;
 
@@ -110,7 +110,7 @@ async fn next(
 
 /// Asks for the next entries of one value.
 ///
-/// Of a source with one value, only entries count that the others have: each is judged once, however many batches a page
+/// Of a source with one value, only entries count that the others have: each is checked once, however many batches a page
 /// takes. Of several values a batch ends after so many entries, whatever the others have: the rest of a value may be very
 /// much, and lie beyond the page.
 fn batch<'a>(

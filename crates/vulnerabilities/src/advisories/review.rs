@@ -1,6 +1,6 @@
 //! The review of events: who may decide, and what follows.
 //!
-//! An event waits (PENDING) or is sent back (REQUEST_CHANGES), as often as it takes, until somebody with
+//! An event waits (PENDING) or is sent back (REQUEST_CHANGES), as often as it takes, until someone with
 //! `advisories.approve` approves or rejects it. Both are final.
 
 use bowline_contract::chainguard::capabilities::Capability;
@@ -36,7 +36,7 @@ pub(super) async fn begin<T>(
     }
 }
 
-/// Judges the state that an event is given, and notes who gave it.
+/// Checks the state that an event is given, and notes who gave it.
 ///
 /// # Errors
 /// What [`require_may_decide`] refuses.
@@ -58,7 +58,7 @@ pub(super) async fn decide<T>(
     Ok(())
 }
 
-/// Refuses whoever may not approve or reject an event of this author.
+/// Refuses anyone who may not approve or reject an event of this author.
 ///
 /// # Errors
 /// PERMISSION_DENIED without `advisories.approve`; FAILED_PRECONDITION for one's own event where another person decides.

@@ -51,7 +51,7 @@ pub(crate) struct AdvisoryRow {
     pub(crate) subject: Subject,
     pub(crate) aliases: Vec<String>,
     pub(crate) author: String,
-    /// Numbers of the first version's `EventTypeFilter`; 0 while no event is approved.
+    /// Numbers of v1's `EventTypeFilter`; 0 while no event is approved.
     pub(crate) latest_event_type: i32,
     pub(crate) latest_judgement_type: i32,
     pub(crate) event_count: i64,

@@ -18,7 +18,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .write::<methods::UpdateAdvisorySettings>(|tx, call| Box::pin(update(tx, call)))
 }
 
-/// What is set for a group; nothing is on until somebody turns it on.
+/// What is set for a group; nothing is on until someone turns it on.
 async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<ours::AdvisorySettings> {
     let sql = "SELECT is_public, second_reviewer, updated_at FROM advisory_settings WHERE place = $1";
     let read = |row: &Row<'_>| {
@@ -62,7 +62,7 @@ async fn update(
     }
     after.update_time = timestamp(call.now());
     if after.public && !before.public {
-        // A change of an advisory that began before and saw no public group would be published by nobody: on
+        // A change of an advisory that began before and saw no public group would be published by no one: on
         // PostgreSQL this makes one of the two try again.
         let sql = "SELECT count(*) FROM advisories WHERE parent = $1";
         tx.query_opt(sql, &[Value::from(group.as_str())], |row| row.int(0).map_err(Error::from)).await?;
@@ -83,7 +83,7 @@ async fn update(
     Ok(Changed::one(ADVISORY_SETTINGS, group, Some(&before), Some(&after), after.clone()).with_event(group, &after))
 }
 
-/// Whether a group at or above this place wants that nobody decides on events of their own.
+/// Whether a group at or above this place wants that no one decides on events of their own.
 pub(super) async fn second_reviewer(tx: &mut ReadTx, place: &Uidp) -> Result<bool> {
     let params: Vec<Value<'_>> = place.self_and_ancestors().map(Value::from).collect();
     let sql = format!(

@@ -9,7 +9,6 @@ use bowline_store::ReadTx;
 
 use crate::records;
 
-/// Severities by alias.
 #[derive(Debug, Default)]
 pub(crate) struct Severities {
     by_alias: HashMap<String, Vec<v2::Severity>>,
@@ -37,7 +36,7 @@ pub(crate) async fn load(tx: &mut ReadTx, aliases: &BTreeSet<&str>) -> Result<Se
     Ok(Severities { by_alias: found.into_iter().map(of_alias).collect() })
 }
 
-/// A severity in a system that the second version knows.
+/// A severity in a system that v2 knows.
 fn rendered(severity: Severity) -> Option<v2::Severity> {
     let kind = match severity.kind {
         SeverityKind::CvssV2 => v2::severity::Type::CvssV2,

@@ -26,7 +26,7 @@ impl Subject {
 }
 
 impl AdvisoryRow {
-    /// In the shape of the first version. The audit log keeps advisories without their events, which it has by themselves.
+    /// In the shape of v1. The audit log keeps advisories without their events, which it has by themselves.
     pub(super) fn to_v1(&self, events: &[EventRow]) -> v1::Advisory {
         let subject = self.subject.clone();
         let present = |text: String| Some(text).filter(|text| !text.is_empty());
@@ -49,7 +49,7 @@ impl AdvisoryRow {
         }
     }
 
-    /// In the shape of the second version, without the events that it has no words for.
+    /// In the shape of v2, without the events that it has no words for.
     pub(super) fn to_v2(&self, events: &[EventRow], severities: &Severities) -> Result<v2::Advisory> {
         let subject = self.subject.clone();
         let events: Result<Vec<v2::AdvisoryEvent>> =
@@ -76,7 +76,7 @@ impl AdvisoryRow {
 }
 
 impl EventRow {
-    /// In the shape of the second version; nothing if that has no such kind.
+    /// In the shape of v2; nothing if that has no such kind.
     fn to_v2(&self) -> Result<Option<v2::AdvisoryEvent>> {
         let kind = self.body.r#type.as_ref().map(kind_v2).transpose()?.flatten();
         Ok(kind.map(|kind| v2::AdvisoryEvent {

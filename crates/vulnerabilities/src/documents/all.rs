@@ -1,4 +1,4 @@
-//! Documents: the public advisories of each package. Anybody may read them.
+//! Documents: the public advisories of each package. Anyone may read them.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn register(handlers: Handlers, published: &Arc<Published>) -> Handle
         })
 }
 
-/// No permission stands before this method, so that its field rules are judged here.
+/// No permission stands before this method, so that its field rules are checked here.
 async fn list(published: &Published, id: &str, cves: &[String]) -> Result<Answer> {
     if cves.len() > MOST_NAMES {
         return Err(Error::invalid_field("cves", format!("at most {MOST_NAMES} elements")));

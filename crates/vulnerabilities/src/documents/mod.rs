@@ -1,4 +1,4 @@
-//! What is told of advisories to everybody, and reports of what was resolved.
+//! What is told of advisories to everyone, and reports of what was resolved.
 
 mod all;
 mod pieces;

@@ -22,7 +22,6 @@ pub(super) struct Piece {
     pub(super) advisory_id: String,
     /// What it is asked for by, in upper case: its identifier and its aliases.
     pub(super) names: Vec<String>,
-    /// The encoded `DocumentAdvisory`.
     pub(super) wire: Bytes,
 }
 

@@ -18,7 +18,6 @@ const MOST_ANSWER: usize = 64 << 20;
 /// Most advisories of an answer that is read from the database.
 const MOST_READ: i64 = 2000;
 
-/// The public documents.
 #[derive(Default)]
 pub struct Published {
     /// Absent in a server that only tells what it could do.

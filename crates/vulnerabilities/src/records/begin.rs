@@ -51,7 +51,7 @@ fn go_on(open: ImportRow, request: &feeds::BeginImportRequest) -> Result<ImportR
     Ok(open)
 }
 
-/// Makes the import the caller's: batches of whoever began it before are refused from now on.
+/// Makes the import the caller's: batches of anyone who began it before are refused from now on.
 async fn take_over(tx: &mut WriteTx, open: ImportRow) -> Result<Changed<feeds::RecordImport>> {
     let before = open.to_message();
     let sql = "UPDATE record_imports SET attempt = attempt + 1 WHERE uid = $1";

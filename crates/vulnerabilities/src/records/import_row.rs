@@ -117,7 +117,7 @@ pub(super) async fn unfinished(tx: &mut ReadTx, source: &str) -> Result<Option<I
     tx.query_opt(&sql, &[Value::from(source)], ImportRow::read).await
 }
 
-/// Imports that are given up and not cleared away yet, or that nobody has touched since then.
+/// Imports that are given up and not cleared away yet, or that no one has touched since then.
 pub(super) async fn left_behind(tx: &mut ReadTx, untouched_since: Micros) -> Result<Vec<ImportRow>> {
     let sql = format!("{SELECT} WHERE i.ended_at IS NULL AND (i.state = $1 OR i.touched_at < $2) LIMIT 100");
     let params = [Value::Int(ImportState::Aborting as i64), Value::Int(untouched_since)];

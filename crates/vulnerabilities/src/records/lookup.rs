@@ -30,7 +30,6 @@ pub struct RecordLookup {
 pub struct Query {
     /// The ecosystem, with or without a release.
     pub ecosystem: String,
-    /// The package.
     pub name: String,
     /// The version; without one, every record that names the package counts.
     pub version: Option<String>,
@@ -41,16 +40,14 @@ pub struct Query {
 /// Records that were found, by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Results<T> {
-    /// The records.
     pub found: Vec<T>,
-    /// The id to go on after, where there are more.
+    /// The id to continue after, where there are more.
     pub next: Option<String>,
 }
 
 /// A record that a query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMatch {
-    /// Id.
     pub id: String,
     /// When it was last changed.
     pub modified: Micros,
@@ -65,7 +62,6 @@ pub struct Missing {
 }
 
 impl RecordLookup {
-    /// Over a database.
     pub fn new(db: Db) -> RecordLookup {
         RecordLookup { db }
     }

@@ -1,4 +1,4 @@
-//! What is known of vulnerabilities, page by page, for anybody.
+//! What is known of vulnerabilities, page by page, for anyone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,7 +69,7 @@ async fn list(
     })
 }
 
-/// The second version does not know the words of Ubuntu.
+/// V2 does not know the words of Ubuntu.
 fn to_v2(id: &str, facts: Facts<'_>) -> v2::VulnerabilityMetadata {
     let severity = |rated: &Rated<'_>| {
         let kind = v2::severity::Type::from_str_name(&format!("TYPE_{}", rated.kind))?;

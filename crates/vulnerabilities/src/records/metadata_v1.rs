@@ -1,4 +1,4 @@
-//! The first version of the metadata of vulnerabilities.
+//! V1 of the metadata of vulnerabilities.
 
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@ use super::visible::VISIBLE;
 pub struct Newest {
     /// Name of the source.
     pub source: String,
-    /// The canonical JSON.
     pub body: Vec<u8>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Known {
 pub(super) struct Plan {
     /// Visible rows that the import ends.
     pub(super) end: Vec<i64>,
-    /// Visible rows that go on after all.
+    /// Visible rows that continue after all.
     pub(super) revive: Vec<i64>,
     /// Staged rows that go.
     pub(super) drop: Vec<i64>,
@@ -38,9 +38,7 @@ pub(super) struct Plan {
 /// What becomes of a record that was brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brought {
-    /// It is written.
     New,
-    /// It is there.
     Unchanged,
     /// The import has another content of the id, which stays.
     Conflict,

@@ -11,7 +11,6 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListSources>(|tx, call| Box::pin(list(tx, call)))
 }
 
-/// Most sources.
 const MOST: i64 = 1000;
 
 /// A source, as it is stored.

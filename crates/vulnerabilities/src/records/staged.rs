@@ -1,4 +1,4 @@
-//! What a source has and what an import has staged, as ids with digests: what whoever brings an import compares with.
+//! What a source has and what an import has staged, as ids with digests: what anyone who brings an import compares with.
 
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports::{ListRecords, ListStaged};

@@ -135,7 +135,7 @@ async fn known(tx: &mut ReadTx, import: &ImportRow, ids: &[&str]) -> Result<BTre
     let mut known: BTreeMap<String, Known> = BTreeMap::new();
     for part in ids.chunks(IN_A_LIST) {
         let (places, values) = among(3, part.iter().copied().map(Value::Text));
-        // Rows that ended earlier are nobody's business; the next generation is the import's.
+        // Rows that ended earlier are no one's business; the next generation is the import's.
         let sql = format!(
             "SELECT id, n, since, until, digest, licence FROM records
              WHERE source = $1 AND until >= $2 AND id IN {places}"

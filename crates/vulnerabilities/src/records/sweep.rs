@@ -10,7 +10,7 @@ use super::{NEVER, imports};
 
 /// Records that one step deletes.
 const AT_ONCE: i64 = 250;
-/// An open import that nobody touches for so long is given up: a day, in microseconds.
+/// An open import that no one touches for so long is given up: a day, in microseconds.
 const IDLE: Micros = 24 * 3600 * 1_000_000;
 /// How long imports that have ended are remembered: 400 days, in microseconds. The audit log knows them longer.
 const REMEMBERED: Micros = 400 * IDLE;
@@ -34,7 +34,7 @@ pub async fn sweep(tx: &mut WriteTx, now: Micros) -> Result<bool> {
 
 /// One step of clearing away an import that was given up. It is over when its state says so.
 pub(super) async fn clear(tx: &mut WriteTx, import: &ImportRow, now: Micros) -> Result<()> {
-    // Rows that the import was to end go on; rows that it brought go.
+    // Rows that the import was to end continue; rows that it brought go.
     let sql = "SELECT n FROM records WHERE source = $1 AND until = $2 AND until < 2147483647 LIMIT $3";
     let params = [Value::Int(import.source_number), Value::Int(import.generation), Value::Int(AT_ONCE)];
     let ended = tx.query(sql, &params, number).await?;

@@ -1,4 +1,4 @@
-//! The neutral form of judgements as the messages of the API.
+//! The neutral form of statements as the messages of the API.
 
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::advisory_event as kinds;

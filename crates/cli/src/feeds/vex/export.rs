@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 pub struct ExportCommand {
     #[command(flatten)]
     access: Access,
-    /// Group whose judgements are written: UIDP, organization or organization/group
+    /// Group whose statements are written: UIDP, organization or organization/group
     #[arg(long, value_name = "GROUP")]
     group: String,
     /// Directory to make, with all files in it

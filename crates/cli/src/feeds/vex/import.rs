@@ -1,4 +1,4 @@
-//! `bowline feeds import FORMAT`: reads documents, and sends what they judge.
+//! `bowline feeds import FORMAT`: reads documents, and sends what they check.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub struct ImportCommand {
     /// A document, a directory of documents, or - for standard input
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Group that gets the judgements: UIDP, organization or organization/group
+    /// Group that gets the statements: UIDP, organization or organization/group
     #[arg(long, value_name = "GROUP")]
     group: String,
     /// Bring them as approved, which takes the right to approve; without it they wait for a review
@@ -105,7 +105,7 @@ fn read(format: ReadFormat, path: &Path, scanned: Option<&Artifact>) -> Result<R
         .map_err(|error| CliError::Document(format!("{}: {error}", path.display())))
 }
 
-/// Own judgements come from nowhere else; those of others from the file or directory if nobody says more.
+/// Own statements come from nowhere else; those of others from the file or directory if no one says more.
 fn origin(format: ReadFormat, command: &ImportCommand) -> Origin {
     let file = command.path.file_name().map(|name| name.to_string_lossy().into_owned()).filter(|name| name != "-");
     let usual = if format == ReadFormat::Yaml { None } else { file };

@@ -1,4 +1,4 @@
-//! Judgements about vulnerabilities in files: into a group of the server, and out of it.
+//! Statements about vulnerabilities in files: into a group of the server, and out of it.
 
 mod convert;
 mod documents;
@@ -18,7 +18,7 @@ pub(crate) use export::Kind;
 
 use crate::error::CliError;
 
-/// Formats that judgements are read from.
+/// Formats that statements are read from.
 #[derive(Subcommand)]
 pub enum ImportFormat {
     /// Security databases in Alpine's form, as JSON or YAML
@@ -37,7 +37,7 @@ pub enum ImportFormat {
     Yaml(Box<import::ImportCommand>),
 }
 
-/// Formats that judgements are written in.
+/// Formats that statements are written in.
 #[derive(Subcommand)]
 pub enum ExportFormat {
     /// A security database in Alpine's form

@@ -20,7 +20,7 @@ const BATCH: usize = 100;
 /// Bytes of one request, about.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Where judgements come from.
+/// Where statements come from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin {
     pub(super) source: String,

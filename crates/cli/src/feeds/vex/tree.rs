@@ -40,7 +40,6 @@ impl Tree {
         File::create_new(&path).map(BufWriter::new).map_err(|source| failed(&path, source))
     }
 
-    /// A whole file.
     pub(super) fn write(&self, path: &str, bytes: &[u8]) -> Result<(), CliError> {
         let mut file = self.create(path)?;
         file.write_all(bytes).and_then(|()| file.flush()).map_err(|source| self.failed(path, source))

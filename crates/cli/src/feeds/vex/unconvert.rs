@@ -1,4 +1,4 @@
-//! The messages of the API as the neutral form of judgements.
+//! The messages of the API as the neutral form of statements.
 
 use bowline_contract::bowline::advisories::v1::ExportedAdvisory;
 use bowline_contract::v1::vulnerabilities as v1;

@@ -1,4 +1,4 @@
-//! The mail that tells the owners of an organization that somebody wants in.
+//! The mail that tells the owners of an organization that someone wants in.
 
 use bowline_core::{Error, Result};
 use bowline_pipeline::Authorized;

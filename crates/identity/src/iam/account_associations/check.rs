@@ -35,7 +35,7 @@ pub(crate) struct Standing {
     pub(crate) message: String,
 }
 
-/// How the judged group's account at the provider stands.
+/// How the checked group's account at the provider stands.
 pub(crate) async fn standing<T>(tx: &mut ReadTx, call: &Authorized<T>, provider: Provider) -> Result<Standing> {
     let group = references::require_scope(tx, call).await?;
     let association = find(tx, &group).await?;

@@ -32,7 +32,7 @@ fn text(vault: &Vault, group: &str, key_id: &str, expires_at: i64) -> String {
     URL_SAFE_NO_PAD.encode(json)
 }
 
-/// More than any code of ours has, the deepest group included.
+/// More than any code of this server has, the deepest group included.
 const LONGEST: usize = 4096;
 
 /// Reads a code that this server made; any other text is refused, whatever is wrong with it.
@@ -41,7 +41,7 @@ const LONGEST: usize = 4096;
 /// INVALID_ARGUMENT, always the same.
 pub fn read_code(vault: &Vault, given: &str) -> Result<InviteCode> {
     let code = parse(given).ok_or_else(not_valid)?;
-    // Made anew and compared whole: no other text stands for the same invitation.
+    // Made again and compared whole: no other text stands for the same invitation.
     let expected = text(vault, code.group.as_str(), &code.key_id, code.expires_at);
     if constant_time_eq(expected.as_bytes(), given.as_bytes()) { Ok(code) } else { Err(not_valid()) }
 }

@@ -1,4 +1,4 @@
-//! What a caller may say of an invitation, judged alike for both versions.
+//! What a caller may say of an invitation, checked alike for both versions.
 
 use bowline_core::{Error, FieldViolation, Micros, Result};
 
@@ -65,7 +65,7 @@ pub(crate) fn violations(input: &InviteInput, spelling: &Spelling) -> Vec<FieldV
 /// Most bytes of an address that mail servers take.
 const LONGEST_EMAIL: usize = 254;
 
-/// Whether mail could be sent there. What no mail server takes is a typing error, and would lock everybody out.
+/// Whether mail could be sent there. What no mail server takes is a typing error, and would lock everyone out.
 fn is_plausible_email(text: &str) -> bool {
     let Some((name, domain)) = text.rsplit_once('@') else { return false };
     let is_clean = !text.chars().any(|c| c.is_whitespace() || c.is_control() || "<>,;:\"()[]\\".contains(c));

@@ -1,4 +1,4 @@
-//! Accepting an invitation.
+//! Accepts an invitation to a group.
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
@@ -23,7 +23,6 @@ pub struct Redeemer<'a> {
 /// What accepting an invitation gave.
 #[derive(Debug)]
 pub struct Redeemed {
-    /// The group.
     pub group: Uidp,
     /// UIDP of the role.
     pub role: String,
@@ -56,7 +55,7 @@ pub async fn redeem(tx: &mut WriteTx, code: &InviteCode, who: &Redeemer<'_>, now
     Ok(Redeemed { group: code.group.clone(), role: invite.role, binding })
 }
 
-/// A used invitation is no obstacle to whoever used it: their first sign-in with it may have failed after that.
+/// A used invitation is no obstacle to anyone who used it: their first sign-in with it may have failed after that.
 async fn redeemed_before(
     tx: &mut ReadTx,
     code: &InviteCode,

@@ -91,7 +91,6 @@ impl GroupRow {
 pub struct GroupInput {
     /// Its name, unique among its siblings.
     pub name: String,
-    /// Free text.
     pub description: String,
     /// Whether its name is reserved for it; the operator's to set, on organizations alone.
     pub verified: bool,

@@ -32,7 +32,6 @@ pub(crate) struct IdentityRow {
     pub(crate) stored: Vec<u8>,
     /// Exact issuer, empty where it is a pattern or there is none.
     pub(crate) issuer: String,
-    /// Exact subject, likewise.
     pub(crate) subject: String,
     pub(crate) expires_at: Option<Micros>,
     pub(crate) deactivated: bool,

@@ -1,4 +1,4 @@
-//! Nobody gives through a provider what they do not hold: a sign-in there gives its default role, and what the
+//! No one gives through a provider what they do not hold: a sign-in there gives its default role, and what the
 //! mappings of the person's groups name.
 
 use bowline_core::{CapabilitySet, Error, Result};
@@ -8,7 +8,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::ProviderRow;
 use crate::iam::{owners, role_bindings, roles};
 
-/// Judges the default role of a provider, at the provider's group.
+/// Checks the default role of a provider, at the provider's group.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a role that cannot be bound there; PERMISSION_DENIED naming what the caller lacks.
@@ -18,7 +18,7 @@ pub(super) async fn require_default_role<T>(tx: &mut ReadTx, call: &Authorized<T
     call.require_all(row.uid.parent_str(), &capabilities)
 }
 
-/// Authorizes an issuer and a client at it. They are keys to everybody who signs in there, owners among them: with a
+/// Authorizes an issuer and a client at it. They are keys to everyone who signs in there, owners among them: with a
 /// client of one's own at the owners' issuer, a token that an owner gets there could be exchanged for theirs here.
 ///
 /// # Errors

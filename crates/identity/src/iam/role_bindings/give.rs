@@ -7,7 +7,7 @@ use bowline_store::WriteTx;
 
 use super::{BindingRow, insert};
 
-/// Binds a role that was judged before; nothing if the identity has it at the group already.
+/// Binds a role that was checked before; nothing if the identity has it at the group already.
 pub(crate) async fn give(tx: &mut WriteTx, row: &BindingRow) -> Result<Option<Change>> {
     if !insert(tx, row).await? {
         return Ok(None);

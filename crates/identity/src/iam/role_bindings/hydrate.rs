@@ -61,7 +61,7 @@ fn reads_role<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
     may_read_role(call, &row.role)
 }
 
-/// Whether the caller may read the role: everybody reads the built-in ones.
+/// Whether the caller may read the role: everyone reads the built-in ones.
 fn may_read_role<T>(call: &Authorized<T>, role: &str) -> bool {
     !role.contains('/') || call.holds(role, Capability::CapIamRolesList)
 }

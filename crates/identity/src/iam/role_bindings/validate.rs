@@ -32,7 +32,7 @@ impl Spelling {
     }
 }
 
-/// Judges what the bindings name, then that the caller holds at the group everything they would give.
+/// Checks what the bindings name, then that the caller holds at the group everything they would give.
 ///
 /// # Errors
 /// INVALID_ARGUMENT with every wrong reference; PERMISSION_DENIED naming what the caller lacks.
@@ -70,7 +70,7 @@ pub(super) async fn grants<T>(
     if violations.is_empty() { Ok(()) } else { Err(Error::invalid(violations)) }
 }
 
-/// Judges a promise of a role at the group, such as an invitation: as a binding of it would be. `field` is what
+/// Checks a promise of a role at the group, such as an invitation: as a binding of it would be. `field` is what
 /// the caller calls the role.
 ///
 /// # Errors

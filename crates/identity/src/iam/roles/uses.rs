@@ -6,10 +6,9 @@ use bowline_store::{ReadTx, Value};
 
 use super::RoleRow;
 
-/// A column that holds a role which somebody has, or comes to have without another decision of a caller.
+/// A column that holds a role which someone has, or comes to have without another decision of a caller.
 #[derive(Clone, Copy, Debug)]
 pub struct RoleColumn {
-    /// The table.
     pub table: &'static str,
     /// The column with the UIDP of the role.
     pub role: &'static str,
@@ -87,7 +86,7 @@ pub(super) async fn require_may_widen<T>(
     }
 }
 
-/// Refuses to delete a role that somebody has, or comes to have by signing in or by an open invitation.
+/// Refuses to delete a role that someone has, or comes to have by signing in or by an open invitation.
 ///
 /// # Errors
 /// FAILED_PRECONDITION saying what to do first.

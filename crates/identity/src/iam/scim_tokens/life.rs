@@ -24,13 +24,13 @@ pub(super) fn ends(now: Micros, asked: Option<&Timestamp>, never: bool) -> Resul
     match micros(asked) {
         None => refuse("expireTime is not a time"),
         Some(end) if end <= now => refuse("expireTime is over already"),
-        // Clocks differ: whoever asks for exactly two years may mean a little more.
+        // Clocks differ: anyone who asks for exactly two years may mean a little more.
         Some(end) if end > now + 2 * YEAR + CLOCK_SKEW => refuse("expireTime may be at most two years ahead"),
         Some(end) => Ok(Some(end)),
     }
 }
 
-/// How long a replaced token goes on working, with the wish as the answer repeats it: an hour if nothing is said.
+/// How long a replaced token continues working, with the wish as the answer repeats it: an hour if nothing is said.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for what is negative or longer than a day.

@@ -82,7 +82,7 @@ impl TokenRow {
         }
     }
 
-    /// Says which revision somebody has seen; nobody has anything to read in it.
+    /// Says which revision someone has seen; no one has anything to read in it.
     pub(super) fn etag(&self, provider: &Uidp) -> String {
         hex(&sha256(format!("scim {provider} {}", self.revision).as_bytes())[..8])
     }

@@ -111,7 +111,7 @@ fn shorten(mut rows: Vec<AdvisoryRow>, size: usize) -> (Vec<AdvisoryRow>, bool) 
 }
 
 /// What may go out of an advisory's approved events, the oldest first, without those whose licence restricts it. Where
-/// the newest is one of them nothing goes out: an older judgement would, as if it held still.
+/// the newest is one of them nothing goes out: an older statement would, as if it held still.
 fn unrestricted(approved: Vec<(EventRow, Origin)>) -> Vec<(EventRow, Origin)> {
     if approved.last().is_some_and(|(_, origin)| origin.restricted) {
         return Vec::new();

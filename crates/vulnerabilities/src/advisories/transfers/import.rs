@@ -45,7 +45,7 @@ async fn import(tx: &mut WriteTx, call: &Call) -> Result<Changed<ours::ImportAdv
             return Err(Error::invalid_field("status", "must be PENDING or APPROVED"));
         }
     };
-    // Refused before anything else, and in a dry run too; each event is judged again when it is added.
+    // Refused before anything else, and in a dry run too; each event is checked again when it is added.
     if approved {
         review::require_may_decide(tx, call, &group, call.principal().subject()).await?;
     }

@@ -1,4 +1,4 @@
-//! What an import would change: judged against what the group has, before anything is written.
+//! What an import would change: checked against what the group has, before anything is written.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -131,7 +131,6 @@ impl Plan {
         Plan { entries, by_subject, taken, terms }
     }
 
-    /// Plans one advisory.
     pub(super) fn add(&mut self, given: &v1::Advisory) -> Step {
         let names = names(given);
         if names.is_empty() {

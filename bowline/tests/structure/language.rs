@@ -1,0 +1,162 @@
+//! One word per concept: retired names are not declared again, comments and documents are in plain words, and doc
+//! comments say something. GLOSSARY.md has the words to use instead.
+
+use crate::{files, is_test, read, sources};
+
+/// Retired words in names that the product declares, with the word to use instead.
+const RETIRED: &[(&str, &str)] = &[
+    ("door", "distribution, front"),
+    ("visitor", "client, caller"),
+    ("asked", "request, params"),
+    ("wanted", "request, query, filter"),
+    ("said", "args, facts"),
+    ("told", "rendered"),
+    ("found", "match, row"),
+    ("place", "scope, parent, position"),
+    ("judge", "validate, authorize, evaluate"),
+    ("judged", "validated"),
+    ("judgement", "advisory, statement, assessment"),
+    ("kept", "cached"),
+    ("remember", "cache, record"),
+    ("remembered", "cached"),
+    ("inside", "within"),
+    ("via", "provider"),
+    ("arrival", "origin, attempt"),
+    ("gains", "grants"),
+    ("hopeless", "permanent failure"),
+    ("letter", "dead letter, redelivery"),
+    ("wishes", "requests"),
+    ("mirror", "upstream, replica"),
+    ("mirrored", "pulled through"),
+    ("sight", "visibility"),
+    ("surroundings", "ambient credentials"),
+    ("zap", "purge"),
+    ("anew", "again"),
+    ("nobody", "anonymous"),
+    ("somebody", "caller, user"),
+    ("whoever", "caller, user"),
+];
+
+/// Names with a retired word that are right: HTTP's own, the field's noun, implementations of serde's trait.
+const RIGHT: &[&str] = &[
+    "not_found",
+    "DeadLetter",
+    "require_dead_letter",
+    "FewVisitor",
+    "PartsVisitor",
+    "TargetVisitor",
+    "TextVisitor",
+    "ToolsVisitor",
+];
+
+/// Words that comments and documents do without.
+const DIALECT: &[&str] = &["anew", "dawdled", "judgement", "nobody", "somebody", "surroundings", "whoever", "whomever"];
+
+/// Fewest words of a doc comment, the slashes not counted.
+const FEWEST_WORDS: usize = 4;
+
+fn product() -> Vec<String> {
+    let is_tool = |path: &str| path.starts_with("crates/testkit/") || path.starts_with("bench/");
+    let is_product = |path: &String| path.contains("/src/") && !is_test(path) && !is_tool(path);
+    sources().into_iter().filter(is_product).collect()
+}
+
+/// The code before the tests in the same file.
+fn code(path: &str) -> String {
+    read(path).split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn retired_names_are_not_declared() {
+    let (mut wrong, mut declared) = (Vec::new(), 0);
+    for path in product() {
+        for name in code(&path).lines().filter_map(declared_name) {
+            declared += 1;
+            let words = words(name);
+            let retired = RETIRED.iter().filter(|(word, _)| words.iter().any(|part| part == word));
+            wrong.extend(
+                retired.filter(|_| !RIGHT.contains(&name)).map(|(_, better)| format!("{path}: {name}: say {better}")),
+            );
+        }
+    }
+    assert!(declared > 3000, "hardly any name was read: {declared}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The name that a line declares: of a type, a trait, a function or a module.
+fn declared_name(line: &str) -> Option<&str> {
+    const BEFORE: [&str; 6] = ["pub ", "pub(crate) ", "pub(super) ", "const ", "async ", "unsafe "];
+    const KINDS: [&str; 6] = ["struct ", "enum ", "trait ", "type ", "fn ", "mod "];
+    let mut rest = line.trim_start();
+    while let Some(after) = BEFORE.iter().find_map(|before| rest.strip_prefix(before)) {
+        rest = after;
+    }
+    let name = KINDS.iter().find_map(|kind| rest.strip_prefix(kind))?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    Some(&name[..end])
+}
+
+/// The words of a name in either case, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        if c == '_' || c.is_uppercase() {
+            words.push(String::new());
+        }
+        if let (Some(word), true) = (words.last_mut(), c != '_') {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words
+}
+
+#[test]
+fn comments_and_documents_are_in_plain_words() {
+    let mut wrong = Vec::new();
+    let mut check = |path: &str, number: usize, text: &str| {
+        // What stands between backticks is quoted: names and messages.
+        let unquoted = text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+        let words = unquoted.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+        let dialect = words.filter(|word| DIALECT.contains(&word.as_str()));
+        wrong.extend(dialect.map(|word| format!("{path}:{number}: {word}")));
+    };
+    for path in files().iter().filter(|path| is_document(path)) {
+        (1..).zip(read(path).lines()).for_each(|(number, line)| check(path, number, line));
+    }
+    for path in product() {
+        let text = read(&path);
+        let comments =
+            (1..).zip(text.lines()).filter_map(|(number, line)| Some((number, line.trim_start().strip_prefix("//")?)));
+        comments.for_each(|(number, comment)| check(&path, number, comment));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+fn is_document(path: &str) -> bool {
+    let is_markdown = std::path::Path::new(path).extension().is_some_and(|extension| extension == "md");
+    is_markdown && !path.contains("testdata")
+}
+
+/// Doc comments of options and commands are help, which is as short as it can be.
+#[test]
+fn doc_comments_say_something() {
+    let mut wrong = Vec::new();
+    for path in product() {
+        let text = code(&path);
+        let is_help = |word: &str| ["Args", "Parser", "Subcommand", "ValueEnum"].contains(&word);
+        let mut derives = text.lines().filter(|line| line.trim_start().starts_with("#[derive("));
+        if derives.any(|line| line.split(|c: char| !c.is_alphabetic()).any(is_help)) {
+            continue;
+        }
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let is_doc = |line: &&&str| line.starts_with("///") || line.starts_with("//!");
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| is_doc(line)) {
+            let is_part = at > 0 && lines.get(at - 1).is_some_and(|line| is_doc(&line));
+            let goes_on = lines.get(at + 1).is_some_and(|line| is_doc(&line));
+            if !is_part && !goes_on && line.split_whitespace().count() <= FEWEST_WORDS {
+                wrong.push(format!("{path}:{}: {line}", at + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
