@@ -47,7 +47,7 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     let db = Db::open_sqlite(&directory.path().join("bowline.db"), SqliteOptions::default()).await?;
     db.migrate(MIGRATIONS).await?;
     fill(&db, &groups, &role, &held).await?;
-    let cache = Arc::new(GrantsCache::default());
+    let cache = Arc::new(GrantsCache::new(bowline_identity::ACCESS));
     let callers: Vec<Principal> = (0..CALLERS).map(principal).collect();
     let mut nanoseconds = Vec::new();
     for n in 0..DECISIONS {

@@ -83,7 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("bowline", &["cli", "server", "terminal"]),
     ("testkit", &["core", "formats", "contract", "server", "store"]),
-    ("bench", &["core", "contract", "store", "transcode", "pipeline", "versions"]),
+    ("bench", &["core", "contract", "store", "transcode", "pipeline", "identity", "versions"]),
 ];
 
 /// Packages whose tests may know every crate: those of the whole.

@@ -177,7 +177,7 @@ async fn who_is_in_a_mapped_group_has_the_role_while_the_mapping_lasts() {
             let (db, friend, org) = (&server.server().parts().storage.db, friend.clone(), org.clone());
             let read = db.read(move |tx| {
                 let friend = friend.clone();
-                Box::pin(async move { bowline_pipeline::load_grants(tx, &friend, Some("session")).await })
+                Box::pin(async move { bowline_identity::load_grants(tx, &friend, Some("session")).await })
             });
             let grants = read.await.expect("the database answers").expect("the session lasts");
             !grants.at(&org).is_empty()

@@ -125,7 +125,7 @@ pub(crate) async fn person(server: &TestServer, subject: &str, email: &str) -> M
             let mut params: Vec<Sql<'_>> = facts.iter().map(Sql::from).collect();
             params.push(Sql::Bytes(&[]));
             tx.execute(sql, &params).await?;
-            bowline_pipeline::iam_changed(tx).await
+            bowline_identity::iam_changed(tx).await
         })
     });
     written.await.expect("the database takes a person");
@@ -265,7 +265,7 @@ pub(crate) async fn execute(server: &TestServer, sql: &'static str, params: &[&s
         Box::pin(async move {
             let values: Vec<Sql<'_>> = params.iter().map(Sql::from).collect();
             tx.execute(sql, &values).await?;
-            bowline_pipeline::iam_changed(tx).await
+            bowline_identity::iam_changed(tx).await
         })
     });
     written.await.expect("the database takes it");

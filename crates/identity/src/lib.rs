@@ -1,10 +1,11 @@
 //! Who callers are and what they may do: identity and access management, the token exchange, sign-in and sessions, and
 //! what directories provision.
 //!
-//! A resource's file in [`iam`] holds its row, its SQL, its operations, and the handlers of v2; the handlers of v1
+//! A resource's file in `iam` holds its row, its SQL, its operations, and the handlers of v2; the handlers of v1
 //! translate to the same operations. To add a method, write its handler next to its resource and register it in the
 //! module's `register`.
 
+mod access;
 mod auth;
 mod iam;
 mod mail;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
+pub use access::{ACCESS, iam_changed, load_grants};
 pub use iam::{BELONGINGS, ROLE_COLUMNS, RoleColumn, groups, human_uid, seed_built_in_roles};
 pub use oidc::{Exchange, IdentityRevision};
 pub use people::People;

@@ -6,6 +6,7 @@ use bowline_contract::{Contract, MethodInfo};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp};
 use bytes::Bytes;
 
+use crate::grants::Access;
 use crate::grants::Grants;
 use crate::principal::Principal;
 use crate::settings::Settings;
@@ -70,6 +71,7 @@ pub struct Call {
 pub(crate) struct Context {
     pub(crate) contract: Arc<Contract>,
     pub(crate) settings: Arc<Settings>,
+    pub(crate) access: &'static Access,
     pub(crate) method: usize,
     pub(crate) principal: Principal,
     pub(crate) bearer: Option<String>,

@@ -128,10 +128,10 @@ impl Pipeline {
             clock,
             page_key: Arc::new(page_key),
             vault,
+            grants: Arc::new(GrantsCache::new(handlers.access)),
             handlers,
             limits,
             streams,
-            grants: Arc::default(),
             costly: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             deferred: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             heavy: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
@@ -216,6 +216,7 @@ impl Pipeline {
         let context = Arc::new(Context {
             contract: self.contract.clone(),
             settings: self.settings.clone(),
+            access: self.handlers.access,
             method: call.method,
             principal: call.caller.principal,
             bearer: call.caller.bearer,
@@ -334,10 +335,11 @@ impl Gate {
         if !info.scope_takes_names() || name.contains(['/', '\0']) {
             return Ok(None);
         }
-        let sql = "SELECT uid FROM groups WHERE name = $1 AND parent = '' AND verified";
+        let access = self.context.access;
+        let sql = access.organization_by_name;
         let found = tx.query_opt(sql, &[Value::from(name)], |row| row.text(0).map_err(Error::from)).await?;
-        let groups_list = self.context.contract.capabilities().by_name("groups.list").map(|facts| facts.bit);
-        let listed = groups_list.map_or(CapabilitySet::ALL, CapabilitySet::of_bit);
+        let shows = self.context.contract.capabilities().by_number(access.shows_organizations as i32);
+        let listed = shows.map_or(CapabilitySet::ALL, |facts| CapabilitySet::of_bit(facts.bit));
         Ok(found.filter(|uid| grants.allows(uid, &listed)).and_then(|uid| Uidp::parse(&uid).ok()))
     }
 

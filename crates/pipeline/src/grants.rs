@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
-use bowline_store::{Engine, ReadTx, Row, Value, WriteTx};
+use bowline_store::{Engine, ReadTx, Row, Value};
 
 use crate::principal::{Narrowing, OPERATOR, Principal};
 
@@ -167,45 +168,20 @@ impl Direct {
 
 /// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
 /// that the same snapshot shows.
-#[derive(Default)]
 pub struct GrantsCache {
+    access: &'static Access,
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
 /// Callers remembered at once; past it the cache starts again.
 const CACHED_CALLERS: usize = 20_000;
 
-const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
-
-/// Bindings at and below a group whose directory has deactivated the person count for nothing. The group is what a
-/// provider's UIDP has before its last segment, which is a slash and 16 characters.
-const BINDINGS: &str = "
-SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
-FROM identities i
-LEFT JOIN role_bindings b ON b.identity = i.uid
-  AND NOT EXISTS (
-    SELECT 1 FROM scim_users u
-    WHERE u.person = b.identity AND u.org = b.org AND NOT u.active
-      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))
-LEFT JOIN roles r ON r.uid = b.role
-WHERE i.uid = $1";
-
-/// What membership in the provider's groups gives while a session lasts: at and below a group whose directory has
-/// deactivated the person, nothing.
-const SESSION: &str = "
-SELECT s.expires_at, m.scope, r.capabilities
-FROM sessions s
-LEFT JOIN session_groups g ON g.session = s.id
-LEFT JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group
-  AND NOT EXISTS (
-    SELECT 1 FROM scim_users u
-    WHERE u.person = s.identity AND u.org = m.org AND NOT u.active
-      AND (u.provider = s.provider
-        OR substr(m.scope || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16)))
-LEFT JOIN roles r ON r.uid = m.role
-WHERE s.id = $1 AND s.identity = $2";
-
 impl GrantsCache {
+    /// An empty cache of what these statements read.
+    pub fn new(access: &'static Access) -> GrantsCache {
+        GrantsCache { access, entries: Mutex::default() }
+    }
+
     /// The grants of the caller in this snapshot.
     ///
     /// # Errors
@@ -222,7 +198,7 @@ impl GrantsCache {
         let direct = match tx.engine() {
             Engine::Sqlite => self.validated(tx, subject, session).await?,
             // Reading a revision there costs the round trip that the bindings cost.
-            Engine::Postgres => read_direct(tx, subject, session).await?.map(Arc::new),
+            Engine::Postgres => self.access.read_direct(tx, subject, session).await?.map(Arc::new),
         };
         let alive = direct.filter(|direct| direct.expires_at.is_none_or(|end| now < end));
         let direct = alive.ok_or_else(|| {
@@ -235,7 +211,8 @@ impl GrantsCache {
     }
 
     async fn validated(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Arc<Direct>>> {
-        let revision = tx.query_opt(REVISION, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
+        let revision =
+            tx.query_opt(self.access.revision, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
         // Session ids are drawn at random, so that they name their subject too.
         let key = session.unwrap_or(subject);
         if let Some((known, direct)) = self.lock().get(key)
@@ -243,7 +220,7 @@ impl GrantsCache {
         {
             return Ok(Some(direct.clone()));
         }
-        let Some(direct) = read_direct(tx, subject, session).await?.map(Arc::new) else {
+        let Some(direct) = self.access.read_direct(tx, subject, session).await?.map(Arc::new) else {
             return Ok(None);
         };
         // The state of a write may never be committed, and its revision may come again with another state.
@@ -271,55 +248,65 @@ struct Line {
     capabilities: Option<Vec<u8>>,
 }
 
-async fn read_direct(tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Direct>> {
-    let line = |row: &Row<'_>| {
-        Ok::<_, Error>(Line {
-            expires_at: row.opt_int(0)?,
-            deactivated: row.bool(1)?,
-            group: row.opt_text(2)?,
-            capabilities: row.opt_bytes(3)?,
-        })
-    };
-    let lines = tx.query(BINDINGS, &[Value::from(subject)], line).await?;
-    let Some(first) = lines.first().filter(|first| !first.deactivated) else { return Ok(None) };
-    let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
-    direct.add_lines(&lines, subject)?;
-    let Some(session) = session else { return Ok(Some(direct)) };
-    let line = |row: &Row<'_>| {
-        Ok::<_, Error>(Line {
-            expires_at: Some(row.int(0)?),
-            deactivated: false,
-            group: row.opt_text(1)?,
-            capabilities: row.opt_bytes(2)?,
-        })
-    };
-    let lines = tx.query(SESSION, &[Value::from(session), Value::from(subject)], line).await?;
-    // Without its row the session has ended.
-    let Some(ends) = lines.first().and_then(|first| first.expires_at) else { return Ok(None) };
-    direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
-    direct.add_lines(&lines, subject)?;
-    Ok(Some(direct))
+/// How the gate reads identities, roles and groups: statements that the crate of identities writes, because their tables
+/// are its own. Parameters are named by what they take.
+#[derive(Debug)]
+pub struct Access {
+    /// The revision of all permissions, which every change of one raises. Read on SQLite alone.
+    pub revision: &'static str,
+    /// By identity: when it ends, whether it is deactivated, and its groups with the capabilities it has there.
+    pub bindings: &'static str,
+    /// By session and identity: when it ends, and groups with the capabilities that the session adds.
+    pub session: &'static str,
+    /// By name: the UIDP of the verified organization.
+    pub organization_by_name: &'static str,
+    /// The capability that shows an organization's name.
+    pub shows_organizations: Capability,
+    /// By organization: the ids of the documents that it accepted.
+    pub accepted_terms: &'static str,
 }
 
-/// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
-/// or deactivated.
-pub async fn load_grants(tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Grants>> {
-    if subject == OPERATOR {
-        let direct = Direct { operator: true, ..Direct::default() };
-        return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
+impl Access {
+    /// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
+    /// or deactivated.
+    pub async fn load_grants(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Grants>> {
+        if subject == OPERATOR {
+            let direct = Direct { operator: true, ..Direct::default() };
+            return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
+        }
+        let direct = self.read_direct(tx, subject, session).await?;
+        Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
     }
-    let direct = read_direct(tx, subject, session).await?;
-    Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
-}
 
-/// Says that a permission changed: every write to bindings, roles, identities, mappings, sessions or provisioned
-/// people calls it.
-pub async fn iam_changed(tx: &mut WriteTx) -> Result<()> {
-    // PostgreSQL reads the bindings at every call; a shared row would make writers collide there.
-    if tx.engine() == Engine::Sqlite {
-        tx.execute("UPDATE revisions SET n = n + 1 WHERE name = 'iam'", &[]).await?;
+    async fn read_direct(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Direct>> {
+        let line = |row: &Row<'_>| {
+            Ok::<_, Error>(Line {
+                expires_at: row.opt_int(0)?,
+                deactivated: row.bool(1)?,
+                group: row.opt_text(2)?,
+                capabilities: row.opt_bytes(3)?,
+            })
+        };
+        let lines = tx.query(self.bindings, &[Value::from(subject)], line).await?;
+        let Some(first) = lines.first().filter(|first| !first.deactivated) else { return Ok(None) };
+        let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
+        direct.add_lines(&lines, subject)?;
+        let Some(session) = session else { return Ok(Some(direct)) };
+        let line = |row: &Row<'_>| {
+            Ok::<_, Error>(Line {
+                expires_at: Some(row.int(0)?),
+                deactivated: false,
+                group: row.opt_text(1)?,
+                capabilities: row.opt_bytes(2)?,
+            })
+        };
+        let lines = tx.query(self.session, &[Value::from(session), Value::from(subject)], line).await?;
+        // Without its row the session has ended.
+        let Some(ends) = lines.first().and_then(|first| first.expires_at) else { return Ok(None) };
+        direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
+        direct.add_lines(&lines, subject)?;
+        Ok(Some(direct))
     }
-    Ok(())
 }
 
 #[cfg(test)]

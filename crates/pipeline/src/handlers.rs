@@ -8,6 +8,7 @@ use prost::Message;
 
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
+use crate::grants::Access;
 use crate::validators::Validator;
 
 pub(crate) type ReadFn =
@@ -75,15 +76,17 @@ pub(crate) enum Handler {
 /// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
 pub struct Handlers {
     pub(crate) contract: Arc<Contract>,
+    pub(crate) access: &'static Access,
     table: Vec<Option<Handler>>,
     pub(crate) validators: Vec<Option<Validator>>,
 }
 
 impl Handlers {
-    pub fn new(contract: Arc<Contract>) -> Handlers {
+    /// No handlers yet; `access` is how calls are authorized.
+    pub fn new(contract: Arc<Contract>, access: &'static Access) -> Handlers {
         let table = vec![None; contract.methods().len()];
         let validators = vec![None; contract.methods().len()];
-        Handlers { contract, table, validators }
+        Handlers { contract, access, table, validators }
     }
 
     /// Registers a handler that only reads.

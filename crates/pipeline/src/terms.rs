@@ -18,7 +18,7 @@ pub async fn require_terms<T>(tx: &mut ReadTx, call: &Authorized<T>, place: &Uid
     if !settings.terms_required || call.method().terms_exempt || call.is_operator() {
         return Ok(());
     }
-    let sql = "SELECT document FROM terms_acceptances WHERE parent = $1";
+    let sql = call.context.access.accepted_terms;
     let accepted = tx.query(sql, &[Value::from(place.root_str())], |row| row.text(0).map_err(Error::from)).await?;
     let accepted: HashSet<String> = accepted.into_iter().collect();
     let missing: Vec<_> = settings.terms.iter().filter(|document| !accepted.contains(&document.id)).cloned().collect();

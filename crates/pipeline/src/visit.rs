@@ -162,6 +162,7 @@ impl Visit {
         Context {
             contract: self.pipeline.contract.clone(),
             settings: self.pipeline.settings.clone(),
+            access: self.pipeline.handlers.access,
             method,
             principal: self.principal.clone(),
             bearer: None,

@@ -55,7 +55,7 @@ fn register(
 ) -> Handlers {
     let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
     let documents = Documents::new(blobs.clone());
-    let handlers = Handlers::new(contract);
+    let handlers = Handlers::new(contract, bowline_identity::ACCESS);
     let handlers = bowline_identity::register(handlers, &domains, people.as_ref());
     let handlers = bowline_registry::register(handlers, &documents);
     let handlers = bowline_vulnerabilities::register(handlers, published, &documents);

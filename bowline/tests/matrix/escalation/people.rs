@@ -78,7 +78,7 @@ pub(super) async fn deactivate(server: &TestServer, identity: &str) {
         let identity = identity.clone();
         Box::pin(async move {
             tx.execute("UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[Sql::from(&identity)]).await?;
-            bowline_pipeline::iam_changed(tx).await
+            bowline_identity::iam_changed(tx).await
         })
     });
     written.await.expect("the identity is deactivated");

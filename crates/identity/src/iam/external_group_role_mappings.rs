@@ -9,9 +9,7 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::{
     GetExternalGroupRoleMapping, ListExternalGroupRoleMappings,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, ResourceSnapshot, SortKey, iam_changed,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::EXTERNAL_GROUP_ROLE_MAPPING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -19,6 +17,7 @@ use prost::{Message, Name};
 
 use super::external_group_role_mappings_v1::down;
 use super::{identity_providers, role_bindings, roles};
+use crate::access::iam_changed;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers

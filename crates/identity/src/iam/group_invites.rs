@@ -15,9 +15,7 @@ use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
 use bowline_core::{CapabilitySet, Error, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, Handlers, Narrowing, ResourceSnapshot, SortKey, load_grants,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Narrowing, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::GROUP_INVITE;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -30,6 +28,7 @@ pub use redeem::{Redeemed, Redeemer, redeem};
 
 use super::role_bindings::{promise, readable_roles};
 use super::roles::RoleRow;
+use crate::access::load_grants;
 use crate::oidc::narrowing;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {

@@ -10,7 +10,7 @@ use bowline_contract::v2::iam::rpc::identities_service::{
     CreateIdentity, DeleteIdentity, GetIdentity, ListIdentities, LookupIdentity, UpdateIdentity,
 };
 use bowline_core::{CapabilitySet, Error, Result, UidRange, Uidp, merge};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal};
 use bowline_resources::kinds::IDENTITY;
 use bowline_resources::list::{self, Filter, Listed};
 use bowline_resources::patterns::Validation;
@@ -21,6 +21,7 @@ pub(crate) use row::{IdentityInput, IdentityRow, TABLE};
 
 use super::relationship::{self, Spelling, V2};
 use super::{identities_v1, role_bindings};
+use crate::access::iam_changed;
 use crate::people::sessions;
 use crate::tables::TABLES;
 

@@ -10,7 +10,7 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     CreateIdentityProvider, DeleteIdentityProvider, GetIdentityProvider, ListIdentityProviders, UpdateIdentityProvider,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
 use bowline_resources::kinds::IDENTITY_PROVIDER;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -21,6 +21,7 @@ pub(crate) use fields::violations;
 pub(in crate::iam) use grants::require_all_given;
 
 use super::{external_group_role_mappings, identity_providers_v1, scim_tokens};
+use crate::access::iam_changed;
 use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -254,7 +255,7 @@ pub(crate) async fn update<T>(
     grants::require_may_change(tx, call, &before, &after).await?;
     let secret = fields::new_secret(given, mask);
     if secret.is_none() && !before.sealed_secret.is_empty() && after.oidc.issuer != before.oidc.issuer {
-        // The stored one would be shown to anyone who the new issuer is.
+        // The stored one would be shown to the new issuer.
         return Err(Error::invalid_field(
             "oidc.clientSecret",
             "oidc.clientSecret must be given together with another oidc.issuer",

@@ -11,9 +11,7 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::{
     BatchCreateRoleBindings, CreateRoleBinding, DeleteRoleBinding, GetRoleBinding, ListRoleBindings, UpdateRoleBinding,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey, iam_changed,
-};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey};
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -25,6 +23,7 @@ pub(crate) use hydrate::{References, readable_roles};
 pub(crate) use validate::{Spelling, promise, require_role};
 
 use super::{owners, roles};
+use crate::access::iam_changed;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers

@@ -9,7 +9,9 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::roles_service::{CreateRole, DeleteRole, GetRole, ListRoles, UpdateRole};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, iam_changed};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
+
+use crate::access::iam_changed;
 use bowline_resources::kinds::ROLE;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Selection, Table, timestamp};
 use bowline_resources::references;

@@ -3,13 +3,14 @@
 
 use bowline_authn::claims::{AccessClaims, MAX_ACCESS_LIFETIME};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Actor, Change, Grants, Narrowing, OPERATOR, Open, load_grants, record_audit};
+use bowline_pipeline::{Actor, Change, Grants, Narrowing, OPERATOR, Open, record_audit};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::WriteTx;
 
 use super::candidates::Basis;
 use super::cap_claim::cap_claim;
 use super::{narrowing, refusals};
+use crate::access::load_grants;
 use crate::iam::identities::{self, IdentityRow};
 
 /// What a presented token, or a session, proved.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, Principal, iam_changed, record_audit};
+use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, Principal, record_audit};
 use bowline_resources::kinds::SESSION;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 use super::{Context, Parts, Signed, providers};
+use crate::access::iam_changed;
 use crate::iam::identities;
 use crate::oidc::refusals;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Actor, Change, ResourceSnapshot, iam_changed, record_audit};
+use bowline_pipeline::{Actor, Change, ResourceSnapshot, record_audit};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
@@ -16,13 +16,14 @@ use super::first_grants::{bind_default_role, join, tell_registration};
 use super::providers::{self, OrganizationProvider};
 use super::sessions::{self, SessionRow};
 use super::{Context, Entry, Login, Parts, Provider, Source, Upstream};
+use crate::access::iam_changed;
 use crate::iam::group_invites::{InviteCode, read_code};
 use crate::iam::human_uid;
 use crate::iam::identities::{self, IdentityRow};
 use crate::oidc::issuing::first_half;
 use crate::scim;
 
-/// Someone at the front: everything that the transaction needs, for each of its attempts.
+/// A sign-in before it is decided: everything that the transaction needs, for each of its attempts.
 pub(super) struct SignInAttempt {
     /// UIDP of the organization's provider; absent for one of the operator's.
     pub(super) provider: Option<Uidp>,

@@ -1,6 +1,6 @@
 //! Provisioning of people by an organization's directory (SCIM 2.0, RFC 7643 and 7644): users only.
 //!
-//! A directory is an identity provider with SCIM switched on; its token is its only credential. Anyone who it
+//! A directory is an identity provider with SCIM switched on; its token is its only credential. A person whom it
 //! deactivates or deletes stops acting in the same transaction. People are matched by `externalId`, which is
 //! the subject (or object id) that their tokens carry, and never by e-mail.
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bowline_contract::Contract;
 use bowline_core::{Micros, Uidp};
-use bowline_pipeline::{Actor, Change, iam_changed, record_audit};
+use bowline_pipeline::{Actor, Change, record_audit};
 use bowline_resources::kinds::SCIM_USER;
 use bowline_store::{Db, ReadTx, Value, WriteTx};
 use serde_json::{Map, Value as Json};
@@ -17,6 +17,7 @@ use super::listing::{SCAN, page, scan};
 use super::patch;
 use super::refusal::{Refusal, Result, ScimError};
 use super::rows::{self, UserRow};
+use crate::access::iam_changed;
 use crate::iam::owners::Lockout;
 
 /// Most users of one answer.
@@ -352,7 +353,7 @@ async fn change(
     }
     after.updated_at = changing.now;
     rows::update(tx, &after).await?;
-    // Anyone who the entry meant before is not in the directory any more.
+    // The person whom the entry meant before is not in the directory any more.
     let mut changes = if is_same_person { Vec::new() } else { leave(tx, &directory.provider, &before.person).await? };
     if !after.active {
         end_sessions(tx, &directory.provider, &after.person).await?;

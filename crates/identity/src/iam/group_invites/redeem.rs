@@ -2,11 +2,12 @@
 
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Change, load_grants};
+use bowline_pipeline::Change;
 use bowline_resources::list::Listed;
 use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::{InviteCode, InviteRow, TABLE};
+use crate::access::load_grants;
 use crate::iam::role_bindings::{self, BindingRow};
 use crate::iam::roles;
 

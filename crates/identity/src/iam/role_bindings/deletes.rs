@@ -1,12 +1,13 @@
 //! What goes with a group or an identity.
 
 use bowline_core::{Result, Uidp};
-use bowline_pipeline::{Change, ResourceSnapshot, iam_changed};
+use bowline_pipeline::{Change, ResourceSnapshot};
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_resources::list::{self, Listed};
 use bowline_store::{Value, WriteTx};
 
 use super::{BindingRow, TABLE};
+use crate::access::iam_changed;
 
 /// Deletes every binding at a group.
 pub(crate) async fn delete_of_group(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {

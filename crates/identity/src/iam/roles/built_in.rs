@@ -3,11 +3,12 @@
 use bowline_contract::Contract;
 use bowline_contract::v1::common::UidpFilter;
 use bowline_core::{Error, Micros, Result, UidRange, Uidp, merge};
-use bowline_pipeline::iam_changed;
+
 use bowline_resources::list::Selection;
 use bowline_store::WriteTx;
 
 use super::{RoleRow, find, insert, save};
+use crate::access::iam_changed;
 
 /// Whether the UIDP is that of a built-in role.
 pub(super) fn is_built_in(contract: &Contract, uid: &str) -> bool {
