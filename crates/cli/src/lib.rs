@@ -3,6 +3,8 @@
 //! A new command is a struct with clap's attributes, a `run`, and a variant in its domain's enum; what it needs of a
 //! server it takes from a session, and writes through `bowline_terminal`.
 
+#![expect(rustdoc::invalid_html_tags, reason = "help of options is plain text")]
+
 pub mod advisories;
 pub mod auth;
 pub mod context;

@@ -2,7 +2,7 @@
 //!
 //! Each line begins with its kind. `e` begins an entry and names its ecosystem, releases included; `v` is a single
 //! version; `S` and `E` begin a range, ordered as semantic versions or as the ecosystem does; `i`, `f`, `l` and `t`
-//! are its events. Texts have no line breaks: [`crate::parse`] refused them.
+//! are its events. Texts have no line breaks: `crate::parse` refused them.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Records of vulnerabilities in the shape of the OSV schema, without IO.
 //!
-//! [`parse`] checks a record strictly and gives its [`Record`] and its canonical bytes: the same content has the same
+//! `parse` checks a record strictly and gives its `Record` and its canonical bytes: the same content has the same
 //! bytes, and so the same digest. [`Affects`] is what a query by package needs of a record, in a form that is matched
 //! without being decoded.
 

@@ -122,7 +122,7 @@ impl Documents {
     }
 }
 
-/// What may be the SBOM of an image: see [`Documents::packages`].
+/// What may be the SBOM of an image: see `Documents::packages`.
 pub async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Option<Candidates>> {
     match candidates(tx, repo, (digest, "")).await {
         Ok(candidates) => Ok(Some(candidates)),

@@ -3,6 +3,8 @@
 //! Only this crate reads the environment. [`Server::start`] brings a whole server up, on real sockets,
 //! from an [`Options`]; the command and the tests both use it.
 
+#![expect(rustdoc::invalid_html_tags, rustdoc::broken_intra_doc_links, reason = "help of options is plain text")]
+
 mod admin;
 mod assembly;
 mod background;

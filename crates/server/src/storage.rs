@@ -91,7 +91,7 @@ impl Storage {
     }
 
     /// The same while no server runs: for what a running server would not notice. On a shared database the transaction of
-    /// the change looks again, see [`serving::require_stopped_until_commit`].
+    /// the change looks again, see `serving::require_stopped_until_commit`.
     ///
     /// # Errors
     /// As [`Storage::open_existing`], or a server works with the database.

@@ -1,10 +1,10 @@
 //! Everything that a browser sees when people sign in, and the endpoints of programs that let them do it elsewhere.
 //!
-//! A sign-in begins at `GET /oauth` ([`start`]), goes to an identity provider, comes back to `/oauth/callback`
-//! ([`callback`]), and ends with a page on which the person confirms what is issued to whom ([`confirm`]). Devices
-//! without a browser begin at `/oauth/device_authorization` ([`grant`]) and send their person to `/activate`.
+//! A sign-in begins at `GET /oauth` (`start`), goes to an identity provider, comes back to `/oauth/callback`
+//! (`callback`), and ends with a page on which the person confirms what is issued to whom (`confirm`). Devices
+//! without a browser begin at `/oauth/device_authorization` (`grant`) and send their person to `/activate`.
 //!
-//! Pages are rendered here, work without scripts, and carry headers that let nothing else in ([`page`]). What a
+//! Pages are rendered here, work without scripts, and carry headers that let nothing else in (`page`). What a
 //! person may do, and what tokens are made of, is decided by [`bowline_identity::People`].
 
 mod activate;

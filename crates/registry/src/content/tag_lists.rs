@@ -55,7 +55,7 @@ impl Registry {
             .await
     }
 
-    /// Where a tag was, the oldest first; between two times if they are given. No more than [`tags::moves`] tells.
+    /// Where a tag was, the oldest first; between two times if they are given. No more than `tags::moves` tells.
     ///
     /// # Errors
     /// The visitor may not, or there is no such repository.

@@ -1,6 +1,6 @@
 //! Statements about vulnerabilities: advisories, what happened to them, and its review.
 //!
-//! The methods of both versions and importers work on the same rows, through [`operations`].
+//! The methods of both versions and importers work on the same rows, through `operations`.
 
 mod calls_v1;
 mod calls_v2;

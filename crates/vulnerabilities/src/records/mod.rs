@@ -4,7 +4,7 @@
 //! A row of `records` is visible while its source's generation is at least `since` and less than `until`. An import
 //! stages rows of the next generation, in short transactions, and is committed by one update of its source: readers
 //! see the old state or the new one. What an import that was given up has staged, and what a later one replaced, is
-//! cleared away in steps ([`sweep`]).
+//! cleared away in steps (`sweep`).
 
 mod begin;
 mod import_row;
