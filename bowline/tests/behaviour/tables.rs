@@ -25,8 +25,10 @@ async fn catalogue(server: &TestServer) -> Columns {
              WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' AND c.type IN ('TEXT', 'BLOB')"
         }
         Engine::Postgres => {
-            "SELECT table_name::text, column_name::text FROM information_schema.columns
-             WHERE table_schema = 'public' AND data_type IN ('text', 'bytea', 'jsonb', 'json', 'character varying')"
+            "SELECT c.table_name::text, c.column_name::text
+             FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+             WHERE table_schema = 'public' AND t.table_type = 'BASE TABLE'
+               AND c.data_type IN ('text', 'bytea', 'jsonb', 'json', 'character varying')"
         }
     };
     let rows = db.read(move |tx| {
