@@ -14,6 +14,7 @@ mod issuer;
 mod libraries;
 mod list;
 mod load;
+mod moves;
 mod postgres;
 mod records;
 mod registry;
@@ -33,7 +34,7 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 13] = [
+const LINES: [&str; 14] = [
     "footprint",
     "transcode",
     "authorize",
@@ -47,6 +48,7 @@ const LINES: [&str; 13] = [
     "tags",
     "layer",
     "records",
+    "moves",
 ];
 
 fn main() -> ExitCode {
@@ -104,6 +106,7 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "create" => create::run(&environment, &mut table).await?,
             "registry" => registry::run(&environment, &mut table).await?,
             "records" => records::run(&environment, &mut table).await?,
+            "moves" => moves::run(&environment, &mut table).await?,
             "tags" => registry::tags(&environment, &mut table).await?,
             _ => registry::layer(&environment, &mut table).await?,
         }

@@ -7,9 +7,11 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 use bowline_cli::{advisories, auth, context, credential_helper, feeds, libraries, registry, vulns};
 #[cfg(feature = "server")]
-use bowline_server::commands::{audit, contract, keys, openapi, operator, serve, stored};
+use bowline_server::Options;
 #[cfg(feature = "server")]
-use bowline_server::{Options, StorageOptions};
+use bowline_server::commands::{
+    audit, backup, contract, keys, migrate, openapi, operator, restore, self_check, serve, stored,
+};
 use bowline_terminal::{block_on, print, say};
 
 use crate::completion;
@@ -28,7 +30,7 @@ Exit codes:
 Variables:
   BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
   BOWLINE_CONTEXTS                              file of the known servers
-  BOWLINE_IDENTITY                              identity to assume with the surroundings' own token
+  BOWLINE_IDENTITY                              identity to assume with the ambient identity token
   BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
   XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
   DOCKER_CONFIG                                 directory of docker's config.json
@@ -78,9 +80,19 @@ enum Command {
     #[cfg(feature = "server")]
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Bring the database's schema up to date, which a start does too
+    /// Bring the database's schema up to date, or move everything to another place
     #[cfg(feature = "server")]
-    Migrate(Box<StorageOptions>),
+    Migrate(Box<migrate::MigrateCommand>),
+    /// Backups: the database and all blobs, encrypted, while the server runs
+    #[cfg(feature = "server")]
+    #[command(subcommand)]
+    Backup(backup::BackupCommand),
+    /// Fill an empty place with a backup
+    #[cfg(feature = "server")]
+    Restore(Box<restore::RestoreCommand>),
+    /// Find what would keep a server from starting or serving well, with the options that it has
+    #[cfg(feature = "server")]
+    SelfCheck(Box<self_check::SelfCheckCommand>),
     /// The audit log, as it stands in the database; the server may run
     #[cfg(feature = "server")]
     #[command(subcommand)]
@@ -136,37 +148,37 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn execute(command: Command) -> Result<(), CommandError> {
     match command {
-        Command::Auth(command) => block_on(async { Ok(auth::run(command).await?) }),
-        Command::Registry(command) => block_on(run_registry(command)),
-        Command::Advisories(command) => block_on(async { Ok(advisories::run(command).await?) }),
-        Command::Feeds(command) => block_on(async { Ok(feeds::run(command).await?) }),
-        Command::Vulns(command) => block_on(async { Ok(vulns::run(command).await?) }),
-        Command::Libraries(command) => block_on(async { Ok(libraries::run(command).await?) }),
+        Command::Auth(command) => Ok(block_on(auth::run(command))?),
+        Command::Registry(RegistryCommand::Client(command)) => Ok(block_on(registry::run(*command))?),
+        #[cfg(feature = "server")]
+        Command::Registry(RegistryCommand::Stored(command)) => Ok(block_on(stored::run(command))?),
+        Command::Advisories(command) => Ok(block_on(advisories::run(command))?),
+        Command::Feeds(command) => Ok(block_on(feeds::run(command))?),
+        Command::Vulns(command) => Ok(block_on(vulns::run(command))?),
+        Command::Libraries(command) => Ok(block_on(libraries::run(command))?),
         Command::Context(command) => Ok(context::run(command)?),
         Command::Completion(command) => completion::completion(&command, Cli::command()),
         Command::Man(command) => completion::man(&command, Cli::command()),
         Command::Version => Ok(print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION")))?),
         #[cfg(feature = "server")]
-        Command::Serve(options) => block_on(async { Ok(serve::run(options.with_file()?).await?) }),
+        Command::Serve(options) => Ok(block_on(serve::run(options.with_file()?))?),
         #[cfg(feature = "server")]
-        Command::Operator(command) => block_on(async { Ok(operator::run(command).await?) }),
+        Command::Operator(command) => Ok(block_on(operator::run(command))?),
         #[cfg(feature = "server")]
-        Command::Keys(command) => block_on(async { Ok(keys::run(command).await?) }),
+        Command::Keys(command) => Ok(block_on(keys::run(command))?),
         #[cfg(feature = "server")]
-        Command::Migrate(options) => block_on(async { Ok(serve::migrate(options.with_file()?).await?) }),
+        Command::Migrate(command) => Ok(block_on(migrate::run(*command))?),
         #[cfg(feature = "server")]
-        Command::Audit(command) => block_on(async { Ok(audit::run(command).await?) }),
+        Command::Backup(command) => Ok(block_on(backup::run(command))?),
+        #[cfg(feature = "server")]
+        Command::Restore(command) => Ok(block_on(restore::run(*command))?),
+        #[cfg(feature = "server")]
+        Command::SelfCheck(command) => Ok(block_on(self_check::run(*command))?),
+        #[cfg(feature = "server")]
+        Command::Audit(command) => Ok(block_on(audit::run(command))?),
         #[cfg(feature = "server")]
         Command::Contract(command) => Ok(contract::run(command)?),
         #[cfg(feature = "server")]
         Command::Openapi(command) => Ok(openapi::run(command)?),
-    }
-}
-
-async fn run_registry(command: RegistryCommand) -> Result<(), CommandError> {
-    match command {
-        RegistryCommand::Client(command) => Ok(registry::run(*command).await?),
-        #[cfg(feature = "server")]
-        RegistryCommand::Stored(command) => Ok(stored::run(command).await?),
     }
 }

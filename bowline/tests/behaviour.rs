@@ -27,6 +27,8 @@ mod audit_chain;
 mod audit_log;
 #[path = "behaviour/audit_watch.rs"]
 mod audit_watch;
+#[path = "behaviour/backups.rs"]
+mod backups;
 #[path = "behaviour/bad_input.rs"]
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]

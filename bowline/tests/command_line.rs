@@ -2,8 +2,6 @@
 
 #[path = "command_line/advisories.rs"]
 mod advisories;
-#[path = "command_line/judgements.rs"]
-mod assessments;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/feeds.rs"]
@@ -18,12 +16,16 @@ mod libraries;
 mod pull_tokens;
 #[path = "command_line/registry.rs"]
 mod registry;
+#[path = "command_line/self_check.rs"]
+mod self_check;
 #[path = "command_line/sessions.rs"]
 mod sessions;
 #[path = "command_line/signing_in.rs"]
 mod signing_in;
 #[path = "command_line/start_up.rs"]
 mod start_up;
+#[path = "command_line/statements.rs"]
+mod statements;
 #[path = "command_line/storage.rs"]
 mod storage;
 #[path = "command_line/support.rs"]

@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { check, checks } from '../lib.mjs';
+import { moves } from './moves.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const { BOWLINE, VERSITYGW, OCI, BOWLINE_TEST_POSTGRES } = process.env;
@@ -25,14 +26,22 @@ const aws = {
 };
 // A database of its own, which two servers may share.
 const database = `objects_${process.pid}`;
-const url = new URL(BOWLINE_TEST_POSTGRES);
 const psql = (statement) => execFileSync('psql', ['-q', '-d', BOWLINE_TEST_POSTGRES, '-c', statement], { stdio: 'pipe' });
-psql(`CREATE DATABASE ${database}`);
-url.pathname = `/${database}`;
+const databases = [];
+const url = createDatabase(database);
 writeFileSync(join(work, 'key'), randomBytes(32), { mode: 0o600 });
 const rows = ['--database-url', url.href, '--key-file', join(work, 'key')];
 const storage = [...rows, '--blob-url', 's3://blobs/some/where'];
 const running = new Set();
+
+/** An empty database, removed at the end; its URL. */
+function createDatabase(name) {
+  psql(`CREATE DATABASE ${name}`);
+  databases.push(name);
+  const url = new URL(BOWLINE_TEST_POSTGRES);
+  url.pathname = `/${name}`;
+  return url;
+}
 
 /** Ports below those that the system gives to outgoing connections: one of them would take one while its server is down. */
 async function free(n) {
@@ -81,8 +90,8 @@ async function gateway() {
   return child;
 }
 
-async function server(name, at, adminAt) {
-  const child = start(name, BOWLINE, ['serve', ...storage, '--listen', `127.0.0.1:${at}`, '--admin-listen', `127.0.0.1:${adminAt}`,
+async function server(name, at, adminAt, options = storage) {
+  const child = start(name, BOWLINE, ['serve', ...options, '--listen', `127.0.0.1:${at}`, '--admin-listen', `127.0.0.1:${adminAt}`,
     '--base-url', base, '--registry-host', `127.0.0.1:${port}`, '--gc-every', 'never'], aws);
   await until(name, async () => (await fetch(`http://127.0.0.1:${adminAt}/readyz`)).ok);
   return child;
@@ -138,8 +147,11 @@ async function suite() {
   const OPERATOR_TOKEN = bowline('operator', 'token', ...rows);
   const env = { ...process.env, BASE_URL: base, OPERATOR_TOKEN, PROVIDER: provider, BOWLINE };
   const UPSTREAM_TOKEN = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-oci'], { encoding: 'utf8', env }).trim();
-  const told = execFileSync(OCI, { encoding: 'utf8', env: { ...env, UPSTREAM_TOKEN } });
-  check('the registry suite passes over an object store', told.includes('ok') && !told.includes('FAIL'), told);
+  const registrySuite = (what) => {
+    const told = execFileSync(OCI, { encoding: 'utf8', env: { ...env, UPSTREAM_TOKEN } });
+    check(what, told.includes('ok') && !told.includes('FAIL'), told);
+  };
+  registrySuite('the registry suite passes over an object store');
   check('its blobs lie in the bucket', objects().length > 0 && !existsSync(join(work, 'bowline-data')));
 
   token = bowline('operator', 'token', ...rows, '--audience', `127.0.0.1:${port}`);
@@ -240,6 +252,21 @@ async function suite() {
   const absent = refused('--data-dir', join(work, 'absent'), '--blob-url', 's3://nowhere');
   check('a bucket that is not there is named', absent.includes('blobs cannot be kept in s3://nowhere'), absent);
   await stop(first);
+
+  bytes[5] ^= 1;
+  writeFileSync(victim, bytes);
+  // The server that was killed is taken for a running one until then.
+  await pause(10000);
+  await moves({
+    work, bowline, stop, layer: large, key: join(work, 'key'), database: url.href, suite: registrySuite,
+    serve: (...options) => server('bowline', port, admin, options),
+    pull: async (tag = 'v1') => {
+      const manifest = JSON.parse((await send('GET', `/v2/${repo}/manifests/${tag}`)).body);
+      return (await send('GET', `/v2/${repo}/blobs/${manifest.layers[0].digest}`)).body;
+    },
+    push: (tag) => named(repo, tag, large),
+    createDatabase: (name) => createDatabase(`${database}_${name}`).href,
+  });
   await stop(store);
 }
 
@@ -252,7 +279,7 @@ try {
   process.exitCode = 1;
 } finally {
   await Promise.all([...running].map((child) => stop(child, 'SIGKILL')));
-  psql(`DROP DATABASE ${database}`);
+  for (const name of databases) psql(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   if (!process.env.KEEP) rmSync(work, { recursive: true, force: true });
 }
 process.exit();

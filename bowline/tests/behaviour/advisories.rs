@@ -1,9 +1,9 @@
 //! Advisories and their events: written through v1, read through both.
 
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, number, on_each_engine, refused};
+use crate::support::{absent, call, done, each, holder, inventory, number, refused};
 
 pub(crate) const ADVISORIES: &str = "/vulnerabilities/v1/advisories";
 
@@ -48,196 +48,182 @@ pub(crate) async fn validate(server: &TestServer, org: &str, name: &str, capabil
     holder(server, org, name, org, &capabilities).await.actor
 }
 
-#[tokio::test]
-async fn an_advisory_is_created_read_changed_and_marked_as_deleted() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        let given = about("curl", "stdlib", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc", "CVE-2026-1"]);
-        let created = create(&operator, &org, given.clone()).await;
-        let uid = created["id"].as_str().expect("an id").to_owned();
-        let public = created["advisoryId"].as_str().expect("a public id");
-        assert!(public.starts_with("BWL-") && public.len() == 18, "{public}");
-        assert_eq!(created["aliases"], json!(["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]));
-        assert_eq!(created["author"].as_str().expect("an author").len(), 40);
+async fn an_advisory_is_created_read_changed_and_marked_as_deleted(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let given = about("curl", "stdlib", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc", "CVE-2026-1"]);
+    let created = create(&operator, &org, given.clone()).await;
+    let uid = created["id"].as_str().expect("an id").to_owned();
+    let public = created["advisoryId"].as_str().expect("a public id");
+    assert!(public.starts_with("BWL-") && public.len() == 18, "{public}");
+    assert_eq!(created["aliases"], json!(["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]));
+    assert_eq!(created["author"].as_str().expect("an author").len(), 40);
 
-        let get = format!("GET /vulnerabilities/v2/advisories/{uid}");
-        let read = done(&operator, &get, Value::Null).await;
-        assert_eq!((&read["uid"], &read["advisoryId"]), (&created["id"], &created["advisoryId"]));
-        assert_eq!((&read["componentName"], &read["artifactArchitecture"]), (&json!("stdlib"), &json!("x86_64")));
-        assert_eq!((&read["severities"], read.get("deleteTime")), (&json!([]), None));
+    let get = format!("GET /vulnerabilities/v2/advisories/{uid}");
+    let read = done(&operator, &get, Value::Null).await;
+    assert_eq!((&read["uid"], &read["advisoryId"]), (&created["id"], &created["advisoryId"]));
+    assert_eq!((&read["componentName"], &read["artifactArchitecture"]), (&json!("stdlib"), &json!("x86_64")));
+    assert_eq!((&read["severities"], read.get("deleteTime")), (&json!([]), None));
 
-        let mut changed = about("curl", "other", &["CVE-2026-2"]);
-        changed["legacyAdvisoryID"] = json!("OLD-1");
-        let put = format!("PUT {ADVISORIES}/{uid}");
-        let updated = done(&operator, &put, changed.clone()).await;
-        assert_eq!((&updated["componentName"], &updated["advisoryId"]), (&json!("other"), &created["advisoryId"]));
-        assert_eq!((&updated["author"], &updated["createdAt"]), (&created["author"], &created["createdAt"]));
-        assert_eq!(done(&operator, &put, changed.clone()).await, updated, "the same again is no change");
-        changed["advisoryId"] = json!("BWL-2222-2222-2222");
-        let refusal = refused(&operator, &put, changed.clone(), 400, "INVALID_ARGUMENT").await;
-        assert_eq!(refusal.fields(), ["advisoryId"]);
+    let mut changed = about("curl", "other", &["CVE-2026-2"]);
+    changed["legacyAdvisoryID"] = json!("OLD-1");
+    let put = format!("PUT {ADVISORIES}/{uid}");
+    let updated = done(&operator, &put, changed.clone()).await;
+    assert_eq!((&updated["componentName"], &updated["advisoryId"]), (&json!("other"), &created["advisoryId"]));
+    assert_eq!((&updated["author"], &updated["createdAt"]), (&created["author"], &created["createdAt"]));
+    assert_eq!(done(&operator, &put, changed.clone()).await, updated, "the same again is no change");
+    changed["advisoryId"] = json!("BWL-2222-2222-2222");
+    let refusal = refused(&operator, &put, changed.clone(), 400, "INVALID_ARGUMENT").await;
+    assert_eq!(refusal.fields(), ["advisoryId"]);
 
-        done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-        done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-        assert!(done(&operator, &get, Value::Null).await["deleteTime"].is_string());
-        barred(&operator, &put, about("curl", "x", &[]), 400, "marked as deleted").await;
-        let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
-        assert_eq!((&list["advisories"], &list["totalCount"]), (&json!([]), &json!("0")));
-        for query in [format!("uidp.ids={uid}"), format!("advisoryIds={public}"), "orderBy=delete_time".to_owned()] {
-            let list = done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
-            assert_eq!(each(&list["advisories"], "uid"), [&*uid], "{query}");
-        }
-        for (kind, expected) in [("created", 1), ("updated", 1), ("deleted", 1)] {
-            let told = format!(
-                "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.vulnerabilities.advisory.{kind}.v1'"
-            );
-            assert_eq!(number(server, Box::leak(told.into_boxed_str())).await, expected, "{kind}");
-        }
-        let audited = "SELECT count(*) FROM audit WHERE kind = 'vulnerabilities.chainguard.dev/Advisory'";
-        assert_eq!(number(server, audited).await, 3);
-    })
-    .await;
+    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    assert!(done(&operator, &get, Value::Null).await["deleteTime"].is_string());
+    barred(&operator, &put, about("curl", "x", &[]), 400, "marked as deleted").await;
+    let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
+    assert_eq!((&list["advisories"], &list["totalCount"]), (&json!([]), &json!("0")));
+    for query in [format!("uidp.ids={uid}"), format!("advisoryIds={public}"), "orderBy=delete_time".to_owned()] {
+        let list = done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+        assert_eq!(each(&list["advisories"], "uid"), [&*uid], "{query}");
+    }
+    for (kind, expected) in [("created", 1), ("updated", 1), ("deleted", 1)] {
+        let told =
+            format!("SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.vulnerabilities.advisory.{kind}.v1'");
+        assert_eq!(number(server, Box::leak(told.into_boxed_str())).await, expected, "{kind}");
+    }
+    let audited = "SELECT count(*) FROM audit WHERE kind = 'vulnerabilities.chainguard.dev/Advisory'";
+    assert_eq!(number(server, audited).await, 3);
 }
 
-#[tokio::test]
-async fn a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerability() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let other = server.group(&org, "other").await;
-        let operator = server.operator().await;
-        let first = create(&operator, &org, about("curl", "stdlib", &["CVE-2026-1", "CVE-2026-2"])).await;
-        let post = format!("POST {ADVISORIES}");
-        let body = |group: &str, advisory: Value| json!({ "parentId": group, "advisory": advisory });
-        let same = about("curl", "stdlib", &["cve-2026-2"]);
-        refused(&operator, &post, body(&org, same.clone()), 409, "ALREADY_EXISTS").await;
-        create(&operator, &other, same.clone()).await;
-        create(&operator, &org, about("curl", "other", &["CVE-2026-1"])).await;
-        let second = create(&operator, &org, about("curl", "stdlib", &["CVE-2026-3"])).await;
-        let put = format!("PUT {ADVISORIES}/{}", second["id"].as_str().expect("an id"));
-        refused(&operator, &put, same.clone(), 409, "ALREADY_EXISTS").await;
+async fn a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerability(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let other = server.group(&org, "other").await;
+    let operator = server.operator().await;
+    let first = create(&operator, &org, about("curl", "stdlib", &["CVE-2026-1", "CVE-2026-2"])).await;
+    let post = format!("POST {ADVISORIES}");
+    let body = |group: &str, advisory: Value| json!({ "parentId": group, "advisory": advisory });
+    let same = about("curl", "stdlib", &["cve-2026-2"]);
+    refused(&operator, &post, body(&org, same.clone()), 409, "ALREADY_EXISTS").await;
+    create(&operator, &other, same.clone()).await;
+    create(&operator, &org, about("curl", "other", &["CVE-2026-1"])).await;
+    let second = create(&operator, &org, about("curl", "stdlib", &["CVE-2026-3"])).await;
+    let put = format!("PUT {ADVISORIES}/{}", second["id"].as_str().expect("an id"));
+    refused(&operator, &put, same.clone(), 409, "ALREADY_EXISTS").await;
 
-        let mut taken = about("wget", "stdlib", &[]);
-        taken["advisoryId"] = first["advisoryId"].clone();
-        refused(&operator, &post, body(&org, taken.clone()), 409, "ALREADY_EXISTS").await;
-        // Another organization is not told what this one has.
-        let elsewhere = server.organization("elsewhere").await;
-        create(&operator, &elsewhere, taken).await;
+    let mut taken = about("wget", "stdlib", &[]);
+    taken["advisoryId"] = first["advisoryId"].clone();
+    refused(&operator, &post, body(&org, taken.clone()), 409, "ALREADY_EXISTS").await;
+    // Another organization is not told what this one has.
+    let elsewhere = server.organization("elsewhere").await;
+    create(&operator, &elsewhere, taken).await;
 
-        done(&operator, &format!("DELETE {ADVISORIES}/{}", first["id"].as_str().expect("an id")), Value::Null).await;
-        create(&operator, &org, same).await;
-    })
-    .await;
+    done(&operator, &format!("DELETE {ADVISORIES}/{}", first["id"].as_str().expect("an id")), Value::Null).await;
+    create(&operator, &org, same).await;
 }
 
-#[tokio::test]
-async fn what_is_wrong_with_an_advisory_changes_nothing() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        let uid = advisory(&operator, &org, "curl", &["CVE-2026-1"]).await;
-        let before = inventory(server).await;
-        let post = format!("POST {ADVISORIES}");
-        let with = |field: &str, value: Value| {
-            let mut advisory = about("wget", "stdlib", &["CVE-2026-1"]);
-            advisory[field] = value;
-            json!({ "parentId": org, "advisory": advisory })
-        };
-        let long = "a".repeat(3000);
-        for (body, field) in [
-            (with("artifactName", json!("")), "advisory.artifactName"),
-            (with("artifactType", json!("A B")), "advisory.artifactType"),
-            (with("componentLocation", json!(long)), "advisory.componentLocation"),
-            (with("aliases", json!(["CVE 1"])), "advisory.aliases[0]"),
-            (with("aliases", json!(vec!["CVE-1"; 51])), "advisory.aliases"),
-            (with("advisoryId", json!("CGA-abcd-1234-wxyz")), "advisory.advisoryId"),
-            (with("events", json!([{ "issue": "x" }])), "advisory.events[0]"),
-            (with("events", json!([{ "detection": {} }])), "advisory.events[0].detection"),
-            (json!({ "parentId": org }), "advisory"),
-            (json!({ "advisory": about("wget", "a", &[]) }), "parentId"),
-            (json!({ "parentId": "nowhere", "advisory": about("wget", "a", &[]) }), "parentId"),
-        ] {
-            let refusal = refused(&operator, &post, body.clone(), 400, "INVALID_ARGUMENT").await;
-            assert_eq!(refusal.fields(), [field], "{body}");
-        }
-        let nowhere = absent(&org);
-        let body = json!({ "parentId": nowhere, "advisory": about("wget", "a", &[]) });
-        barred(&operator, &post, body, 404, "does not exist").await;
-        barred(&operator, &format!("PUT {ADVISORIES}/{nowhere}"), about("a", "b", &[]), 404, "does not exist").await;
-        barred(&operator, &format!("DELETE {ADVISORIES}/{nowhere}"), Value::Null, 404, "does not exist").await;
-        let events = format!("POST {ADVISORIES}/{uid}/events");
-        for (event, field) in [
-            (json!({}), "advisoryEvent"),
-            (json!({ "status": 9, "fixNotPlanned": {} }), "advisoryEvent.status"),
-            (json!({ "status": "REJECTED", "fixNotPlanned": {} }), "status"),
-            (json!({ "fixed": { "note": "x" } }), "advisoryEvent.fixed.fixedVersion"),
-            (json!({ "fixNotPlanned": {}, "timestamp": "2999-01-01T00:00:00Z" }), "timestamp"),
-            (json!({ "fixNotPlanned": {}, "timestamp": "1969-12-31T23:59:59Z" }), "timestamp"),
-            (json!({ "falsePositiveDetermination": { "note": "n" } }), "advisoryEvent.falsePositiveDetermination.type"),
-            (json!({ "fixNotPlanned": { "note": "a".repeat(16385) } }), "advisoryEvent.fixNotPlanned.note"),
-        ] {
-            let refusal = refused(&operator, &events, json!({ "advisoryEvent": event }), 400, "INVALID_ARGUMENT").await;
-            assert_eq!(refusal.fields(), [field], "{event}");
-        }
-        let reply =
-            call(&operator, &events, json!({ "advisoryEvent": { "status": "NO_SUCH", "fixNotPlanned": {} } })).await;
-        assert_eq!(reply.status, 400);
-        let orphan = format!("POST {ADVISORIES}/{nowhere}/events");
-        barred(&operator, &orphan, json!({ "advisoryEvent": { "fixNotPlanned": {} } }), 404, "does not exist").await;
-        assert_eq!(inventory(server).await, before);
-    })
-    .await;
+async fn what_is_wrong_with_an_advisory_changes_nothing(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let uid = advisory(&operator, &org, "curl", &["CVE-2026-1"]).await;
+    let before = inventory(server).await;
+    let post = format!("POST {ADVISORIES}");
+    let with = |field: &str, value: Value| {
+        let mut advisory = about("wget", "stdlib", &["CVE-2026-1"]);
+        advisory[field] = value;
+        json!({ "parentId": org, "advisory": advisory })
+    };
+    let long = "a".repeat(3000);
+    for (body, field) in [
+        (with("artifactName", json!("")), "advisory.artifactName"),
+        (with("artifactType", json!("A B")), "advisory.artifactType"),
+        (with("componentLocation", json!(long)), "advisory.componentLocation"),
+        (with("aliases", json!(["CVE 1"])), "advisory.aliases[0]"),
+        (with("aliases", json!(vec!["CVE-1"; 51])), "advisory.aliases"),
+        (with("advisoryId", json!("CGA-abcd-1234-wxyz")), "advisory.advisoryId"),
+        (with("events", json!([{ "issue": "x" }])), "advisory.events[0]"),
+        (with("events", json!([{ "detection": {} }])), "advisory.events[0].detection"),
+        (json!({ "parentId": org }), "advisory"),
+        (json!({ "advisory": about("wget", "a", &[]) }), "parentId"),
+        (json!({ "parentId": "nowhere", "advisory": about("wget", "a", &[]) }), "parentId"),
+    ] {
+        let refusal = refused(&operator, &post, body.clone(), 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.fields(), [field], "{body}");
+    }
+    let nowhere = absent(&org);
+    let body = json!({ "parentId": nowhere, "advisory": about("wget", "a", &[]) });
+    barred(&operator, &post, body, 404, "does not exist").await;
+    barred(&operator, &format!("PUT {ADVISORIES}/{nowhere}"), about("a", "b", &[]), 404, "does not exist").await;
+    barred(&operator, &format!("DELETE {ADVISORIES}/{nowhere}"), Value::Null, 404, "does not exist").await;
+    let events = format!("POST {ADVISORIES}/{uid}/events");
+    for (event, field) in [
+        (json!({}), "advisoryEvent"),
+        (json!({ "status": 9, "fixNotPlanned": {} }), "advisoryEvent.status"),
+        (json!({ "status": "REJECTED", "fixNotPlanned": {} }), "status"),
+        (json!({ "fixed": { "note": "x" } }), "advisoryEvent.fixed.fixedVersion"),
+        (json!({ "fixNotPlanned": {}, "timestamp": "2999-01-01T00:00:00Z" }), "timestamp"),
+        (json!({ "fixNotPlanned": {}, "timestamp": "1969-12-31T23:59:59Z" }), "timestamp"),
+        (json!({ "falsePositiveDetermination": { "note": "n" } }), "advisoryEvent.falsePositiveDetermination.type"),
+        (json!({ "fixNotPlanned": { "note": "a".repeat(16385) } }), "advisoryEvent.fixNotPlanned.note"),
+    ] {
+        let refusal = refused(&operator, &events, json!({ "advisoryEvent": event }), 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.fields(), [field], "{event}");
+    }
+    let reply =
+        call(&operator, &events, json!({ "advisoryEvent": { "status": "NO_SUCH", "fixNotPlanned": {} } })).await;
+    assert_eq!(reply.status, 400);
+    let orphan = format!("POST {ADVISORIES}/{nowhere}/events");
+    barred(&operator, &orphan, json!({ "advisoryEvent": { "fixNotPlanned": {} } }), 404, "does not exist").await;
+    assert_eq!(inventory(server).await, before);
 }
 
-#[tokio::test]
-async fn nobody_reaches_the_advisories_of_others() {
-    on_each_engine(async |server| {
-        let (org, others) = (server.organization("acme").await, server.organization("others").await);
-        let operator = server.operator().await;
-        let uid = advisory(&operator, &others, "curl", &["CVE-2026-1"]).await;
-        let added = event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
-        let all = ["CREATE", "LIST", "UPDATE", "DELETE", "APPROVE"];
-        let ours = validate(server, &org, "ours", &all).await;
-        for (what, body) in [
-            (format!("GET /vulnerabilities/v2/advisories/{uid}"), Value::Null),
-            (format!("GET {ADVISORIES}/{uid}/events"), Value::Null),
-            (format!("PUT {ADVISORIES}/{uid}"), about("curl", "b", &[])),
-            (format!("DELETE {ADVISORIES}/{uid}"), Value::Null),
-            (format!("POST {ADVISORIES}/{uid}/events"), json!({ "advisoryEvent": { "fixNotPlanned": {} } })),
-            (format!("PUT /vulnerabilities/v1/advisory_events/{added}"), json!({ "status": "APPROVED" })),
-        ] {
-            let there = call(&ours, &what, body.clone()).await;
-            assert_eq!(there.status, 403, "{what}: {}", there.text());
-            let absent = call(&ours, &what.replace(&uid, &absent(&others)), body).await;
-            assert_eq!(absent.status, 403, "{what}: what is there looks like what is not");
-        }
-        for query in ["", "?aliases=CVE-2026-1", "?artifactName=curl", "?eventTypes=EVENT_TYPE_FILTER_FIX_NOT_PLANNED"]
-        {
-            let list = done(&ours, &format!("GET {ADVISORIES}{query}"), Value::Null).await;
-            assert_eq!((&list["items"], &list["totalCount"]), (&json!([]), &json!("0")), "{query}");
-        }
-        let list = done(&ours, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await;
-        assert_eq!(list["advisories"], json!([]));
-    })
-    .await;
+async fn nobody_reaches_the_advisories_of_others(server: &TestServer) {
+    let (org, others) = (server.organization("acme").await, server.organization("others").await);
+    let operator = server.operator().await;
+    let uid = advisory(&operator, &others, "curl", &["CVE-2026-1"]).await;
+    let added = event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
+    let all = ["CREATE", "LIST", "UPDATE", "DELETE", "APPROVE"];
+    let ours = validate(server, &org, "ours", &all).await;
+    for (what, body) in [
+        (format!("GET /vulnerabilities/v2/advisories/{uid}"), Value::Null),
+        (format!("GET {ADVISORIES}/{uid}/events"), Value::Null),
+        (format!("PUT {ADVISORIES}/{uid}"), about("curl", "b", &[])),
+        (format!("DELETE {ADVISORIES}/{uid}"), Value::Null),
+        (format!("POST {ADVISORIES}/{uid}/events"), json!({ "advisoryEvent": { "fixNotPlanned": {} } })),
+        (format!("PUT /vulnerabilities/v1/advisory_events/{added}"), json!({ "status": "APPROVED" })),
+    ] {
+        let there = call(&ours, &what, body.clone()).await;
+        assert_eq!(there.status, 403, "{what}: {}", there.text());
+        let absent = call(&ours, &what.replace(&uid, &absent(&others)), body).await;
+        assert_eq!(absent.status, 403, "{what}: what is there looks like what is not");
+    }
+    for query in ["", "?aliases=CVE-2026-1", "?artifactName=curl", "?eventTypes=EVENT_TYPE_FILTER_FIX_NOT_PLANNED"] {
+        let list = done(&ours, &format!("GET {ADVISORIES}{query}"), Value::Null).await;
+        assert_eq!((&list["items"], &list["totalCount"]), (&json!([]), &json!("0")), "{query}");
+    }
+    let list = done(&ours, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await;
+    assert_eq!(list["advisories"], json!([]));
 }
 
-#[tokio::test]
-async fn a_group_keeps_its_advisories_and_loses_what_is_marked_as_deleted() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let group = server.group(&org, "team").await;
-        let operator = server.operator().await;
-        let uid = advisory(&operator, &group, "curl", &["CVE-2026-1"]).await;
-        event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
-        let delete = format!("DELETE /iam/v2/groups/{group}");
-        refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
-        done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-        done(&operator, &delete, Value::Null).await;
-        for table in ["advisories", "advisory_events", "advisory_aliases", "advisory_words"] {
-            let count: &'static str = Box::leak(format!("SELECT count(*) FROM {table}").into_boxed_str());
-            assert_eq!(number(server, count).await, 0, "{table}");
-        }
-    })
-    .await;
+async fn a_group_keeps_its_advisories_and_loses_what_is_marked_as_deleted(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let group = server.group(&org, "team").await;
+    let operator = server.operator().await;
+    let uid = advisory(&operator, &group, "curl", &["CVE-2026-1"]).await;
+    event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
+    let delete = format!("DELETE /iam/v2/groups/{group}");
+    refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    done(&operator, &delete, Value::Null).await;
+    for table in ["advisories", "advisory_events", "advisory_aliases", "advisory_words"] {
+        let count: &'static str = Box::leak(format!("SELECT count(*) FROM {table}").into_boxed_str());
+        assert_eq!(number(server, count).await, 0, "{table}");
+    }
 }
+
+each_engine!(
+    an_advisory_is_created_read_changed_and_marked_as_deleted,
+    a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerability,
+    what_is_wrong_with_an_advisory_changes_nothing,
+    nobody_reaches_the_advisories_of_others,
+    a_group_keeps_its_advisories_and_loses_what_is_marked_as_deleted
+);

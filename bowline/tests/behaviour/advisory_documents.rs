@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bowline_testkit::{Actor, RestReply, TestServer};
+use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -114,35 +114,31 @@ async fn get(server: &TestServer, headers: &[(&str, &str)]) -> RestReply {
     server.anonymous().rest_with("GET", DOCUMENTS, headers, Vec::new()).await
 }
 
-#[tokio::test]
-async fn documents_are_compressed_and_not_sent_again_to_whoever_has_them() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        publish(&operator, &org, true).await;
-        let uid = advisory(&operator, &org, "curl", &["CVE-2026-1"]).await;
-        let note = "a long note ".repeat(200);
-        event(&operator, &uid, json!({ "status": "APPROVED", "fixNotPlanned": { "note": note } })).await;
-        within_a_second(server, "", |seen| *seen != json!([])).await;
+async fn documents_are_compressed_and_not_sent_again_to_whoever_has_them(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    publish(&operator, &org, true).await;
+    let uid = advisory(&operator, &org, "curl", &["CVE-2026-1"]).await;
+    let note = "a long note ".repeat(200);
+    event(&operator, &uid, json!({ "status": "APPROVED", "fixNotPlanned": { "note": note } })).await;
+    within_a_second(server, "", |seen| *seen != json!([])).await;
 
-        let plain = get(server, &[]).await;
-        let tag = plain.header("etag").expect("a tag").to_owned();
-        assert_eq!((plain.header("content-encoding"), plain.header("cache-control")), (None, Some("no-cache")));
-        let compressed = get(server, &[("accept-encoding", "gzip, br")]).await;
-        assert_eq!(compressed.header("content-encoding"), Some("gzip"));
-        assert!(compressed.body.len() * 2 < plain.body.len());
-        assert_eq!(compressed.header("etag"), Some(&*tag));
-        let known = get(server, &[("if-none-match", &tag), ("accept-encoding", "gzip")]).await;
-        assert_eq!((known.status, known.body.len(), known.header("etag")), (304, 0, Some(&*tag)));
-        assert_eq!(get(server, &[("if-none-match", "\"other\"")]).await.status, 200);
+    let plain = get(server, &[]).await;
+    let tag = plain.header("etag").expect("a tag").to_owned();
+    assert_eq!((plain.header("content-encoding"), plain.header("cache-control")), (None, Some("no-cache")));
+    let compressed = get(server, &[("accept-encoding", "gzip, br")]).await;
+    assert_eq!(compressed.header("content-encoding"), Some("gzip"));
+    assert!(compressed.body.len() * 2 < plain.body.len());
+    assert_eq!(compressed.header("etag"), Some(&*tag));
+    let known = get(server, &[("if-none-match", &tag), ("accept-encoding", "gzip")]).await;
+    assert_eq!((known.status, known.body.len(), known.header("etag")), (304, 0, Some(&*tag)));
+    assert_eq!(get(server, &[("if-none-match", "\"other\"")]).await.status, 200);
 
-        event(&operator, &uid, json!({ "status": "APPROVED", "fixed": { "fixedVersion": "2" } })).await;
-        within_a_second(server, "", |seen| seen.to_string().contains("fixedVersion")).await;
-        let changed = get(server, &[("if-none-match", &tag)]).await;
-        assert_eq!(changed.status, 200);
-        assert_ne!(changed.header("etag"), Some(&*tag));
-    })
-    .await;
+    event(&operator, &uid, json!({ "status": "APPROVED", "fixed": { "fixedVersion": "2" } })).await;
+    within_a_second(server, "", |seen| seen.to_string().contains("fixedVersion")).await;
+    let changed = get(server, &[("if-none-match", &tag)]).await;
+    assert_eq!(changed.status, 200);
+    assert_ne!(changed.header("etag"), Some(&*tag));
 }
 
 #[tokio::test]
@@ -249,40 +245,41 @@ impl History {
     }
 }
 
-#[tokio::test]
-async fn no_history_shows_anybody_what_is_pending_rejected_or_private() {
-    on_each_engine(async |server| {
-        let operator = server.operator().await;
-        let org = server.organization("acme").await;
-        let mut history = History::default();
-        for name in ["one", "two", "three"] {
-            history.groups.insert(server.group(&org, name).await, false);
-        }
-        let (mut random, mut most) = (Random(7), 0);
-        for round in 0..12 {
-            for _ in 0..12 {
-                history.go_on(&mut random, &operator).await;
-                // What was told a moment ago may still be told for a second; what was never public is never told.
-                let seen = public(server, "").await.to_string();
-                for (_, _, mark, state) in &history.events {
-                    let secret = matches!(*state, "PENDING" | "REQUEST_CHANGES" | "REJECTED");
-                    assert!(!(secret && seen.contains(mark.as_str())), "round {round}: {mark} is {state}: {seen}");
-                }
-            }
-            let wanted = history.public();
-            most = most.max(wanted.len());
-            let marks = |seen: &Value| {
-                let text = seen.to_string();
-                let told = history.events.iter().filter(|event| text.contains(&*event.2));
-                told.map(|event| &*event.2).collect::<Vec<_>>()
-            };
-            let seen = within_a_second(server, "", |seen| marks(seen) == wanted).await;
-            for document in seen.as_array().expect("a list") {
-                let id = document["id"].as_str().expect("an id");
-                assert_eq!(public(server, &format!("?id={id}")).await[0], *document, "a filter tells the same");
+async fn no_history_shows_anybody_what_is_pending_rejected_or_private(server: &TestServer) {
+    let operator = server.operator().await;
+    let org = server.organization("acme").await;
+    let mut history = History::default();
+    for name in ["one", "two", "three"] {
+        history.groups.insert(server.group(&org, name).await, false);
+    }
+    let (mut random, mut most) = (Random(7), 0);
+    for round in 0..12 {
+        for _ in 0..12 {
+            history.go_on(&mut random, &operator).await;
+            // What was told a moment ago may still be told for a second; what was never public is never told.
+            let seen = public(server, "").await.to_string();
+            for (_, _, mark, state) in &history.events {
+                let secret = matches!(*state, "PENDING" | "REQUEST_CHANGES" | "REJECTED");
+                assert!(!(secret && seen.contains(mark.as_str())), "round {round}: {mark} is {state}: {seen}");
             }
         }
-        assert!(history.events.len() > 20 && most > 2, "nothing much happened: {most}");
-    })
-    .await;
+        let wanted = history.public();
+        most = most.max(wanted.len());
+        let marks = |seen: &Value| {
+            let text = seen.to_string();
+            let told = history.events.iter().filter(|event| text.contains(&*event.2));
+            told.map(|event| &*event.2).collect::<Vec<_>>()
+        };
+        let seen = within_a_second(server, "", |seen| marks(seen) == wanted).await;
+        for document in seen.as_array().expect("a list") {
+            let id = document["id"].as_str().expect("an id");
+            assert_eq!(public(server, &format!("?id={id}")).await[0], *document, "a filter tells the same");
+        }
+    }
+    assert!(history.events.len() > 20 && most > 2, "nothing much happened: {most}");
 }
+
+each_engine!(
+    documents_are_compressed_and_not_sent_again_to_whoever_has_them,
+    no_history_shows_anybody_what_is_pending_rejected_or_private
+);

@@ -2,7 +2,7 @@
 
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
@@ -118,95 +118,85 @@ async fn each_filter_keeps_what_it_names() {
     .await;
 }
 
-#[tokio::test]
-async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case() {
-    on_each_engine(async |server| {
-        let (_, bot) = three(server).await;
-        for (query, expected) in [
-            ("foo", "foo libfoo"),
-            ("CURL", "curl"),
-            ("STDLIB", "curl foo"),
-            ("2026-1", "curl"),
-            ("aAaA-bBbB", "curl"),
-            ("cve-2026", "curl foo libfoo"),
-            ("nu_tl", "libfoo"),
-            ("tls%", "libfoo"),
-            ("t_s", ""),
-            ("%", "libfoo"),
-            ("\"", ""),
-            ("foo\"", ""),
-            ("fo", "foo libfoo"),
-            ("curlstd", ""),
-            ("nothing", ""),
-        ] {
-            let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
-            let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
-            assert_eq!(sorted(names(&bot, &format!("query={query}")).await), expected, "{query}");
-        }
-        let uid =
-            done(&bot, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await["advisories"][0]["uid"]
-                .clone();
-        let put = format!("PUT {ADVISORIES}/{}", uid.as_str().expect("an id"));
-        done(&bot, &put, about("wget", "Stdlib", &["CVE-2026-9"])).await;
-        assert_eq!(names(&bot, "query=curl").await, [""; 0]);
-        assert_eq!(names(&bot, "query=2026-9").await, ["wget"]);
-    })
-    .await;
+async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case(server: &TestServer) {
+    let (_, bot) = three(server).await;
+    for (query, expected) in [
+        ("foo", "foo libfoo"),
+        ("CURL", "curl"),
+        ("STDLIB", "curl foo"),
+        ("2026-1", "curl"),
+        ("aAaA-bBbB", "curl"),
+        ("cve-2026", "curl foo libfoo"),
+        ("nu_tl", "libfoo"),
+        ("tls%", "libfoo"),
+        ("t_s", ""),
+        ("%", "libfoo"),
+        ("\"", ""),
+        ("foo\"", ""),
+        ("fo", "foo libfoo"),
+        ("curlstd", ""),
+        ("nothing", ""),
+    ] {
+        let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
+        let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        assert_eq!(sorted(names(&bot, &format!("query={query}")).await), expected, "{query}");
+    }
+    let uid =
+        done(&bot, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await["advisories"][0]["uid"].clone();
+    let put = format!("PUT {ADVISORIES}/{}", uid.as_str().expect("an id"));
+    done(&bot, &put, about("wget", "Stdlib", &["CVE-2026-9"])).await;
+    assert_eq!(names(&bot, "query=curl").await, [""; 0]);
+    assert_eq!(names(&bot, "query=2026-9").await, ["wget"]);
 }
 
-#[tokio::test]
-async fn pages_in_every_order_bring_every_advisory_once() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let groups = [server.group(&org, "one").await, server.group(&org, "two").await];
-        let operator = server.operator().await;
-        for n in 0..14 {
-            let alias = format!("CVE-{}", 90 - n);
-            let created = create(&operator, &groups[n % 2], about(&format!("a{n:02}"), "c", &[&alias])).await;
-            if n >= 10 {
-                let delete = format!("DELETE {ADVISORIES}/{}", created["id"].as_str().expect("an id"));
-                done(&operator, &delete, Value::Null).await;
-            }
-            server.clock().advance(std::time::Duration::from_secs(1));
+async fn pages_in_every_order_bring_every_advisory_once(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let groups = [server.group(&org, "one").await, server.group(&org, "two").await];
+    let operator = server.operator().await;
+    for n in 0..14 {
+        let alias = format!("CVE-{}", 90 - n);
+        let created = create(&operator, &groups[n % 2], about(&format!("a{n:02}"), "c", &[&alias])).await;
+        if n >= 10 {
+            let delete = format!("DELETE {ADVISORIES}/{}", created["id"].as_str().expect("an id"));
+            done(&operator, &delete, Value::Null).await;
         }
-        for (order, order1, expected) in [
-            ("create_time", "CREATED_AT_ASC", 0..10),
-            ("create_time%20desc", "CREATED_AT_DESC", 0..10),
-            ("update_time", "UPDATED_AT_ASC", 0..10),
-            ("aliases%20desc", "ALIASES_DESC", 0..10),
-            ("aliases", "ALIASES_ASC", 0..10),
-            ("delete_time", "DELETED_AT_ASC", 10..14),
-        ] {
-            let mut wanted: Vec<String> = expected.map(|n| format!("a{n:02}")).collect();
-            // The later ones have the smaller aliases.
-            if order.contains("desc") != order.contains("aliases") {
-                wanted.reverse();
-            }
-            for filter in ["", "&artifactTypes=apk", "&query=cve"] {
-                let mut seen: Vec<String> = Vec::new();
-                let mut token = String::new();
-                loop {
-                    let query = format!("orderBy={order}&pageSize=3&pageToken={token}{filter}");
-                    let page =
-                        done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
-                    assert_eq!(page["totalCount"], json!(wanted.len().to_string()), "{query}");
-                    seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
-                    token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
-                    if token.is_empty() {
-                        break;
-                    }
+        server.clock().advance(std::time::Duration::from_secs(1));
+    }
+    for (order, order1, expected) in [
+        ("create_time", "CREATED_AT_ASC", 0..10),
+        ("create_time%20desc", "CREATED_AT_DESC", 0..10),
+        ("update_time", "UPDATED_AT_ASC", 0..10),
+        ("aliases%20desc", "ALIASES_DESC", 0..10),
+        ("aliases", "ALIASES_ASC", 0..10),
+        ("delete_time", "DELETED_AT_ASC", 10..14),
+    ] {
+        let mut wanted: Vec<String> = expected.map(|n| format!("a{n:02}")).collect();
+        // The later ones have the smaller aliases.
+        if order.contains("desc") != order.contains("aliases") {
+            wanted.reverse();
+        }
+        for filter in ["", "&artifactTypes=apk", "&query=cve"] {
+            let mut seen: Vec<String> = Vec::new();
+            let mut token = String::new();
+            loop {
+                let query = format!("orderBy={order}&pageSize=3&pageToken={token}{filter}");
+                let page = done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                assert_eq!(page["totalCount"], json!(wanted.len().to_string()), "{query}");
+                seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
+                page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
+                if token.is_empty() {
+                    break;
                 }
-                assert_eq!(seen, wanted, "{order}{filter}");
-                let skipped = names(&operator, &format!("orderBy={order}&skip=2&pageSize=1{filter}")).await;
-                assert_eq!(skipped, wanted[2..3], "{order}{filter}");
             }
-            assert_eq!(names1(&operator, &format!("orderBy={order1}")).await, wanted, "{order1}");
+            assert_eq!(seen, wanted, "{order}{filter}");
+            let skipped = names(&operator, &format!("orderBy={order}&skip=2&pageSize=1{filter}")).await;
+            assert_eq!(skipped, wanted[2..3], "{order}{filter}");
         }
-        let by_id = done(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
-        let ids = each(&by_id["items"], "id");
-        assert!(ids.is_sorted_by(|a, b| a > b) && ids.len() == 10);
-    })
-    .await;
+        assert_eq!(names1(&operator, &format!("orderBy={order1}")).await, wanted, "{order1}");
+    }
+    let by_id = done(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
+    let ids = each(&by_id["items"], "id");
+    assert!(ids.is_sorted_by(|a, b| a > b) && ids.len() == 10);
 }
 
 /// Advisories of a group with these numbers in their names and words. Every hundredth is about an image, every thousandth
@@ -310,32 +300,28 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
     .await;
 }
 
-#[tokio::test]
-async fn free_text_is_found_however_many_have_its_parts() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let group = server.group(&org, "one").await;
-        many(server, &group, 620).await;
-        let operator = server.operator().await;
-        let numbers = |numbers: &[i64]| numbers.iter().map(|n| format!("n{n:05}")).collect::<Vec<_>>();
-        // Parts that all have, parts that some have, and parts that are nowhere one behind the other.
-        for (query, count, first) in [
-            ("everything", 619, [0, 2]),
-            ("rything%20n00", 619, [0, 2]),
-            ("n0012", 10, [120, 121]),
-            ("everything%20n006", 20, [600, 601]),
-            ("g%20n0061", 10, [610, 611]),
-        ] {
-            let list = format!("GET /vulnerabilities/v2/advisories?query={query}&pageSize=2");
-            let page = done(&operator, &list, Value::Null).await;
-            assert_eq!(page["totalCount"], json!(count.to_string()), "{query}");
-            assert_eq!(each(&page["advisories"], "artifactName"), numbers(&first), "{query}");
-        }
-        for query in ["thingevery", "n00every", "n0012%20everything", "everythingeverything"] {
-            assert_eq!(names(&operator, &format!("query={query}")).await, [""; 0], "{query}");
-        }
-    })
-    .await;
+async fn free_text_is_found_however_many_have_its_parts(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let group = server.group(&org, "one").await;
+    many(server, &group, 620).await;
+    let operator = server.operator().await;
+    let numbers = |numbers: &[i64]| numbers.iter().map(|n| format!("n{n:05}")).collect::<Vec<_>>();
+    // Parts that all have, parts that some have, and parts that are nowhere one behind the other.
+    for (query, count, first) in [
+        ("everything", 619, [0, 2]),
+        ("rything%20n00", 619, [0, 2]),
+        ("n0012", 10, [120, 121]),
+        ("everything%20n006", 20, [600, 601]),
+        ("g%20n0061", 10, [610, 611]),
+    ] {
+        let list = format!("GET /vulnerabilities/v2/advisories?query={query}&pageSize=2");
+        let page = done(&operator, &list, Value::Null).await;
+        assert_eq!(page["totalCount"], json!(count.to_string()), "{query}");
+        assert_eq!(each(&page["advisories"], "artifactName"), numbers(&first), "{query}");
+    }
+    for query in ["thingevery", "n00every", "n0012%20everything", "everythingeverything"] {
+        assert_eq!(names(&operator, &format!("query={query}")).await, [""; 0], "{query}");
+    }
 }
 
 #[tokio::test]
@@ -381,3 +367,9 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between() {
     })
     .await;
 }
+
+each_engine!(
+    free_text_is_found_inside_of_words_and_without_regard_to_letter_case,
+    pages_in_every_order_bring_every_advisory_once,
+    free_text_is_found_however_many_have_its_parts
+);

@@ -1,6 +1,6 @@
 //! Whole batches of advisories: what an import brings, and what an export lets out.
 
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
@@ -39,166 +39,144 @@ fn outcomes(imported: &Value) -> Vec<&str> {
     each(imported, "outcome").into_iter().map(|name| name.trim_start_matches("IMPORT_OUTCOME_")).collect()
 }
 
-#[tokio::test]
-async fn an_import_creates_and_extends_and_the_same_again_changes_nothing() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
-        create(&author, &org, about("curl", "stdlib", &["CVE-2026-1"])).await;
-        let body = json!({
-            "advisories": [
-                with("curl", &["cve-2026-1", "GHSA-2222-2222-2222"], vec![fixed("1-r0")]),
-                with("wget", &["CVE-2026-1"], vec![fixed("2-r0"), json!({ "detection": { "manual": {} } })]),
-                with("wget", &["CVE-2026-1"], vec![fixed("2-r0")]),
-                with("wget", &[], vec![]),
-            ],
-            "source": "https://example.com/security.json",
-            "licence": "CC-BY-4.0",
-        });
-        let mut dry = body.clone();
-        dry["dryRun"] = json!(true);
-        let before = inventory(server).await;
-        let told = import(&author, &org, dry).await;
-        assert_eq!(inventory(server).await, before, "a dry run changes nothing");
-        let imported = import(&author, &org, body.clone()).await;
-        for told in [&told, &imported] {
-            assert_eq!(outcomes(told), ["CHANGED", "CREATED", "UNCHANGED", "REFUSED"]);
-            assert_eq!(told[0]["addedAliases"], json!(["GHSA-2222-2222-2222"]));
-        }
-        assert!(imported[3]["reason"].as_str().expect("a reason").contains("alias"), "{imported}");
-        assert_eq!(imported[1]["uid"], imported[2]["uid"]);
-        let after = inventory(server).await;
-        let again = import(&author, &org, body).await;
-        assert_eq!(outcomes(&again), ["UNCHANGED", "UNCHANGED", "UNCHANGED", "REFUSED"]);
-        assert_eq!(inventory(server).await, after, "the same again changes nothing");
+async fn an_import_creates_and_extends_and_the_same_again_changes_nothing(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+    create(&author, &org, about("curl", "stdlib", &["CVE-2026-1"])).await;
+    let body = json!({
+        "advisories": [
+            with("curl", &["cve-2026-1", "GHSA-2222-2222-2222"], vec![fixed("1-r0")]),
+            with("wget", &["CVE-2026-1"], vec![fixed("2-r0"), json!({ "detection": { "manual": {} } })]),
+            with("wget", &["CVE-2026-1"], vec![fixed("2-r0")]),
+            with("wget", &[], vec![]),
+        ],
+        "source": "https://example.com/security.json",
+        "licence": "CC-BY-4.0",
+    });
+    let mut dry = body.clone();
+    dry["dryRun"] = json!(true);
+    let before = inventory(server).await;
+    let told = import(&author, &org, dry).await;
+    assert_eq!(inventory(server).await, before, "a dry run changes nothing");
+    let imported = import(&author, &org, body.clone()).await;
+    for told in [&told, &imported] {
+        assert_eq!(outcomes(told), ["CHANGED", "CREATED", "UNCHANGED", "REFUSED"]);
+        assert_eq!(told[0]["addedAliases"], json!(["GHSA-2222-2222-2222"]));
+    }
+    assert!(imported[3]["reason"].as_str().expect("a reason").contains("alias"), "{imported}");
+    assert_eq!(imported[1]["uid"], imported[2]["uid"]);
+    let after = inventory(server).await;
+    let again = import(&author, &org, body).await;
+    assert_eq!(outcomes(&again), ["UNCHANGED", "UNCHANGED", "UNCHANGED", "REFUSED"]);
+    assert_eq!(inventory(server).await, after, "the same again changes nothing");
 
-        let uid = imported[1]["uid"].as_str().expect("a UIDP");
-        let events = done(&author, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
-        assert_eq!(each(&events["items"], "status"), ["PENDING", "PENDING"]);
-        for (sql, expected) in [
-            ("SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.advisories.imported.v1'", 1),
-            ("SELECT count(*) FROM audit WHERE method LIKE '%ImportAdvisories'", 5),
-            ("SELECT count(*) FROM advisory_event_origins WHERE licence = 'CC-BY-4.0'", 3),
-        ] {
-            assert_eq!(number(server, sql).await, expected, "{sql}");
-        }
-    })
-    .await;
+    let uid = imported[1]["uid"].as_str().expect("a UIDP");
+    let events = done(&author, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
+    assert_eq!(each(&events["items"], "status"), ["PENDING", "PENDING"]);
+    for (sql, expected) in [
+        ("SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.advisories.imported.v1'", 1),
+        ("SELECT count(*) FROM audit WHERE method LIKE '%ImportAdvisories'", 5),
+        ("SELECT count(*) FROM advisory_event_origins WHERE licence = 'CC-BY-4.0'", 3),
+    ] {
+        assert_eq!(number(server, sql).await, expected, "{sql}");
+    }
 }
 
-#[tokio::test]
-async fn only_approvers_import_as_approved() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let team = server.group(&org, "team").await;
-        let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
-        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
-        let reader = validate(server, &org, "reader", &["LIST"]).await;
-        let post = format!("POST /advisorytransfers/v1/groups/{team}/import");
-        let body = |status: &str, dry: bool| {
-            let advisories = [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])];
-            json!({ "advisories": advisories, "status": status, "dryRun": dry })
-        };
-        let before = inventory(server).await;
-        for dry in [true, false] {
-            refused(&author, &post, body("APPROVED", dry), 403, "PERMISSION_DENIED").await;
-            refused(&reader, &post, body("PENDING", dry), 403, "PERMISSION_DENIED").await;
-            refused(&approver, &post, body("REJECTED", dry), 400, "INVALID_ARGUMENT").await;
-        }
-        let nowhere = format!("POST /advisorytransfers/v1/groups/{}/import", absent(&org));
-        refused(&approver, &nowhere, body("PENDING", false), 404, "NOT_FOUND").await;
-        assert_eq!(inventory(server).await, before);
-        import(&approver, &team, body("APPROVED", false)).await;
-        let exported = export(&reader, &team, "").await;
-        assert_eq!(exported[0]["advisory"]["events"][0]["fixed"]["fixedVersion"], json!("1-r0"));
+async fn only_approvers_import_as_approved(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let team = server.group(&org, "team").await;
+    let author = validate(server, &org, "author", &["CREATE", "LIST", "UPDATE"]).await;
+    let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    let reader = validate(server, &org, "reader", &["LIST"]).await;
+    let post = format!("POST /advisorytransfers/v1/groups/{team}/import");
+    let body = |status: &str, dry: bool| {
+        let advisories = [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])];
+        json!({ "advisories": advisories, "status": status, "dryRun": dry })
+    };
+    let before = inventory(server).await;
+    for dry in [true, false] {
+        refused(&author, &post, body("APPROVED", dry), 403, "PERMISSION_DENIED").await;
+        refused(&reader, &post, body("PENDING", dry), 403, "PERMISSION_DENIED").await;
+        refused(&approver, &post, body("REJECTED", dry), 400, "INVALID_ARGUMENT").await;
+    }
+    let nowhere = format!("POST /advisorytransfers/v1/groups/{}/import", absent(&org));
+    refused(&approver, &nowhere, body("PENDING", false), 404, "NOT_FOUND").await;
+    assert_eq!(inventory(server).await, before);
+    import(&approver, &team, body("APPROVED", false)).await;
+    let exported = export(&reader, &team, "").await;
+    assert_eq!(exported[0]["advisory"]["events"][0]["fixed"]["fixedVersion"], json!("1-r0"));
 
-        // Where another person decides, an import waits for them too.
-        let operator = server.operator().await;
-        let settings = format!("PATCH /advisorysettings/v1/groups/{org}");
-        done(&operator, &settings, json!({ "secondReviewerRequired": true })).await;
-        let refusal = refused(&approver, &post, body("APPROVED", true), 400, "FAILED_PRECONDITION").await;
-        assert!(refusal.message().contains("reviewer"), "{refusal:?}");
-    })
-    .await;
+    // Where another person decides, an import waits for them too.
+    let operator = server.operator().await;
+    let settings = format!("PATCH /advisorysettings/v1/groups/{org}");
+    done(&operator, &settings, json!({ "secondReviewerRequired": true })).await;
+    let refusal = refused(&approver, &post, body("APPROVED", true), 400, "FAILED_PRECONDITION").await;
+    assert!(refusal.message().contains("reviewer"), "{refusal:?}");
 }
 
-#[tokio::test]
-async fn what_is_approved_gets_no_alias_by_a_pending_import() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
-        let first = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])], "status": "APPROVED" });
-        import(&approver, &org, first).await;
-        let before = export(&approver, &org, "").await;
-        let more = json!({ "advisories": [with("curl", &["CVE-2026-1", "CVE-2026-9"], vec![fixed("9-r0")])] });
-        let imported = import(&approver, &org, more).await;
-        assert_eq!(imported[0]["withheldAliases"], json!(["CVE-2026-9"]));
-        assert_eq!(export(&approver, &org, "").await, before);
-    })
-    .await;
+async fn what_is_approved_gets_no_alias_by_a_pending_import(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    let first = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("1-r0")])], "status": "APPROVED" });
+    import(&approver, &org, first).await;
+    let before = export(&approver, &org, "").await;
+    let more = json!({ "advisories": [with("curl", &["CVE-2026-1", "CVE-2026-9"], vec![fixed("9-r0")])] });
+    let imported = import(&approver, &org, more).await;
+    assert_eq!(imported[0]["withheldAliases"], json!(["CVE-2026-9"]));
+    assert_eq!(export(&approver, &org, "").await, before);
 }
 
-#[tokio::test]
-async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
-        for (artifact, licence) in [("curl", "CC BY-NC-ND 4.0"), ("wget", "CC-BY-4.0"), ("zlib", "")] {
-            let advisories = [with(artifact, &["CVE-2026-1"], vec![fixed("1-r0")])];
-            let body =
-                json!({ "advisories": advisories, "status": "APPROVED", "source": "somebody", "licence": licence });
-            import(&approver, &org, body).await;
-        }
-        // A later statement of one's own about the same goes out, what was imported before does not.
-        server.clock().advance(std::time::Duration::from_secs(1));
-        let own = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("2-r0")])], "status": "APPROVED" });
-        import(&approver, &org, own).await;
-        let versions = |exported: &[Value]| -> Vec<String> {
-            let events =
-                exported.iter().flat_map(|one| one["advisory"]["events"].as_array().cloned().unwrap_or_default());
-            events.map(|event| event["fixed"]["fixedVersion"].as_str().unwrap_or_default().to_owned()).collect()
-        };
-        assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0", "1-r0"]);
-        let all = export(&approver, &org, "includeRestricted=true").await;
-        assert_eq!(versions(&all).len(), 4);
-        assert!(all[0]["origins"].to_string().contains("CC BY-NC-ND 4.0"), "{all:?}");
-        let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
-        assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
+async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    for (artifact, licence) in [("curl", "CC BY-NC-ND 4.0"), ("wget", "CC-BY-4.0"), ("zlib", "")] {
+        let advisories = [with(artifact, &["CVE-2026-1"], vec![fixed("1-r0")])];
+        let body = json!({ "advisories": advisories, "status": "APPROVED", "source": "somebody", "licence": licence });
+        import(&approver, &org, body).await;
+    }
+    // A later statement of one's own about the same goes out, what was imported before does not.
+    server.clock().advance(std::time::Duration::from_secs(1));
+    let own = json!({ "advisories": [with("curl", &["CVE-2026-1"], vec![fixed("2-r0")])], "status": "APPROVED" });
+    import(&approver, &org, own).await;
+    let versions = |exported: &[Value]| -> Vec<String> {
+        let events = exported.iter().flat_map(|one| one["advisory"]["events"].as_array().cloned().unwrap_or_default());
+        events.map(|event| event["fixed"]["fixedVersion"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0", "1-r0"]);
+    let all = export(&approver, &org, "includeRestricted=true").await;
+    assert_eq!(versions(&all).len(), 4);
+    assert!(all[0]["origins"].to_string().contains("CC BY-NC-ND 4.0"), "{all:?}");
+    let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
+    assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
 
-        // Where the newest statement may not be handed on, an older one would tell what no longer holds.
-        server.clock().advance(std::time::Duration::from_secs(1));
-        let newer = json!({
-            "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
-            "status": "APPROVED", "source": "somebody", "licence": "CC BY-NC-ND 4.0",
-        });
-        import(&approver, &org, newer).await;
-        assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0"]);
-        assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(3));
-    })
-    .await;
+    // Where the newest statement may not be handed on, an older one would tell what no longer holds.
+    server.clock().advance(std::time::Duration::from_secs(1));
+    let newer = json!({
+        "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
+        "status": "APPROVED", "source": "somebody", "licence": "CC BY-NC-ND 4.0",
+    });
+    import(&approver, &org, newer).await;
+    assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0"]);
+    assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(3));
 }
 
-#[tokio::test]
-async fn an_export_comes_by_artifact_and_in_pages() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
-        let names = ["zlib", "curl", "a b", "curl"];
-        let advisories: Vec<Value> = names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| with(name, &[&format!("CVE-2026-{at}")], vec![fixed("1-r0")]))
-            .collect();
-        import(&approver, &org, json!({ "advisories": advisories, "status": "APPROVED" })).await;
-        for query in ["pageSize=1", "pageSize=3", ""] {
-            let exported = export(&approver, &org, query).await;
-            let names: Vec<&str> = exported.iter().filter_map(|one| one["advisory"]["artifactName"].as_str()).collect();
-            assert_eq!(names, ["a b", "curl", "curl", "zlib"], "{query}");
-        }
-        let path = format!("GET /advisorytransfers/v1/groups/{org}/export?pageToken=nonsense");
-        refused(&approver, &path, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
-    })
-    .await;
+async fn an_export_comes_by_artifact_and_in_pages(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE"]).await;
+    let names = ["zlib", "curl", "a b", "curl"];
+    let advisories: Vec<Value> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| with(name, &[&format!("CVE-2026-{at}")], vec![fixed("1-r0")]))
+        .collect();
+    import(&approver, &org, json!({ "advisories": advisories, "status": "APPROVED" })).await;
+    for query in ["pageSize=1", "pageSize=3", ""] {
+        let exported = export(&approver, &org, query).await;
+        let names: Vec<&str> = exported.iter().filter_map(|one| one["advisory"]["artifactName"].as_str()).collect();
+        assert_eq!(names, ["a b", "curl", "curl", "zlib"], "{query}");
+    }
+    let path = format!("GET /advisorytransfers/v1/groups/{org}/export?pageToken=nonsense");
+    refused(&approver, &path, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
 }
 
 /// Numbers that look random and are the same each time.
@@ -212,57 +190,54 @@ impl Draws {
 }
 
 /// Whatever is done to advisories, an export is made of what is approved, and of nothing else.
-#[tokio::test]
-async fn nothing_pending_or_private_leaves_through_an_export() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let (ours, theirs) = (server.group(&org, "ours").await, server.group(&org, "theirs").await);
-        let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
-        let mut draws = Draws(7);
-        let mut waiting: Vec<(String, String)> = Vec::new();
-        let mut approved: Vec<String> = Vec::new();
-        for round in 0..120 {
-            // Until it is approved, everything that is written has a word that no one else uses.
-            let word = format!("word-{round}-");
-            let note = json!({
-                "truePositiveDetermination": { "note": word }, "findings": "c2VjcmV0LWZpbmRpbmdz", "issue": "secret-issue"
-            });
-            let alias = format!("CVE-2026-{}", draws.below(4));
-            match draws.below(4) {
-                0 | 1 => {
-                    let group = if draws.below(4) == 0 { &theirs } else { &ours };
-                    let body = json!({ "advisories": [with("curl", &[&alias], vec![note])] });
-                    let uid = import(&approver, group, body).await[0]["uid"].as_str().expect("a UIDP").to_owned();
-                    let events = done(&approver, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
-                    let found = events["items"].as_array().expect("a list").iter().find(|one| one.to_string().contains(&word));
-                    let event = found.expect("the new event")["id"].as_str().expect("a UIDP").to_owned();
-                    waiting.push((event, word));
-                }
-                2 if !waiting.is_empty() => {
-                    let (event, word) = waiting.swap_remove(draws.below(waiting.len() as u64) as usize);
-                    let state = if draws.below(3) == 0 { "REJECTED" } else { "APPROVED" };
-                    let put = format!("PUT /vulnerabilities/v1/advisory_events/{event}");
-                    done(&approver, &put, json!({ "status": state })).await;
-                    if state == "APPROVED" && event.starts_with(&ours) {
-                        approved.push(word);
-                    }
-                }
-                _ => checked(&approver, &ours, &approved).await,
+async fn nothing_pending_or_private_leaves_through_an_export(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let (ours, theirs) = (server.group(&org, "ours").await, server.group(&org, "theirs").await);
+    let approver = validate(server, &org, "approver", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
+    let mut draws = Draws(7);
+    let mut waiting: Vec<(String, String)> = Vec::new();
+    let mut approved: Vec<String> = Vec::new();
+    for round in 0..120 {
+        // Until it is approved, everything that is written has a word that no one else uses.
+        let word = format!("word-{round}-");
+        let note = json!({
+            "truePositiveDetermination": { "note": word }, "findings": "c2VjcmV0LWZpbmRpbmdz", "issue": "secret-issue"
+        });
+        let alias = format!("CVE-2026-{}", draws.below(4));
+        match draws.below(4) {
+            0 | 1 => {
+                let group = if draws.below(4) == 0 { &theirs } else { &ours };
+                let body = json!({ "advisories": [with("curl", &[&alias], vec![note])] });
+                let uid = import(&approver, group, body).await[0]["uid"].as_str().expect("a UIDP").to_owned();
+                let events = done(&approver, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
+                let found =
+                    events["items"].as_array().expect("a list").iter().find(|one| one.to_string().contains(&word));
+                let event = found.expect("the new event")["id"].as_str().expect("a UIDP").to_owned();
+                waiting.push((event, word));
             }
+            2 if !waiting.is_empty() => {
+                let (event, word) = waiting.swap_remove(draws.below(waiting.len() as u64) as usize);
+                let state = if draws.below(3) == 0 { "REJECTED" } else { "APPROVED" };
+                let put = format!("PUT /vulnerabilities/v1/advisory_events/{event}");
+                done(&approver, &put, json!({ "status": state })).await;
+                if state == "APPROVED" && event.starts_with(&ours) {
+                    approved.push(word);
+                }
+            }
+            _ => checked(&approver, &ours, &approved).await,
         }
-        assert!(approved.len() > 3 && waiting.len() > 3, "{} approved, {} waiting", approved.len(), waiting.len());
-        checked(&approver, &ours, &approved).await;
-        // A time that tells of something pending would leave as well.
-        let before = export(&approver, &ours, "includeRestricted=true").await;
-        server.clock().advance(std::time::Duration::from_mins(5));
-        let approver = validate(server, &org, "later", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
-        let uid = before[0]["advisory"]["id"].as_str().expect("a UIDP").to_owned();
-        event(&approver, &uid, fixed("9-r0")).await;
-        assert_eq!(export(&approver, &ours, "includeRestricted=true").await, before);
-        done(&approver, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-        assert_eq!(export(&approver, &ours, "").await.len(), before.len() - 1, "what is deleted goes no more");
-    })
-    .await;
+    }
+    assert!(approved.len() > 3 && waiting.len() > 3, "{} approved, {} waiting", approved.len(), waiting.len());
+    checked(&approver, &ours, &approved).await;
+    // A time that tells of something pending would leave as well.
+    let before = export(&approver, &ours, "includeRestricted=true").await;
+    server.clock().advance(std::time::Duration::from_mins(5));
+    let approver = validate(server, &org, "later", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;
+    let uid = before[0]["advisory"]["id"].as_str().expect("a UIDP").to_owned();
+    event(&approver, &uid, fixed("9-r0")).await;
+    assert_eq!(export(&approver, &ours, "includeRestricted=true").await, before);
+    done(&approver, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    assert_eq!(export(&approver, &ours, "").await.len(), before.len() - 1, "what is deleted goes no more");
 }
 
 /// The export holds every word that is approved in the group, and no other; and nothing that is for reviewers.
@@ -295,3 +270,12 @@ async fn a_batch_is_all_or_nothing_and_bounded() {
     })
     .await;
 }
+
+each_engine!(
+    an_import_creates_and_extends_and_the_same_again_changes_nothing,
+    only_approvers_import_as_approved,
+    what_is_approved_gets_no_alias_by_a_pending_import,
+    what_may_not_be_handed_on_stays_unless_somebody_asks_for_it,
+    an_export_comes_by_artifact_and_in_pages,
+    nothing_pending_or_private_leaves_through_an_export
+);

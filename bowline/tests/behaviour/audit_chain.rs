@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use bowline_core::Clock as _;
-use bowline_pipeline::audit::{Findings, erase_images, verify};
+use bowline_pipeline::audit::{Findings, erase_snapshots, verify};
 use bowline_pipeline::{Actor as Doer, OPERATOR};
 use bowline_store::Engine;
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use serde_json::{Value, json};
 
 use crate::audit_log::numbered;
 use crate::deliveries::until;
-use crate::support::{done, execute, number, on_each_engine};
+use crate::support::{done, execute, number};
 
 async fn verified(server: &TestServer, organization: Option<&str>) -> Findings {
     let findings = verify(&server.server().parts().storage.db, organization, |_| {}).await;
@@ -24,39 +24,35 @@ async fn sound(server: &TestServer, organization: Option<&str>) -> Findings {
     findings
 }
 
-#[tokio::test]
-async fn numbers_have_no_gap_under_32_writers() {
-    on_each_engine(async |server| {
-        let mut writers = tokio::task::JoinSet::new();
-        let mut organizations = Vec::new();
-        for n in 0..4 {
-            organizations.push(server.organization(&format!("org {n}")).await);
-        }
-        let operator = server.operator().await;
-        for writer in 0..32 {
-            let path = format!("POST /registry/v2/repos/{}", organizations[writer % 4]);
-            let operator = operator.clone();
-            writers.spawn(async move {
-                for n in 0..8 {
-                    done(&operator, &path, json!({ "name": format!("r{writer}-{n}") })).await;
-                }
-            });
-        }
-        while let Some(joined) = writers.join_next().await {
-            joined.expect("a writer ends well");
-        }
-        numbered(server).await;
-        let rows = number(server, "SELECT count(*) FROM audit").await;
-        assert!(rows >= 256 + 4);
-        let findings = sound(server, None).await;
-        assert_eq!((findings.rows, findings.first, findings.last, findings.waiting), (rows, 1, rows, 0));
-        assert_eq!(number(server, "SELECT max(seq) FROM audit").await, rows);
-        for organization in &organizations {
-            let findings = sound(server, Some(organization)).await;
-            assert_eq!((findings.rows, findings.last), (65, 65), "the group and its repositories");
-        }
-    })
-    .await;
+async fn numbers_have_no_gap_under_32_writers(server: &TestServer) {
+    let mut writers = tokio::task::JoinSet::new();
+    let mut organizations = Vec::new();
+    for n in 0..4 {
+        organizations.push(server.organization(&format!("org {n}")).await);
+    }
+    let operator = server.operator().await;
+    for writer in 0..32 {
+        let path = format!("POST /registry/v2/repos/{}", organizations[writer % 4]);
+        let operator = operator.clone();
+        writers.spawn(async move {
+            for n in 0..8 {
+                done(&operator, &path, json!({ "name": format!("r{writer}-{n}") })).await;
+            }
+        });
+    }
+    while let Some(joined) = writers.join_next().await {
+        joined.expect("a writer ends well");
+    }
+    numbered(server).await;
+    let rows = number(server, "SELECT count(*) FROM audit").await;
+    assert!(rows >= 256 + 4);
+    let findings = sound(server, None).await;
+    assert_eq!((findings.rows, findings.first, findings.last, findings.waiting), (rows, 1, rows, 0));
+    assert_eq!(number(server, "SELECT max(seq) FROM audit").await, rows);
+    for organization in &organizations {
+        let findings = sound(server, Some(organization)).await;
+        assert_eq!((findings.rows, findings.last), (65, 65), "the group and its repositories");
+    }
 }
 
 /// What changes one row, and what changes it back; the row is the third of the organization.
@@ -84,105 +80,93 @@ const TAMPERING: &[(&str, &str)] = &[
     ("hash = org_hash, org_hash = hash", "hash = org_hash, org_hash = hash"),
 ];
 
-#[tokio::test]
-async fn whatever_is_changed_is_found() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let operator = server.operator().await;
-        for text in ["a", "b"] {
-            done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": text })).await;
-        }
-        server.repo(&org, "last").await;
-        numbered(server).await;
+async fn whatever_is_changed_is_found(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let operator = server.operator().await;
+    for text in ["a", "b"] {
+        done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": text })).await;
+    }
+    server.repo(&org, "last").await;
+    numbered(server).await;
+    sound(server, None).await;
+    // Once the resource is another one, the row is found by its number.
+    let id = number(server, "SELECT min(id) FROM audit WHERE method LIKE '%UpdateRepo'").await;
+    for (change, back) in TAMPERING {
+        let statement = |what: &str| -> &'static str { format!("UPDATE audit SET {what} WHERE id = {id}").leak() };
+        execute(server, statement(change), &[]).await;
+        let findings = verified(server, None).await;
+        assert!(findings.wrong.is_some(), "{change}: not found");
+        execute(server, statement(back), &[]).await;
         sound(server, None).await;
-        // Once the resource is another one, the row is found by its number.
-        let id = number(server, "SELECT min(id) FROM audit WHERE method LIKE '%UpdateRepo'").await;
-        for (change, back) in TAMPERING {
-            let statement = |what: &str| -> &'static str { format!("UPDATE audit SET {what} WHERE id = {id}").leak() };
-            execute(server, statement(change), &[]).await;
-            let findings = verified(server, None).await;
-            assert!(findings.wrong.is_some(), "{change}: not found");
-            execute(server, statement(back), &[]).await;
-            sound(server, None).await;
-        }
-        // Of one organization: its own chain tells.
-        let change: &'static str = format!("UPDATE audit SET actor = actor || 'x' WHERE id = {id}").leak();
-        execute(server, change, &[]).await;
-        let wrong = verified(server, Some(&org)).await.wrong.expect("it is found");
-        assert!(wrong.starts_with("row 3:"), "{wrong}");
-        let back: &'static str =
-            format!("UPDATE audit SET actor = substr(actor, 1, length(actor) - 1) WHERE id = {id}").leak();
-        execute(server, back, &[]).await;
-        sound(server, Some(&org)).await;
-        // A row that is gone, in the middle or at the end.
-        execute(server, "DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)", &[]).await;
-        let wrong = verified(server, None).await.wrong.expect("it is found");
-        assert!(wrong.contains("should end at row"), "{wrong}");
-        let delete: &'static str = format!("DELETE FROM audit WHERE id = {id}").leak();
-        execute(server, delete, &[]).await;
-        let wrong = verified(server, None).await.wrong.expect("it is found");
-        assert!(wrong.contains("is missing"), "{wrong}");
-    })
-    .await;
+    }
+    // Of one organization: its own chain tells.
+    let change: &'static str = format!("UPDATE audit SET actor = actor || 'x' WHERE id = {id}").leak();
+    execute(server, change, &[]).await;
+    let wrong = verified(server, Some(&org)).await.wrong.expect("it is found");
+    assert!(wrong.starts_with("row 3:"), "{wrong}");
+    let back: &'static str =
+        format!("UPDATE audit SET actor = substr(actor, 1, length(actor) - 1) WHERE id = {id}").leak();
+    execute(server, back, &[]).await;
+    sound(server, Some(&org)).await;
+    // A row that is gone, in the middle or at the end.
+    execute(server, "DELETE FROM audit WHERE seq = (SELECT max(seq) FROM audit)", &[]).await;
+    let wrong = verified(server, None).await.wrong.expect("it is found");
+    assert!(wrong.contains("should end at row"), "{wrong}");
+    let delete: &'static str = format!("DELETE FROM audit WHERE id = {id}").leak();
+    execute(server, delete, &[]).await;
+    let wrong = verified(server, None).await.wrong.expect("it is found");
+    assert!(wrong.contains("is missing"), "{wrong}");
 }
 
-#[tokio::test]
-async fn rows_from_before_the_chains_are_numbered_and_hashed_too() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let sql = "INSERT INTO audit (at, org, actor, method, request_id, kind, resource, after_type, after_image)
+async fn rows_from_before_the_chains_are_numbered_and_hashed_too(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let sql = "INSERT INTO audit (at, org, actor, method, request_id, kind, resource, after_type, after_image)
                    SELECT at, org, actor, method, request_id, kind, resource, after_type, after_image
                    FROM audit WHERE resource = $1 ORDER BY id LIMIT 1";
-        execute(server, sql, &[&org]).await;
-        numbered(server).await;
-        sound(server, None).await;
-        let same =
-            "SELECT count(DISTINCT after_hash) FROM audit WHERE after_image IS NOT NULL AND method LIKE '%CreateGroup'";
-        assert_eq!(number(server, same).await, 1);
-        assert_eq!(
-            number(server, "SELECT count(*) FROM audit WHERE after_image IS NOT NULL AND after_hash IS NULL").await,
-            0
-        );
-    })
-    .await;
+    execute(server, sql, &[&org]).await;
+    numbered(server).await;
+    sound(server, None).await;
+    let same =
+        "SELECT count(DISTINCT after_hash) FROM audit WHERE after_image IS NOT NULL AND method LIKE '%CreateGroup'";
+    assert_eq!(number(server, same).await, 1);
+    assert_eq!(
+        number(server, "SELECT count(*) FROM audit WHERE after_image IS NOT NULL AND after_hash IS NULL").await,
+        0
+    );
 }
 
-#[tokio::test]
-async fn rows_that_came_with_a_dump_of_another_server_are_numbered_before_others() {
-    on_each_engine(async |server| {
-        if server.server().parts().storage.db.engine() == Engine::Sqlite {
-            return;
-        }
-        let org = server.organization("acme").await;
-        numbered(server).await;
-        for (table, of, columns) in [
-            ("audit", "resource", "at, org, actor, method, request_id, kind, resource"),
-            (
-                "outbox",
-                "subject",
-                "at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body",
-            ),
-        ] {
-            // One transaction of this server's own, and two that it comes to in years.
-            let copy = format!(
-                "INSERT INTO {table} ({columns}, txid)
+async fn rows_that_came_with_a_dump_of_another_server_are_numbered_before_others(server: &TestServer) {
+    if server.server().parts().storage.db.engine() == Engine::Sqlite {
+        return;
+    }
+    let org = server.organization("acme").await;
+    numbered(server).await;
+    for (table, of, columns) in [
+        ("audit", "resource", "at, org, actor, method, request_id, kind, resource"),
+        (
+            "outbox",
+            "subject",
+            "at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body",
+        ),
+    ] {
+        // One transaction of this server's own, and two that it comes to in years.
+        let copy = format!(
+            "INSERT INTO {table} ({columns}, txid)
                  SELECT {columns}, n FROM (SELECT {columns} FROM {table} WHERE {of} = $1 ORDER BY id LIMIT 1) AS one
                  CROSS JOIN (VALUES (pg_current_xact_id()::text::bigint), (2 * FOREIGN), (FOREIGN)) AS ids (n)"
-            );
-            let waiting: &'static str = format!("SELECT count(*) FROM {table} WHERE seq IS NULL").leak();
-            until("numbers", async || number(server, waiting).await == 0).await;
-            execute(server, copy.replace("FOREIGN", "2000000000000000000").leak(), &[&org]).await;
-            until("all numbers", async || number(server, waiting).await == 0).await;
-            for (back, foreign) in [(0, 0), (1, 2), (2, 1)] {
-                let order =
-                    format!("SELECT txid / 2000000000000000000 FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {back}");
-                assert_eq!(number(server, order.leak()).await, foreign, "{table}: {back} before the last");
-            }
+        );
+        let waiting: &'static str = format!("SELECT count(*) FROM {table} WHERE seq IS NULL").leak();
+        until("numbers", async || number(server, waiting).await == 0).await;
+        execute(server, copy.replace("FOREIGN", "2000000000000000000").leak(), &[&org]).await;
+        until("all numbers", async || number(server, waiting).await == 0).await;
+        for (back, foreign) in [(0, 0), (1, 2), (2, 1)] {
+            let order =
+                format!("SELECT txid / 2000000000000000000 FROM {table} ORDER BY seq DESC LIMIT 1 OFFSET {back}");
+            assert_eq!(number(server, order.leak()).await, foreign, "{table}: {back} before the last");
         }
-        sound(server, None).await;
-    })
-    .await;
+    }
+    sound(server, None).await;
 }
 
 #[tokio::test]
@@ -228,34 +212,38 @@ async fn what_was_pruned_leaves_a_checkpoint_that_verifies() {
     }
 }
 
-#[tokio::test]
-async fn erased_images_leave_the_chain_whole() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let operator = server.operator().await;
-        done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "personal" })).await;
-        numbered(server).await;
-        let (resource, now) = (repo.clone(), server.clock().now());
-        let erased = server.server().parts().storage.db.write(move |tx| {
-            let resource = resource.clone();
-            Box::pin(async move {
-                let actor = Doer { subject: OPERATOR, request_id: "r", method: "bowline audit erase" };
-                erase_images(tx, &resource, &actor, now).await
-            })
-        });
-        let erased = erased.await.expect("the images go");
-        assert_eq!((erased.rows, erased.waiting), (2, 0));
-        numbered(server).await;
-        let findings = sound(server, None).await;
-        assert_eq!(findings.erased, 3, "after, before and after");
-        sound(server, Some(&org)).await;
-        let history = done(&operator, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
-        let entries = history["entries"].as_array().expect("a list");
-        assert_eq!(entries.len(), 3, "two changes, and the erasure itself");
-        assert!(entries[..2].iter().all(|entry| entry["after"]["content"].is_null()), "{history}");
-        assert!(entries[..2].iter().all(|entry| entry["after"]["hash"] != ""), "{history}");
-        assert!(!history.to_string().contains("personal"));
-    })
-    .await;
+async fn erased_images_leave_the_chain_whole(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let operator = server.operator().await;
+    done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "personal" })).await;
+    numbered(server).await;
+    let (resource, now) = (repo.clone(), server.clock().now());
+    let erased = server.server().parts().storage.db.write(move |tx| {
+        let resource = resource.clone();
+        Box::pin(async move {
+            let actor = Doer { subject: OPERATOR, request_id: "r", method: "bowline audit erase" };
+            erase_snapshots(tx, &resource, &actor, now).await
+        })
+    });
+    let erased = erased.await.expect("the images go");
+    assert_eq!((erased.rows, erased.waiting), (2, 0));
+    numbered(server).await;
+    let findings = sound(server, None).await;
+    assert_eq!(findings.erased, 3, "after, before and after");
+    sound(server, Some(&org)).await;
+    let history = done(&operator, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
+    let entries = history["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), 3, "two changes, and the erasure itself");
+    assert!(entries[..2].iter().all(|entry| entry["after"]["content"].is_null()), "{history}");
+    assert!(entries[..2].iter().all(|entry| entry["after"]["hash"] != ""), "{history}");
+    assert!(!history.to_string().contains("personal"));
 }
+
+each_engine!(
+    numbers_have_no_gap_under_32_writers,
+    whatever_is_changed_is_found,
+    rows_from_before_the_chains_are_numbered_and_hashed_too,
+    rows_that_came_with_a_dump_of_another_server_are_numbered_before_others,
+    erased_images_leave_the_chain_whole
+);

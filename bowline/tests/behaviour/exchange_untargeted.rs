@@ -3,10 +3,10 @@
 use bowline_contract::v1::oidc::ExchangeRequest;
 use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_core::Error;
-use bowline_testkit::{RestReply, TestServer};
+use bowline_testkit::{RestReply, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{claims_of, done, execute, on_each_engine, token_of, uid_of};
+use crate::support::{claims_of, done, execute, token_of, uid_of};
 
 const NOT_FOUND: &str = "no identity found; pass identity=<uid>";
 
@@ -39,69 +39,57 @@ async fn assert_not_found(server: &TestServer, subject: &str, scopes: &[&str]) {
     assert_eq!((reply.status, reply.json()["details"].clone()), (unknown.status, unknown.json()["details"].clone()));
 }
 
-#[tokio::test]
-async fn a_machine_is_found_inside_the_one_organization_of_its_scopes() {
-    on_each_engine(async |server| {
-        let acme = server.organization("acme").await;
-        let team = server.group(&acme, "team").await;
-        let globex = server.organization("globex").await;
-        registered(server, &acme, "subjectPattern", "r.*").await;
-        assert_not_found(server, "r1", &[&acme]).await;
-        let robot = registered(server, &team, "subject", "r1").await;
-        for scopes in [&[acme.as_str()][..], &[&team], &[&acme, &team]] {
-            assert_eq!(found(server, "r1", scopes).await, robot, "{scopes:?}");
-        }
-        for scopes in [&[][..], &[globex.as_str()], &[&acme, &globex], &[&team, &globex]] {
-            assert_not_found(server, "r1", scopes).await;
-        }
-        // The deprecated single scope counts like a list of one.
-        let upstream = server.anonymous().with_token(&server.idp().token("r1", server.base(), Value::Null));
-        #[expect(deprecated, reason = "the single scope is still accepted")]
-        let request = ExchangeRequest { aud: vec![server.base().into()], scope: acme.clone(), ..Default::default() };
-        let raw = upstream.grpc::<Exchange>(request).await.expect("the one match of the organization");
-        assert_eq!(claims_of(&raw.token)["sub"], robot.as_str());
-        // Two of one organization are answered like none.
-        registered(server, &acme, "subject", "r1").await;
-        assert_not_found(server, "r1", &[&acme]).await;
-    })
-    .await;
+async fn a_machine_is_found_inside_the_one_organization_of_its_scopes(server: &TestServer) {
+    let acme = server.organization("acme").await;
+    let team = server.group(&acme, "team").await;
+    let globex = server.organization("globex").await;
+    registered(server, &acme, "subjectPattern", "r.*").await;
+    assert_not_found(server, "r1", &[&acme]).await;
+    let robot = registered(server, &team, "subject", "r1").await;
+    for scopes in [&[acme.as_str()][..], &[&team], &[&acme, &team]] {
+        assert_eq!(found(server, "r1", scopes).await, robot, "{scopes:?}");
+    }
+    for scopes in [&[][..], &[globex.as_str()], &[&acme, &globex], &[&team, &globex]] {
+        assert_not_found(server, "r1", scopes).await;
+    }
+    // The deprecated single scope counts like a list of one.
+    let upstream = server.anonymous().with_token(&server.idp().token("r1", server.base(), Value::Null));
+    #[expect(deprecated, reason = "the single scope is still accepted")]
+    let request = ExchangeRequest { aud: vec![server.base().into()], scope: acme.clone(), ..Default::default() };
+    let raw = upstream.grpc::<Exchange>(request).await.expect("the one match of the organization");
+    assert_eq!(claims_of(&raw.token)["sub"], robot.as_str());
+    // Two of one organization are answered like none.
+    registered(server, &acme, "subject", "r1").await;
+    assert_not_found(server, "r1", &[&acme]).await;
 }
 
-#[tokio::test]
-async fn an_organization_neither_hinders_nor_catches_the_workload_of_another() {
-    on_each_engine(async |server| {
-        let acme = server.organization("acme").await;
-        let globex = server.organization("globex").await;
-        let robot = registered(server, &acme, "subject", "r1").await;
-        // More than a look-up reads.
-        for _ in 0..25 {
-            registered(server, &globex, "subject", "r1").await;
-        }
-        assert_eq!(found(server, "r1", &[&acme]).await, robot);
-        registered(server, &globex, "subject", "r2").await;
-        assert_not_found(server, "r2", &[]).await;
-        assert_not_found(server, "r2", &[&acme]).await;
-    })
-    .await;
+async fn an_organization_neither_hinders_nor_catches_the_workload_of_another(server: &TestServer) {
+    let acme = server.organization("acme").await;
+    let globex = server.organization("globex").await;
+    let robot = registered(server, &acme, "subject", "r1").await;
+    // More than a look-up reads.
+    for _ in 0..25 {
+        registered(server, &globex, "subject", "r1").await;
+    }
+    assert_eq!(found(server, "r1", &[&acme]).await, robot);
+    registered(server, &globex, "subject", "r2").await;
+    assert_not_found(server, "r2", &[]).await;
+    assert_not_found(server, "r2", &[&acme]).await;
 }
 
-#[tokio::test]
-async fn a_person_is_found_by_issuer_and_subject_before_every_machine() {
-    on_each_engine(async |server| {
-        let acme = server.organization("acme").await;
-        let robot = registered(server, &acme, "subject", "r1").await;
-        crate::people_support::offered(server).await;
-        let person = "a".repeat(40);
-        let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
+async fn a_person_is_found_by_issuer_and_subject_before_every_machine(server: &TestServer) {
+    let acme = server.organization("acme").await;
+    let robot = registered(server, &acme, "subject", "r1").await;
+    crate::people_support::offered(server).await;
+    let person = "a".repeat(40);
+    let sql = "INSERT INTO identities (uid, parent, org, name, description, email, email_unverified, company,
                      relationship_type, relationship, issuer, subject, deactivated, created_at, updated_at)
                    SELECT $1, '', '', 'person', '', '', '', '', 0, relationship, $2, $3, FALSE, 0, 0
                    FROM identities WHERE uid = $4";
-        execute(server, sql, &[&person, server.idp().issuer(), "r1", &robot]).await;
-        clear_relationship(server, &person).await;
-        assert_eq!(found(server, "r1", &[]).await, person);
-        assert_eq!(found(server, "r1", &[&acme]).await, person);
-    })
-    .await;
+    execute(server, sql, &[&person, server.idp().issuer(), "r1", &robot]).await;
+    clear_relationship(server, &person).await;
+    assert_eq!(found(server, "r1", &[]).await, person);
+    assert_eq!(found(server, "r1", &[&acme]).await, person);
 }
 
 async fn clear_relationship(server: &TestServer, uid: &str) {
@@ -116,3 +104,9 @@ async fn clear_relationship(server: &TestServer, uid: &str) {
     });
     written.await.expect("the row is changed");
 }
+
+each_engine!(
+    a_machine_is_found_inside_the_one_organization_of_its_scopes,
+    an_organization_neither_hinders_nor_catches_the_workload_of_another,
+    a_person_is_found_by_issuer_and_subject_before_every_machine
+);

@@ -3,90 +3,79 @@
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_contract::v2::registry::{CreateRepoRequest, Repo};
 use bowline_server::{Options, StartError};
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, number, on_each_engine, refused, role, uid_of};
+use crate::support::{call, done, each, inventory, number, refused, role, uid_of};
 
-#[tokio::test]
-async fn a_group_is_deleted_only_when_nothing_lives_in_it() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        for (at, what) in ["groups", "repos", "identities", "roles", "subscriptions"].iter().enumerate() {
-            let group = server.group(&org, &format!("team {at}")).await;
-            let child = match *what {
-                "groups" => format!("/iam/v2/groups/{}", server.group(&group, "child").await),
-                "repos" => format!("/registry/v2/repos/{}", server.repo(&group, "child").await),
-                "identities" => format!("/iam/v2/identities/{}", server.identity(&group, "child").await),
-                "subscriptions" => {
-                    let sink = json!({ "sink": "https://a.example" });
-                    let made = done(&operator, &format!("POST /events/v2/subscriptions/{group}"), sink).await;
-                    format!("/events/v2/subscriptions/{}", uid_of(&made))
-                }
-                _ => format!("/iam/v2/roles/{}", role(server, &group, "child", &["CAP_REPO_LIST"]).await),
-            };
-            let delete = format!("DELETE /iam/v2/groups/{group}");
-            let before = inventory(server).await;
-            let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
-            let sentence = format!("cannot delete group with child {what}");
-            assert_eq!(refusal.message(), format!("Precondition failed: {sentence}"));
-            let violation = &refusal.detail("PreconditionFailure")["violations"][0];
-            assert_eq!(
-                (&violation["type"], &violation["description"]),
-                (&json!("RESOURCE_NOT_EMPTY"), &json!(sentence))
-            );
-            let v1 = call(&operator, &format!("DELETE /iam/v1/groups/{group}"), Value::Null).await;
-            assert_eq!((v1.status, &v1.json()["code"], &v1.json()["details"]), (400, &json!(9), &json!([])));
-            assert_eq!(inventory(server).await, before);
-            done(&operator, &format!("DELETE {child}"), Value::Null).await;
-            done(&operator, &delete, Value::Null).await;
-            refused(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
-        }
-        // Bindings only say something of the group and go with it.
-        let group = server.group(&org, "bound").await;
-        server.bind(&"a".repeat(40), &server.role("viewer"), &group).await;
-        done(&operator, &format!("DELETE /iam/v2/groups/{group}"), Value::Null).await;
-        assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 0);
-    })
-    .await;
+async fn a_group_is_deleted_only_when_nothing_lives_in_it(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    for (at, what) in ["groups", "repos", "identities", "roles", "subscriptions"].iter().enumerate() {
+        let group = server.group(&org, &format!("team {at}")).await;
+        let child = match *what {
+            "groups" => format!("/iam/v2/groups/{}", server.group(&group, "child").await),
+            "repos" => format!("/registry/v2/repos/{}", server.repo(&group, "child").await),
+            "identities" => format!("/iam/v2/identities/{}", server.identity(&group, "child").await),
+            "subscriptions" => {
+                let sink = json!({ "sink": "https://a.example" });
+                let made = done(&operator, &format!("POST /events/v2/subscriptions/{group}"), sink).await;
+                format!("/events/v2/subscriptions/{}", uid_of(&made))
+            }
+            _ => format!("/iam/v2/roles/{}", role(server, &group, "child", &["CAP_REPO_LIST"]).await),
+        };
+        let delete = format!("DELETE /iam/v2/groups/{group}");
+        let before = inventory(server).await;
+        let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+        let sentence = format!("cannot delete group with child {what}");
+        assert_eq!(refusal.message(), format!("Precondition failed: {sentence}"));
+        let violation = &refusal.detail("PreconditionFailure")["violations"][0];
+        assert_eq!((&violation["type"], &violation["description"]), (&json!("RESOURCE_NOT_EMPTY"), &json!(sentence)));
+        let v1 = call(&operator, &format!("DELETE /iam/v1/groups/{group}"), Value::Null).await;
+        assert_eq!((v1.status, &v1.json()["code"], &v1.json()["details"]), (400, &json!(9), &json!([])));
+        assert_eq!(inventory(server).await, before);
+        done(&operator, &format!("DELETE {child}"), Value::Null).await;
+        done(&operator, &delete, Value::Null).await;
+        refused(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
+    }
+    // Bindings only say something of the group and go with it.
+    let group = server.group(&org, "bound").await;
+    server.bind(&"a".repeat(40), &server.role("viewer"), &group).await;
+    done(&operator, &format!("DELETE /iam/v2/groups/{group}"), Value::Null).await;
+    assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 0);
 }
 
-#[tokio::test]
-async fn limits_of_the_operator_hold_everywhere_below() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let team = server.group(&org, "team").await;
-        let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
-        let limit = |most: i64| json!({ "name": "acme", "resourceLimits": { "repositories": most } });
-        let put = format!("PUT /iam/v1/groups/{org}");
-        let set = done(&operator, &put, limit(2)).await;
-        assert_eq!(set["resourceLimits"], json!({ "repositories": 2 }));
-        // What others write of it is left alone, in both versions.
-        done(&owner, &put, limit(100)).await;
-        done(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d", "resourceLimits": {} })).await;
-        let seen = done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
-        assert_eq!(seen["resourceLimits"], json!({ "repositories": 2 }));
+async fn limits_of_the_operator_hold_everywhere_below(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let team = server.group(&org, "team").await;
+    let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
+    let limit = |most: i64| json!({ "name": "acme", "resourceLimits": { "repositories": most } });
+    let put = format!("PUT /iam/v1/groups/{org}");
+    let set = done(&operator, &put, limit(2)).await;
+    assert_eq!(set["resourceLimits"], json!({ "repositories": 2 }));
+    // What others write of it is left alone, in both versions.
+    done(&owner, &put, limit(100)).await;
+    done(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d", "resourceLimits": {} })).await;
+    let seen = done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
+    assert_eq!(seen["resourceLimits"], json!({ "repositories": 2 }));
 
-        let (first, create) = (server.repo(&org, "one").await, format!("POST /registry/v2/repos/{team}"));
-        server.repo(&team, "two").await;
-        let before = inventory(server).await;
-        let refusal = refused(&owner, &create, json!({ "name": "three" }), 429, "QUOTA_EXCEEDED").await;
-        assert_eq!(refusal.detail("QuotaFailure")["violations"][0]["subject"], org.as_str());
-        assert!(refusal.message().contains('2'), "{}", refusal.message());
-        assert_eq!(call(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "x" })).await.status, 429);
-        assert_eq!(inventory(server).await, before);
-        // Overwriting adds nothing; deleting makes room.
-        done(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "two", "description": "d" })).await;
-        done(&owner, &format!("DELETE /registry/v2/repos/{first}"), Value::Null).await;
-        done(&owner, &create, json!({ "name": "three" })).await;
-        // 0 is a limit, and none is none.
-        done(&operator, &put, limit(0)).await;
-        refused(&owner, &create, json!({ "name": "four" }), 429, "QUOTA_EXCEEDED").await;
-        done(&operator, &put, json!({ "name": "acme" })).await;
-        done(&owner, &create, json!({ "name": "four" })).await;
-    })
-    .await;
+    let (first, create) = (server.repo(&org, "one").await, format!("POST /registry/v2/repos/{team}"));
+    server.repo(&team, "two").await;
+    let before = inventory(server).await;
+    let refusal = refused(&owner, &create, json!({ "name": "three" }), 429, "QUOTA_EXCEEDED").await;
+    assert_eq!(refusal.detail("QuotaFailure")["violations"][0]["subject"], org.as_str());
+    assert!(refusal.message().contains('2'), "{}", refusal.message());
+    assert_eq!(call(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "x" })).await.status, 429);
+    assert_eq!(inventory(server).await, before);
+    // Overwriting adds nothing; deleting makes room.
+    done(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "two", "description": "d" })).await;
+    done(&owner, &format!("DELETE /registry/v2/repos/{first}"), Value::Null).await;
+    done(&owner, &create, json!({ "name": "three" })).await;
+    // 0 is a limit, and none is none.
+    done(&operator, &put, limit(0)).await;
+    refused(&owner, &create, json!({ "name": "four" }), 429, "QUOTA_EXCEEDED").await;
+    done(&operator, &put, json!({ "name": "acme" })).await;
+    done(&owner, &create, json!({ "name": "four" })).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -115,53 +104,46 @@ async fn a_limit_holds_against_many_at_once() {
     }
 }
 
-#[tokio::test]
-async fn verified_names_are_unique_stable_and_usable_as_parents() {
-    on_each_engine(async |server| {
-        let operator = server.operator().await;
-        let (org, twin) = (server.organization("acme.com").await, server.organization("acme.com").await);
-        let owner = server.actor("owner", &org).await;
-        let verify = |group: &str, kind: &str| {
-            (
-                format!("PATCH /iam/v2/groups/{group}?updateMask=verified,kind"),
-                json!({ "verified": true, "kind": kind }),
-            )
-        };
-        // Before it is verified, the name is no parent, and no one else verifies it.
-        refused(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
-        let (what, body) = verify(&org, "ORG_KIND_CUSTOMER");
-        let ignored = done(&owner, &what, body.clone()).await;
-        assert_eq!((&ignored["verified"], &ignored["kind"]), (&json!(false), &json!("ORG_KIND_UNSPECIFIED")));
-        let bare = format!("PATCH /iam/v2/groups/{org}?updateMask=verified");
-        let refusal = refused(&operator, &bare, json!({ "verified": true }), 400, "INVALID_ARGUMENT").await;
-        assert_eq!(refusal.fields(), ["kind"]);
-        assert_eq!(done(&operator, &what, body).await["verified"], true);
-        let (what, body) = verify(&twin, "ORG_KIND_CUSTOMER");
-        refused(&operator, &what, body, 409, "ALREADY_EXISTS").await;
+async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestServer) {
+    let operator = server.operator().await;
+    let (org, twin) = (server.organization("acme.com").await, server.organization("acme.com").await);
+    let owner = server.actor("owner", &org).await;
+    let verify = |group: &str, kind: &str| {
+        (format!("PATCH /iam/v2/groups/{group}?updateMask=verified,kind"), json!({ "verified": true, "kind": kind }))
+    };
+    // Before it is verified, the name is no parent, and no one else verifies it.
+    refused(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
+    let (what, body) = verify(&org, "ORG_KIND_CUSTOMER");
+    let ignored = done(&owner, &what, body.clone()).await;
+    assert_eq!((&ignored["verified"], &ignored["kind"]), (&json!(false), &json!("ORG_KIND_UNSPECIFIED")));
+    let bare = format!("PATCH /iam/v2/groups/{org}?updateMask=verified");
+    let refusal = refused(&operator, &bare, json!({ "verified": true }), 400, "INVALID_ARGUMENT").await;
+    assert_eq!(refusal.fields(), ["kind"]);
+    assert_eq!(done(&operator, &what, body).await["verified"], true);
+    let (what, body) = verify(&twin, "ORG_KIND_CUSTOMER");
+    refused(&operator, &what, body, 409, "ALREADY_EXISTS").await;
 
-        let repo = done(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" })).await;
-        assert!(uid_of(&repo).starts_with(&org));
-        let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
-        assert!(uid_of(&team).starts_with(&org));
-        assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
-        // Who may not list it cannot tell the name from one that is no one's.
-        let stranger = server.stranger().await;
-        for collection in ["registry/v2/repos", "iam/v2/groups"] {
-            let answer = async |name: &str| {
-                let reply = call(&stranger, &format!("POST /{collection}/{name}"), json!({ "name": "xyz" })).await;
-                (reply.status, reply.text())
-            };
-            assert_eq!(answer("acme.com").await, answer("nobody.com").await, "{collection}");
-        }
-        let rename = format!("PATCH /iam/v2/groups/{org}");
-        let refusal = refused(&owner, &rename, json!({ "name": "other.com" }), 400, "FAILED_PRECONDITION").await;
-        assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ORGANIZATION_VERIFIED");
-        let kept =
-            done(&owner, &format!("PUT /iam/v1/groups/{org}"), json!({ "name": "acme.com", "verified": false })).await;
-        assert_eq!(kept["verified"], true, "what others say of it is ignored");
-        assert_eq!(done(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
-    })
-    .await;
+    let repo = done(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" })).await;
+    assert!(uid_of(&repo).starts_with(&org));
+    let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
+    assert!(uid_of(&team).starts_with(&org));
+    assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
+    // Who may not list it cannot tell the name from one that is no one's.
+    let stranger = server.stranger().await;
+    for collection in ["registry/v2/repos", "iam/v2/groups"] {
+        let answer = async |name: &str| {
+            let reply = call(&stranger, &format!("POST /{collection}/{name}"), json!({ "name": "xyz" })).await;
+            (reply.status, reply.text())
+        };
+        assert_eq!(answer("acme.com").await, answer("nobody.com").await, "{collection}");
+    }
+    let rename = format!("PATCH /iam/v2/groups/{org}");
+    let refusal = refused(&owner, &rename, json!({ "name": "other.com" }), 400, "FAILED_PRECONDITION").await;
+    assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ORGANIZATION_VERIFIED");
+    let kept =
+        done(&owner, &format!("PUT /iam/v1/groups/{org}"), json!({ "name": "acme.com", "verified": false })).await;
+    assert_eq!(kept["verified"], true, "what others say of it is ignored");
+    assert_eq!(done(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
 }
 
 #[tokio::test]
@@ -221,3 +203,9 @@ async fn groups_nest_to_a_limit() {
         server.stop().await;
     }
 }
+
+each_engine!(
+    a_group_is_deleted_only_when_nothing_lives_in_it,
+    limits_of_the_operator_hold_everywhere_below,
+    verified_names_are_unique_stable_and_usable_as_parents
+);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bowline_server::Options;
-use bowline_testkit::TestServer;
+use bowline_testkit::{TestServer, each_engine};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
@@ -90,133 +90,117 @@ const REFUSED: &[&str] = &[
     "PUT /oauth",
 ];
 
-#[tokio::test]
-async fn refused_calls_with_small_bodies_keep_their_connection() {
-    on_each_engine(async |server| {
-        let json = ("content-type", "application/json");
-        let mut plain = Plain::open(server).await;
-        for round in 0..25 {
-            for what in REFUSED {
-                // The second size takes more than one read.
-                let body = vec![b' '; if round % 2 == 0 { 4096 } else { 48 << 10 }];
-                let reply = plain.call(what, &[json], &body).await;
-                let reply = reply.unwrap_or_else(|| panic!("{what}: round {round} found the connection closed"));
-                assert!((400..500).contains(&reply.status) && !reply.closes(), "{what}: {reply:?}");
-            }
-            let chunked = [b"1000\r\n".as_slice(), &[b' '; 4096], b"\r\n0\r\n\r\n"].concat();
-            let reply = plain.call(REFUSED[0], &[json, ("transfer-encoding", "chunked")], &chunked).await;
-            assert_eq!(reply.map(|reply| (reply.status, reply.closes())), Some((401, false)), "round {round}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn refused_calls_whose_body_is_not_read_say_that_the_connection_closes() {
-    on_each_engine(async |server| {
-        let json = ("content-type", "application/json");
+async fn refused_calls_with_small_bodies_keep_their_connection(server: &TestServer) {
+    let json = ("content-type", "application/json");
+    let mut plain = Plain::open(server).await;
+    for round in 0..25 {
         for what in REFUSED {
-            let reply = Plain::open(server).await.call(what, &[json], &vec![b' '; 300 << 10]).await;
-            let reply = reply.unwrap_or_else(|| panic!("{what} has no response"));
-            assert!((400..500).contains(&reply.status) && reply.closes(), "{what}: {reply:?}");
+            // The second size takes more than one read.
+            let body = vec![b' '; if round % 2 == 0 { 4096 } else { 48 << 10 }];
+            let reply = plain.call(what, &[json], &body).await;
+            let reply = reply.unwrap_or_else(|| panic!("{what}: round {round} found the connection closed"));
+            assert!((400..500).contains(&reply.status) && !reply.closes(), "{what}: {reply:?}");
         }
-        // A client that waits for 100 (Continue) gets the refusal alone.
-        let expects = [json, ("expect", "100-continue"), ("content-length", "10")];
-        let reply = Plain::open(server).await.call(REFUSED[0], &expects, b"").await.expect("a response");
-        assert_eq!((reply.status, reply.closes()), (401, true), "{reply:?}");
-        // So does one whose body never comes.
-        let reply = Plain::open(server).await.call(REFUSED[0], &[json, ("content-length", "10")], b"").await;
-        assert_eq!(reply.map(|reply| (reply.status, reply.closes())), Some((401, true)));
-        // A body that was read whole closes nothing.
-        let operator = format!("Bearer {}", server.operator().await.token.unwrap_or_default());
-        let mut plain = Plain::open(server).await;
-        for _ in 0..3 {
-            let whole = [json, ("authorization", &*operator)];
-            let reply = plain.call("POST /iam/v2/groups", &whole, &vec![b' '; 100 << 10]).await.expect("a response");
-            assert_eq!((reply.status, reply.closes()), (400, false), "{reply:?}");
-        }
-    })
-    .await;
+        let chunked = [b"1000\r\n".as_slice(), &[b' '; 4096], b"\r\n0\r\n\r\n"].concat();
+        let reply = plain.call(REFUSED[0], &[json, ("transfer-encoding", "chunked")], &chunked).await;
+        assert_eq!(reply.map(|reply| (reply.status, reply.closes())), Some((401, false)), "round {round}");
+    }
 }
 
-#[tokio::test]
-async fn head_is_get_without_a_body() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let authorization = format!("Bearer {}", server.operator().await.token.unwrap_or_default());
-        let headers = [("authorization", authorization.as_str())];
-        let mut plain = Plain::open(server).await;
-        for path in [
-            "/iam/v2/groups".to_owned(),
-            format!("/iam/v2/groups/{org}"),
-            format!("/iam/v2/groups/{}", crate::support::absent(&org)),
-            "/iam/v2/groups?page_size=x".into(),
-            format!("/registry/v2/repos/{repo}"),
-            "/registry/v1/repos".into(),
-            "/auth/v1/ok".into(),
-            "/advisory/v1/documents".into(),
-            "/.well-known/openid-configuration".into(),
-            "/.well-known/oauth-authorization-server".into(),
-            "/.well-known/jwks.json".into(),
-            "/openapi/v1.json".into(),
-            "/openapi/v2.json".into(),
-            "/oauth/assets/style.css".into(),
-            "/orgcheck?name=acme".into(),
-            "/v2/".into(),
-            "/nothing".into(),
-        ] {
-            let get = plain.call(&format!("GET {path}"), &headers, b"").await.expect("a response to GET");
-            let head = plain.call(&format!("HEAD {path}"), &headers, b"").await.expect("a response to HEAD");
-            let same = |reply: &Reply| {
-                let mut headers = reply.headers.clone();
-                headers.retain(|name, _| !matches!(name.as_str(), "date" | "x-request-id"));
-                (reply.status, headers)
-            };
-            assert_eq!(same(&head), same(&get), "{path}");
-            assert!(!get.body.is_empty(), "{path}");
-        }
-    })
-    .await;
+async fn refused_calls_whose_body_is_not_read_say_that_the_connection_closes(server: &TestServer) {
+    let json = ("content-type", "application/json");
+    for what in REFUSED {
+        let reply = Plain::open(server).await.call(what, &[json], &vec![b' '; 300 << 10]).await;
+        let reply = reply.unwrap_or_else(|| panic!("{what} has no response"));
+        assert!((400..500).contains(&reply.status) && reply.closes(), "{what}: {reply:?}");
+    }
+    // A client that waits for 100 (Continue) gets the refusal alone.
+    let expects = [json, ("expect", "100-continue"), ("content-length", "10")];
+    let reply = Plain::open(server).await.call(REFUSED[0], &expects, b"").await.expect("a response");
+    assert_eq!((reply.status, reply.closes()), (401, true), "{reply:?}");
+    // So does one whose body never comes.
+    let reply = Plain::open(server).await.call(REFUSED[0], &[json, ("content-length", "10")], b"").await;
+    assert_eq!(reply.map(|reply| (reply.status, reply.closes())), Some((401, true)));
+    // A body that was read whole closes nothing.
+    let operator = format!("Bearer {}", server.operator().await.token.unwrap_or_default());
+    let mut plain = Plain::open(server).await;
+    for _ in 0..3 {
+        let whole = [json, ("authorization", &*operator)];
+        let reply = plain.call("POST /iam/v2/groups", &whole, &vec![b' '; 100 << 10]).await.expect("a response");
+        assert_eq!((reply.status, reply.closes()), (400, false), "{reply:?}");
+    }
 }
 
-#[tokio::test]
-async fn exchange_streams_and_sign_in_name_the_verbs_that_they_take() {
-    on_each_engine(async |server| {
-        let mut plain = Plain::open(server).await;
-        for (what, allowed) in [
-            ("HEAD /sts/exchange", "GET, POST"),
-            ("PUT /sts/exchange", "GET, POST"),
-            ("DELETE /sts/exchange", "GET, POST"),
-            ("HEAD /sts/exchange_refresh_token", "POST"),
-            ("HEAD /sts/headless_sessions", "GET"),
-            ("HEAD /audit/v1/entries:watch", "GET"),
-            ("POST /audit/v1/entries:watch", "GET"),
-            ("DELETE /audit/v1/entries:watch", "GET"),
-            ("HEAD /oauth", "GET"),
-            ("PUT /oauth", "GET"),
-            ("HEAD /oauth/callback", "GET"),
-            ("POST /oauth/callback", "GET"),
-            ("HEAD /oauth/operator", "GET, POST"),
-            ("HEAD /oauth/token", "POST"),
-            ("GET /oauth/token", "POST"),
-            ("GET /oauth/confirm", "POST"),
-            ("GET /oauth/organization", "POST"),
-            ("GET /oauth/device_authorization", "POST"),
-            ("DELETE /oauth/revoke", "POST"),
-            ("HEAD /activate", "GET, POST"),
-            ("HEAD /signout", "GET, POST"),
-            ("PUT /orgcheck", "GET, HEAD"),
-            ("PUT /iam/v2/roles", "DELETE, GET, HEAD, PATCH, POST"),
-        ] {
-            let reply = plain.call(what, &[], b"").await.expect("a response");
-            assert_eq!(reply.status, 405, "{what}: {reply:?}");
-            let mut verbs: Vec<&str> = reply.header("allow").split(',').map(str::trim).collect();
-            verbs.sort_unstable();
-            assert_eq!(verbs.join(", "), allowed, "{what}");
-        }
-    })
-    .await;
+async fn head_is_get_without_a_body(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let authorization = format!("Bearer {}", server.operator().await.token.unwrap_or_default());
+    let headers = [("authorization", authorization.as_str())];
+    let mut plain = Plain::open(server).await;
+    for path in [
+        "/iam/v2/groups".to_owned(),
+        format!("/iam/v2/groups/{org}"),
+        format!("/iam/v2/groups/{}", crate::support::absent(&org)),
+        "/iam/v2/groups?page_size=x".into(),
+        format!("/registry/v2/repos/{repo}"),
+        "/registry/v1/repos".into(),
+        "/auth/v1/ok".into(),
+        "/advisory/v1/documents".into(),
+        "/.well-known/openid-configuration".into(),
+        "/.well-known/oauth-authorization-server".into(),
+        "/.well-known/jwks.json".into(),
+        "/openapi/v1.json".into(),
+        "/openapi/v2.json".into(),
+        "/oauth/assets/style.css".into(),
+        "/orgcheck?name=acme".into(),
+        "/v2/".into(),
+        "/nothing".into(),
+    ] {
+        let get = plain.call(&format!("GET {path}"), &headers, b"").await.expect("a response to GET");
+        let head = plain.call(&format!("HEAD {path}"), &headers, b"").await.expect("a response to HEAD");
+        let same = |reply: &Reply| {
+            let mut headers = reply.headers.clone();
+            headers.retain(|name, _| !matches!(name.as_str(), "date" | "x-request-id"));
+            (reply.status, headers)
+        };
+        assert_eq!(same(&head), same(&get), "{path}");
+        assert!(!get.body.is_empty(), "{path}");
+    }
+}
+
+async fn exchange_streams_and_sign_in_name_the_verbs_that_they_take(server: &TestServer) {
+    let mut plain = Plain::open(server).await;
+    for (what, allowed) in [
+        ("HEAD /sts/exchange", "GET, POST"),
+        ("PUT /sts/exchange", "GET, POST"),
+        ("DELETE /sts/exchange", "GET, POST"),
+        ("HEAD /sts/exchange_refresh_token", "POST"),
+        ("HEAD /sts/headless_sessions", "GET"),
+        ("HEAD /audit/v1/entries:watch", "GET"),
+        ("POST /audit/v1/entries:watch", "GET"),
+        ("DELETE /audit/v1/entries:watch", "GET"),
+        ("HEAD /oauth", "GET"),
+        ("PUT /oauth", "GET"),
+        ("HEAD /oauth/callback", "GET"),
+        ("POST /oauth/callback", "GET"),
+        ("HEAD /oauth/operator", "GET, POST"),
+        ("HEAD /oauth/token", "POST"),
+        ("GET /oauth/token", "POST"),
+        ("GET /oauth/confirm", "POST"),
+        ("GET /oauth/organization", "POST"),
+        ("GET /oauth/device_authorization", "POST"),
+        ("DELETE /oauth/revoke", "POST"),
+        ("HEAD /activate", "GET, POST"),
+        ("HEAD /signout", "GET, POST"),
+        ("PUT /orgcheck", "GET, HEAD"),
+        ("PUT /iam/v2/roles", "DELETE, GET, HEAD, PATCH, POST"),
+    ] {
+        let reply = plain.call(what, &[], b"").await.expect("a response");
+        assert_eq!(reply.status, 405, "{what}: {reply:?}");
+        let mut verbs: Vec<&str> = reply.header("allow").split(',').map(str::trim).collect();
+        verbs.sort_unstable();
+        assert_eq!(verbs.join(", "), allowed, "{what}");
+    }
 }
 
 #[tokio::test]
@@ -273,3 +257,10 @@ async fn pages_of_the_sites_that_the_operator_names_may_read_responses() {
     })
     .await;
 }
+
+each_engine!(
+    refused_calls_with_small_bodies_keep_their_connection,
+    refused_calls_whose_body_is_not_read_say_that_the_connection_closes,
+    head_is_get_without_a_body,
+    exchange_streams_and_sign_in_name_the_verbs_that_they_take
+);

@@ -59,7 +59,7 @@ async fn owners_are_told_who_asks_and_what_to_do() {
         assert_eq!(mails[0].from, "bowline@server.example");
         let text = unfolded(&mails[0].text);
         let (head, body) = text.split_once("\n\n").expect("headers and a body");
-        assert!(head.contains("Subject: Somebody asks for access to acme.example"), "{head}");
+        assert!(head.contains("Subject: Access to acme.example was requested"), "{head}");
         assert!(head.contains("Auto-Submitted: auto-generated"), "{head}");
         assert!(!head.contains("evil"), "{head}");
         assert!(body.contains("me@acme.example") && body.contains("Zoe O'NeillBcc xevilexample"), "{body}");

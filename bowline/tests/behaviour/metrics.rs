@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::deliveries::until;
-use crate::support::{call, on_each_engine, on_each_engine_with};
+use crate::support::{call, on_each_engine_with};
 
 /// Most bytes of the page of a fresh server.
 const PAGE: usize = 50 << 10;
@@ -90,23 +90,19 @@ fn families(page: &str) -> BTreeMap<String, (String, usize)> {
     families
 }
 
-#[tokio::test]
-async fn every_family_has_help_and_type_a_conventional_name_and_few_series() {
-    on_each_engine(async |server| {
-        server.organization("acme").await;
-        let families = families(&metrics(server).await);
-        assert!(families.len() >= 25, "{families:?}");
-        for (name, (kind, series)) in &families {
-            assert!(name.starts_with("bowline_") || name.starts_with("process_"), "{name}");
-            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
-            assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
-            // Base units, named in full.
-            let foreign = ["_ms", "_millis", "_micros", "_minutes", "_mib", "_kilobytes", "_percent"];
-            assert!(!foreign.iter().any(|unit| name.ends_with(unit)), "{name}");
-            assert!((1..=40).contains(series), "{name} has {series} series");
-        }
-    })
-    .await;
+async fn every_family_has_help_and_type_a_conventional_name_and_few_series(server: &TestServer) {
+    server.organization("acme").await;
+    let families = families(&metrics(server).await);
+    assert!(families.len() >= 25, "{families:?}");
+    for (name, (kind, series)) in &families {
+        assert!(name.starts_with("bowline_") || name.starts_with("process_"), "{name}");
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
+        assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
+        // Base units, named in full.
+        let foreign = ["_ms", "_millis", "_micros", "_minutes", "_mib", "_kilobytes", "_percent"];
+        assert!(!foreign.iter().any(|unit| name.ends_with(unit)), "{name}");
+        assert!((1..=40).contains(series), "{name} has {series} series");
+    }
 }
 
 #[tokio::test]
@@ -134,6 +130,11 @@ async fn refusals_of_a_rate_limit_count_where_they_happen() {
             assert!(refused > 0, "{what} is not limited");
             assert_eq!(value(&metrics(server).await, &series) - before, i64::from(refused), "{surface}");
         }
+        let page = metrics(server).await;
+        let domains = page.lines().filter_map(|line| line.split_once("domain=\"")?.1.split('"').next());
+        let domains: BTreeSet<&str> = domains.collect();
+        assert!(domains.is_superset(&BTreeSet::from(["oci", "osv", "scim", "signin"])), "{domains:?}");
+        assert!(domains.iter().all(|domain| domain.bytes().all(|byte| byte.is_ascii_lowercase())), "{domains:?}");
     })
     .await;
 }
@@ -164,24 +165,20 @@ async fn connections_count_as_open_until_they_end_and_refused_by_reason() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn writes_and_connections_of_the_database_are_counted() {
-    on_each_engine(async |server| {
-        let before = metrics(server).await;
-        server.organization("acme").await;
-        let after = metrics(server).await;
-        if before.contains("bowline_database_connections") {
-            let states = ["used", "idle"].map(|state| format!("bowline_database_connections{{state=\"{state}\"}}"));
-            assert!(states.iter().map(|series| value(&after, series)).sum::<i64>() >= 1, "{after}");
-            assert!(value(&after, "bowline_database_connection_waiters") >= 0);
-        } else {
-            let grown = |name| value(&after, name) - value(&before, name);
-            let (groups, writes) = (grown("bowline_write_groups_total"), grown("bowline_writes_total"));
-            assert!(groups >= 1 && writes >= groups, "{writes} writes in {groups} groups");
-            assert!(value(&after, "bowline_write_queue_length") >= 0);
-        }
-    })
-    .await;
+async fn writes_and_connections_of_the_database_are_counted(server: &TestServer) {
+    let before = metrics(server).await;
+    server.organization("acme").await;
+    let after = metrics(server).await;
+    if before.contains("bowline_database_connections") {
+        let states = ["used", "idle"].map(|state| format!("bowline_database_connections{{state=\"{state}\"}}"));
+        assert!(states.iter().map(|series| value(&after, series)).sum::<i64>() >= 1, "{after}");
+        assert!(value(&after, "bowline_database_connection_waiters") >= 0);
+    } else {
+        let grown = |name| value(&after, name) - value(&before, name);
+        let (groups, writes) = (grown("bowline_write_groups_total"), grown("bowline_writes_total"));
+        assert!(groups >= 1 && writes >= groups, "{writes} writes in {groups} groups");
+        assert!(value(&after, "bowline_write_queue_length") >= 0);
+    }
 }
 
 /// A blob that no repository shows.
@@ -225,3 +222,8 @@ async fn blobs_and_their_collections_are_counted() {
         server.stop().await;
     }
 }
+
+each_engine!(
+    every_family_has_help_and_type_a_conventional_name_and_few_series,
+    writes_and_connections_of_the_database_are_counted
+);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bowline_server::Options;
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, claims_of, done, each, machine, on_each_engine, refused, token_of};
+use crate::support::{Machine, call, claims_of, done, each, machine, refused, token_of};
 
 /// An editor at the organization, with a repository there and one in a group below.
 async fn editor(server: &TestServer) -> (String, String, Machine) {
@@ -19,92 +19,83 @@ async fn editor(server: &TestServer) -> (String, String, Machine) {
     (org, team, editor)
 }
 
-#[tokio::test]
-async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to() {
-    on_each_engine(async |server| {
-        let (org, team, editor) = editor(server).await;
-        let only_list = editor.narrowed(server, &[("cap", "repo.list")]).await;
-        let list = "GET /registry/v2/repos?order_by=name";
-        assert_eq!(each(&done(&only_list, list, Value::Null).await["repos"], "name"), ["a", "b"]);
-        let create = |group: &str| format!("POST /registry/v2/repos/{group}");
-        let refusal = refused(&only_list, &create(&org), json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
-        assert_eq!(refusal.detail("ErrorInfo")["metadata"]["capability"], "repo.create");
-        assert_eq!(done(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"], "0");
+async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to(server: &TestServer) {
+    let (org, team, editor) = editor(server).await;
+    let only_list = editor.narrowed(server, &[("cap", "repo.list")]).await;
+    let list = "GET /registry/v2/repos?order_by=name";
+    assert_eq!(each(&done(&only_list, list, Value::Null).await["repos"], "name"), ["a", "b"]);
+    let create = |group: &str| format!("POST /registry/v2/repos/{group}");
+    let refusal = refused(&only_list, &create(&org), json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
+    assert_eq!(refusal.detail("ErrorInfo")["metadata"]["capability"], "repo.create");
+    assert_eq!(done(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"], "0");
 
-        let only_team = editor.narrowed(server, &[("scopes", &team)]).await;
-        assert_eq!(each(&done(&only_team, list, Value::Null).await["repos"], "name"), ["b"]);
-        done(&only_team, &create(&team), json!({ "name": "c" })).await;
-        refused(&only_team, &create(&org), json!({ "name": "c" }), 403, "PERMISSION_DENIED").await;
-        let single = editor.narrowed(server, &[("scope", &team), ("cap", "repo.list"), ("cap", "groups.list")]).await;
-        assert_eq!(each(&done(&single, list, Value::Null).await["repos"], "name"), ["b", "c"]);
-        refused(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
-        assert_eq!(each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
+    let only_team = editor.narrowed(server, &[("scopes", &team)]).await;
+    assert_eq!(each(&done(&only_team, list, Value::Null).await["repos"], "name"), ["b"]);
+    done(&only_team, &create(&team), json!({ "name": "c" })).await;
+    refused(&only_team, &create(&org), json!({ "name": "c" }), 403, "PERMISSION_DENIED").await;
+    let single = editor.narrowed(server, &[("scope", &team), ("cap", "repo.list"), ("cap", "groups.list")]).await;
+    assert_eq!(each(&done(&single, list, Value::Null).await["repos"], "name"), ["b", "c"]);
+    refused(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
+    assert_eq!(each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
 
-        // The claim tells clients the same.
-        let cap = |actor: &bowline_testkit::Actor| claims_of(actor.token.as_deref().expect("a token"))["cap"].clone();
-        assert_eq!(
-            cap(&only_list).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
-            Some(vec![org.clone()])
-        );
-        assert_eq!(
-            cap(&single).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
-            Some(vec![team.clone()])
-        );
-        // What is taken from the identity is gone from the narrowed token too.
-        let bindings =
-            done(&server.operator().await, &format!("GET /iam/v2/roleBindings?identity={}", editor.uid), Value::Null)
-                .await;
-        let binding = bindings["roleBindings"][0]["uid"].as_str().expect("a binding").to_owned();
-        done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
-        assert_eq!(done(&only_list, list, Value::Null).await["totalCount"], "0");
-    })
-    .await;
+    // The claim tells clients the same.
+    let cap = |actor: &bowline_testkit::Actor| claims_of(actor.token.as_deref().expect("a token"))["cap"].clone();
+    assert_eq!(
+        cap(&only_list).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
+        Some(vec![org.clone()])
+    );
+    assert_eq!(
+        cap(&single).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),
+        Some(vec![team.clone()])
+    );
+    // What is taken from the identity is gone from the narrowed token too.
+    let bindings =
+        done(&server.operator().await, &format!("GET /iam/v2/roleBindings?identity={}", editor.uid), Value::Null).await;
+    let binding = bindings["roleBindings"][0]["uid"].as_str().expect("a binding").to_owned();
+    done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+    assert_eq!(done(&only_list, list, Value::Null).await["totalCount"], "0");
 }
 
-#[tokio::test]
-async fn presented_again_a_token_never_widens_nor_lasts_longer() {
-    on_each_engine(async |server| {
-        let (org, team, editor) = editor(server).await;
-        let base = server.base();
-        let narrowed = editor.narrowed(server, &[("cap", "repo.list"), ("scopes", &team)]).await;
-        let held = narrowed.token.clone().expect("a token");
-        let end = claims_of(&held)["exp"].clone();
-        server.clock().advance(Duration::from_secs(1000));
-        let list = "GET /registry/v2/repos?order_by=name";
-        let wider: [&[(&str, &str)]; 5] = [
-            &[("aud", base)],
-            &[("aud", base), ("cap", "repo.list"), ("cap", "repo.create")],
-            &[("aud", base), ("scopes", &org)],
-            &[("aud", base), ("identity", &editor.uid)],
-            &[("aud", base), ("scopes", &team), ("cap", "repo.create"), ("cap", "repo.list"), ("scopes", &org)],
-        ];
-        for parameters in wider {
-            let again = token_of(&server.exchange(&held, parameters).await);
-            assert_eq!(claims_of(&again)["exp"], end, "{parameters:?}: no later end");
-            assert_eq!(claims_of(&again)["act"], claims_of(&held)["act"], "{parameters:?}");
-            let actor = narrowed.with_token(&again);
-            assert_eq!(each(&done(&actor, list, Value::Null).await["repos"], "name"), ["b"], "{parameters:?}");
-            let create = format!("POST /registry/v2/repos/{team}");
-            refused(&actor, &create, json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
-        }
-        // Capabilities that were never held leave none, rather than all.
-        let none = token_of(&server.exchange(&held, &[("aud", base), ("cap", "repo.create")]).await);
-        assert_eq!(done(&narrowed.with_token(&none), list, Value::Null).await["totalCount"], "0");
-        let other = server.group(&org, "other").await;
-        let elsewhere = server.exchange(&held, &[("aud", base), ("scopes", &other)]).await;
-        assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
-        let somebody = server.identity(&org, "somebody").await;
-        assert_eq!(server.exchange(&held, &[("aud", base), ("identity", &somebody)]).await.status, 403);
-        // A token for another front keeps its end and its narrowing.
-        let registry = server.server().parts().settings.registry_audience.clone();
-        let other_door = token_of(&server.exchange(&held, &[("aud", &registry)]).await);
-        let claims = claims_of(&other_door);
-        assert_eq!((&claims["exp"], claims["cap"].as_object().map(serde_json::Map::len)), (&end, Some(1)));
-        // And opens no other again.
-        let back = server.exchange(&other_door, &[("aud", base)]).await;
-        assert_eq!(back.status, 403, "{}", back.text());
-    })
-    .await;
+async fn presented_again_a_token_never_widens_nor_lasts_longer(server: &TestServer) {
+    let (org, team, editor) = editor(server).await;
+    let base = server.base();
+    let narrowed = editor.narrowed(server, &[("cap", "repo.list"), ("scopes", &team)]).await;
+    let held = narrowed.token.clone().expect("a token");
+    let end = claims_of(&held)["exp"].clone();
+    server.clock().advance(Duration::from_secs(1000));
+    let list = "GET /registry/v2/repos?order_by=name";
+    let wider: [&[(&str, &str)]; 5] = [
+        &[("aud", base)],
+        &[("aud", base), ("cap", "repo.list"), ("cap", "repo.create")],
+        &[("aud", base), ("scopes", &org)],
+        &[("aud", base), ("identity", &editor.uid)],
+        &[("aud", base), ("scopes", &team), ("cap", "repo.create"), ("cap", "repo.list"), ("scopes", &org)],
+    ];
+    for parameters in wider {
+        let again = token_of(&server.exchange(&held, parameters).await);
+        assert_eq!(claims_of(&again)["exp"], end, "{parameters:?}: no later end");
+        assert_eq!(claims_of(&again)["act"], claims_of(&held)["act"], "{parameters:?}");
+        let actor = narrowed.with_token(&again);
+        assert_eq!(each(&done(&actor, list, Value::Null).await["repos"], "name"), ["b"], "{parameters:?}");
+        let create = format!("POST /registry/v2/repos/{team}");
+        refused(&actor, &create, json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
+    }
+    // Capabilities that were never held leave none, rather than all.
+    let none = token_of(&server.exchange(&held, &[("aud", base), ("cap", "repo.create")]).await);
+    assert_eq!(done(&narrowed.with_token(&none), list, Value::Null).await["totalCount"], "0");
+    let other = server.group(&org, "other").await;
+    let elsewhere = server.exchange(&held, &[("aud", base), ("scopes", &other)]).await;
+    assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
+    let somebody = server.identity(&org, "somebody").await;
+    assert_eq!(server.exchange(&held, &[("aud", base), ("identity", &somebody)]).await.status, 403);
+    // A token for another front keeps its end and its narrowing.
+    let registry = server.server().parts().settings.registry_audience.clone();
+    let other_door = token_of(&server.exchange(&held, &[("aud", &registry)]).await);
+    let claims = claims_of(&other_door);
+    assert_eq!((&claims["exp"], claims["cap"].as_object().map(serde_json::Map::len)), (&end, Some(1)));
+    // And opens no other again.
+    let back = server.exchange(&other_door, &[("aud", base)]).await;
+    assert_eq!(back.status, 403, "{}", back.text());
 }
 
 #[tokio::test]
@@ -127,3 +118,8 @@ async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity() 
         server.stop().await;
     }
 }
+
+each_engine!(
+    a_narrowed_token_may_no_more_than_it_was_narrowed_to,
+    presented_again_a_token_never_widens_nor_lasts_longer
+);

@@ -17,7 +17,7 @@ use tower_service::Service as _;
 
 /// The front: anyone who sends a token is greeted by it.
 fn router(limits: RateLimits, count: Count) -> Router {
-    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Osv, Some(arrival.address));
+    let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
     let refuse = |_: &str, error: Error| refused(&error);
     let front = Front { transport: "greeter", name: |_, _| "greet", admit: Arc::new(admit), refuse, count };
     front.around(Router::new().route("/greet", get(greet)))

@@ -1,161 +1,137 @@
 //! The query API of OSV.
 
+use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::feeds_support::{found, ids, import, record, refused_by_osv, with_aliases};
-use crate::support::{call, done, on_each_engine, on_each_engine_with};
+use crate::support::{call, done, on_each_engine_with};
 
-#[tokio::test]
-async fn a_record_is_answered_as_it_was_brought() {
-    on_each_engine(async |server| {
-        let mut brought = with_aliases(record("A-1", "flask", "2"), &["CVE-2026-1"]);
-        brought["database_specific"] = json!({ "snake_case": [1, null, "é"] });
-        brought["member_of_the_future"] = json!(true);
-        import(server, "test", std::slice::from_ref(&brought)).await;
-        let nobody = server.anonymous();
-        assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
-        let reply = call(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await;
-        assert_eq!(reply.header("content-type"), Some("application/json"));
-        assert_eq!(
-            done(&nobody, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
-            json!({ "vulns": [brought] })
-        );
-        let message = refused_by_osv(&nobody, "GET /osv/v1/vulns/CVE-2026-1", Value::Null, 404, 5).await;
-        assert!(message.ends_with("it is in A-1"), "{message}");
-        refused_by_osv(&nobody, "GET /osv/v1/vulns/A-2", Value::Null, 404, 5).await;
-    })
-    .await;
+async fn a_record_is_answered_as_it_was_brought(server: &TestServer) {
+    let mut brought = with_aliases(record("A-1", "flask", "2"), &["CVE-2026-1"]);
+    brought["database_specific"] = json!({ "snake_case": [1, null, "é"] });
+    brought["member_of_the_future"] = json!(true);
+    import(server, "test", std::slice::from_ref(&brought)).await;
+    let nobody = server.anonymous();
+    assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
+    let reply = call(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await;
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert_eq!(
+        done(&nobody, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
+        json!({ "vulns": [brought] })
+    );
+    let message = refused_by_osv(&nobody, "GET /osv/v1/vulns/CVE-2026-1", Value::Null, 404, 5).await;
+    assert!(message.ends_with("it is in A-1"), "{message}");
+    refused_by_osv(&nobody, "GET /osv/v1/vulns/A-2", Value::Null, 404, 5).await;
 }
 
-#[tokio::test]
-async fn packages_are_found_by_the_order_of_their_ecosystem() {
-    on_each_engine(async |server| {
-        let mut debian = record("D-1", "curl", "7.88.1-10+deb12u5");
-        debian["affected"][0]["package"]["ecosystem"] = json!("Debian:12");
-        let mut withdrawn = record("A-2", "flask", "9");
-        withdrawn["withdrawn"] = json!("2026-01-03T00:00:00Z");
-        import(server, "test", &[record("A-1", "flask", "1.10"), debian, withdrawn]).await;
-        let nobody = server.anonymous();
-        for (version, expected) in [("1.9", true), ("1.10rc1", true), ("1.10", false), ("1.10.0", false), ("2", false)]
-        {
-            assert_eq!(found(&nobody, "flask", version).await == ["A-1"], expected, "{version}");
-        }
-        for (ecosystem, version, expected) in [
-            ("Debian:12", "7.88.1-10+deb12u4", true),
-            ("Debian:12", "7.88.1-10+deb12u5", false),
-            ("Debian:11", "7.88.1-10+deb12u4", false),
-            ("Debian", "7.88.1-10", true),
-        ] {
-            let query = json!({ "package": { "ecosystem": ecosystem, "name": "curl" }, "version": version });
-            let found = ids(&done(&nobody, "POST /osv/v1/query", query).await);
-            assert_eq!(found == ["D-1"], expected, "{ecosystem} {version}");
-        }
-        let any = json!({ "package": { "ecosystem": "PyPI", "name": "flask" } });
-        assert_eq!(ids(&done(&nobody, "POST /osv/v1/query", any).await), ["A-1"]);
-        assert!(done(&nobody, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
-    })
-    .await;
+async fn packages_are_found_by_the_order_of_their_ecosystem(server: &TestServer) {
+    let mut debian = record("D-1", "curl", "7.88.1-10+deb12u5");
+    debian["affected"][0]["package"]["ecosystem"] = json!("Debian:12");
+    let mut withdrawn = record("A-2", "flask", "9");
+    withdrawn["withdrawn"] = json!("2026-01-03T00:00:00Z");
+    import(server, "test", &[record("A-1", "flask", "1.10"), debian, withdrawn]).await;
+    let nobody = server.anonymous();
+    for (version, expected) in [("1.9", true), ("1.10rc1", true), ("1.10", false), ("1.10.0", false), ("2", false)] {
+        assert_eq!(found(&nobody, "flask", version).await == ["A-1"], expected, "{version}");
+    }
+    for (ecosystem, version, expected) in [
+        ("Debian:12", "7.88.1-10+deb12u4", true),
+        ("Debian:12", "7.88.1-10+deb12u5", false),
+        ("Debian:11", "7.88.1-10+deb12u4", false),
+        ("Debian", "7.88.1-10", true),
+    ] {
+        let query = json!({ "package": { "ecosystem": ecosystem, "name": "curl" }, "version": version });
+        let found = ids(&done(&nobody, "POST /osv/v1/query", query).await);
+        assert_eq!(found == ["D-1"], expected, "{ecosystem} {version}");
+    }
+    let any = json!({ "package": { "ecosystem": "PyPI", "name": "flask" } });
+    assert_eq!(ids(&done(&nobody, "POST /osv/v1/query", any).await), ["A-1"]);
+    assert!(done(&nobody, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
 }
 
-#[tokio::test]
-async fn a_batch_is_answered_in_its_order_with_ids_alone() {
-    on_each_engine(async |server| {
-        let records: Vec<Value> = (0..5).map(|i| record(&format!("A-{i}"), &format!("p{}", i % 2), "2")).collect();
-        import(server, "test", &records).await;
-        let query = |name: &str, version: &str| json!({ "package": { "ecosystem": "PyPI", "name": name }, "version": version });
-        let queries = json!({ "queries": [query("p1", "1"), query("none", "1"), query("P0", "1.5"), query("p1", "2")] });
-        let modified = "2026-01-02T03:04:05Z";
-        let expected = json!({ "results": [
-            { "vulns": [{ "id": "A-1", "modified": modified }, { "id": "A-3", "modified": modified }] },
-            {},
-            { "vulns": [{ "id": "A-0", "modified": modified }, { "id": "A-2", "modified": modified }, { "id": "A-4", "modified": modified }] },
-            {},
-        ] });
-        assert_eq!(done(&server.anonymous(), "POST /osv/v1/querybatch", queries).await, expected);
-    })
-    .await;
+async fn a_batch_is_answered_in_its_order_with_ids_alone(server: &TestServer) {
+    let records: Vec<Value> = (0..5).map(|i| record(&format!("A-{i}"), &format!("p{}", i % 2), "2")).collect();
+    import(server, "test", &records).await;
+    let query =
+        |name: &str, version: &str| json!({ "package": { "ecosystem": "PyPI", "name": name }, "version": version });
+    let queries = json!({ "queries": [query("p1", "1"), query("none", "1"), query("P0", "1.5"), query("p1", "2")] });
+    let modified = "2026-01-02T03:04:05Z";
+    let expected = json!({ "results": [
+        { "vulns": [{ "id": "A-1", "modified": modified }, { "id": "A-3", "modified": modified }] },
+        {},
+        { "vulns": [{ "id": "A-0", "modified": modified }, { "id": "A-2", "modified": modified }, { "id": "A-4", "modified": modified }] },
+        {},
+    ] });
+    assert_eq!(done(&server.anonymous(), "POST /osv/v1/querybatch", queries).await, expected);
 }
 
-#[tokio::test]
-async fn long_answers_come_in_pages() {
-    on_each_engine(async |server| {
-        let operator = server.operator().await;
-        let import = crate::feeds_support::begin(&operator, "test", false).await;
-        for part in 0..3 {
-            let records: Vec<Value> =
-                (0..400).map(|i| record(&format!("A-{:04}", part * 400 + i), "busy", "2")).collect();
-            crate::feeds_support::stage(&operator, &import, &records, &[]).await;
-        }
-        crate::feeds_support::commit(&operator, &import).await;
-        let nobody = server.anonymous();
-        let package = json!({ "ecosystem": "PyPI", "name": "busy" });
-        let first = done(&nobody, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
-        assert_eq!(ids(&first).len(), 1000);
-        let token = &first["next_page_token"];
-        let second = json!({ "package": package, "version": "1", "page_token": token });
-        let second = done(&nobody, "POST /osv/v1/query", second).await;
-        assert_eq!((ids(&second).len(), &second["next_page_token"]), (200, &Value::Null));
-        assert_eq!(ids(&second)[0], "A-1000");
-        let batch = json!({ "queries": [{ "package": package, "version": "1", "page_token": token }] });
-        let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
-        assert_eq!(ids(&batch["results"][0]), ids(&second));
-        let one = json!({ "package": package, "version": "1" });
-        let other = json!({ "package": package, "version": "2" });
-        let batch = json!({ "queries": [one, other, one] });
-        let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
-        assert_eq!(ids(&batch["results"][0]), ids(&first));
-        assert_eq!((&batch["results"][1], &batch["results"][2]), (&json!({}), &batch["results"][0]));
-    })
-    .await;
+async fn long_answers_come_in_pages(server: &TestServer) {
+    let operator = server.operator().await;
+    let import = crate::feeds_support::begin(&operator, "test", false).await;
+    for part in 0..3 {
+        let records: Vec<Value> = (0..400).map(|i| record(&format!("A-{:04}", part * 400 + i), "busy", "2")).collect();
+        crate::feeds_support::stage(&operator, &import, &records, &[]).await;
+    }
+    crate::feeds_support::commit(&operator, &import).await;
+    let nobody = server.anonymous();
+    let package = json!({ "ecosystem": "PyPI", "name": "busy" });
+    let first = done(&nobody, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
+    assert_eq!(ids(&first).len(), 1000);
+    let token = &first["next_page_token"];
+    let second = json!({ "package": package, "version": "1", "page_token": token });
+    let second = done(&nobody, "POST /osv/v1/query", second).await;
+    assert_eq!((ids(&second).len(), &second["next_page_token"]), (200, &Value::Null));
+    assert_eq!(ids(&second)[0], "A-1000");
+    let batch = json!({ "queries": [{ "package": package, "version": "1", "page_token": token }] });
+    let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
+    assert_eq!(ids(&batch["results"][0]), ids(&second));
+    let one = json!({ "package": package, "version": "1" });
+    let other = json!({ "package": package, "version": "2" });
+    let batch = json!({ "queries": [one, other, one] });
+    let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
+    assert_eq!(ids(&batch["results"][0]), ids(&first));
+    assert_eq!((&batch["results"][1], &batch["results"][2]), (&json!({}), &batch["results"][0]));
 }
 
-#[tokio::test]
-async fn of_two_sources_the_newer_record_is_shown_and_each_id_once() {
-    on_each_engine(async |server| {
-        let old = record("A-1", "flask", "2");
-        let mut new = record("A-1", "flask", "3");
-        new["modified"] = json!("2026-02-01T00:00:00Z");
-        import(server, "first", std::slice::from_ref(&old)).await;
-        import(server, "second", std::slice::from_ref(&new)).await;
-        import(server, "third", &[old]).await;
-        let nobody = server.anonymous();
-        assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
-        assert_eq!(found(&nobody, "flask", "1").await, ["A-1"]);
-    })
-    .await;
+async fn of_two_sources_the_newer_record_is_shown_and_each_id_once(server: &TestServer) {
+    let old = record("A-1", "flask", "2");
+    let mut new = record("A-1", "flask", "3");
+    new["modified"] = json!("2026-02-01T00:00:00Z");
+    import(server, "first", std::slice::from_ref(&old)).await;
+    import(server, "second", std::slice::from_ref(&new)).await;
+    import(server, "third", &[old]).await;
+    let nobody = server.anonymous();
+    assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
+    assert_eq!(found(&nobody, "flask", "1").await, ["A-1"]);
 }
 
-#[tokio::test]
-async fn what_makes_no_sense_is_refused_in_the_form_of_the_api() {
-    on_each_engine(async |server| {
-        let nobody = server.anonymous();
-        let query = "POST /osv/v1/query";
-        for body in [
-            json!({}),
-            json!({ "package": { "name": "a" } }),
-            json!({ "package": { "ecosystem": "PyPI" } }),
-            json!({ "package": { "purl": "flask" } }),
-            json!({ "package": { "purl": "pkg:docker/a@1" } }),
-            json!({ "package": { "purl": "pkg:pypi/a@1" }, "version": "1" }),
-            json!({ "package": { "purl": "pkg:pypi/a", "name": "a", "ecosystem": "PyPI" } }),
-            json!({ "commit": "6879efc2c1596d11a6a6ad296f80063b558d5e0f" }),
-            json!({ "package": { "name": "a", "ecosystem": "PyPI" }, "page_token": "?" }),
-            json!({ "package": 7 }),
-            json!([]),
-        ] {
-            refused_by_osv(&nobody, query, body.clone(), 400, 3).await;
-        }
-        let one = json!({ "package": { "name": "a", "ecosystem": "PyPI" } });
-        let many = json!({ "queries": vec![one.clone(); 1001] });
-        refused_by_osv(&nobody, "POST /osv/v1/querybatch", many, 400, 3).await;
-        let wrong = json!({ "queries": [one, {}] });
-        let message = refused_by_osv(&nobody, "POST /osv/v1/querybatch", wrong, 400, 3).await;
-        assert!(message.starts_with("queries[1]: "), "{message}");
-        refused_by_osv(&nobody, "GET /osv/v1/vulns/..%2F..%2Fx", Value::Null, 400, 3).await;
-        refused_by_osv(&nobody, "GET /osv/v1/query", Value::Null, 405, 12).await;
-        refused_by_osv(&nobody, "GET /osv/v1/nothing", Value::Null, 404, 5).await;
-    })
-    .await;
+async fn what_makes_no_sense_is_refused_in_the_form_of_the_api(server: &TestServer) {
+    let nobody = server.anonymous();
+    let query = "POST /osv/v1/query";
+    for body in [
+        json!({}),
+        json!({ "package": { "name": "a" } }),
+        json!({ "package": { "ecosystem": "PyPI" } }),
+        json!({ "package": { "purl": "flask" } }),
+        json!({ "package": { "purl": "pkg:docker/a@1" } }),
+        json!({ "package": { "purl": "pkg:pypi/a@1" }, "version": "1" }),
+        json!({ "package": { "purl": "pkg:pypi/a", "name": "a", "ecosystem": "PyPI" } }),
+        json!({ "commit": "6879efc2c1596d11a6a6ad296f80063b558d5e0f" }),
+        json!({ "package": { "name": "a", "ecosystem": "PyPI" }, "page_token": "?" }),
+        json!({ "package": 7 }),
+        json!([]),
+    ] {
+        refused_by_osv(&nobody, query, body.clone(), 400, 3).await;
+    }
+    let one = json!({ "package": { "name": "a", "ecosystem": "PyPI" } });
+    let many = json!({ "queries": vec![one.clone(); 1001] });
+    refused_by_osv(&nobody, "POST /osv/v1/querybatch", many, 400, 3).await;
+    let wrong = json!({ "queries": [one, {}] });
+    let message = refused_by_osv(&nobody, "POST /osv/v1/querybatch", wrong, 400, 3).await;
+    assert!(message.starts_with("queries[1]: "), "{message}");
+    refused_by_osv(&nobody, "GET /osv/v1/vulns/..%2F..%2Fx", Value::Null, 400, 3).await;
+    refused_by_osv(&nobody, "GET /osv/v1/query", Value::Null, 405, 12).await;
+    refused_by_osv(&nobody, "GET /osv/v1/nothing", Value::Null, 404, 5).await;
 }
 
 #[tokio::test]
@@ -177,3 +153,12 @@ async fn an_address_that_asks_too_often_is_told_to_wait() {
     )
     .await;
 }
+
+each_engine!(
+    a_record_is_answered_as_it_was_brought,
+    packages_are_found_by_the_order_of_their_ecosystem,
+    a_batch_is_answered_in_its_order_with_ids_alone,
+    long_answers_come_in_pages,
+    of_two_sources_the_newer_record_is_shown_and_each_id_once,
+    what_makes_no_sense_is_refused_in_the_form_of_the_api
+);

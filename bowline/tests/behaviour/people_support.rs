@@ -160,9 +160,9 @@ pub(crate) async fn redeem(server: &TestServer, provider: &Provider, who: SignIn
 
 pub(crate) const WELCOME: Entry = Entry { invite: None, may_register: true, cookie: None };
 
-pub(crate) async fn enter(server: &TestServer, provider: &Provider, upstream: &Upstream) -> Login {
-    let entered = people(server).enter(provider, upstream, &WELCOME, &context(server)).await;
-    entered.unwrap_or_else(|error| panic!("somebody enters: {error}"))
+pub(crate) async fn sign_in(server: &TestServer, provider: &Provider, upstream: &Upstream) -> Login {
+    let login = people(server).sign_in(provider, upstream, &WELCOME, &context(server)).await;
+    login.unwrap_or_else(|error| panic!("somebody enters: {error}"))
 }
 
 pub(crate) fn person(server: &TestServer, subject: &str) -> String {

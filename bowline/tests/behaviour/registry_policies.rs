@@ -1,134 +1,122 @@
 //! What owners set for repositories and groups beyond the wire contract.
 
+use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, holder, inventory, number, on_each_engine, refused};
+use crate::support::{absent, done, holder, inventory, number, refused};
 
-#[tokio::test]
-async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let operator = server.operator().await;
-        for (kind, uid) in [("repos", &repo), ("groups", &org)] {
-            let path = format!("/registrypolicies/v1/{kind}/{uid}");
-            let empty = done(&operator, &format!("GET {path}"), Value::Null).await;
-            assert_eq!(
-                (&empty["uid"], &empty["public"], &empty["byteQuota"]),
-                (&json!(uid), &json!(false), &json!("0"))
-            );
-            let body = json!({
-                "public": true, "immutableTagPatterns": ["v[0-9.]+"], "byteQuota": "1000",
-                "retention": { "keepLast": 5, "keepPatterns": ["release-.*"] },
-                "upstream": { "url": "https://registry.example.com/a/b" }
-            });
-            let set = done(&operator, &format!("PATCH {path}"), body.clone()).await;
-            assert_eq!(done(&operator, &format!("GET {path}"), Value::Null).await, set);
-            for member in ["public", "immutableTagPatterns", "byteQuota"] {
-                assert_eq!(set[member], body[member], "{member}");
-            }
-            assert_eq!((&set["retention"]["keepLast"], &set["upstream"]["url"]), (&json!(5), &body["upstream"]["url"]));
-            let changed = done(&operator, &format!("PATCH {path}?updateMask=public,retention"), json!({})).await;
-            assert_eq!((&changed["public"], &changed["byteQuota"]), (&json!(false), &json!("1000")));
-            assert_eq!(changed["retention"], Value::Null);
-            assert_eq!(done(&operator, &format!("PATCH {path}?updateMask=public"), json!({})).await, changed);
+async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let operator = server.operator().await;
+    for (kind, uid) in [("repos", &repo), ("groups", &org)] {
+        let path = format!("/registrypolicies/v1/{kind}/{uid}");
+        let empty = done(&operator, &format!("GET {path}"), Value::Null).await;
+        assert_eq!((&empty["uid"], &empty["public"], &empty["byteQuota"]), (&json!(uid), &json!(false), &json!("0")));
+        let body = json!({
+            "public": true, "immutableTagPatterns": ["v[0-9.]+"], "byteQuota": "1000",
+            "retention": { "keepLast": 5, "keepPatterns": ["release-.*"] },
+            "upstream": { "url": "https://registry.example.com/a/b" }
+        });
+        let set = done(&operator, &format!("PATCH {path}"), body.clone()).await;
+        assert_eq!(done(&operator, &format!("GET {path}"), Value::Null).await, set);
+        for member in ["public", "immutableTagPatterns", "byteQuota"] {
+            assert_eq!(set[member], body[member], "{member}");
         }
-        let audited = "SELECT count(*) FROM audit WHERE kind = 'bowline.dev/RegistryPolicy'";
-        assert_eq!(number(server, audited).await, 4);
-        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.registry.policy.updated.v1'";
-        assert_eq!(number(server, told).await, 4);
-        assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 2);
-        assert_eq!(number(server, "SELECT count(*) FROM registry_policies WHERE is_public").await, 0);
+        assert_eq!((&set["retention"]["keepLast"], &set["upstream"]["url"]), (&json!(5), &body["upstream"]["url"]));
+        let changed = done(&operator, &format!("PATCH {path}?updateMask=public,retention"), json!({})).await;
+        assert_eq!((&changed["public"], &changed["byteQuota"]), (&json!(false), &json!("1000")));
+        assert_eq!(changed["retention"], Value::Null);
+        assert_eq!(done(&operator, &format!("PATCH {path}?updateMask=public"), json!({})).await, changed);
+    }
+    let audited = "SELECT count(*) FROM audit WHERE kind = 'bowline.dev/RegistryPolicy'";
+    assert_eq!(number(server, audited).await, 4);
+    let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.registry.policy.updated.v1'";
+    assert_eq!(number(server, told).await, 4);
+    assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 2);
+    assert_eq!(number(server, "SELECT count(*) FROM registry_policies WHERE is_public").await, 0);
 
-        done(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
-        done(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
-        assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 0);
-    })
-    .await;
+    done(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+    done(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
+    assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 0);
 }
 
-#[tokio::test]
-async fn what_makes_no_sense_is_refused_at_once() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let operator = server.operator().await;
-        let before = inventory(server).await;
-        let path = format!("PATCH /registrypolicies/v1/repos/{repo}");
-        let long = "a".repeat(257);
-        let many: Vec<&str> = vec!["a"; 21];
-        for (body, field) in [
-            (json!({ "immutableTagPatterns": ["("] }), "immutableTagPatterns"),
-            (json!({ "immutableTagPatterns": [""] }), "immutableTagPatterns"),
-            (json!({ "immutableTagPatterns": ["(a{1000}){1000}"] }), "immutableTagPatterns"),
-            (json!({ "immutableTagPatterns": [long] }), "immutableTagPatterns[0]"),
-            (json!({ "immutableTagPatterns": many }), "immutableTagPatterns"),
-            (json!({ "byteQuota": "-1" }), "byteQuota"),
-            (json!({ "retention": { "keepLast": -1 } }), "retention.keepLast"),
-            (json!({ "retention": { "keepDays": 10001 } }), "retention.keepDays"),
-            (json!({ "upstream": { "url": "http://example.com" } }), "upstream.url"),
-            (json!({ "upstream": { "url": "https://u:p@example.com" } }), "upstream.url"),
-            (json!({ "upstream": {} }), "upstream.url"),
-        ] {
-            let refusal = refused(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
-            assert!(refusal.fields().contains(&field.to_owned()), "{body}: {refusal:?}");
-        }
-        let nowhere = absent(&org);
-        for kind in ["repos", "groups"] {
-            let what = format!("PATCH /registrypolicies/v1/{kind}/{nowhere}");
-            refused(&operator, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
-        }
-        assert_eq!(inventory(server).await, before);
-    })
-    .await;
+async fn what_makes_no_sense_is_refused_at_once(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let operator = server.operator().await;
+    let before = inventory(server).await;
+    let path = format!("PATCH /registrypolicies/v1/repos/{repo}");
+    let long = "a".repeat(257);
+    let many: Vec<&str> = vec!["a"; 21];
+    for (body, field) in [
+        (json!({ "immutableTagPatterns": ["("] }), "immutableTagPatterns"),
+        (json!({ "immutableTagPatterns": [""] }), "immutableTagPatterns"),
+        (json!({ "immutableTagPatterns": ["(a{1000}){1000}"] }), "immutableTagPatterns"),
+        (json!({ "immutableTagPatterns": [long] }), "immutableTagPatterns[0]"),
+        (json!({ "immutableTagPatterns": many }), "immutableTagPatterns"),
+        (json!({ "byteQuota": "-1" }), "byteQuota"),
+        (json!({ "retention": { "keepLast": -1 } }), "retention.keepLast"),
+        (json!({ "retention": { "keepDays": 10001 } }), "retention.keepDays"),
+        (json!({ "upstream": { "url": "http://example.com" } }), "upstream.url"),
+        (json!({ "upstream": { "url": "https://u:p@example.com" } }), "upstream.url"),
+        (json!({ "upstream": {} }), "upstream.url"),
+    ] {
+        let refusal = refused(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
+        assert!(refusal.fields().contains(&field.to_owned()), "{body}: {refusal:?}");
+    }
+    let nowhere = absent(&org);
+    for kind in ["repos", "groups"] {
+        let what = format!("PATCH /registrypolicies/v1/{kind}/{nowhere}");
+        refused(&operator, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
+    }
+    assert_eq!(inventory(server).await, before);
 }
 
-#[tokio::test]
-async fn nobody_gives_everybody_what_they_do_not_have() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let settings =
-            ["CAP_REPO_LIST", "CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_LIST", "CAP_REGISTRY_SETTINGS_UPDATE"];
-        let pulls = ["CAP_MANIFEST_LIST", "CAP_REPO_BLOBS_GET", "CAP_TAG_LIST", "CAP_REFERRERS_LIST"];
-        let clerk = holder(server, &org, "clerk", &org, &settings).await.actor;
-        let almost = holder(server, &org, "almost", &org, &[&settings[..], &pulls[1..]].concat()).await.actor;
-        let puller = holder(server, &org, "puller", &org, &[settings, pulls].concat()).await.actor;
-        for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
-            let path = format!("PATCH {path}");
-            for (who, lacks) in [(&clerk, "repo.blobs.get"), (&almost, "manifest.list")] {
-                let refusal = refused(who, &path, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
-                assert!(refusal.message().contains(lacks), "{refusal:?}");
-                done(who, &path, json!({ "public": false, "byteQuota": "5" })).await;
-            }
-            done(&puller, &path, json!({ "public": true })).await;
-            done(&clerk, &path, json!({ "public": true, "byteQuota": "6" })).await;
-            done(&clerk, &path, json!({ "public": false })).await;
+async fn nobody_gives_everybody_what_they_do_not_have(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let settings = ["CAP_REPO_LIST", "CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_LIST", "CAP_REGISTRY_SETTINGS_UPDATE"];
+    let pulls = ["CAP_MANIFEST_LIST", "CAP_REPO_BLOBS_GET", "CAP_TAG_LIST", "CAP_REFERRERS_LIST"];
+    let clerk = holder(server, &org, "clerk", &org, &settings).await.actor;
+    let almost = holder(server, &org, "almost", &org, &[&settings[..], &pulls[1..]].concat()).await.actor;
+    let puller = holder(server, &org, "puller", &org, &[settings, pulls].concat()).await.actor;
+    for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
+        let path = format!("PATCH {path}");
+        for (who, lacks) in [(&clerk, "repo.blobs.get"), (&almost, "manifest.list")] {
+            let refusal = refused(who, &path, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+            assert!(refusal.message().contains(lacks), "{refusal:?}");
+            done(who, &path, json!({ "public": false, "byteQuota": "5" })).await;
         }
-    })
-    .await;
+        done(&puller, &path, json!({ "public": true })).await;
+        done(&clerk, &path, json!({ "public": true, "byteQuota": "6" })).await;
+        done(&clerk, &path, json!({ "public": false })).await;
+    }
 }
 
-#[tokio::test]
-async fn nobody_has_the_server_remove_what_they_may_not() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = server.repo(&org, "web").await;
-        let settings = ["CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_UPDATE"];
-        let deletes = ["CAP_MANIFEST_DELETE", "CAP_TAG_DELETE"];
-        let clerk = holder(server, &org, "clerk", &org, &[&settings[..], &deletes[1..]].concat()).await.actor;
-        let keeper = holder(server, &org, "keeper", &org, &[settings, deletes].concat()).await.actor;
-        for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
-            let path = format!("PATCH {path}");
-            let rules = json!({ "retention": { "keepLast": 1 } });
-            let refusal = refused(&clerk, &path, rules.clone(), 403, "PERMISSION_DENIED").await;
-            assert!(refusal.message().contains("manifest.delete"), "{refusal:?}");
-            done(&keeper, &path, rules.clone()).await;
-            done(&clerk, &path, rules).await;
-            done(&clerk, &path.clone(), json!({ "retention": {} })).await;
-        }
-        let preview = format!("GET /registrypolicies/v1/repos/{repo}:previewRetention?retention.keepLast=-1");
-        refused(&server.operator().await, &preview, Value::Null, 400, "INVALID_ARGUMENT").await;
-    })
-    .await;
+async fn nobody_has_the_server_remove_what_they_may_not(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = server.repo(&org, "web").await;
+    let settings = ["CAP_REPO_UPDATE", "CAP_REGISTRY_SETTINGS_UPDATE"];
+    let deletes = ["CAP_MANIFEST_DELETE", "CAP_TAG_DELETE"];
+    let clerk = holder(server, &org, "clerk", &org, &[&settings[..], &deletes[1..]].concat()).await.actor;
+    let keeper = holder(server, &org, "keeper", &org, &[settings, deletes].concat()).await.actor;
+    for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
+        let path = format!("PATCH {path}");
+        let rules = json!({ "retention": { "keepLast": 1 } });
+        let refusal = refused(&clerk, &path, rules.clone(), 403, "PERMISSION_DENIED").await;
+        assert!(refusal.message().contains("manifest.delete"), "{refusal:?}");
+        done(&keeper, &path, rules.clone()).await;
+        done(&clerk, &path, rules).await;
+        done(&clerk, &path.clone(), json!({ "retention": {} })).await;
+    }
+    let preview = format!("GET /registrypolicies/v1/repos/{repo}:previewRetention?retention.keepLast=-1");
+    refused(&server.operator().await, &preview, Value::Null, 400, "INVALID_ARGUMENT").await;
 }
+
+each_engine!(
+    a_policy_is_empty_until_it_is_set_and_changes_by_mask,
+    what_makes_no_sense_is_refused_at_once,
+    nobody_gives_everybody_what_they_do_not_have,
+    nobody_has_the_server_remove_what_they_may_not
+);

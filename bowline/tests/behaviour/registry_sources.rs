@@ -1,9 +1,9 @@
 //! Sources and upstreams bring images like a push: who may set them.
 
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, holder, inventory, on_each_engine, uid_of};
+use crate::support::{call, done, holder, inventory, uid_of};
 
 /// What the methods themselves need.
 const METHODS: [&str; 6] = [
@@ -105,68 +105,61 @@ async fn all_rejected(server: &TestServer, place: &Place, actor: &Actor, missing
     assert_eq!(inventory(server).await, before);
 }
 
-#[tokio::test]
-async fn a_source_or_an_upstream_is_changed_with_the_capabilities_of_a_push_alone() {
-    on_each_engine(async |server| {
-        let place = place(server).await;
-        let org = &place.org;
-        for (lacking, name) in PUSH {
-            let rest = PUSH.iter().map(|(capability, _)| *capability).filter(|capability| *capability != lacking);
-            let capabilities: Vec<&str> = METHODS.into_iter().chain(rest).collect();
-            let almost = holder(server, org, &format!("without {name}"), org, &capabilities).await.actor;
-            all_rejected(server, &place, &almost, name).await;
-        }
-        let clerk = holder(server, org, "clerk", org, &METHODS).await.actor;
-        all_rejected(server, &place, &clerk, "manifest.create, tag.create, tag.update").await;
-        for (what, body) in place.others() {
-            done(&clerk, &what, body).await;
-        }
-        // A push elsewhere does not count here.
-        let team = server.group(org, "team").await;
-        let elsewhere = holder(server, org, "elsewhere", org, &METHODS).await;
-        server.bind(&elsewhere.uid, &server.role("registry.push"), &team).await;
-        all_rejected(server, &place, &elsewhere.actor, "manifest.create").await;
-    })
-    .await;
+async fn a_source_or_an_upstream_is_changed_with_the_capabilities_of_a_push_alone(server: &TestServer) {
+    let place = place(server).await;
+    let org = &place.org;
+    for (lacking, name) in PUSH {
+        let rest = PUSH.iter().map(|(capability, _)| *capability).filter(|capability| *capability != lacking);
+        let capabilities: Vec<&str> = METHODS.into_iter().chain(rest).collect();
+        let almost = holder(server, org, &format!("without {name}"), org, &capabilities).await.actor;
+        all_rejected(server, &place, &almost, name).await;
+    }
+    let clerk = holder(server, org, "clerk", org, &METHODS).await.actor;
+    all_rejected(server, &place, &clerk, "manifest.create, tag.create, tag.update").await;
+    for (what, body) in place.others() {
+        done(&clerk, &what, body).await;
+    }
+    // A push elsewhere does not count here.
+    let team = server.group(org, "team").await;
+    let elsewhere = holder(server, org, "elsewhere", org, &METHODS).await;
+    server.bind(&elsewhere.uid, &server.role("registry.push"), &team).await;
+    all_rejected(server, &place, &elsewhere.actor, "manifest.create").await;
 }
 
-#[tokio::test]
-async fn a_token_narrowed_to_less_than_a_push_changes_no_source_and_no_upstream() {
-    on_each_engine(async |server| {
-        let place = place(server).await;
-        let owner = server.actor("owner", &place.org).await;
-        let names = ["repo.create", "repo.update", "groups.create", "registry.settings.update", "tag.create"];
-        let params: Vec<(&str, &str)> =
-            names.iter().map(|name| ("cap", *name)).chain([("aud", server.base())]).collect();
-        let narrowed = server.exchange(owner.token.as_deref().expect("a token"), &params).await;
-        assert_eq!(narrowed.status, 200, "{}", narrowed.text());
-        let narrowed = owner.with_token(narrowed.json()["token"].as_str().expect("a token"));
-        all_rejected(server, &place, &narrowed, "manifest.create, tag.update").await;
-    })
-    .await;
+async fn a_token_narrowed_to_less_than_a_push_changes_no_source_and_no_upstream(server: &TestServer) {
+    let place = place(server).await;
+    let owner = server.actor("owner", &place.org).await;
+    let names = ["repo.create", "repo.update", "groups.create", "registry.settings.update", "tag.create"];
+    let params: Vec<(&str, &str)> = names.iter().map(|name| ("cap", *name)).chain([("aud", server.base())]).collect();
+    let narrowed = server.exchange(owner.token.as_deref().expect("a token"), &params).await;
+    assert_eq!(narrowed.status, 200, "{}", narrowed.text());
+    let narrowed = owner.with_token(narrowed.json()["token"].as_str().expect("a token"));
+    all_rejected(server, &place, &narrowed, "manifest.create, tag.update").await;
 }
 
-#[tokio::test]
-async fn who_may_push_sets_sources_and_upstreams() {
-    on_each_engine(async |server| {
-        let place = place(server).await;
-        let org = &place.org;
-        let push = PUSH.map(|(capability, _)| capability);
-        let pusher = holder(server, org, "pusher", org, &[&METHODS[..], &push].concat()).await.actor;
-        for (what, body) in place.changes() {
-            let status = call(&pusher, &what, body.clone()).await.status;
-            // There is no chart to add.
-            let expected = if what.ends_with(":addChart") { 400 } else { 200 };
-            assert_eq!(status, expected, "{what} {body}");
-        }
-        // A source here may be repeated by its name.
-        let source = server.repo(org, "base").await;
-        let reader = ["CAP_MANIFEST_LIST", "CAP_REPO_BLOBS_GET"];
-        let clerk = holder(server, org, "clerk", org, &[&METHODS[..], &reader].concat()).await.actor;
-        let plain = format!("/registry/v1/repos/{}", place.plain);
-        let of = |source: &str| json!({ "name": "plain", "sync_config": { "source": source } });
-        done(&server.operator().await, &format!("PUT {plain}"), of(&source)).await;
-        done(&clerk, &format!("PUT {plain}"), of(&format!("{org}/base"))).await;
-    })
-    .await;
+async fn who_may_push_sets_sources_and_upstreams(server: &TestServer) {
+    let place = place(server).await;
+    let org = &place.org;
+    let push = PUSH.map(|(capability, _)| capability);
+    let pusher = holder(server, org, "pusher", org, &[&METHODS[..], &push].concat()).await.actor;
+    for (what, body) in place.changes() {
+        let status = call(&pusher, &what, body.clone()).await.status;
+        // There is no chart to add.
+        let expected = if what.ends_with(":addChart") { 400 } else { 200 };
+        assert_eq!(status, expected, "{what} {body}");
+    }
+    // A source here may be repeated by its name.
+    let source = server.repo(org, "base").await;
+    let reader = ["CAP_MANIFEST_LIST", "CAP_REPO_BLOBS_GET"];
+    let clerk = holder(server, org, "clerk", org, &[&METHODS[..], &reader].concat()).await.actor;
+    let plain = format!("/registry/v1/repos/{}", place.plain);
+    let of = |source: &str| json!({ "name": "plain", "sync_config": { "source": source } });
+    done(&server.operator().await, &format!("PUT {plain}"), of(&source)).await;
+    done(&clerk, &format!("PUT {plain}"), of(&format!("{org}/base"))).await;
 }
+
+each_engine!(
+    a_source_or_an_upstream_is_changed_with_the_capabilities_of_a_push_alone,
+    a_token_narrowed_to_less_than_a_push_changes_no_source_and_no_upstream,
+    who_may_push_sets_sources_and_upstreams
+);

@@ -7,11 +7,11 @@ use bowline_contract::v2::iam::rpc::groups_service::GetGroup;
 use bowline_contract::v2::iam::rpc::identities_service::UpdateIdentity;
 use bowline_contract::v2::iam::rpc::role_bindings_service::DeleteRoleBinding;
 use bowline_contract::v2::iam::{DeleteRoleBindingRequest, GetGroupRequest, Identity, UpdateIdentityRequest};
-use bowline_testkit::{Actor, TestServer, engines};
+use bowline_testkit::{Actor, TestServer, each_engine, engines};
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, done, execute, machine, on_each_engine, role};
+use crate::support::{Machine, call, done, execute, machine, role};
 
 #[expect(clippy::disallowed_methods, reason = "how large the test is, the environment says")]
 fn rounds() -> usize {
@@ -93,31 +93,27 @@ async fn calls_that_begin_after_a_revocation_are_refused_under_load() {
 /// What is done to a machine, and the code that it gets from then on.
 type Deed<'a> = (&'a str, i32);
 
-#[tokio::test]
-async fn every_way_of_taking_a_permission_away_works_at_once() {
-    on_each_engine(async |server| {
-        let deeds: &[Deed<'_>] = &[
-            ("role loses the capability", 7),
-            ("role is replaced in the binding", 7),
-            ("identity is deleted", 16),
-            ("identity is deactivated", 16),
-            ("static keys run out", 16),
-        ];
-        let org = server.organization("acme").await;
-        for (at, (deed, code)) in deeds.iter().enumerate() {
-            let role = role(server, &org, &format!("role {at}"), &["CAP_IAM_GROUPS_LIST", "CAP_REPO_LIST"]).await;
-            let machine = machine(server, &org, &format!("machine{at}")).await;
-            let binding = server.bind(&machine.uid, &role, &org).await;
-            for over_rest in [true, false] {
-                assert_eq!(reads(&machine.actor, &org, over_rest).await, 0, "{deed}");
-            }
-            commit(server, deed, &machine, &role, &binding).await;
-            for over_rest in [false, true] {
-                assert_eq!(reads(&machine.actor, &org, over_rest).await, *code, "{deed}");
-            }
+async fn every_way_of_taking_a_permission_away_works_at_once(server: &TestServer) {
+    let deeds: &[Deed<'_>] = &[
+        ("role loses the capability", 7),
+        ("role is replaced in the binding", 7),
+        ("identity is deleted", 16),
+        ("identity is deactivated", 16),
+        ("static keys run out", 16),
+    ];
+    let org = server.organization("acme").await;
+    for (at, (deed, code)) in deeds.iter().enumerate() {
+        let role = role(server, &org, &format!("role {at}"), &["CAP_IAM_GROUPS_LIST", "CAP_REPO_LIST"]).await;
+        let machine = machine(server, &org, &format!("machine{at}")).await;
+        let binding = server.bind(&machine.uid, &role, &org).await;
+        for over_rest in [true, false] {
+            assert_eq!(reads(&machine.actor, &org, over_rest).await, 0, "{deed}");
         }
-    })
-    .await;
+        commit(server, deed, &machine, &role, &binding).await;
+        for over_rest in [false, true] {
+            assert_eq!(reads(&machine.actor, &org, over_rest).await, *code, "{deed}");
+        }
+    }
 }
 
 async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, binding: &str) {
@@ -157,3 +153,5 @@ async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, 
         other => panic!("{other}"),
     }
 }
+
+each_engine!(every_way_of_taking_a_permission_away_works_at_once);

@@ -2,11 +2,9 @@
 
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, RestReply, TestServer};
+use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
 use http::HeaderMap;
 use serde_json::{Value, json};
-
-use crate::support::on_each_engine;
 
 /// A provider with SCIM switched on, and its token.
 pub(crate) struct Directory {
@@ -95,224 +93,207 @@ pub(crate) fn patch(operations: Value) -> Value {
 
 const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 
-#[tokio::test]
-async fn a_user_has_a_place_and_a_version() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = Directory::new(server, &org, 1).await;
+async fn a_user_has_a_place_and_a_version(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = Directory::new(server, &org, 1).await;
+    let body = json!({
+        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User", ENTERPRISE],
+        "userName": "Bob@acme.example", "externalId": "e1", "password": "secret", "active": true,
+        "name": { "givenName": "Bob" }, "emails": [{ "type": "work", "value": "bob@acme.example" }],
+        ENTERPRISE: { "department": "ships" },
+    });
+    let reply = directory.call("POST Users", body).await;
+    assert_eq!(reply.status, 201, "{}", reply.text());
+    let user = reply.json();
+    let id = user["id"].as_str().expect("an id");
+    assert_eq!((id.len(), reply.header("content-type")), (16, Some("application/scim+json")));
+    let place = format!("{}{}/Users/{id}", server.base(), directory.base);
+    assert_eq!((reply.header("location"), &user["meta"]["location"]), (Some(place.as_str()), &json!(place)));
+    assert_eq!(reply.header("etag"), user["meta"]["version"].as_str());
+    assert_eq!((&user["password"], &user[ENTERPRISE]["department"]), (&Value::Null, &json!("ships")));
+    assert!(!reply.text().contains("secret"));
+    let read = directory.done(&format!("GET Users/{id}"), Value::Null, 200).await;
+    assert_eq!(read, user);
+    let some = directory.done(&format!("GET Users/{id}?attributes=userName,name"), Value::Null, 200).await;
+    assert_eq!(some.as_object().map(serde_json::Map::len), Some(4), "{some}");
+
+    // Versions guard writes, and spare reads.
+    let version = user["meta"]["version"].as_str().expect("a version");
+    let guarded = async |verb: &str, header: &'static str, tag: &str, body: Value| {
+        let mut headers = HeaderMap::new();
+        headers.insert(header, tag.parse().expect("a tag"));
+        let path = format!("{}/Users/{id}", directory.base);
+        directory.actor.rest_with(verb, &path, headers, body.to_string().into_bytes()).await.status
+    };
+    assert_eq!(guarded("GET", "if-none-match", version, Value::Null).await, 304);
+    let next = json!({ "userName": "bob", "externalId": "e1" });
+    assert_eq!(guarded("PUT", "if-match", "W/\"other\"", next.clone()).await, 412);
+    assert_eq!(guarded("PUT", "if-match", version, next.clone()).await, 200);
+    assert_eq!(guarded("DELETE", "if-match", version, Value::Null).await, 412);
+    assert_eq!(guarded("GET", "if-none-match", version, Value::Null).await, 200);
+
+    // A replacement takes away what it does not name, save whether they are active.
+    directory.patch(id, json!([{ "op": "replace", "path": "active", "value": false }])).await;
+    let replaced = directory.done(&format!("PUT Users/{id}"), next, 200).await;
+    assert_eq!((&replaced["name"], &replaced["active"]), (&Value::Null, &json!(false)));
+    assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
+    for what in ["GET", "DELETE"] {
+        directory.refused(&format!("{what} Users/{id}"), Value::Null, 404, "").await;
+    }
+}
+
+async fn what_identifies_a_user_is_required_and_unique(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = Directory::new(server, &org, 1).await;
+    directory.refused("POST Users", json!({ "externalId": "e" }), 400, "invalidValue").await;
+    directory.refused("POST Users", json!({ "userName": "u" }), 400, "invalidValue").await;
+    directory.refused("POST Users", json!([]), 400, "invalidSyntax").await;
+    let first = directory.user("Ann", "e1").await;
+    let second = directory.user("Ben", "e2").await;
+    let taken = [json!({ "userName": "aNN", "externalId": "e3" }), json!({ "userName": "c", "externalId": "e1" })];
+    for body in taken {
+        directory.refused("POST Users", body.clone(), 409, "uniqueness").await;
+        directory.refused(&format!("PUT Users/{second}"), body, 409, "uniqueness").await;
+    }
+    let steal = patch(json!([{ "op": "replace", "path": "externalId", "value": "e1" }]));
+    directory.refused(&format!("PATCH Users/{second}"), steal, 409, "uniqueness").await;
+    let drop = patch(json!([{ "op": "remove", "path": "externalId" }]));
+    directory.refused(&format!("PATCH Users/{second}"), drop, 400, "invalidValue").await;
+    // An external id is compared as it is, and both only within the provider.
+    directory.user("dora", "E1").await;
+    let other = Directory::new(server, &org, 2).await;
+    other.user("ann", "e1").await;
+    other.refused(&format!("GET Users/{first}"), Value::Null, 404, "").await;
+}
+
+async fn lists_are_filtered_and_paged(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = Directory::new(server, &org, 1).await;
+    let other = Directory::new(server, &org, 2).await;
+    other.user("u1", "x").await;
+    let mut ids = Vec::new();
+    for n in 0..5 {
         let body = json!({
-            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User", ENTERPRISE],
-            "userName": "Bob@acme.example", "externalId": "e1", "password": "secret", "active": true,
-            "name": { "givenName": "Bob" }, "emails": [{ "type": "work", "value": "bob@acme.example" }],
-            ENTERPRISE: { "department": "ships" },
+            "userName": format!("U{n}"), "externalId": format!("e{n}"), "active": n != 2,
+            "emails": [{ "type": "work", "value": format!("u{n}@x.example") }],
         });
-        let reply = directory.call("POST Users", body).await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        let user = reply.json();
-        let id = user["id"].as_str().expect("an id");
-        assert_eq!((id.len(), reply.header("content-type")), (16, Some("application/scim+json")));
-        let place = format!("{}{}/Users/{id}", server.base(), directory.base);
-        assert_eq!((reply.header("location"), &user["meta"]["location"]), (Some(place.as_str()), &json!(place)));
-        assert_eq!(reply.header("etag"), user["meta"]["version"].as_str());
-        assert_eq!((&user["password"], &user[ENTERPRISE]["department"]), (&Value::Null, &json!("ships")));
-        assert!(!reply.text().contains("secret"));
-        let read = directory.done(&format!("GET Users/{id}"), Value::Null, 200).await;
-        assert_eq!(read, user);
-        let some = directory.done(&format!("GET Users/{id}?attributes=userName,name"), Value::Null, 200).await;
-        assert_eq!(some.as_object().map(serde_json::Map::len), Some(4), "{some}");
-
-        // Versions guard writes, and spare reads.
-        let version = user["meta"]["version"].as_str().expect("a version");
-        let guarded = async |verb: &str, header: &'static str, tag: &str, body: Value| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header, tag.parse().expect("a tag"));
-            let path = format!("{}/Users/{id}", directory.base);
-            directory.actor.rest_with(verb, &path, headers, body.to_string().into_bytes()).await.status
-        };
-        assert_eq!(guarded("GET", "if-none-match", version, Value::Null).await, 304);
-        let next = json!({ "userName": "bob", "externalId": "e1" });
-        assert_eq!(guarded("PUT", "if-match", "W/\"other\"", next.clone()).await, 412);
-        assert_eq!(guarded("PUT", "if-match", version, next.clone()).await, 200);
-        assert_eq!(guarded("DELETE", "if-match", version, Value::Null).await, 412);
-        assert_eq!(guarded("GET", "if-none-match", version, Value::Null).await, 200);
-
-        // A replacement takes away what it does not name, save whether they are active.
-        directory.patch(id, json!([{ "op": "replace", "path": "active", "value": false }])).await;
-        let replaced = directory.done(&format!("PUT Users/{id}"), next, 200).await;
-        assert_eq!((&replaced["name"], &replaced["active"]), (&Value::Null, &json!(false)));
-        assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
-        for what in ["GET", "DELETE"] {
-            directory.refused(&format!("{what} Users/{id}"), Value::Null, 404, "").await;
-        }
-    })
-    .await;
+        let created = directory.done("POST Users", body, 201).await;
+        ids.push(created["id"].as_str().expect("an id").to_owned());
+    }
+    let names = async |query: &str| {
+        let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        let found = directory.done(&format!("GET Users?filter={query}"), Value::Null, 200).await;
+        let users = found["Resources"].as_array().cloned().unwrap_or_default();
+        assert_eq!(found["totalResults"].as_u64(), Some(users.len() as u64));
+        let mut names: Vec<String> = users.iter().map(|user| user["userName"].as_str().unwrap_or("").into()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(names("userName eq \"u1\"").await, "U1");
+    assert_eq!(names("userName eq \"u9\"").await, "");
+    assert_eq!(names("externalId eq \"e3\"").await, "U3");
+    assert_eq!(names("externalId eq \"E3\"").await, "");
+    assert_eq!(names(&format!("id eq \"{}\"", ids[4])).await, "U4");
+    assert_eq!(names("id eq \"../x\"").await, "");
+    assert_eq!(names("active eq true").await, "U0 U1 U3 U4");
+    assert_eq!(names("active eq false").await, "U2");
+    assert_eq!(names("emails.value eq \"u1@x.example\"").await, "U1");
+    assert_eq!(names("emails[value eq \"u2@x.example\"]").await, "U2");
+    assert_eq!(names("emails[type eq \"work\"].value eq \"u2@x.example\" and active eq true").await, "");
+    assert_eq!(names("userName eq \"u3\" and externalId eq \"e3\" and active eq true").await, "U3");
+    for bad in ["userName sw \"u\"", "displayName eq \"x\"", "userName eq \"a\" or active eq true", "x"] {
+        let query: String = url::form_urlencoded::byte_serialize(bad.as_bytes()).collect();
+        directory.refused(&format!("GET Users?filter={query}"), Value::Null, 400, "invalidFilter").await;
+    }
+    let page = directory.done("GET Users?startIndex=2&count=2", Value::Null, 200).await;
+    let numbers = [&page["totalResults"], &page["startIndex"], &page["itemsPerPage"]];
+    assert_eq!(numbers.map(Value::as_u64), [Some(5), Some(2), Some(2)]);
+    let mut seen = Vec::new();
+    for start in [1, 3, 5] {
+        let page = directory.done(&format!("GET Users?startIndex={start}&count=2"), Value::Null, 200).await;
+        let users = page["Resources"].as_array().cloned().unwrap_or_default();
+        seen.extend(users.iter().map(|user| user["id"].as_str().unwrap_or("").to_owned()));
+    }
+    ids.sort();
+    assert_eq!(seen, ids, "each once");
+    let none = directory.done("GET Users?count=0", Value::Null, 200).await;
+    assert_eq!((&none["totalResults"], &none["Resources"]), (&json!(5), &json!([])));
+    directory.refused("GET Users?count=x", Value::Null, 400, "").await;
 }
 
-#[tokio::test]
-async fn what_identifies_a_user_is_required_and_unique() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = Directory::new(server, &org, 1).await;
-        directory.refused("POST Users", json!({ "externalId": "e" }), 400, "invalidValue").await;
-        directory.refused("POST Users", json!({ "userName": "u" }), 400, "invalidValue").await;
-        directory.refused("POST Users", json!([]), 400, "invalidSyntax").await;
-        let first = directory.user("Ann", "e1").await;
-        let second = directory.user("Ben", "e2").await;
-        let taken = [json!({ "userName": "aNN", "externalId": "e3" }), json!({ "userName": "c", "externalId": "e1" })];
-        for body in taken {
-            directory.refused("POST Users", body.clone(), 409, "uniqueness").await;
-            directory.refused(&format!("PUT Users/{second}"), body, 409, "uniqueness").await;
-        }
-        let steal = patch(json!([{ "op": "replace", "path": "externalId", "value": "e1" }]));
-        directory.refused(&format!("PATCH Users/{second}"), steal, 409, "uniqueness").await;
-        let drop = patch(json!([{ "op": "remove", "path": "externalId" }]));
-        directory.refused(&format!("PATCH Users/{second}"), drop, 400, "invalidValue").await;
-        // An external id is compared as it is, and both only within the provider.
-        directory.user("dora", "E1").await;
-        let other = Directory::new(server, &org, 2).await;
-        other.user("ann", "e1").await;
-        other.refused(&format!("GET Users/{first}"), Value::Null, 404, "").await;
-    })
-    .await;
+async fn entra_provisions_changes_and_withdraws(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = Directory::new(server, &org, 1).await;
+    let search = "GET Users?filter=userName+eq+%22ann%40acme.example%22";
+    assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
+    let body = json!({
+        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User", ENTERPRISE],
+        "externalId": "0a21f0f2", "userName": "ann@acme.example", "active": true,
+        "displayName": "Ann", "emails": [{ "primary": true, "type": "work", "value": "ann@acme.example" }],
+        "meta": { "resourceType": "User" }, "name": { "formatted": "Ann A", "familyName": "A", "givenName": "Ann" },
+        "roles": [],
+    });
+    let id = directory.done("POST Users", body, 201).await["id"].as_str().expect("an id").to_owned();
+    let found = directory.done(search, Value::Null, 200).await;
+    assert_eq!(found["Resources"][0]["id"], id.as_str());
+    let changed = directory
+        .patch(
+            &id,
+            json!([
+                { "op": "Replace", "path": "emails[type eq \"work\"].value", "value": "a@acme.example" },
+                { "op": "Add", "path": "phoneNumbers[type eq \"mobile\"].value", "value": "1" },
+                { "op": "Replace", "path": "name.familyName", "value": "B" },
+                { "op": "Add", "path": format!("{ENTERPRISE}:department"), "value": "ships" },
+                { "op": "Remove", "path": "displayName" },
+            ]),
+        )
+        .await;
+    assert_eq!(changed["emails"], json!([{ "primary": true, "type": "work", "value": "a@acme.example" }]));
+    assert_eq!(changed["phoneNumbers"], json!([{ "type": "mobile", "value": "1" }]));
+    assert_eq!((&changed["name"]["familyName"], &changed["displayName"]), (&json!("B"), &Value::Null));
+    assert_eq!(changed[ENTERPRISE], json!({ "department": "ships" }));
+    let off = directory.patch(&id, json!([{ "op": "Replace", "path": "active", "value": "False" }])).await;
+    assert_eq!(off["active"], false);
+    let off = directory.patch(&id, json!([{ "op": "Replace", "value": { "active": "True" } }])).await;
+    assert_eq!(off["active"], true);
+    let path = format!("PATCH Users/{id}");
+    let missing = patch(json!([{ "op": "Replace", "path": "ims[type eq \"x\"].value", "value": "1" }]));
+    directory.refused(&path, missing, 400, "noTarget").await;
+    directory.refused(&path, patch(json!([{ "op": "Replace", "path": "a b", "value": 1 }])), 400, "invalidPath").await;
+    directory.refused(&path, patch(json!([{ "op": "Replace", "path": "id", "value": "x" }])), 400, "mutability").await;
+    directory.refused(&path, json!({ "Operations": [] }), 400, "invalidSyntax").await;
+    assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
 }
 
-#[tokio::test]
-async fn lists_are_filtered_and_paged() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = Directory::new(server, &org, 1).await;
-        let other = Directory::new(server, &org, 2).await;
-        other.user("u1", "x").await;
-        let mut ids = Vec::new();
-        for n in 0..5 {
-            let body = json!({
-                "userName": format!("U{n}"), "externalId": format!("e{n}"), "active": n != 2,
-                "emails": [{ "type": "work", "value": format!("u{n}@x.example") }],
-            });
-            let created = directory.done("POST Users", body, 201).await;
-            ids.push(created["id"].as_str().expect("an id").to_owned());
-        }
-        let names = async |query: &str| {
-            let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
-            let found = directory.done(&format!("GET Users?filter={query}"), Value::Null, 200).await;
-            let users = found["Resources"].as_array().cloned().unwrap_or_default();
-            assert_eq!(found["totalResults"].as_u64(), Some(users.len() as u64));
-            let mut names: Vec<String> =
-                users.iter().map(|user| user["userName"].as_str().unwrap_or("").into()).collect();
-            names.sort();
-            names.join(" ")
-        };
-        assert_eq!(names("userName eq \"u1\"").await, "U1");
-        assert_eq!(names("userName eq \"u9\"").await, "");
-        assert_eq!(names("externalId eq \"e3\"").await, "U3");
-        assert_eq!(names("externalId eq \"E3\"").await, "");
-        assert_eq!(names(&format!("id eq \"{}\"", ids[4])).await, "U4");
-        assert_eq!(names("id eq \"../x\"").await, "");
-        assert_eq!(names("active eq true").await, "U0 U1 U3 U4");
-        assert_eq!(names("active eq false").await, "U2");
-        assert_eq!(names("emails.value eq \"u1@x.example\"").await, "U1");
-        assert_eq!(names("emails[value eq \"u2@x.example\"]").await, "U2");
-        assert_eq!(names("emails[type eq \"work\"].value eq \"u2@x.example\" and active eq true").await, "");
-        assert_eq!(names("userName eq \"u3\" and externalId eq \"e3\" and active eq true").await, "U3");
-        for bad in ["userName sw \"u\"", "displayName eq \"x\"", "userName eq \"a\" or active eq true", "x"] {
-            let query: String = url::form_urlencoded::byte_serialize(bad.as_bytes()).collect();
-            directory.refused(&format!("GET Users?filter={query}"), Value::Null, 400, "invalidFilter").await;
-        }
-        let page = directory.done("GET Users?startIndex=2&count=2", Value::Null, 200).await;
-        let numbers = [&page["totalResults"], &page["startIndex"], &page["itemsPerPage"]];
-        assert_eq!(numbers.map(Value::as_u64), [Some(5), Some(2), Some(2)]);
-        let mut seen = Vec::new();
-        for start in [1, 3, 5] {
-            let page = directory.done(&format!("GET Users?startIndex={start}&count=2"), Value::Null, 200).await;
-            let users = page["Resources"].as_array().cloned().unwrap_or_default();
-            seen.extend(users.iter().map(|user| user["id"].as_str().unwrap_or("").to_owned()));
-        }
-        ids.sort();
-        assert_eq!(seen, ids, "each once");
-        let none = directory.done("GET Users?count=0", Value::Null, 200).await;
-        assert_eq!((&none["totalResults"], &none["Resources"]), (&json!(5), &json!([])));
-        directory.refused("GET Users?count=x", Value::Null, 400, "").await;
-    })
-    .await;
+async fn okta_provisions_changes_and_withdraws(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = Directory::new(server, &org, 1).await;
+    let search = "GET Users?filter=userName%20eq%20%22ben%40acme.example%22&startIndex=1&count=100";
+    assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
+    let mut body = json!({
+        "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
+        "userName": "ben@acme.example", "name": { "givenName": "Ben", "familyName": "B" },
+        "emails": [{ "primary": true, "value": "ben@acme.example", "type": "work" }],
+        "displayName": "Ben B", "locale": "en-US", "externalId": "00ujl29u0le5T6Aj10h7", "groups": [],
+        "password": "1mz050nq", "active": true,
+    });
+    let created = directory.done("POST Users", body.clone(), 201).await;
+    let id = created["id"].as_str().expect("an id").to_owned();
+    // The whole resource goes back with a change in it.
+    body = created;
+    body["name"]["givenName"] = json!("Benjamin");
+    let replaced = directory.done(&format!("PUT Users/{id}"), body.clone(), 200).await;
+    assert_eq!(replaced["name"]["givenName"], "Benjamin");
+    let same = directory.done(&format!("PUT Users/{id}"), body, 200).await;
+    assert_eq!(same["meta"], replaced["meta"]);
+    let off = directory.patch(&id, json!([{ "op": "replace", "value": { "active": false } }])).await;
+    assert_eq!((&off["active"], &off["name"]["givenName"]), (&json!(false), &json!("Benjamin")));
 }
 
-#[tokio::test]
-async fn entra_provisions_changes_and_withdraws() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = Directory::new(server, &org, 1).await;
-        let search = "GET Users?filter=userName+eq+%22ann%40acme.example%22";
-        assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
-        let body = json!({
-            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User", ENTERPRISE],
-            "externalId": "0a21f0f2", "userName": "ann@acme.example", "active": true,
-            "displayName": "Ann", "emails": [{ "primary": true, "type": "work", "value": "ann@acme.example" }],
-            "meta": { "resourceType": "User" }, "name": { "formatted": "Ann A", "familyName": "A", "givenName": "Ann" },
-            "roles": [],
-        });
-        let id = directory.done("POST Users", body, 201).await["id"].as_str().expect("an id").to_owned();
-        let found = directory.done(search, Value::Null, 200).await;
-        assert_eq!(found["Resources"][0]["id"], id.as_str());
-        let changed = directory
-            .patch(
-                &id,
-                json!([
-                    { "op": "Replace", "path": "emails[type eq \"work\"].value", "value": "a@acme.example" },
-                    { "op": "Add", "path": "phoneNumbers[type eq \"mobile\"].value", "value": "1" },
-                    { "op": "Replace", "path": "name.familyName", "value": "B" },
-                    { "op": "Add", "path": format!("{ENTERPRISE}:department"), "value": "ships" },
-                    { "op": "Remove", "path": "displayName" },
-                ]),
-            )
-            .await;
-        assert_eq!(changed["emails"], json!([{ "primary": true, "type": "work", "value": "a@acme.example" }]));
-        assert_eq!(changed["phoneNumbers"], json!([{ "type": "mobile", "value": "1" }]));
-        assert_eq!((&changed["name"]["familyName"], &changed["displayName"]), (&json!("B"), &Value::Null));
-        assert_eq!(changed[ENTERPRISE], json!({ "department": "ships" }));
-        let off = directory.patch(&id, json!([{ "op": "Replace", "path": "active", "value": "False" }])).await;
-        assert_eq!(off["active"], false);
-        let off = directory.patch(&id, json!([{ "op": "Replace", "value": { "active": "True" } }])).await;
-        assert_eq!(off["active"], true);
-        let path = format!("PATCH Users/{id}");
-        let missing = patch(json!([{ "op": "Replace", "path": "ims[type eq \"x\"].value", "value": "1" }]));
-        directory.refused(&path, missing, 400, "noTarget").await;
-        directory
-            .refused(&path, patch(json!([{ "op": "Replace", "path": "a b", "value": 1 }])), 400, "invalidPath")
-            .await;
-        directory
-            .refused(&path, patch(json!([{ "op": "Replace", "path": "id", "value": "x" }])), 400, "mutability")
-            .await;
-        directory.refused(&path, json!({ "Operations": [] }), 400, "invalidSyntax").await;
-        assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn okta_provisions_changes_and_withdraws() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = Directory::new(server, &org, 1).await;
-        let search = "GET Users?filter=userName%20eq%20%22ben%40acme.example%22&startIndex=1&count=100";
-        assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
-        let mut body = json!({
-            "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
-            "userName": "ben@acme.example", "name": { "givenName": "Ben", "familyName": "B" },
-            "emails": [{ "primary": true, "value": "ben@acme.example", "type": "work" }],
-            "displayName": "Ben B", "locale": "en-US", "externalId": "00ujl29u0le5T6Aj10h7", "groups": [],
-            "password": "1mz050nq", "active": true,
-        });
-        let created = directory.done("POST Users", body.clone(), 201).await;
-        let id = created["id"].as_str().expect("an id").to_owned();
-        // The whole resource goes back with a change in it.
-        body = created;
-        body["name"]["givenName"] = json!("Benjamin");
-        let replaced = directory.done(&format!("PUT Users/{id}"), body.clone(), 200).await;
-        assert_eq!(replaced["name"]["givenName"], "Benjamin");
-        let same = directory.done(&format!("PUT Users/{id}"), body, 200).await;
-        assert_eq!(same["meta"], replaced["meta"]);
-        let off = directory.patch(&id, json!([{ "op": "replace", "value": { "active": false } }])).await;
-        assert_eq!((&off["active"], &off["name"]["givenName"]), (&json!(false), &json!("Benjamin")));
-    })
-    .await;
-}
+each_engine!(
+    a_user_has_a_place_and_a_version,
+    what_identifies_a_user_is_required_and_unique,
+    lists_are_filtered_and_paged,
+    entra_provisions_changes_and_withdraws,
+    okta_provisions_changes_and_withdraws
+);

@@ -2,12 +2,12 @@
 
 use bowline_core::Uidp;
 use bowline_identity::people::Choice;
-use bowline_testkit::TestServer;
+use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::people_support::{CLIENT, enter, people, person, vouched};
+use crate::people_support::{CLIENT, people, person, sign_in, vouched};
 use crate::scim::{Directory, patch};
-use crate::support::{done, execute, number, on_each_engine};
+use crate::support::{done, execute, number};
 
 /// A directory whose provider signs people in.
 async fn directory(server: &TestServer, org: &str) -> Directory {
@@ -28,7 +28,7 @@ async fn admitted(server: &TestServer, directory: &Directory, subject: &str) -> 
     let uid = Uidp::parse(&directory.provider).expect("a provider");
     let provider = people(server).provider(&Choice::Provider(uid)).await.expect("the directory's provider");
     let upstream = vouched(server, &provider, subject, Value::Null).await;
-    enter(server, &provider, &upstream).await;
+    sign_in(server, &provider, &upstream).await;
     format!("Users/{id}")
 }
 
@@ -47,66 +47,59 @@ async fn goes(directory: &Directory, user: &str) {
     directory.done(&format!("DELETE {user}"), Value::Null, 204).await;
 }
 
-#[tokio::test]
-async fn an_owner_whom_an_administrator_bound_is_not_the_directorys_own_for_a_default_role() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = directory(server, &org).await;
-        set_default_role(server, &directory, &server.role("viewer")).await;
-        let ann = admitted(server, &directory, "ann").await;
-        server.bind(&person(server, "ann"), &server.role("owner"), &org).await;
-        set_default_role(server, &directory, &server.role("owner")).await;
-        let ben = admitted(server, &directory, "ben").await;
-        assert_eq!(number(server, "SELECT count(*) FROM default_roles_given WHERE binding <> ''").await, 2);
-        stays(&directory, &ann, "ann").await;
-        // The directory's own owner goes, while another one stays.
-        goes(&directory, &ben).await;
-        stays(&directory, &ann, "ann").await;
-    })
-    .await;
+async fn an_owner_whom_an_administrator_bound_is_not_the_directorys_own_for_a_default_role(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = directory(server, &org).await;
+    set_default_role(server, &directory, &server.role("viewer")).await;
+    let ann = admitted(server, &directory, "ann").await;
+    server.bind(&person(server, "ann"), &server.role("owner"), &org).await;
+    set_default_role(server, &directory, &server.role("owner")).await;
+    let ben = admitted(server, &directory, "ben").await;
+    assert_eq!(number(server, "SELECT count(*) FROM default_roles_given WHERE binding <> ''").await, 2);
+    stays(&directory, &ann, "ann").await;
+    // The directory's own owner goes, while another one stays.
+    goes(&directory, &ben).await;
+    stays(&directory, &ann, "ann").await;
 }
 
-#[tokio::test]
-async fn an_owner_whose_given_binding_an_administrator_changed_is_not_the_directorys_own() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = directory(server, &org).await;
-        set_default_role(server, &directory, &server.role("viewer")).await;
-        let ann = admitted(server, &directory, "ann").await;
-        let bob = admitted(server, &directory, "bob").await;
-        let operator = server.operator().await;
-        let list = format!("GET /iam/v2/roleBindings?identity={}", person(server, "ann"));
-        let given = done(&operator, &list, Value::Null).await["roleBindings"][0]["uid"].clone();
-        let change = format!("PATCH /iam/v2/roleBindings/{}", given.as_str().expect("a binding"));
-        done(&operator, &change, json!({ "roleUid": server.role("owner") })).await;
-        set_default_role(server, &directory, &server.role("owner")).await;
-        let ben = admitted(server, &directory, "ben").await;
-        stays(&directory, &ann, "ann").await;
-        // With another owner whom an administrator bound, the person goes like any other.
-        server.bind(&person(server, "bob"), &server.role("owner"), &org).await;
-        goes(&directory, &ann).await;
-        stays(&directory, &bob, "bob").await;
-        goes(&directory, &ben).await;
-    })
-    .await;
+async fn an_owner_whose_given_binding_an_administrator_changed_is_not_the_directorys_own(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = directory(server, &org).await;
+    set_default_role(server, &directory, &server.role("viewer")).await;
+    let ann = admitted(server, &directory, "ann").await;
+    let bob = admitted(server, &directory, "bob").await;
+    let operator = server.operator().await;
+    let list = format!("GET /iam/v2/roleBindings?identity={}", person(server, "ann"));
+    let given = done(&operator, &list, Value::Null).await["roleBindings"][0]["uid"].clone();
+    let change = format!("PATCH /iam/v2/roleBindings/{}", given.as_str().expect("a binding"));
+    done(&operator, &change, json!({ "roleUid": server.role("owner") })).await;
+    set_default_role(server, &directory, &server.role("owner")).await;
+    let ben = admitted(server, &directory, "ben").await;
+    stays(&directory, &ann, "ann").await;
+    // With another owner whom an administrator bound, the person goes like any other.
+    server.bind(&person(server, "bob"), &server.role("owner"), &org).await;
+    goes(&directory, &ann).await;
+    stays(&directory, &bob, "bob").await;
+    goes(&directory, &ben).await;
 }
 
-#[tokio::test]
-async fn a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_to_remove() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let directory = directory(server, &org).await;
-        set_default_role(server, &directory, &server.role("owner")).await;
-        let ann = admitted(server, &directory, "ann").await;
-        let ben = admitted(server, &directory, "ben").await;
-        execute(server, "UPDATE default_roles_given SET binding = NULL WHERE provider = $1", &[&directory.provider])
-            .await;
-        stays(&directory, &ann, "ann").await;
-        stays(&directory, &ben, "ben").await;
-        let machine = server.identity(&org, "machine").await;
-        server.bind(&machine, &server.role("owner"), &org).await;
-        goes(&directory, &ann).await;
-        goes(&directory, &ben).await;
-    })
-    .await;
+async fn a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_to_remove(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let directory = directory(server, &org).await;
+    set_default_role(server, &directory, &server.role("owner")).await;
+    let ann = admitted(server, &directory, "ann").await;
+    let ben = admitted(server, &directory, "ben").await;
+    execute(server, "UPDATE default_roles_given SET binding = NULL WHERE provider = $1", &[&directory.provider]).await;
+    stays(&directory, &ann, "ann").await;
+    stays(&directory, &ben, "ben").await;
+    let machine = server.identity(&org, "machine").await;
+    server.bind(&machine, &server.role("owner"), &org).await;
+    goes(&directory, &ann).await;
+    goes(&directory, &ben).await;
 }
+
+each_engine!(
+    an_owner_whom_an_administrator_bound_is_not_the_directorys_own_for_a_default_role,
+    an_owner_whose_given_binding_an_administrator_changed_is_not_the_directorys_own,
+    a_default_role_given_before_bindings_were_recorded_makes_nobody_easier_to_remove
+);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bowline_core::{Clock as _, Error};
 use bowline_identity::ScimUsers;
 use bowline_identity::scim::{Presented, ScimError};
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::support::{call, done, execute, inventory, machine, newest_event, on_each_engine, provider, refused};
@@ -119,47 +119,43 @@ async fn a_token_lives_is_replaced_and_is_withdrawn() {
     .await;
 }
 
-#[tokio::test]
-async fn a_token_ends_when_it_was_to_end() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let idp = provider(server, &org, "okta").await;
-        enable(server, &org, &idp).await;
-        let operator = server.operator().await;
-        let (generate, now) = (path(&idp, "generateScimToken"), server.clock().seconds());
-        let at = |seconds: i64| wire_time(now + seconds);
-        let before = inventory(server).await;
-        for body in [
-            json!({ "expireTime": at(-1) }),
-            json!({ "expireTime": at(0) }),
-            json!({ "expireTime": at(3 * 365 * 86400) }),
-            json!({ "expireTime": at(60), "neverExpires": true }),
-        ] {
-            let refusal = refused(&operator, &generate, body.clone(), 400, "INVALID_ARGUMENT").await;
-            assert_eq!(refusal.fields(), ["expireTime"], "{body}");
-            let v1 = format!("POST /iam/v1/identityProviders/{idp}:generateScimToken");
-            assert_eq!(call(&operator, &v1, body).await.status, 400);
-        }
-        assert_eq!(inventory(server).await, before);
-        let made = done(&operator, &generate, json!({ "expireTime": at(60) })).await;
-        let first = text(&made, "token");
-        // The overlap does not make the replaced token live longer than it would have.
-        let body = json!({ "etag": made["etag"], "overlap": "86400s", "expireTime": at(600) });
-        let made = done(&operator, &path(&idp, "regenerateScimToken"), body).await;
-        assert_eq!((&made["requestedOverlap"], &made["previousTokenExpireTime"]), (&json!("86400s"), &json!(at(60))));
-        server.clock().advance(Duration::from_secs(61));
-        let second = text(&made, "token");
-        assert!(!works(server, &idp, &first).await && works(server, &idp, &second).await);
-        server.clock().advance(Duration::from_secs(540));
-        assert!(!works(server, &idp, &second).await);
-        assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_EXPIRED");
-        // One that has ended is still there: it is replaced, and nothing of it lives on.
-        refused(&operator, &generate, json!({}), 400, "FAILED_PRECONDITION").await;
-        let made = done(&operator, &path(&idp, "regenerateScimToken"), json!({ "etag": made["etag"] })).await;
-        assert_eq!(made["previousTokenExpireTime"], Value::Null);
-        assert!(!works(server, &idp, &second).await);
-    })
-    .await;
+async fn a_token_ends_when_it_was_to_end(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let idp = provider(server, &org, "okta").await;
+    enable(server, &org, &idp).await;
+    let operator = server.operator().await;
+    let (generate, now) = (path(&idp, "generateScimToken"), server.clock().seconds());
+    let at = |seconds: i64| wire_time(now + seconds);
+    let before = inventory(server).await;
+    for body in [
+        json!({ "expireTime": at(-1) }),
+        json!({ "expireTime": at(0) }),
+        json!({ "expireTime": at(3 * 365 * 86400) }),
+        json!({ "expireTime": at(60), "neverExpires": true }),
+    ] {
+        let refusal = refused(&operator, &generate, body.clone(), 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.fields(), ["expireTime"], "{body}");
+        let v1 = format!("POST /iam/v1/identityProviders/{idp}:generateScimToken");
+        assert_eq!(call(&operator, &v1, body).await.status, 400);
+    }
+    assert_eq!(inventory(server).await, before);
+    let made = done(&operator, &generate, json!({ "expireTime": at(60) })).await;
+    let first = text(&made, "token");
+    // The overlap does not make the replaced token live longer than it would have.
+    let body = json!({ "etag": made["etag"], "overlap": "86400s", "expireTime": at(600) });
+    let made = done(&operator, &path(&idp, "regenerateScimToken"), body).await;
+    assert_eq!((&made["requestedOverlap"], &made["previousTokenExpireTime"]), (&json!("86400s"), &json!(at(60))));
+    server.clock().advance(Duration::from_secs(61));
+    let second = text(&made, "token");
+    assert!(!works(server, &idp, &first).await && works(server, &idp, &second).await);
+    server.clock().advance(Duration::from_secs(540));
+    assert!(!works(server, &idp, &second).await);
+    assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_EXPIRED");
+    // One that has ended is still there: it is replaced, and nothing of it lives on.
+    refused(&operator, &generate, json!({}), 400, "FAILED_PRECONDITION").await;
+    let made = done(&operator, &path(&idp, "regenerateScimToken"), json!({ "etag": made["etag"] })).await;
+    assert_eq!(made["previousTokenExpireTime"], Value::Null);
+    assert!(!works(server, &idp, &second).await);
 }
 
 /// A time as the wire has it, in whole seconds.
@@ -168,106 +164,95 @@ fn wire_time(seconds: i64) -> String {
     time.to_string()
 }
 
-#[tokio::test]
-async fn provisioning_is_switched_on_only_where_owners_are_left() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let team = server.group(&org, "team").await;
-        let idp = provider(server, &team, "okta").await;
-        let operator = server.operator().await;
-        let switch = path(&idp, "setScimEnabled");
-        let etag = text(&scim(&operator, &idp).await, "etag");
-        let on = json!({ "enabled": true, "etag": etag });
-        let owner = machine(server, &org, "owner").await;
-        let second = machine(server, &org, "second").await;
-        let refuse = async || {
-            let before = inventory(server).await;
-            let refusal = refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
-            assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["subject"], team.as_str());
-            let v1 = format!("POST /iam/v1/identityProviders/{idp}:setScimEnabled");
-            assert_eq!(call(&operator, &v1, on.clone()).await.status, 400);
-            assert_eq!(inventory(server).await, before);
-        };
-        refuse().await;
-        server.bind(&owner.uid, &server.role("owner"), &team).await;
-        refuse().await;
-        // Owners above do not count, nor those of another role, nor who has never come.
-        server.bind(&second.uid, &server.role("owner"), &org).await;
-        server.bind(&second.uid, &server.role("editor"), &team).await;
-        server.bind(&"a".repeat(40), &server.role("owner"), &team).await;
-        refuse().await;
-        server.bind(&second.uid, &server.role("owner"), &team).await;
-        refused(&operator, &switch, json!({ "enabled": true, "etag": "other" }), 409, "ABORTED").await;
-        let switched = done(&operator, &switch, on.clone()).await;
-        assert_eq!(switched["enabled"], true);
-        let [kind, subject, group, _, body] = newest_event(server).await;
-        assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_enabled.updated.v1");
-        assert_eq!((subject, group), (idp.clone(), team.clone()));
-        assert!(body.contains("enabled"), "{body}");
-        assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_NOT_ISSUED");
-        refused(&operator, &switch, on.clone(), 409, "ABORTED").await;
-        // On already: nothing is done.
+async fn provisioning_is_switched_on_only_where_owners_are_left(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let team = server.group(&org, "team").await;
+    let idp = provider(server, &team, "okta").await;
+    let operator = server.operator().await;
+    let switch = path(&idp, "setScimEnabled");
+    let etag = text(&scim(&operator, &idp).await, "etag");
+    let on = json!({ "enabled": true, "etag": etag });
+    let owner = machine(server, &org, "owner").await;
+    let second = machine(server, &org, "second").await;
+    let refuse = async || {
         let before = inventory(server).await;
-        let same = json!({ "enabled": true, "etag": switched["etag"] });
-        assert_eq!(done(&operator, &switch, same).await["etag"], switched["etag"]);
+        let refusal = refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
+        assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["subject"], team.as_str());
+        let v1 = format!("POST /iam/v1/identityProviders/{idp}:setScimEnabled");
+        assert_eq!(call(&operator, &v1, on.clone()).await.status, 400);
         assert_eq!(inventory(server).await, before);
-        let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
-        let token = text(&made, "token");
-        assert!(works(server, &idp, &token).await);
-        // Off, the token is refused and stays.
-        let off = json!({ "enabled": false, "etag": made["etag"] });
-        assert_eq!(done(&operator, &switch, off).await["enabled"], false);
-        assert!(!works(server, &idp, &token).await);
-        assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_LIVE");
-    })
-    .await;
+    };
+    refuse().await;
+    server.bind(&owner.uid, &server.role("owner"), &team).await;
+    refuse().await;
+    // Owners above do not count, nor those of another role, nor who has never come.
+    server.bind(&second.uid, &server.role("owner"), &org).await;
+    server.bind(&second.uid, &server.role("editor"), &team).await;
+    server.bind(&"a".repeat(40), &server.role("owner"), &team).await;
+    refuse().await;
+    server.bind(&second.uid, &server.role("owner"), &team).await;
+    refused(&operator, &switch, json!({ "enabled": true, "etag": "other" }), 409, "ABORTED").await;
+    let switched = done(&operator, &switch, on.clone()).await;
+    assert_eq!(switched["enabled"], true);
+    let [kind, subject, group, _, body] = newest_event(server).await;
+    assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_enabled.updated.v1");
+    assert_eq!((subject, group), (idp.clone(), team.clone()));
+    assert!(body.contains("enabled"), "{body}");
+    assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_NOT_ISSUED");
+    refused(&operator, &switch, on.clone(), 409, "ABORTED").await;
+    // On already: nothing is done.
+    let before = inventory(server).await;
+    let same = json!({ "enabled": true, "etag": switched["etag"] });
+    assert_eq!(done(&operator, &switch, same).await["etag"], switched["etag"]);
+    assert_eq!(inventory(server).await, before);
+    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let token = text(&made, "token");
+    assert!(works(server, &idp, &token).await);
+    // Off, the token is refused and stays.
+    let off = json!({ "enabled": false, "etag": made["etag"] });
+    assert_eq!(done(&operator, &switch, off).await["enabled"], false);
+    assert!(!works(server, &idp, &token).await);
+    assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_LIVE");
 }
 
-#[tokio::test]
-async fn a_token_is_shown_once_and_stored_nowhere() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let idp = provider(server, &org, "okta").await;
-        let operator = server.operator().await;
-        let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
-        let (token, db) = (text(&made, "token"), &server.server().parts().storage.db);
-        let [kind, _, group, ..] = newest_event(server).await;
-        assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_token.generated.v1");
-        assert_eq!(group, org);
-        for sql in [
-            "SELECT after_image FROM audit WHERE after_image IS NOT NULL",
-            "SELECT body FROM outbox",
-            "SELECT hash FROM scim_tokens",
-        ] {
-            let read = db.read(move |tx| {
-                Box::pin(async move { tx.query(sql, &[], |row| row.bytes(0).map_err(Error::from)).await })
-            });
-            let rows = read.await.expect("the database answers");
-            let secret = token.trim_start_matches("cgscim_").as_bytes();
-            assert!(!rows.is_empty(), "{sql}");
-            assert!(!rows.iter().any(|bytes| bytes.windows(secret.len()).any(|window| window == secret)), "{sql}");
-        }
-        for what in [format!("GET /iam/v2/identityProviders/{idp}"), "GET /iam/v1/identityProviders".into()] {
-            assert!(!call(&operator, &what, Value::Null).await.text().contains("cgscim_"), "{what}");
-        }
-    })
-    .await;
+async fn a_token_is_shown_once_and_stored_nowhere(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let idp = provider(server, &org, "okta").await;
+    let operator = server.operator().await;
+    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let (token, db) = (text(&made, "token"), &server.server().parts().storage.db);
+    let [kind, _, group, ..] = newest_event(server).await;
+    assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_token.generated.v1");
+    assert_eq!(group, org);
+    for sql in [
+        "SELECT after_image FROM audit WHERE after_image IS NOT NULL",
+        "SELECT body FROM outbox",
+        "SELECT hash FROM scim_tokens",
+    ] {
+        let read = db
+            .read(move |tx| Box::pin(async move { tx.query(sql, &[], |row| row.bytes(0).map_err(Error::from)).await }));
+        let rows = read.await.expect("the database answers");
+        let secret = token.trim_start_matches("cgscim_").as_bytes();
+        assert!(!rows.is_empty(), "{sql}");
+        assert!(!rows.iter().any(|bytes| bytes.windows(secret.len()).any(|window| window == secret)), "{sql}");
+    }
+    for what in [format!("GET /iam/v2/identityProviders/{idp}"), "GET /iam/v1/identityProviders".into()] {
+        assert!(!call(&operator, &what, Value::Null).await.text().contains("cgscim_"), "{what}");
+    }
 }
 
-#[tokio::test]
-async fn owners_who_cannot_act_do_not_count() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let idp = provider(server, &org, "okta").await;
-        provider(server, &org, "other").await;
-        let operator = server.operator().await;
-        let etag = text(&scim(&operator, &idp).await, "etag");
-        let (switch, on) = (path(&idp, "setScimEnabled"), json!({ "enabled": true, "etag": etag }));
-        for name in ["first", "second"] {
-            let owner = machine(server, &org, name).await;
-            server.bind(&owner.uid, &server.role("owner"), &org).await;
-        }
-        for (dead, alive) in [
+async fn owners_who_cannot_act_do_not_count(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let idp = provider(server, &org, "okta").await;
+    provider(server, &org, "other").await;
+    let operator = server.operator().await;
+    let etag = text(&scim(&operator, &idp).await, "etag");
+    let (switch, on) = (path(&idp, "setScimEnabled"), json!({ "enabled": true, "etag": etag }));
+    for name in ["first", "second"] {
+        let owner = machine(server, &org, name).await;
+        server.bind(&owner.uid, &server.role("owner"), &org).await;
+    }
+    for (dead, alive) in [
             ("UPDATE identities SET deactivated = TRUE WHERE name = $1", "UPDATE identities SET deactivated = FALSE WHERE name = $1"),
             ("UPDATE identities SET expires_at = 1 WHERE name = $1", "UPDATE identities SET expires_at = NULL WHERE name = $1"),
             ("UPDATE identities SET relationship_type = 4 WHERE name = $1", "UPDATE identities SET relationship_type = 1 WHERE name = $1"),
@@ -282,32 +267,34 @@ async fn owners_who_cannot_act_do_not_count() {
             refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
             execute(server, alive, &["second"]).await;
         }
-        // One of another provider's directory further down decides nothing here.
-        let team = server.group(&org, "team").await;
-        let below = provider(server, &team, "below").await;
-        let sql = "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
+    // One of another provider's directory further down decides nothing here.
+    let team = server.group(&org, "team").await;
+    let below = provider(server, &team, "below").await;
+    let sql = "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
                    SELECT 'u' || i.uid, $2, i.org, 'e', 'n', i.uid, FALSE, '{}', 1, 1 FROM identities i WHERE i.name = $1";
-        execute(server, sql, &["second", &below]).await;
-        done(&operator, &switch, on).await;
-    })
-    .await;
+    execute(server, sql, &["second", &below]).await;
+    done(&operator, &switch, on).await;
 }
 
-#[tokio::test]
-async fn withdrawing_switches_provisioning_off_whenever_it_is_on() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let idp = provider(server, &org, "okta").await;
-        enable(server, &org, &idp).await;
-        let operator = server.operator().await;
-        done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
-        let first = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
-        let on = json!({ "enabled": true, "etag": first["etag"] });
-        done(&operator, &path(&idp, "setScimEnabled"), on).await;
-        server.clock().advance(Duration::from_secs(1));
-        let second = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
-        assert_eq!((&second["enabled"], &second["revokeTime"]), (&json!(false), &first["revokeTime"]));
-        assert_eq!(scim(&operator, &idp).await["enabled"], false);
-    })
-    .await;
+async fn withdrawing_switches_provisioning_off_whenever_it_is_on(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let idp = provider(server, &org, "okta").await;
+    enable(server, &org, &idp).await;
+    let operator = server.operator().await;
+    done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let first = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+    let on = json!({ "enabled": true, "etag": first["etag"] });
+    done(&operator, &path(&idp, "setScimEnabled"), on).await;
+    server.clock().advance(Duration::from_secs(1));
+    let second = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+    assert_eq!((&second["enabled"], &second["revokeTime"]), (&json!(false), &first["revokeTime"]));
+    assert_eq!(scim(&operator, &idp).await["enabled"], false);
 }
+
+each_engine!(
+    a_token_ends_when_it_was_to_end,
+    provisioning_is_switched_on_only_where_owners_are_left,
+    a_token_is_shown_once_and_stored_nowhere,
+    owners_who_cannot_act_do_not_count,
+    withdrawing_switches_provisioning_off_whenever_it_is_on
+);

@@ -244,7 +244,7 @@ async fn signing_out_ends_the_tokens_at_once() {
     on_each_engine(async |server| {
         offer_provider(server, "main").await;
         let browser = server.browser();
-        assert!(browser.get("/signout").await.text().contains("Nobody is signed in"));
+        assert!(browser.get("/signout").await.text().contains("This browser is not signed in"));
         let moved = sign_in(server, &browser, &query("&create_refresh_token=true"), "ada").await;
         let ada = server.anonymous().with_token(&answer(&moved, "token").expect("a token"));
         done(&ada, "GET /iam/v2/groups", Value::Null).await;

@@ -128,7 +128,7 @@ async fn a_device_is_refused_and_its_code_ends() {
         let begun = begin(&device, "").await;
         let first = activate(server, &browser, &begun, "ada").await;
         let second = activate(server, &other, &begun, "bob").await;
-        assert!(press(&browser, &first, "cancel").await.text().contains("Nobody was signed in"));
+        assert!(press(&browser, &first, "cancel").await.text().contains("The sign-in did not take place"));
         assert_eq!(press(&other, &second, "continue").await.status, 400, "answered already");
         assert_eq!(error_of_poll(&device, &begun).await, "access_denied");
         assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bowline_contract::v2::registry;
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_core::Error;
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures_util::StreamExt as _;
@@ -17,8 +17,6 @@ use http::HeaderMap;
 use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-
-use crate::support::on_each_engine;
 
 const CREATE: &str = "/chainguard.platform.registry.v2.ReposService/CreateRepo";
 const MIB: usize = 1 << 20;
@@ -37,43 +35,35 @@ fn padded(parent: &str, name: &str, padding: usize) -> Vec<u8> {
     request
 }
 
-#[tokio::test]
-async fn an_ordinary_method_takes_four_mebibytes() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
-        owner.grpc_raw(CREATE, padded(&org, "a", 4 * MIB - 1024)).await.expect("just small enough");
-        for size in [4 * MIB, 100 * MIB - 1024] {
-            let error = owner.grpc_raw(CREATE, padded(&org, "b", size)).await.expect_err("too large");
-            assert!(matches!(error.code, 8 | 11), "{error:?}");
-        }
-        let json = serde_json::json!({"name": "b", "description": "d".repeat(4 * MIB)});
-        let reply = owner.rest("POST", &format!("/registry/v2/repos?parent={org}"), Some(json)).await;
-        assert_eq!(reply.status, 413, "{}", reply.text());
-    })
-    .await;
+async fn an_ordinary_method_takes_four_mebibytes(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    owner.grpc_raw(CREATE, padded(&org, "a", 4 * MIB - 1024)).await.expect("just small enough");
+    for size in [4 * MIB, 100 * MIB - 1024] {
+        let error = owner.grpc_raw(CREATE, padded(&org, "b", size)).await.expect_err("too large");
+        assert!(matches!(error.code, 8 | 11), "{error:?}");
+    }
+    let json = serde_json::json!({"name": "b", "description": "d".repeat(4 * MIB)});
+    let reply = owner.rest("POST", &format!("/registry/v2/repos?parent={org}"), Some(json)).await;
+    assert_eq!(reply.status, 413, "{}", reply.text());
 }
 
-#[tokio::test]
-async fn a_message_is_inflated_up_to_the_limit_only() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
-        for (name, size, expected) in [("a", 3 * MIB, None), ("b", 64 * MIB, Some(()))] {
-            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-            gzip.write_all(&padded(&org, name, size)).expect("memory is written to");
-            let gzip = gzip.finish().expect("a whole stream");
-            let length = u32::try_from(gzip.len()).expect("a small message").to_be_bytes();
-            let mut headers = HeaderMap::new();
-            headers.insert("content-type", "application/grpc".parse().expect("a header"));
-            headers.insert("grpc-encoding", "gzip".parse().expect("a header"));
-            let reply = owner.rest_with("POST", CREATE, headers, [&[1][..], &length, &gzip].concat()).await;
-            // A refusal stands in the headers, the status of a success in the trailers.
-            let refused = reply.header("grpc-status").filter(|status| *status != "0");
-            assert_eq!(refused.map(|_| ()), expected, "{name}: {refused:?}");
-        }
-    })
-    .await;
+async fn a_message_is_inflated_up_to_the_limit_only(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    for (name, size, expected) in [("a", 3 * MIB, None), ("b", 64 * MIB, Some(()))] {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(&padded(&org, name, size)).expect("memory is written to");
+        let gzip = gzip.finish().expect("a whole stream");
+        let length = u32::try_from(gzip.len()).expect("a small message").to_be_bytes();
+        let mut headers = HeaderMap::new();
+        headers.insert("content-type", "application/grpc".parse().expect("a header"));
+        headers.insert("grpc-encoding", "gzip".parse().expect("a header"));
+        let reply = owner.rest_with("POST", CREATE, headers, [&[1][..], &length, &gzip].concat()).await;
+        // A refusal stands in the headers, the status of a success in the trailers.
+        let refused = reply.header("grpc-status").filter(|status| *status != "0");
+        assert_eq!(refused.map(|_| ()), expected, "{name}: {refused:?}");
+    }
 }
 
 #[tokio::test]
@@ -147,47 +137,39 @@ async fn begun(stream: &mut TcpStream, head: &str, sent: usize) -> String {
     String::from_utf8_lossy(&buffer[..read.expect("bytes")]).into_owned()
 }
 
-#[tokio::test]
-async fn a_large_body_is_not_read_of_whoever_may_not_call() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        for (role, expected) in [("owner", None), ("viewer", Some("403"))] {
-            let actor = server.actor(role, &org).await;
-            let mut stream = TcpStream::connect(server.server().address()).await.expect("a connection");
-            let head = format!(
-                "POST /registry/v2/repos?parent={org} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\n\
-                 content-length: {}\r\n\r\n",
-                actor.token.as_deref().expect("a token"),
-                3 * MIB
-            );
-            let answer = tokio::time::timeout(Duration::from_millis(500), begun(&mut stream, &head, 128 << 10)).await;
-            match (expected, answer) {
-                (None, Err(_)) => {}
-                (Some(status), Ok(answer)) => assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}"),
-                (_, answer) => panic!("{role}: {answer:?}"),
-            }
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_body_that_says_it_is_too_large_is_refused_unread() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
+async fn a_large_body_is_not_read_of_whoever_may_not_call(server: &TestServer) {
+    let org = server.organization("acme").await;
+    for (role, expected) in [("owner", None), ("viewer", Some("403"))] {
+        let actor = server.actor(role, &org).await;
         let mut stream = TcpStream::connect(server.server().address()).await.expect("a connection");
         let head = format!(
             "POST /registry/v2/repos?parent={org} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\n\
              content-length: {}\r\n\r\n",
-            owner.token.as_deref().expect("a token"),
-            5 * MIB
+            actor.token.as_deref().expect("a token"),
+            3 * MIB
         );
-        let answer = begun(&mut stream, &head, 0).await;
-        assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
-        assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
-    })
-    .await;
+        let answer = tokio::time::timeout(Duration::from_millis(500), begun(&mut stream, &head, 128 << 10)).await;
+        match (expected, answer) {
+            (None, Err(_)) => {}
+            (Some(status), Ok(answer)) => assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}"),
+            (_, answer) => panic!("{role}: {answer:?}"),
+        }
+    }
+}
+
+async fn a_body_that_says_it_is_too_large_is_refused_unread(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let mut stream = TcpStream::connect(server.server().address()).await.expect("a connection");
+    let head = format!(
+        "POST /registry/v2/repos?parent={org} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\n\
+         content-length: {}\r\n\r\n",
+        owner.token.as_deref().expect("a token"),
+        5 * MIB
+    );
+    let answer = begun(&mut stream, &head, 0).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.to_ascii_lowercase().contains("connection: close"), "{answer}");
 }
 
 #[tokio::test]
@@ -219,3 +201,10 @@ async fn bodies_of_queries_without_a_token_that_do_not_arrive_are_bounded_by_add
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     server.stop().await;
 }
+
+each_engine!(
+    an_ordinary_method_takes_four_mebibytes,
+    a_message_is_inflated_up_to_the_limit_only,
+    a_large_body_is_not_read_of_whoever_may_not_call,
+    a_body_that_says_it_is_too_large_is_refused_unread
+);

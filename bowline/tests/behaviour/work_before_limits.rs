@@ -6,7 +6,7 @@ use bowline_contract::bowline::registry::v1::rpc::registry_policies::{PreviewRet
 use bowline_contract::v2::iam::identity_provider::{Configuration, Oidc};
 use bowline_contract::v2::iam::rpc::identity_providers_service::CreateIdentityProvider;
 use bowline_contract::v2::iam::{CreateIdentityProviderRequest, IdentityProvider};
-use bowline_testkit::{GrpcError, TestServer};
+use bowline_testkit::{GrpcError, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::{Manifest, digest, store};
@@ -63,19 +63,15 @@ async fn fifteen_thousand_patterns_are_refused_before_the_first_is_compiled() {
     .await;
 }
 
-#[tokio::test]
-async fn a_caller_without_the_permission_learns_nothing_about_the_fields() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let viewer = server.actor("viewer", &org).await;
-        for patterns in [patterns(), vec!["(".into()], vec![]] {
-            let error = viewer.grpc::<UpdateGroupPolicy>(policy(&org, patterns)).await.unwrap_err();
-            assert_eq!(error.code, 7, "{}", error.message);
-        }
-        let body = json!({ "name": "Not A Name", "description": "d".repeat(10_000) });
-        refused(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
-    })
-    .await;
+async fn a_caller_without_the_permission_learns_nothing_about_the_fields(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let viewer = server.actor("viewer", &org).await;
+    for patterns in [patterns(), vec!["(".into()], vec![]] {
+        let error = viewer.grpc::<UpdateGroupPolicy>(policy(&org, patterns)).await.expect_err("it is refused");
+        assert_eq!(error.code, 7, "{}", error.message);
+    }
+    let body = json!({ "name": "Not A Name", "description": "d".repeat(10_000) });
+    refused(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,22 +103,17 @@ async fn an_identity_provider_of_many_scopes_is_refused_at_once() {
     .await;
 }
 
-#[tokio::test]
-async fn an_answer_names_a_hundred_wrong_fields_and_counts_the_others() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        let body = json!({ "name": "web", "aliases": vec!["no tag"; 1000] });
-        let refusal =
-            refused(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
-        assert_eq!(refusal.violations().len(), 100);
-        assert!(refusal.message().ends_with("; and 900 more violations; correct these first"), "{}", refusal.message());
-        let masks = vec!["nothing"; 101].join(",");
-        let what = format!("PATCH /registry/v2/repos/{}?updateMask={masks}", server.repo(&org, "app").await);
-        let refusal = refused(&operator, &what, json!({}), 400, "INVALID_ARGUMENT").await;
-        assert_eq!(refusal.violations(), [("updateMask".to_owned(), "at most 100 paths".to_owned())]);
-    })
-    .await;
+async fn an_answer_names_a_hundred_wrong_fields_and_counts_the_others(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let body = json!({ "name": "web", "aliases": vec!["no tag"; 1000] });
+    let refusal = refused(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
+    assert_eq!(refusal.violations().len(), 100);
+    assert!(refusal.message().ends_with("; and 900 more violations; correct these first"), "{}", refusal.message());
+    let masks = vec!["nothing"; 101].join(",");
+    let what = format!("PATCH /registry/v2/repos/{}?updateMask={masks}", server.repo(&org, "app").await);
+    let refusal = refused(&operator, &what, json!({}), 400, "INVALID_ARGUMENT").await;
+    assert_eq!(refusal.violations(), [("updateMask".to_owned(), "at most 100 paths".to_owned())]);
 }
 
 /// Sets patterns of immutable tags for a group or a repository.
@@ -133,39 +124,35 @@ async fn set(server: &TestServer, kind: &str, place: &str, patterns: usize) -> (
     (reply.status, reply.text())
 }
 
-#[tokio::test]
-async fn patterns_in_force_at_one_repository_have_one_budget() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let mut groups = vec![org.clone()];
-        for level in 1..12 {
-            let parent = groups.last().expect("there is one").clone();
-            groups.push(server.group(&parent, &format!("level {level}")).await);
-        }
-        let repo = server.repo(&groups[11], "app").await;
-        for group in &groups[1..4] {
-            assert_eq!(set(server, "groups", group, 20).await.0, 200);
-        }
-        let (status, text) = set(server, "groups", &groups[4], 20).await;
-        assert_eq!(status, 429, "{text}");
-        for part in ["QUOTA_EXCEEDED", "80 immutable tag patterns", "60 of the groups above", "64 are the most"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        // Below all of them, and above.
-        assert_eq!(set(server, "repos", &repo, 4).await.0, 200);
-        let (status, text) = set(server, "groups", &org, 1).await;
-        assert_eq!(status, 429, "{text}");
-        assert!(text.contains("64 of policies below it"), "{text}");
-        // Another branch has a budget of its own.
-        let other = server.group(&org, "other").await;
-        assert_eq!(set(server, "groups", &other, 20).await.0, 200);
-        // What lessens them is accepted, whatever there is.
-        execute(server, "UPDATE registry_policies SET tag_patterns = NULL", &[]).await;
-        assert_eq!(set(server, "groups", &org, 1).await.0, 429, "policies of before are counted as well");
-        assert_eq!(set(server, "groups", &groups[2], 19).await.0, 200);
-        assert_eq!(set(server, "groups", &org, 1).await.0, 200);
-    })
-    .await;
+async fn patterns_in_force_at_one_repository_have_one_budget(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let mut groups = vec![org.clone()];
+    for level in 1..12 {
+        let parent = groups.last().expect("there is one").clone();
+        groups.push(server.group(&parent, &format!("level {level}")).await);
+    }
+    let repo = server.repo(&groups[11], "app").await;
+    for group in &groups[1..4] {
+        assert_eq!(set(server, "groups", group, 20).await.0, 200);
+    }
+    let (status, text) = set(server, "groups", &groups[4], 20).await;
+    assert_eq!(status, 429, "{text}");
+    for part in ["QUOTA_EXCEEDED", "80 immutable tag patterns", "60 of the groups above", "64 are the most"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // Below all of them, and above.
+    assert_eq!(set(server, "repos", &repo, 4).await.0, 200);
+    let (status, text) = set(server, "groups", &org, 1).await;
+    assert_eq!(status, 429, "{text}");
+    assert!(text.contains("64 of policies below it"), "{text}");
+    // Another branch has a budget of its own.
+    let other = server.group(&org, "other").await;
+    assert_eq!(set(server, "groups", &other, 20).await.0, 200);
+    // What lessens them is accepted, whatever there is.
+    execute(server, "UPDATE registry_policies SET tag_patterns = NULL", &[]).await;
+    assert_eq!(set(server, "groups", &org, 1).await.0, 429, "policies of before are counted as well");
+    assert_eq!(set(server, "groups", &groups[2], 19).await.0, 200);
+    assert_eq!(set(server, "groups", &org, 1).await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -249,3 +236,9 @@ async fn the_queue_of_costly_requests_is_not_one_organizations() {
     })
     .await;
 }
+
+each_engine!(
+    a_caller_without_the_permission_learns_nothing_about_the_fields,
+    an_answer_names_a_hundred_wrong_fields_and_counts_the_others,
+    patterns_in_force_at_one_repository_have_one_budget
+);

@@ -45,7 +45,7 @@ async fn container_clients_ask_for_credentials() {
     assert_eq!((&config["credHelpers"][&registry], mode(&file)), (&json!("bowline"), 0o600));
 
     let asked = terminal.helper(&tools, "get", &registry).await;
-    assert!(ended(&asked, 3).contains("bowline auth login"), "nobody is signed in");
+    assert!(ended(&asked, 3).contains("bowline auth login"), "not signed in");
     ended(&terminal.run(&["auth", "login", "--identity", &identity, "--identity-token", &token]).await, 0);
     let address = format!("https://{registry}/v2/");
     let given: Value = serde_json::from_str(&ended(&terminal.helper(&tools, "get", &address).await, 0)).expect("JSON");

@@ -14,7 +14,7 @@ async fn known(operator: &Terminal) -> Vec<String> {
     let table = text(&output.stdout);
     let is_whole = table.lines().count() == 3;
     ended(&output, i32::from(!is_whole));
-    assert!(is_whole || text(&output.stderr).contains("no record here tells of A-2"), "{}", text(&output.stderr));
+    assert!(is_whole || text(&output.stderr).contains("no record here is about A-2"), "{}", text(&output.stderr));
     let ids = table.lines().skip(1).filter_map(|line| line.split('\t').next());
     ids.map(String::from).collect()
 }

@@ -14,7 +14,7 @@ async fn signing_in_with_an_identity_token_and_out_again() {
     let terminal = Terminal::new(&server);
 
     let status = terminal.run(&["auth", "status"]).await;
-    assert_eq!(ended(&status, 3), "", "nobody is signed in");
+    assert_eq!(ended(&status, 3), "", "not signed in");
     assert!(text(&status.stderr).contains("bowline auth login"), "{}", text(&status.stderr));
 
     let login = terminal.run(&["auth", "login", "--identity", &identity, "--identity-token", &token]).await;
@@ -86,7 +86,7 @@ async fn signing_out_ends_the_session_on_the_server() {
     assert_eq!(ada.rest("GET", "/iam/v2/groups", None).await.status, 401, "the token ends with its session");
     let again = terminal.run(&["auth", "logout"]).await;
     ended(&again, 0);
-    assert!(text(&again.stderr).contains("nothing to forget"), "{}", text(&again.stderr));
+    assert!(text(&again.stderr).contains("nothing to remove"), "{}", text(&again.stderr));
     server.stop().await;
 }
 
@@ -107,7 +107,7 @@ async fn signing_out_forgets_no_session_that_goes_on() {
     let left = terminal.run(&["auth", "logout"]).await;
     ended(&left, 1);
     let said = text(&left.stderr);
-    assert!(said.contains("https://issuer.example.com") && !said.contains("nothing to forget"), "{said}");
+    assert!(said.contains("https://issuer.example.com") && !said.contains("nothing to remove"), "{said}");
     assert!(access.exists() && refresh.exists());
     assert_eq!(ada.rest("GET", "/iam/v2/groups", None).await.status, 200);
 

@@ -195,11 +195,11 @@ async fn what_no_quota_has_room_for_is_not_even_kept_for_a_while() {
         let refused = client.send(&format!("PUT {at}?digest={digest}"), &[], &[3; 50]).await;
         assert_eq!(code(&refused, 403), "DENIED");
         let content = &server.server().parts().content;
-        let mut copies = 0;
+        let mut locations = 0;
         for shard in content.shards() {
-            copies += content.copies(shard).await.unwrap().len();
+            locations += content.locations(shard).await.unwrap().len();
         }
-        assert_eq!(copies, 1, "only what is kept is on the disk");
+        assert_eq!(locations, 1, "only what is kept is on the disk");
     })
     .await;
 }

@@ -126,7 +126,7 @@ async fn an_upstream_that_wants_an_account_says_so_to_who_has_none() {
         let (org, pusher) = pusher(server, "acme").await;
         crate::mirrors::mirror(server, &org, upstream.base.clone(), &[]).await;
         let refused = pusher.get(&format!("/v2/{org}/app/manifests/1")).await;
-        assert!(refused.status == 502 && refused.text().contains("wants credentials"), "{}", refused.text());
+        assert!(refused.status == 502 && refused.text().contains("requires credentials"), "{}", refused.text());
         // A registry that gives everyone a token, with which this is not to be seen, says that it is not there.
         upstream.state().scheme = Scheme::Bearer;
         assert_eq!(code(&pusher.get(&format!("/v2/{org}/other/manifests/1")).await, 404), "NAME_UNKNOWN");

@@ -30,6 +30,7 @@ pub enum TokenClass {
 }
 
 impl TokenClass {
+    /// The value of the header's `typ`.
     pub fn typ(self) -> &'static str {
         match self {
             Self::Access => "at+jwt",
@@ -53,6 +54,7 @@ pub struct Narrowing {
 /// The claims of a token of this server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessClaims {
+    /// URL of this server's issuer.
     pub iss: String,
     pub sub: String,
     /// The fronts that accept it; a single string in JSON when there is one.

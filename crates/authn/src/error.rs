@@ -25,6 +25,7 @@ pub enum TokenError {
     /// The signature does not verify.
     #[error("the token's signature is not valid")]
     BadSignature,
+    /// The time `exp` has passed.
     #[error("the token has expired")]
     Expired,
     /// Before `nbf` or `iat`.

@@ -27,7 +27,9 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Presented {
     pub header: Header,
+    /// Value of the claim `iss`.
     pub issuer: String,
+    /// Value of the claim `sub`.
     pub subject: String,
     /// `aud`, one or many; may be empty.
     pub audiences: Vec<String>,

@@ -23,7 +23,9 @@ pub enum Expect {
 /// The stored relationship of an assumable identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimMatch {
+    /// Expected value of `iss`.
     pub issuer: Expect,
+    /// Expected value of `sub`.
     pub subject: Expect,
     /// `aud`; none means the default audiences.
     pub audience: Option<Expect>,
@@ -37,6 +39,7 @@ pub struct ClaimMatch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {claim:?}")]
 pub struct Mismatch {
+    /// Name of the custom claim.
     pub claim: String,
 }
 
@@ -92,7 +95,7 @@ pub struct Compiled {
 }
 
 impl ClaimMatch {
-    /// Compiles the patterns; the error is for anyone who writes the identity. An issuer pattern that is not literal up
+    /// Compiles the patterns; the error is for the author of the identity. An issuer pattern that is not literal up
     /// to the end of its host compiles, and matches nothing.
     pub fn compile(&self) -> Result<Compiled, String> {
         let named = |name: &str, error: String| format!("{name}: {error}");

@@ -80,6 +80,7 @@ pub struct Client<'a> {
 
 /// What the token endpoint gave.
 pub struct Tokens {
+    /// The ID token, not verified yet.
     pub id_token: String,
     /// For the userinfo endpoint.
     pub access_token: Option<String>,

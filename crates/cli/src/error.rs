@@ -27,7 +27,7 @@ pub enum CliError {
     #[error("records that were left out, for the reasons above: {0}; the others were taken in")]
     LeftOut(usize),
     /// The server has no record of some vulnerabilities.
-    #[error("no record here tells of {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
+    #[error("no record here is about {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
     Unknown(Vec<String>),
     /// A document that cannot be read, or not all of it.
     #[error("{0}")]

@@ -174,7 +174,7 @@ impl Session {
         Ok(if issuer.as_deref() == Some(self.issuer.url()) { cached } else { Tokens::default() })
     }
 
-    /// The API, called as anyone who is signed in.
+    /// The API, called as the identity that is signed in.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
         let token = match &self.given {
             Some(token) => token.clone(),
@@ -228,14 +228,13 @@ fn not_signed_in(cached: &Tokens, identity: Option<&str>) -> ClientError {
         && former.as_ref().is_none_or(|former| former.sub != identity)
     {
         return ClientError::NotSignedIn(format!(
-            "the context or BOWLINE_IDENTITY names the identity {identity}, and neither a token of it is kept nor do the \
-             surroundings have one; sign in with: bowline auth login --identity {identity}"
+            "the context or BOWLINE_IDENTITY names the identity {identity}; no token of it is stored, and no ambient identity token was found; sign in with: bowline auth login --identity {identity}"
         ));
     }
     let what = match former {
         Some(former) if !former.email.is_empty() => format!("the token of {} has ended", former.email),
         Some(_) => "the kept token has ended".into(),
-        None => "nobody is signed in".to_owned(),
+        None => "not signed in".to_owned(),
     };
     ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
 }

@@ -6,7 +6,7 @@ use bowline_client::Api;
 use bowline_contract::v2::advisory as v2;
 use bowline_contract::v2::advisory::rpc::security_advisory_service::ListVulnerabilityMetadata;
 use bowline_osv::{Rating, base_score};
-use bowline_terminal::{Output, Table};
+use bowline_terminal::{Output, Table, Work};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
@@ -32,7 +32,11 @@ pub struct GetCommand {
 }
 
 /// Runs `bowline vulns`.
-pub async fn run(command: VulnsCommand) -> Result<(), CliError> {
+pub fn run(command: VulnsCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: VulnsCommand) -> Result<(), CliError> {
     let VulnsCommand::Get(command) = command;
     let api = Api::new(&Session::open(&command.target)?.api, None)?;
     let mut found = Vec::new();

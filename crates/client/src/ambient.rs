@@ -11,6 +11,7 @@ use crate::issuer::refusal;
 pub struct AmbientCredentials {
     /// `ACTIONS_ID_TOKEN_REQUEST_URL`, set by GitHub Actions for jobs that may have an identity token.
     pub github_url: Option<String>,
+    /// `ACTIONS_ID_TOKEN_REQUEST_TOKEN`, set like the URL.
     pub github_token: Option<String>,
     /// `BOWLINE_ID_TOKEN`: the variable that a GitLab job names under `id_tokens`.
     pub given_token: Option<String>,
@@ -39,15 +40,15 @@ struct GitHubAnswer {
 }
 
 impl Ambient {
-    /// The source that these environment have, if any.
-    pub fn detect(surroundings: &AmbientCredentials) -> Option<Ambient> {
-        if let Some(token) = &surroundings.given_token {
+    /// The source that these credentials name, if any.
+    pub fn detect(credentials: &AmbientCredentials) -> Option<Ambient> {
+        if let Some(token) = &credentials.given_token {
             return Some(Ambient::Variable(token.clone()));
         }
-        if let (Some(url), Some(token)) = (&surroundings.github_url, &surroundings.github_token) {
+        if let (Some(url), Some(token)) = (&credentials.github_url, &credentials.github_token) {
             return Some(Ambient::GitHub { url: url.clone(), token: token.clone() });
         }
-        surroundings.kubernetes_files.iter().find(|path| path.is_file()).cloned().map(Ambient::File)
+        credentials.kubernetes_files.iter().find(|path| path.is_file()).cloned().map(Ambient::File)
     }
 
     /// What to call it.
@@ -67,7 +68,8 @@ impl Ambient {
         match self {
             Ambient::Variable(token) => Ok(token.trim().to_owned()),
             Ambient::File(path) => {
-                let gone = || ClientError::NotSignedIn(format!("{}: the token file is gone", path.display()));
+                let gone =
+                    || ClientError::NotSignedIn(format!("{}: the token file does not exist any more", path.display()));
                 Ok(files::read(path)?.ok_or_else(gone)?.trim().to_owned())
             }
             Ambient::GitHub { url, token } => from_github(http, url, token, audience).await,
@@ -98,15 +100,15 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (there, missing) = (home.path().join("token"), home.path().join("none"));
         std::fs::write(&there, "t\n").unwrap();
-        let mut surroundings =
+        let mut credentials =
             AmbientCredentials { kubernetes_files: vec![missing, there.clone()], ..AmbientCredentials::default() };
         assert_eq!(Ambient::detect(&AmbientCredentials::default()), None);
-        assert_eq!(Ambient::detect(&surroundings), Some(Ambient::File(there)));
-        surroundings.github_url = Some("https://example/".into());
-        assert!(matches!(Ambient::detect(&surroundings), Some(Ambient::File(_))), "an address without a token");
-        surroundings.github_token = Some("x".into());
-        assert!(matches!(Ambient::detect(&surroundings), Some(Ambient::GitHub { .. })));
-        surroundings.given_token = Some("y".into());
-        assert_eq!(Ambient::detect(&surroundings), Some(Ambient::Variable("y".into())));
+        assert_eq!(Ambient::detect(&credentials), Some(Ambient::File(there)));
+        credentials.github_url = Some("https://example/".into());
+        assert!(matches!(Ambient::detect(&credentials), Some(Ambient::File(_))), "an address without a token");
+        credentials.github_token = Some("x".into());
+        assert!(matches!(Ambient::detect(&credentials), Some(Ambient::GitHub { .. })));
+        credentials.given_token = Some("y".into());
+        assert_eq!(Ambient::detect(&credentials), Some(Ambient::Variable("y".into())));
     }
 }

@@ -23,7 +23,7 @@ impl Api {
     /// The API at this address, called with that token.
     ///
     /// # Errors
-    /// The address is none, or the system's certificates cannot be read.
+    /// The address is not a URL, or the system's certificates cannot be read.
     pub fn new(base: &str, token: Option<String>) -> Result<Api, ClientError> {
         let base = base.trim_end_matches('/').to_owned();
         let url = url::Url::parse(&base).map_err(|error| ClientError::Usage(format!("--api {base}: {error}")))?;

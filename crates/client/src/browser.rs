@@ -69,7 +69,7 @@ impl BrowserSignIn {
             Ok(None) => Err(ClientError::SignIn("the local listener stopped".into())),
             Err(_) => {
                 let seconds = patience.as_secs();
-                Err(ClientError::SignIn(format!("nobody signed in within {seconds} seconds; run the command again")))
+                Err(ClientError::SignIn(format!("no sign-in within {seconds} seconds; run the command again")))
             }
         }
     }

@@ -114,7 +114,7 @@ async fn post<T: serde::de::DeserializeOwned>(
 ) -> Result<Result<T, Failure>, ClientError> {
     let path = endpoint.strip_prefix(issuer.url()).ok_or_else(|| {
         ClientError::SignIn(format!(
-            "the issuer names an endpoint of somebody else, {endpoint}; nothing was sent there"
+            "the issuer names an endpoint outside its own origin, {endpoint}; nothing was sent there"
         ))
     })?;
     let (status, body) = issuer.send(path, None, form).await?;

@@ -64,10 +64,7 @@ impl HeadlessSignIn {
             }
         };
         let session = tokio::time::timeout(patience, waiting).await.map_err(|_| {
-            ClientError::SignIn(format!(
-                "nobody signed in within {} seconds; run the command again",
-                patience.as_secs()
-            ))
+            ClientError::SignIn(format!("no sign-in within {} seconds; run the command again", patience.as_secs()))
         })??;
         let id_token = self.open(&session)?;
         let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };

@@ -33,6 +33,7 @@ pub struct SignInRequest {
     pub connection: Option<String>,
     /// An identity to assume.
     pub identity: Option<String>,
+    /// Code of an invitation to redeem.
     pub invite: Option<String>,
     /// Whether a refresh token is wanted.
     pub refresh: bool,

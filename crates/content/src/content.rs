@@ -43,7 +43,7 @@ pub struct Stored {
 
 /// Bytes that lie somewhere, be they a blob's or no one's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Copy {
+pub struct BlobLocation {
     /// The digest, where the place tells it.
     pub digest: Option<Digest>,
     /// What a blob with these bytes says brought them.
@@ -103,7 +103,7 @@ impl Content {
         Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
     }
 
-    /// Whose content this is: anyone who has called this first, for good.
+    /// Whose content this is: that of the first caller, for good.
     ///
     /// # Errors
     /// The storage refuses.
@@ -300,13 +300,13 @@ impl Content {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn copies(&self, shard: Shard) -> Result<Vec<Copy>, ContentError> {
+    pub async fn locations(&self, shard: Shard) -> Result<Vec<BlobLocation>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => {
                 let local = local.clone();
-                blocking(move || local.copies(shard.algorithm, shard.first)).await
+                blocking(move || local.locations(shard.algorithm, shard.first)).await
             }
-            BlobBackend::Objects(objects) => objects.copies(shard.first).await,
+            BlobBackend::Objects(objects) => objects.locations(shard.first).await,
         }
     }
 
@@ -314,11 +314,11 @@ impl Content {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn size_of_copy(&self, copy: &Copy) -> Result<Option<u64>, ContentError> {
-        match (&self.place, &copy.digest) {
-            (BlobBackend::Local(local), Some(digest)) => local.size(digest, &copy.upload),
+    pub async fn size_at(&self, location: &BlobLocation) -> Result<Option<u64>, ContentError> {
+        match (&self.place, &location.digest) {
+            (BlobBackend::Local(local), Some(digest)) => local.size(digest, &location.upload),
             (BlobBackend::Local(_), None) => Ok(None),
-            (BlobBackend::Objects(objects), _) => objects.size(&copy.upload).await,
+            (BlobBackend::Objects(objects), _) => objects.size(&location.upload).await,
         }
     }
 
@@ -326,11 +326,11 @@ impl Content {
     ///
     /// # Errors
     /// The storage refuses.
-    pub async fn delete_copy(&self, copy: &Copy) -> Result<(), ContentError> {
-        match (&self.place, &copy.digest) {
-            (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &copy.upload).await,
+    pub async fn delete_at(&self, location: &BlobLocation) -> Result<(), ContentError> {
+        match (&self.place, &location.digest) {
+            (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &location.upload).await,
             (BlobBackend::Local(_), None) => Ok(()),
-            (BlobBackend::Objects(objects), _) => objects.delete(&copy.upload).await,
+            (BlobBackend::Objects(objects), _) => objects.delete(&location.upload).await,
         }
     }
 }

@@ -42,13 +42,13 @@ pub(super) fn body(parts: &[&[u8]]) -> impl Stream<Item = Result<Bytes, Infallib
     stream::iter(parts)
 }
 
-pub(super) async fn copies(content: &Content) -> Vec<Copy> {
-    let mut copies = Vec::new();
+pub(super) async fn locations(content: &Content) -> Vec<BlobLocation> {
+    let mut locations = Vec::new();
     for shard in content.shards() {
-        copies.extend(content.copies(shard).await.unwrap());
+        locations.extend(content.locations(shard).await.unwrap());
     }
-    copies.sort();
-    copies
+    locations.sort();
+    locations
 }
 
 pub(super) async fn whole(content: &Content, digest: &Digest, upload: &str) -> Vec<u8> {
@@ -74,7 +74,7 @@ async fn a_blob_grows_by_parts_and_is_there_when_it_is_whole() {
             assert_eq!(whole(&content, &digest, &stored.upload).await, b"hello world");
         }
         // Nothing is left of the bodies that they came in.
-        assert_eq!(copies(&content).await.len(), 2);
+        assert_eq!(locations(&content).await.len(), 2);
     }
 }
 
@@ -116,7 +116,7 @@ async fn another_digest_leaves_nothing() {
         assert!(
             matches!(refused, ContentError::Mismatch { found } if found == Digest::of(Algorithm::Sha256, b"hello"))
         );
-        assert_eq!(copies(&content).await, []);
+        assert_eq!(locations(&content).await, []);
     }
 }
 
@@ -198,16 +198,16 @@ async fn parts_of_a_blob_and_its_removal() {
         let chunks: Vec<_> = reader.stream(1, 300_000).collect().await;
         let part: Vec<u8> = chunks.into_iter().flat_map(|chunk| chunk.unwrap().to_vec()).collect();
         assert_eq!(part, data[1..300_001]);
-        let [copy] = copies(&content).await.try_into().unwrap();
-        assert_eq!((copy.upload.as_str(), copy.begun.as_str()), (upload.as_str(), "aa0a"));
-        assert_eq!(content.size_of_copy(&copy).await.unwrap(), Some(20_000_000));
+        let [location] = locations(&content).await.try_into().unwrap();
+        assert_eq!((location.upload.as_str(), location.begun.as_str()), (upload.as_str(), "aa0a"));
+        assert_eq!(content.size_at(&location).await.unwrap(), Some(20_000_000));
         assert_eq!(content.size(&digest, &upload).await.unwrap(), Some(20_000_000));
         assert_eq!(content.rehash(&digest, &upload).await.unwrap(), Some(digest.clone()));
         content.delete(&digest, &upload).await.unwrap();
-        content.delete_copy(&copy).await.unwrap();
+        content.delete_at(&location).await.unwrap();
         assert_eq!(content.size(&digest, &upload).await.unwrap(), None);
         assert_eq!(content.rehash(&digest, &upload).await.unwrap(), None);
-        assert_eq!(copies(&content).await, []);
+        assert_eq!(locations(&content).await, []);
     }
 }
 
@@ -229,7 +229,7 @@ async fn what_an_object_store_has_besides_is_no_copy() {
     for key in ["some/where/owner", "some/where/blobs/aa/zz/0-1", "some/where/blobs/aa/aa01/x/y", "blobs/aa/aa01/0-1"] {
         store.put(&key.into(), "x".into()).await.unwrap();
     }
-    assert_eq!(copies(&content).await, []);
+    assert_eq!(locations(&content).await, []);
     let digest = Digest::of(Algorithm::Sha256, b"x");
     for upload in ["", "aa01", "../owner", "zz/0-1", "aa/../../../owner"] {
         assert!(content.read(&digest, upload).await.unwrap().is_none(), "{upload}");
@@ -303,7 +303,7 @@ async fn two_uploads_of_one_digest_share_nothing() {
             content.append(id, None, body(&[b"hello"]), Algorithm::Sha256, 100).await.unwrap();
             uploads.push(content.finish(id, &digest).await.unwrap().upload);
         }
-        assert_eq!(copies(&content).await.len(), 2);
+        assert_eq!(locations(&content).await.len(), 2);
         content.delete(&digest, &uploads[0]).await.unwrap();
         assert_eq!(whole(&content, &digest, &uploads[1]).await, b"hello");
         assert!(content.read(&digest, &uploads[0]).await.unwrap().is_none());

@@ -67,7 +67,7 @@ fn take_from_others(path: &Path) -> Result<(), ContentError> {
     }
 }
 
-/// Makes a directory below `blobs` unless it is there; its name and those above are durable, anyone who made them.
+/// Makes a directory below `blobs` unless it is there; its name and those above are durable, whichever process made them.
 pub(crate) fn make_directory(blobs: &Path, directory: &Path) -> Result<(), ContentError> {
     create_private_directory(directory)?;
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(blobs)) {

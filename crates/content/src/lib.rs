@@ -16,7 +16,7 @@ mod reader;
 mod under_way;
 mod writing;
 
-pub use content::{Content, Copy, Shard, Stored};
+pub use content::{BlobLocation, Content, Shard, Stored};
 pub use digest::{Algorithm, Digest, DigestError};
 pub use error::ContentError;
 pub use local::FullCheck;

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::content::{Copy, is_id};
+use crate::content::{BlobLocation, is_id};
 use crate::digest::{Algorithm, Digest};
 use crate::error::ContentError;
 use crate::files::{self, hash_of, remove, sync_directory};
@@ -144,14 +144,14 @@ impl Local {
     }
 
     /// The copies in the directory of digests with this first byte.
-    pub(crate) fn copies(&self, algorithm: Algorithm, first: u8) -> Result<Vec<Copy>, ContentError> {
-        let copy = |name: String| {
+    pub(crate) fn locations(&self, algorithm: Algorithm, first: u8) -> Result<Vec<BlobLocation>, ContentError> {
+        let location = |name: String| {
             let (hex, upload) = name.split_once('-').unwrap_or((&name, ""));
             let digest = Digest::parse(&format!("{}:{hex}", algorithm.as_str())).ok()?;
             let is_ours = upload.is_empty() || is_id(upload);
-            is_ours.then(|| Copy { digest: Some(digest), upload: upload.to_owned(), begun: upload.to_owned() })
+            is_ours.then(|| BlobLocation { digest: Some(digest), upload: upload.to_owned(), begun: upload.to_owned() })
         };
         let directory = files::directory(&self.blobs, algorithm, first);
-        Ok(files::names(&directory)?.into_iter().filter_map(copy).collect())
+        Ok(files::names(&directory)?.into_iter().filter_map(location).collect())
     }
 }

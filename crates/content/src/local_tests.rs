@@ -3,7 +3,7 @@
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::tests::{Kept, body, copies, idle, open_body, under_way, whole};
+use super::tests::{Kept, body, idle, locations, open_body, under_way, whole};
 use super::*;
 
 fn local(content: &Content) -> &Arc<Local> {
@@ -103,10 +103,10 @@ async fn a_file_without_an_upload_in_its_name_is_a_copy_too() {
     std::fs::create_dir_all(place.parent().unwrap()).unwrap();
     std::fs::write(&place, "hello").unwrap();
     assert_eq!(whole(&content, &digest, "").await, b"hello");
-    let [copy] = copies(&content).await.try_into().unwrap();
-    assert_eq!((&copy.digest, copy.upload.as_str()), (&Some(digest), ""));
-    content.delete_copy(&copy).await.unwrap();
-    assert_eq!(copies(&content).await, []);
+    let [location] = locations(&content).await.try_into().unwrap();
+    assert_eq!((&location.digest, location.upload.as_str()), (&Some(digest), ""));
+    content.delete_at(&location).await.unwrap();
+    assert_eq!(locations(&content).await, []);
 }
 
 /// Permissions of everything in a directory, by path below it.

@@ -13,7 +13,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart};
 use tokio::sync::mpsc;
 
-use crate::content::{Addition, Copy, Part, Stored, is_id};
+use crate::content::{Addition, BlobLocation, Part, Stored, is_id};
 use crate::digest::{Algorithm, Digest};
 use crate::error::ContentError;
 use crate::hasher::Hasher;
@@ -56,22 +56,22 @@ impl Objects {
     }
 
     pub(crate) async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
-        let replica = self.prefix.clone().join("owner");
+        let path = self.prefix.clone().join("owner");
         // Asked first: writing needs a store that knows conditions, only once.
-        if let Some(owner) = self.text(&replica).await? {
+        if let Some(owner) = self.text(&path).await? {
             return Ok(owner);
         }
         let payload = PutPayload::from(candidate.to_owned());
-        match self.store.put_opts(&replica, payload, PutMode::Create.into()).await {
+        match self.store.put_opts(&path, payload, PutMode::Create.into()).await {
             Ok(_) | Err(Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let absent = || ContentError::Storage(std::io::Error::other(format!("{replica} is not there once written")));
-        self.text(&replica).await?.ok_or_else(absent)
+        let absent = || ContentError::Storage(std::io::Error::other(format!("{path} is not there once written")));
+        self.text(&path).await?.ok_or_else(absent)
     }
 
-    async fn text(&self, replica: &Path) -> Result<Option<String>, ContentError> {
-        let bytes = match self.store.get(replica).await {
+    async fn text(&self, path: &Path) -> Result<Option<String>, ContentError> {
+        let bytes = match self.store.get(path).await {
             Err(Error::NotFound { .. }) => return Ok(None),
             found => found?.bytes().await?,
         };
@@ -88,13 +88,13 @@ impl Objects {
     }
 
     /// The place of what `<upload>/<name>` names.
-    fn replica(&self, stored: &str) -> Option<Path> {
+    fn path(&self, stored: &str) -> Option<Path> {
         let (id, name) = stored.split_once('/')?;
         is_id(id).then(|| self.upload(id).join(name))
     }
 
     pub(crate) fn shown(&self, stored: &str) -> String {
-        self.replica(stored).map_or_else(|| stored.to_owned(), |replica| replica.to_string())
+        self.path(stored).map_or_else(|| stored.to_owned(), |path| path.to_string())
     }
 
     /// What an upload consists of, in order and without gaps.
@@ -193,9 +193,9 @@ impl Objects {
         if size_of(segments) > limit {
             return Err(ContentError::TooLarge(limit));
         }
-        let replica = self.segment(id, 0);
-        let name = replica.filename().unwrap_or_default().to_owned();
-        let mut draft = Draft::new(&self.store, replica);
+        let path = self.segment(id, 0);
+        let name = path.filename().unwrap_or_default().to_owned();
+        let mut draft = Draft::new(&self.store, path);
         let mut hasher = Hasher::new(algorithm);
         for segment in segments {
             let from = self.upload(id).join(&*segment.name);
@@ -212,9 +212,9 @@ impl Objects {
         Ok((name, hasher))
     }
 
-    async fn hash_of(&self, replica: &Path, algorithm: Algorithm) -> Result<Hasher, ContentError> {
+    async fn hash_of(&self, path: &Path, algorithm: Algorithm) -> Result<Hasher, ContentError> {
         let mut hasher = Hasher::new(algorithm);
-        let mut bytes = self.store.get(replica).await?.into_stream();
+        let mut bytes = self.store.get(path).await?.into_stream();
         while let Some(part) = bytes.try_next().await? {
             hasher.update(&part);
         }
@@ -222,14 +222,14 @@ impl Objects {
     }
 
     pub(crate) async fn read(&self, stored: &str) -> Result<Option<Reader>, ContentError> {
-        let Some(replica) = self.replica(stored) else { return Ok(None) };
+        let Some(path) = self.path(stored) else { return Ok(None) };
         let size = self.size(stored).await?;
-        Ok(size.map(|size| Reader::of_object(self.store.clone(), replica, size)))
+        Ok(size.map(|size| Reader::of_object(self.store.clone(), path, size)))
     }
 
     pub(crate) async fn size(&self, stored: &str) -> Result<Option<u64>, ContentError> {
-        let Some(replica) = self.replica(stored) else { return Ok(None) };
-        match self.store.head(&replica).await {
+        let Some(path) = self.path(stored) else { return Ok(None) };
+        match self.store.head(&path).await {
             Ok(object) => Ok(Some(object.size)),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -237,16 +237,16 @@ impl Objects {
     }
 
     pub(crate) async fn delete(&self, stored: &str) -> Result<(), ContentError> {
-        let Some(replica) = self.replica(stored) else { return Ok(()) };
-        match self.store.delete(&replica).await {
+        let Some(path) = self.path(stored) else { return Ok(()) };
+        match self.store.delete(&path).await {
             Ok(()) | Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     pub(crate) async fn rehash(&self, stored: &str, algorithm: Algorithm) -> Result<Option<Digest>, ContentError> {
-        let Some(replica) = self.replica(stored) else { return Ok(None) };
-        match self.hash_of(&replica, algorithm).await {
+        let Some(path) = self.path(stored) else { return Ok(None) };
+        match self.hash_of(&path, algorithm).await {
             Ok(hasher) => Ok(Some(hasher.finish())),
             Err(ContentError::Objects(Error::NotFound { .. })) => Ok(None),
             Err(error) => Err(error),
@@ -254,20 +254,20 @@ impl Objects {
     }
 
     /// What lies under uploads whose ids begin with this byte.
-    pub(crate) async fn copies(&self, first: u8) -> Result<Vec<Copy>, ContentError> {
+    pub(crate) async fn locations(&self, first: u8) -> Result<Vec<BlobLocation>, ContentError> {
         let shard = self.shard(&format!("{first:02x}"));
         let mut listed = self.store.list(Some(&shard));
-        let mut copies = Vec::new();
+        let mut locations = Vec::new();
         while let Some(object) = listed.try_next().await? {
             let parts: Vec<_> = object.location.prefix_match(&shard).into_iter().flatten().collect();
             if let [id, name] = parts.as_slice()
                 && is_id(id.as_ref())
             {
                 let (id, name) = (id.as_ref(), name.as_ref());
-                copies.push(Copy { digest: None, upload: format!("{id}/{name}"), begun: id.to_owned() });
+                locations.push(BlobLocation { digest: None, upload: format!("{id}/{name}"), begun: id.to_owned() });
             }
         }
-        Ok(copies)
+        Ok(locations)
     }
 }
 
@@ -278,15 +278,15 @@ fn size_of(segments: &[Segment]) -> u64 {
 /// An object that is being written, and is not there before it is finished.
 struct Draft<'a> {
     store: &'a Arc<dyn ObjectStore>,
-    replica: Path,
+    path: Path,
     /// What has come so far, while one request can still carry it.
     buffer: Vec<u8>,
     upload: Option<WriteMultipart>,
 }
 
 impl Draft<'_> {
-    fn new(store: &Arc<dyn ObjectStore>, replica: Path) -> Draft<'_> {
-        Draft { store, replica, buffer: Vec::new(), upload: None }
+    fn new(store: &Arc<dyn ObjectStore>, path: Path) -> Draft<'_> {
+        Draft { store, path, buffer: Vec::new(), upload: None }
     }
 
     /// Writes what arrives; the size of the upload afterwards, and its digest if that of the bytes before was known.
@@ -323,7 +323,7 @@ impl Draft<'_> {
         }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() > PART {
-            let upload = self.store.put_multipart(&self.replica).await?;
+            let upload = self.store.put_multipart(&self.path).await?;
             let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
             upload.write(&std::mem::take(&mut self.buffer));
             self.upload = Some(upload);
@@ -334,7 +334,7 @@ impl Draft<'_> {
     async fn finish(self) -> Result<(), ContentError> {
         match self.upload {
             Some(upload) => upload.finish().await?,
-            None => self.store.put(&self.replica, self.buffer.into()).await?,
+            None => self.store.put(&self.path, self.buffer.into()).await?,
         };
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Draft<'_> {
         if let Some(upload) = self.upload
             && let Err(error) = upload.abort().await
         {
-            tracing::warn!(replica = %self.replica, %error, "an unfinished upload stays in the object store");
+            tracing::warn!(path = %self.path, %error, "an unfinished upload stays in the object store");
         }
     }
 }

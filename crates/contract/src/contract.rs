@@ -149,7 +149,7 @@ impl Contract {
             }
             let unscoped = matches!(&method.auth, Auth::Capabilities { unscoped: true, needed } if !needed.is_empty());
             if method.is_mutation() && unscoped {
-                gap("unscoped mutation, whose handler judges the place");
+                gap("unscoped mutation, whose handler authorizes the scope");
             }
         }
         gaps

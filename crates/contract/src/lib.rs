@@ -47,6 +47,7 @@ pub use template::Template;
 pub trait Method: Send + Sync + 'static {
     type Request: prost::Message + Default + Clone + Send + Sync + 'static;
     type Response: prost::Message + Default + Send + Sync + 'static;
+    /// Its full name: `<package>.<Service>.<Method>`.
     const FULL_NAME: &'static str;
 }
 

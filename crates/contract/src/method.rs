@@ -76,6 +76,7 @@ pub enum Auth {
 /// The event of a successful call.
 #[derive(Clone, Debug)]
 pub struct EventRule {
+    /// Type of the CloudEvent.
     pub event_type: String,
     /// Extension attributes that the event carries.
     pub extensions: Vec<String>,
@@ -102,7 +103,9 @@ pub struct ToolHints {
 pub struct MethodInfo {
     /// Position in the method table.
     pub index: usize,
+    /// Its full name: `<package>.<Service>.<Method>`.
     pub full_name: String,
+    /// Path over gRPC: `/<package>.<Service>/<Method>`.
     pub grpc_path: String,
     pub input: MessageDescriptor,
     pub output: MessageDescriptor,
@@ -175,6 +178,7 @@ impl MethodInfo {
         self.event.as_ref().filter(|event| !event.is_ours)
     }
 
+    /// `<Service>.<Method>`, as messages name it.
     pub fn short_name(&self) -> &str {
         let mut dots = self.full_name.rmatch_indices('.');
         dots.next();

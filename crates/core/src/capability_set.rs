@@ -9,7 +9,7 @@ impl CapabilitySet {
     /// Every bit: what the operator holds.
     pub const ALL: CapabilitySet = CapabilitySet([u64::MAX; 4]);
 
-    /// The set of one bit; bits past 255 are none that the contract has and give the empty set.
+    /// The set of one bit; bits above 255 are not in the contract and give the empty set.
     pub fn of_bit(bit: u32) -> CapabilitySet {
         let mut set = CapabilitySet::EMPTY;
         set.insert(bit);
@@ -50,6 +50,7 @@ impl CapabilitySet {
         self.0 == [0; 4]
     }
 
+    /// The numbers of its bits, ascending.
     pub fn bits(&self) -> impl Iterator<Item = u32> + '_ {
         (0..256).filter(|bit| self.has(*bit))
     }

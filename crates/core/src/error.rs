@@ -79,6 +79,7 @@ pub enum Detail {
     RetryAfter(Duration),
     /// The documents that the organization has not accepted.
     TermsNotAccepted(Vec<TermsDocument>),
+    /// Facts that go into `ErrorInfo.metadata`.
     Metadata(BTreeMap<&'static str, String>),
 }
 
@@ -222,6 +223,7 @@ impl Error {
         self.0.reason.code()
     }
 
+    /// The HTTP status of its code.
     pub fn http_status(&self) -> u16 {
         match self.0.reason {
             Reason::StorageFull => 507,

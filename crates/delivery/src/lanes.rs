@@ -50,14 +50,14 @@ enum Pace {
 
 /// Those who wait, by organization.
 #[derive(Debug, Default)]
-struct Line {
+struct Lane {
     /// Organizations of which someone waits, each once.
     turn: VecDeque<Arc<str>>,
     waiting: HashMap<Arc<str>, VecDeque<Arc<str>>>,
 }
 
-impl Line {
-    fn enter(&mut self, organization: Arc<str>, uid: Arc<str>) {
+impl Lane {
+    fn push(&mut self, organization: Arc<str>, uid: Arc<str>) {
         let waiting = self.waiting.entry(organization.clone()).or_default();
         if waiting.is_empty() {
             self.turn.push_back(organization);
@@ -66,7 +66,7 @@ impl Line {
     }
 
     /// The next one of the first organization that has room.
-    fn leave(&mut self, has_room: impl Fn(&str) -> bool) -> Option<Arc<str>> {
+    fn pop(&mut self, has_room: impl Fn(&str) -> bool) -> Option<Arc<str>> {
         let at = self.turn.iter().position(|organization| has_room(organization))?;
         let organization = self.turn.remove(at)?;
         let waiting = self.waiting.get_mut(&organization)?;
@@ -89,8 +89,8 @@ struct Flight {
 /// Both lines and the attempts under way.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    fast: Line,
-    slow: Line,
+    fast: Lane,
+    slow: Lane,
     flights: BTreeMap<u64, Flight>,
     last_flight: u64,
     places: Slots,
@@ -99,13 +99,13 @@ pub(crate) struct Lanes {
 
 impl Lanes {
     /// Puts a subscription at the end of its organization's line.
-    pub(crate) fn enter(&mut self, uid: &Arc<str>, is_slow: bool) {
-        let line = if is_slow { &mut self.slow } else { &mut self.fast };
-        line.enter(organization(uid).into(), uid.clone());
+    pub(crate) fn push(&mut self, uid: &Arc<str>, is_slow: bool) {
+        let lane = if is_slow { &mut self.slow } else { &mut self.fast };
+        lane.push(organization(uid).into(), uid.clone());
     }
 
     /// Takes the next subscription out of a line, if there is a place for it.
-    pub(crate) fn leave(&mut self) -> Option<Arc<str>> {
+    pub(crate) fn pop(&mut self) -> Option<Arc<str>> {
         if self.places.all() >= PLACES {
             return None;
         }
@@ -115,12 +115,12 @@ impl Lanes {
                 let places = of(organization);
                 places.slow < SLOW_PLACES_OF_ONE && places.all() < PLACES_OF_ONE
             };
-            if let Some(uid) = self.slow.leave(has_room) {
+            if let Some(uid) = self.slow.pop(has_room) {
                 return Some(uid);
             }
         }
         if self.places.fast < FAST_PLACES {
-            return self.fast.leave(|organization| of(organization).all() < PLACES_OF_ONE);
+            return self.fast.pop(|organization| of(organization).all() < PLACES_OF_ONE);
         }
         None
     }
@@ -172,17 +172,17 @@ fn organization(uid: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn enter(lines: &mut Lanes, organization: &str, many: usize, is_slow: bool) {
+    fn push(lanes: &mut Lanes, organization: &str, many: usize, is_slow: bool) {
         for n in 0..many {
-            lines.enter(&format!("{organization}/{n}").into(), is_slow);
+            lanes.push(&format!("{organization}/{n}").into(), is_slow);
         }
     }
 
     /// Begins whatever has a place; gives organization and number of each.
-    fn begin(lines: &mut Lanes, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
+    fn begin(lanes: &mut Lanes, is_slow: bool, now: Instant) -> Vec<(String, u64)> {
         let next = || {
-            let uid = lines.leave()?;
-            Some((organization(&uid).to_owned(), lines.begin(&uid, is_slow, now)))
+            let uid = lanes.pop()?;
+            Some((organization(&uid).to_owned(), lanes.begin(&uid, is_slow, now)))
         };
         std::iter::from_fn(next).collect()
     }
@@ -193,58 +193,58 @@ mod tests {
 
     #[test]
     fn one_organization_takes_no_more_than_its_places() {
-        let mut lines = Lanes::default();
+        let mut lanes = Lanes::default();
         let now = Instant::now();
-        enter(&mut lines, "a", 10_000, false);
-        enter(&mut lines, "b", 3, false);
-        let begun = begin(&mut lines, false, now);
+        push(&mut lanes, "a", 10_000, false);
+        push(&mut lanes, "b", 3, false);
+        let begun = begin(&mut lanes, false, now);
         assert_eq!((of(&begun, "a"), of(&begun, "b")), (PLACES_OF_ONE, 3));
-        lines.end(begun[0].1);
-        assert_eq!(begin(&mut lines, false, now).len(), 1, "one that ended makes room for one");
+        lanes.end(begun[0].1);
+        assert_eq!(begin(&mut lanes, false, now).len(), 1, "one that ended makes room for one");
     }
 
     #[test]
     fn organizations_take_turns() {
-        let mut lines = Lanes::default();
+        let mut lanes = Lanes::default();
         for organization in ["a", "b", "c"] {
-            enter(&mut lines, organization, 2, false);
+            push(&mut lanes, organization, 2, false);
         }
-        let begun = begin(&mut lines, false, Instant::now());
+        let begun = begin(&mut lanes, false, Instant::now());
         let order: Vec<&str> = begun.iter().map(|(of, _)| of.as_str()).collect();
         assert_eq!(order, ["a", "b", "c", "a", "b", "c"]);
     }
 
     #[test]
     fn what_takes_long_leaves_the_places_of_the_fast() {
-        let mut lines = Lanes::default();
+        let mut lanes = Lanes::default();
         let now = Instant::now();
         for n in 0..6 {
-            enter(&mut lines, &format!("bad{n}"), 1000, false);
+            push(&mut lanes, &format!("bad{n}"), 1000, false);
         }
-        assert_eq!(begin(&mut lines, false, now).len(), FAST_PLACES);
-        enter(&mut lines, "good", 1, false);
-        assert!(lines.leave().is_none(), "all places are taken");
+        assert_eq!(begin(&mut lanes, false, now).len(), FAST_PLACES);
+        push(&mut lanes, "good", 1, false);
+        assert!(lanes.pop().is_none(), "all places are taken");
         let later = now + SLOW + Duration::from_millis(1);
-        lines.see_late(later);
-        let begun = begin(&mut lines, false, later);
+        lanes.see_late(later);
+        let begun = begin(&mut lanes, false, later);
         assert_eq!((begun.len(), of(&begun, "good")), (FAST_PLACES, 1));
         // Those that are late have no more place than all together.
         for n in 2..100 {
-            lines.see_late(now + n * 2 * SLOW);
-            begin(&mut lines, false, now + n * 2 * SLOW);
+            lanes.see_late(now + n * 2 * SLOW);
+            begin(&mut lanes, false, now + n * 2 * SLOW);
         }
-        assert_eq!((lines.places.all(), lines.flights.len()), (6 * PLACES_OF_ONE + 1, 6 * PLACES_OF_ONE + 1));
+        assert_eq!((lanes.places.all(), lanes.flights.len()), (6 * PLACES_OF_ONE + 1, 6 * PLACES_OF_ONE + 1));
     }
 
     #[test]
     fn slow_ones_have_places_of_their_own() {
-        let mut lines = Lanes::default();
+        let mut lanes = Lanes::default();
         for n in 0..20 {
-            enter(&mut lines, &format!("bad{n}"), 100, true);
+            push(&mut lanes, &format!("bad{n}"), 100, true);
         }
-        assert_eq!(begin(&mut lines, true, Instant::now()).len(), SLOW_PLACES);
-        enter(&mut lines, "bad0", 1, false);
-        let begun = begin(&mut lines, false, Instant::now());
+        assert_eq!(begin(&mut lanes, true, Instant::now()).len(), SLOW_PLACES);
+        push(&mut lanes, "bad0", 1, false);
+        let begun = begin(&mut lanes, false, Instant::now());
         assert_eq!(begun.len(), 1, "an organization's own fast ones go on beside its slow ones");
     }
 }

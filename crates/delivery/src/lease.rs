@@ -1,13 +1,14 @@
-//! The lease of the relay: one replica delivers at a time, so that a subscription's events keep their order. An embedded
-//! database has one server, which needs none.
+//! The lease of the relay: one replica delivers at a time, so that a subscription's events keep their order.
 
 use bowline_core::{Micros, Result};
-use bowline_store::{Db, Engine, Value, WriteTx};
+use bowline_pipeline::lease;
+use bowline_store::{Db, Engine, WriteTx};
 
+const NAME: &str = "events";
 /// How long a holder may stay silent before another takes over, in microseconds.
 pub(crate) const LEASE: Micros = 6_000_000;
 
-/// Takes the lease, or keeps it. False while someone else has it.
+/// Takes the lease, or keeps it. False while another replica has it.
 pub(crate) async fn take(db: &Db, holder: &str, now: Micros) -> Result<bool> {
     if db.engine() == Engine::Sqlite {
         return Ok(true);
@@ -15,18 +16,12 @@ pub(crate) async fn take(db: &Db, holder: &str, now: Micros) -> Result<bool> {
     let holder = holder.to_owned();
     db.write(move |tx| {
         let holder = holder.clone();
-        Box::pin(async move {
-            let sql = "INSERT INTO leases (name, holder, until) VALUES ('events', $1, $2)
-                       ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-                       WHERE leases.holder = excluded.holder OR leases.until < $3";
-            let params = [Value::from(&holder), Value::Int(now + LEASE), Value::Int(now)];
-            Ok(tx.execute(sql, &params).await? > 0)
-        })
+        Box::pin(async move { lease::keep(tx, NAME, &holder, LEASE, now).await })
     })
     .await
 }
 
-/// Gives the lease back, so that the next holder need not wait for its end.
+/// Gives the lease back.
 pub(crate) async fn give_back(db: &Db, holder: &str) -> Result<()> {
     if db.engine() == Engine::Sqlite {
         return Ok(());
@@ -34,29 +29,17 @@ pub(crate) async fn give_back(db: &Db, holder: &str) -> Result<()> {
     let holder = holder.to_owned();
     db.write(move |tx| {
         let holder = holder.clone();
-        Box::pin(async move {
-            tx.execute("DELETE FROM leases WHERE name = 'events' AND holder = $1", &[Value::from(&holder)]).await?;
-            Ok(())
-        })
+        Box::pin(async move { lease::give_back(tx, NAME, &holder).await })
     })
     .await
 }
 
-/// Whether the lease still is the holder's, inside a transaction that writes for it.
+/// Whether the lease still is the holder's, in a transaction that writes for it.
 pub(crate) async fn is_held(tx: &mut WriteTx, holder: &str) -> Result<bool> {
-    if tx.engine() == Engine::Sqlite {
-        return Ok(true);
-    }
-    let sql = "SELECT holder FROM leases WHERE name = 'events' AND holder = $1";
-    Ok(tx.query_opt(sql, &[Value::from(holder)], |_| Ok::<_, bowline_core::Error>(())).await?.is_some())
+    lease::is_held(tx, NAME, holder).await
 }
 
-/// The same on a snapshot alone ([`Db::write_leased`]): it writes the row, so that of two who believe to have the
-/// lease one fails.
+/// The same on a snapshot alone.
 pub(crate) async fn confirm(tx: &mut WriteTx, holder: &str) -> Result<bool> {
-    if tx.engine() == Engine::Sqlite {
-        return Ok(true);
-    }
-    let sql = "UPDATE leases SET holder = holder WHERE name = 'events' AND holder = $1";
-    Ok(tx.execute(sql, &[Value::from(holder)]).await? > 0)
+    lease::confirm(tx, NAME, holder).await
 }

@@ -8,7 +8,7 @@
 //! once. Cursors are saved in batches, after the fact: what a crash forgets is sent again.
 //!
 //! - [`Relay`]: the loop; `hold` is its life with the lease.
-//! - `state`, `subscription`, `lines`: who waits for what, and who is next; nothing in them awaits.
+//! - `state`, `subscription`, `lanes`: who waits for what, and who is next; nothing in them awaits.
 //! - `log`, `bodies`, `saving`, `redelivery`, `lease`: the statements.
 //! - `message`: an event as a request.
 

@@ -49,7 +49,7 @@ pub(crate) struct State {
     by_group: HashMap<Arc<str>, Vec<Arc<str>>>,
     /// Everything up to here was handed to the subscriptions.
     pub(crate) newest: i64,
-    lines: Lanes,
+    lanes: Lanes,
     /// Who waits for a time.
     timers: BTreeSet<(Micros, Arc<str>)>,
     behind: BTreeSet<Arc<str>>,
@@ -140,15 +140,15 @@ impl State {
             return;
         }
         subscription.queue.push_back(waiting);
-        self.enter(uid, now);
+        self.queue_up(uid, now);
     }
 
     /// Puts a subscription in its line if it can be tried.
-    fn enter(&mut self, uid: &Arc<str>, now: Micros) {
+    fn queue_up(&mut self, uid: &Arc<str>, now: Micros) {
         let Some(subscription) = self.subscriptions.get_mut(uid) else { return };
         if !subscription.is_in_line && subscription.next(now).is_some() {
             subscription.is_in_line = true;
-            self.lines.enter(uid, subscription.is_slow);
+            self.lanes.push(uid, subscription.is_slow);
         }
     }
 
@@ -174,7 +174,7 @@ impl State {
             self.behind.remove(&found.uid);
         }
         self.bury_overdue(&found.uid, now);
-        self.enter(&found.uid, now);
+        self.queue_up(&found.uid, now);
     }
 
     /// Takes dead letters that someone wants to have sent again: all that are known of, in their order.
@@ -191,7 +191,7 @@ impl State {
                 subscription.redeliveries.push_back(letter);
             }
         }
-        self.enter(&uid, now);
+        self.queue_up(&uid, now);
     }
 
     /// Lets those in whose time has come.
@@ -200,14 +200,14 @@ impl State {
             && *at <= now
             && let Some((_, uid)) = self.timers.pop_first()
         {
-            self.enter(&uid, now);
+            self.queue_up(&uid, now);
         }
     }
 
     /// The next attempt, if there is a place for it.
     pub(crate) fn next(&mut self, now: Micros, began: Instant) -> Option<Attempt> {
         loop {
-            let uid = self.lines.leave()?;
+            let uid = self.lanes.pop()?;
             let Some(subscription) = self.subscriptions.get_mut(&uid) else { continue };
             subscription.is_in_line = false;
             let Some(what) = subscription.next(now) else { continue };
@@ -216,7 +216,7 @@ impl State {
                 group: subscription.group.clone(),
                 sink: subscription.sink.clone(),
                 what,
-                flight: self.lines.begin(&uid, subscription.is_slow, began),
+                flight: self.lanes.begin(&uid, subscription.is_slow, began),
                 uid,
             });
         }
@@ -224,12 +224,12 @@ impl State {
 
     /// Sees which attempts take long by now.
     pub(crate) fn see_late(&mut self, now: Instant) {
-        self.lines.see_late(now);
+        self.lanes.see_late(now);
     }
 
     /// Takes what became of an attempt.
     pub(crate) fn settle(&mut self, attempt: &Attempt, outcome: Outcome, took: Duration, now: Micros, random: u64) {
-        self.lines.end(attempt.flight);
+        self.lanes.end(attempt.flight);
         let Some(subscription) = self.subscriptions.get_mut(&attempt.uid) else { return };
         subscription.is_in_flight = false;
         if let Outcome::NotSent(_) = outcome {
@@ -244,7 +244,7 @@ impl State {
             What::Redelivery(event_id) => self.settle_redelivery(&attempt.uid, event_id, outcome, now),
         }
         self.bury_overdue(&attempt.uid, now);
-        self.enter(&attempt.uid, now);
+        self.queue_up(&attempt.uid, now);
     }
 
     fn settle_event(&mut self, uid: &Arc<str>, seq: i64, outcome: Outcome, now: Micros, random: u64) {
@@ -354,6 +354,7 @@ impl State {
     }
 }
 
+/// The group and those above it: of `a/b/c` also `a/b` and `a`.
 fn self_and_ancestors(group: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(group), |group| group.rsplit_once('/').map(|(above, _)| above))
 }

@@ -3,7 +3,7 @@
 use bowline_core::rfc3339;
 
 use crate::model::Micros;
-use crate::problem::Broken;
+use crate::problem::RecordError;
 use crate::tree::Node;
 
 /// Most bytes of an id, a name, a version or a path.
@@ -27,8 +27,8 @@ impl<'a> Cursor<'a> {
         if self.path.is_empty() { "the document".into() } else { self.path.clone() }
     }
 
-    pub(crate) fn broken(&self, reason: impl Into<String>) -> Broken {
-        Broken { position: self.position(), reason: reason.into() }
+    pub(crate) fn error(&self, reason: impl Into<String>) -> RecordError {
+        RecordError { position: self.position(), reason: reason.into() }
     }
 
     fn child(&self, name: &str, node: &'a Node) -> Cursor<'a> {
@@ -37,63 +37,63 @@ impl<'a> Cursor<'a> {
     }
 
     /// A member, if it is there and not null.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<Cursor<'a>>, Broken> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Cursor<'a>>, RecordError> {
         let found = self.raw_members()?.iter().find(|(member, _)| member == name);
         Ok(found.filter(|(_, node)| *node != Node::Null).map(|(member, node)| self.child(member, node)))
     }
 
     /// A member that has to be there.
-    pub(crate) fn need(&self, name: &str) -> Result<Cursor<'a>, Broken> {
-        self.get(name)?.ok_or_else(|| self.broken(format!("has no {name}")))
+    pub(crate) fn need(&self, name: &str) -> Result<Cursor<'a>, RecordError> {
+        self.get(name)?.ok_or_else(|| self.error(format!("has no {name}")))
     }
 
-    fn raw_members(&self) -> Result<&'a [(String, Node)], Broken> {
+    fn raw_members(&self) -> Result<&'a [(String, Node)], RecordError> {
         match self.node {
             Node::Map(members) => Ok(members),
-            Node::Ambiguous(name) => Err(self.broken(format!("has the member {name:?} twice"))),
-            _ => Err(self.broken("is no object")),
+            Node::Ambiguous(name) => Err(self.error(format!("has the member {name:?} twice"))),
+            _ => Err(self.error("is no object")),
         }
     }
 
     /// The members of an object.
-    pub(crate) fn members(&self) -> Result<Vec<(&'a str, Cursor<'a>)>, Broken> {
+    pub(crate) fn members(&self) -> Result<Vec<(&'a str, Cursor<'a>)>, RecordError> {
         let members = self.raw_members()?.iter();
         Ok(members.map(|(name, node)| (name.as_str(), self.child(&format!("{name:?}"), node))).collect())
     }
 
     /// The elements of a list.
-    pub(crate) fn elements(&self) -> Result<Vec<Cursor<'a>>, Broken> {
+    pub(crate) fn elements(&self) -> Result<Vec<Cursor<'a>>, RecordError> {
         let Node::List(elements) = self.node else {
-            return Err(self.broken("is no list"));
+            return Err(self.error("is no list"));
         };
         let element = |(at, node)| Cursor { node, path: format!("{}[{at}]", self.path) };
         Ok(elements.iter().enumerate().map(element).collect())
     }
 
     /// The elements of a member that may be absent.
-    pub(crate) fn list(&self, name: &str) -> Result<Vec<Cursor<'a>>, Broken> {
+    pub(crate) fn list(&self, name: &str) -> Result<Vec<Cursor<'a>>, RecordError> {
         self.get(name)?.map_or(Ok(Vec::new()), |list| list.elements())
     }
 
     /// A text of at most so many bytes, without control characters other than those of lines.
-    pub(crate) fn bounded(&self, most: usize) -> Result<&'a str, Broken> {
+    pub(crate) fn bounded(&self, most: usize) -> Result<&'a str, RecordError> {
         let Node::Text(text) = self.node else {
-            return Err(self.broken("is no text"));
+            return Err(self.error("is no text"));
         };
         if text.len() > most {
-            return Err(self.broken(format!("has {} bytes; at most {most} are read", text.len())));
+            return Err(self.error(format!("has {} bytes; at most {most} are read", text.len())));
         }
         let is_control = |c: char| c.is_control() && !(most == LONG && "\n\r\t".contains(c));
         if text.contains(is_control) {
-            return Err(self.broken("has a control character"));
+            return Err(self.error("has a control character"));
         }
         Ok(text)
     }
 
     /// A short text that is not empty.
-    pub(crate) fn word(&self) -> Result<&'a str, Broken> {
+    pub(crate) fn word(&self) -> Result<&'a str, RecordError> {
         match self.bounded(SHORT)? {
-            "" => Err(self.broken("is empty")),
+            "" => Err(self.error("is empty")),
             text => Ok(text),
         }
     }
@@ -104,27 +104,27 @@ impl<'a> Cursor<'a> {
     }
 
     /// A short text; empty where it is absent.
-    pub(crate) fn short(&self, name: &str) -> Result<String, Broken> {
+    pub(crate) fn short(&self, name: &str) -> Result<String, RecordError> {
         self.get(name)?.map_or(Ok(String::new()), |text| text.bounded(SHORT).map(str::to_owned))
     }
 
     /// Words for people; empty where they are absent.
-    pub(crate) fn long(&self, name: &str) -> Result<String, Broken> {
+    pub(crate) fn long(&self, name: &str) -> Result<String, RecordError> {
         self.get(name)?.map_or(Ok(String::new()), |text| text.bounded(LONG).map(str::to_owned))
     }
 
     /// The short texts of a list that may be absent.
-    pub(crate) fn words(&self, name: &str) -> Result<Vec<String>, Broken> {
+    pub(crate) fn words(&self, name: &str) -> Result<Vec<String>, RecordError> {
         self.list(name)?.iter().map(|element| element.word().map(str::to_owned)).collect()
     }
 
     /// A time in RFC 3339.
-    pub(crate) fn time(&self) -> Result<Micros, Broken> {
-        rfc3339::parse_micros(self.word()?).ok_or_else(|| self.broken("is no time in RFC 3339"))
+    pub(crate) fn time(&self) -> Result<Micros, RecordError> {
+        rfc3339::parse_micros(self.word()?).ok_or_else(|| self.error("is no time in RFC 3339"))
     }
 
     /// A time that may be absent.
-    pub(crate) fn time_of(&self, name: &str) -> Result<Option<Micros>, Broken> {
+    pub(crate) fn time_of(&self, name: &str) -> Result<Option<Micros>, RecordError> {
         self.get(name)?.map(|time| time.time()).transpose()
     }
 }

@@ -111,6 +111,7 @@ pub enum Assessment {
     },
     /// Versions are free of it whose upstream versions are not.
     Patched {
+        /// The versions it is about, sorted.
         versions: Vec<String>,
         /// Text that people read; never parsed.
         note: String,

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::model::{Advisory, Artifact, Assessment, Component, Detection, Event, FalsePositive, Provenance, Scan};
-use crate::problem::{Broken, Problems, Unreadable};
+use crate::problem::{Problems, RecordError, Unreadable};
 use crate::tree::{Limits, Node, filled};
 use crate::vex::{Written, describe};
 use crate::yaml;
@@ -131,7 +131,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     let root = Cursor::root(&tree);
     let schema = root.need("schema")?;
     if schema.word()? != SCHEMA {
-        return Err(schema.broken(format!("is not {SCHEMA}")).into());
+        return Err(schema.error(format!("is not {SCHEMA}")).into());
     }
     let head = root.need("artifact")?;
     let artifact = Artifact {
@@ -143,7 +143,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     for entry in root.need("advisories")?.elements()? {
         match read_advisory(&entry, &artifact) {
             Ok(advisory) => advisories.push(advisory),
-            Err(Broken { position, reason }) => problems.skip(position, reason),
+            Err(RecordError { position, reason }) => problems.skip(position, reason),
         }
     }
     advisories.sort();
@@ -151,16 +151,16 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
 }
 
 /// Members that no one knows are a mistake someone wants to hear of.
-fn only(from: &Cursor<'_>, known: &[&str]) -> Result<(), Broken> {
+fn only(from: &Cursor<'_>, known: &[&str]) -> Result<(), RecordError> {
     for (name, member) in from.members()? {
         if !known.contains(&name) {
-            return Err(member.broken("is no member that is known here"));
+            return Err(member.error("is no member that is known here"));
         }
     }
     Ok(())
 }
 
-fn read_advisory(from: &Cursor<'_>, artifact: &Artifact) -> Result<Advisory, Broken> {
+fn read_advisory(from: &Cursor<'_>, artifact: &Artifact) -> Result<Advisory, RecordError> {
     only(from, &["id", "aliases", "architecture", "component", "author", "created", "updated", "events"])?;
     let component = match from.get("component")? {
         None => Component::default(),
@@ -182,13 +182,13 @@ fn read_advisory(from: &Cursor<'_>, artifact: &Artifact) -> Result<Advisory, Bro
         events,
     };
     if advisory.names().is_empty() {
-        return Err(from.broken("has neither id nor aliases"));
+        return Err(from.error("has neither id nor aliases"));
     }
     advisory.sort();
     Ok(advisory)
 }
 
-fn read_event(from: &Cursor<'_>) -> Result<Event, Broken> {
+fn read_event(from: &Cursor<'_>) -> Result<Event, RecordError> {
     only(from, &["time", "author", "type", "data", "source", "licence"])?;
     let kind = from.need("type")?;
     let empty = Node::Map(Vec::new());
@@ -208,7 +208,7 @@ fn read_event(from: &Cursor<'_>) -> Result<Event, Broken> {
             let reason = data.need("reason")?;
             let at = WHY.iter().position(|known| Some(*known) == reason.word().ok());
             let why = at.and_then(|at| FalsePositive::ALL.get(at).copied());
-            Assessment::FalsePositive { why: why.ok_or_else(|| reason.broken("is no reason"))?, note: note()? }
+            Assessment::FalsePositive { why: why.ok_or_else(|| reason.error("is no reason"))?, note: note()? }
         }
         "fixed" => {
             only(&data, &["version", "note"])?;
@@ -231,7 +231,7 @@ fn read_event(from: &Cursor<'_>) -> Result<Event, Broken> {
                 "analysis-not-planned" => Assessment::AnalysisNotPlanned { note },
                 "fix-not-planned" => Assessment::FixNotPlanned { note },
                 "pending-upstream-fix" => Assessment::PendingUpstreamFix { note },
-                other => return Err(kind.broken(format!("{other:?} is no type of event"))),
+                other => return Err(kind.error(format!("{other:?} is no type of event"))),
             }
         }
     };
@@ -239,7 +239,7 @@ fn read_event(from: &Cursor<'_>) -> Result<Event, Broken> {
     Ok(Event { at: from.time_of("time")?, author: from.short("author")?, assessment, provenance })
 }
 
-fn read_scan(data: &Cursor<'_>) -> Result<Scan, Broken> {
+fn read_scan(data: &Cursor<'_>) -> Result<Scan, RecordError> {
     let mut scan = Scan::default();
     let members = scan_members(&mut scan);
     only(data, &members.each_ref().map(|(name, _)| *name))?;

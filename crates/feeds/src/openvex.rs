@@ -4,7 +4,7 @@ use bowline_formats::purl::PackageUrl;
 
 use crate::cursor::Cursor;
 use crate::model::Advisory;
-use crate::problem::{Broken, Problems, Unreadable};
+use crate::problem::{Problems, RecordError, Unreadable};
 use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, Node, filled, from_json};
 use crate::vex::{
@@ -100,7 +100,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     let document = Cursor::root(&tree);
     let context = document.need("@context")?;
     if !context.word()?.starts_with("https://openvex.dev/ns") {
-        return Err(context.broken("is not that of OpenVEX").into());
+        return Err(context.error("is not that of OpenVEX").into());
     }
     let author = document.short("author")?;
     let dates = Dates { first: document.time_of("timestamp")?, last: document.time_of("last_updated")? };
@@ -108,7 +108,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     for statement in document.need("statements")?.elements()? {
         match read_statement(&statement, &dates, problems) {
             Ok(read) => found.extend(read),
-            Err(Broken { position, reason }) => problems.skip(position, reason),
+            Err(RecordError { position, reason }) => problems.skip(position, reason),
         }
     }
     Ok(advisories(found, &author))
@@ -119,14 +119,14 @@ struct Dates {
     last: Option<i64>,
 }
 
-fn read_statement(from: &Cursor<'_>, dates: &Dates, problems: &mut Problems) -> Result<Vec<Statement>, Broken> {
+fn read_statement(from: &Cursor<'_>, dates: &Dates, problems: &mut Problems) -> Result<Vec<Statement>, RecordError> {
     let vulnerability = from.need("vulnerability")?;
     let mut names = vulnerability.words("aliases")?;
     names.push(vulnerability.need("name")?.word()?.to_owned());
     names.sort();
     names.dedup();
     let at = from.time_of("timestamp")?.or(dates.last).or(dates.first);
-    let at = at.ok_or_else(|| from.broken("has no timestamp, and neither has the document"))?;
+    let at = at.ok_or_else(|| from.error("has no timestamp, and neither has the document"))?;
     let updated = from.time_of("last_updated")?;
     let (status, note) = read_status(from)?;
     let products = from.need("products")?.elements()?;
@@ -135,12 +135,12 @@ fn read_statement(from: &Cursor<'_>, dates: &Dates, problems: &mut Problems) -> 
         for (subject, version) in read_product(&product, problems)? {
             let status = match &status {
                 Status::Fixed(_) if version.is_empty() => {
-                    return Err(product.broken("is fixed, and its package URL has no version"));
+                    return Err(product.error("is fixed, and its package URL has no version"));
                 }
                 Status::Fixed(_) => Status::Fixed(vec![version]),
                 other => {
                     if !version.is_empty() {
-                        let reason = format!("the judgement holds for all versions, not only for {version}");
+                        let reason = format!("the statement holds for all versions, not only for {version}");
                         problems.reduce(product.position(), reason);
                     }
                     other.clone()
@@ -166,14 +166,14 @@ fn merge(found: &mut Vec<Statement>, next: Statement) {
     }
 }
 
-fn read_status(from: &Cursor<'_>) -> Result<(Status, String), Broken> {
+fn read_status(from: &Cursor<'_>) -> Result<(Status, String), RecordError> {
     let status = from.need("status")?;
     let read = match status.word()? {
         "not_affected" => {
             let Some(why) = from.get("justification")? else {
-                return Err(from.broken("is not affected, and no justification says why"));
+                return Err(from.error("is not affected, and no justification says why"));
             };
-            let read = false_positive(why.word()?).ok_or_else(|| why.broken("is none of the justifications"))?;
+            let read = false_positive(why.word()?).ok_or_else(|| why.error("is none of the justifications"))?;
             (Status::NotAffected(read), from.long("impact_statement")?)
         }
         "affected" => {
@@ -182,12 +182,12 @@ fn read_status(from: &Cursor<'_>) -> Result<(Status, String), Broken> {
         }
         "fixed" => (Status::Fixed(Vec::new()), from.long("status_notes")?),
         "under_investigation" => (Status::UnderInvestigation, String::new()),
-        other => return Err(status.broken(format!("{other:?} is no status"))),
+        other => return Err(status.error(format!("{other:?} is no status"))),
     };
     Ok(read)
 }
 
-fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subject, String)>, Broken> {
+fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subject, String)>, RecordError> {
     let product = purl_of(from)?;
     let parts = from.list("subcomponents")?;
     if parts.is_empty() {
@@ -208,11 +208,11 @@ fn read_product(from: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<(Subje
 }
 
 /// The package URL that a product or a part of one is identified by.
-fn purl_of(from: &Cursor<'_>) -> Result<PackageUrl, Broken> {
+fn purl_of(from: &Cursor<'_>) -> Result<PackageUrl, RecordError> {
     let identified = from.get("identifiers")?.map(|identifiers| identifiers.get("purl")).transpose()?.flatten();
     let text = match identified {
         Some(purl) => purl,
         None => from.need("@id")?,
     };
-    package_url(text.word()?).map_err(|reason| text.broken(reason))
+    package_url(text.word()?).map_err(|reason| text.error(reason))
 }

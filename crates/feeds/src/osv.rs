@@ -38,6 +38,7 @@ const ECOSYSTEMS: [(&str, &str); 9] = [
 pub struct RecordName {
     /// The advisory's own id.
     pub id: String,
+    /// Its ecosystem, such as `PyPI`.
     pub ecosystem: String,
     /// When it last changed, as RFC 3339.
     pub modified: String,
@@ -67,7 +68,7 @@ impl Osv {
         if advisory.id.is_empty() {
             return Err("the advisory has no id of its own".into());
         }
-        let event = advisory.latest().ok_or("there is no judgement")?;
+        let event = advisory.latest().ok_or("there is no statement")?;
         let (fixed, note) = match &event.assessment {
             Assessment::Fixed { version, note } => (Some(version.clone()), note),
             Assessment::Patched { versions, note } if versions.len() == 1 => (versions.first().cloned(), note),

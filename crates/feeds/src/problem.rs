@@ -90,7 +90,7 @@ impl Problems {
 
 /// Why one record cannot be read, and where it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct RecordError {
     pub(crate) position: String,
     pub(crate) reason: String,
 }
@@ -107,8 +107,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-impl From<Broken> for Unreadable {
-    fn from(broken: Broken) -> Unreadable {
-        Unreadable(format!("{}: {}", broken.position, broken.reason))
+impl From<RecordError> for Unreadable {
+    fn from(error: RecordError) -> Unreadable {
+        Unreadable(format!("{}: {}", error.position, error.reason))
     }
 }

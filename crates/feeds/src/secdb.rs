@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cursor::{Cursor, SHORT};
 use crate::model::{Advisory, Artifact, Assessment, Event, FalsePositive, Provenance, own_and_others};
-use crate::problem::{Broken, Problems, Unreadable};
+use crate::problem::{Problems, RecordError, Unreadable};
 use crate::tree::{Limits, Node};
 use crate::vex::describe;
 
@@ -15,6 +15,7 @@ pub struct Secdb {
     pub repository: String,
     /// Address below which the repository lies.
     pub prefix: String,
+    /// Architectures of the packages, sorted.
     pub architectures: Vec<String>,
 }
 
@@ -138,7 +139,7 @@ fn words(advisory: &Advisory, problems: &mut Problems) -> Option<Vec<String>> {
         problems.skip(describe(advisory), "the vulnerability has no id, or one that is no single word");
     } else {
         if advisory.events.len() > 1 {
-            problems.reduce(describe(advisory), "earlier judgements are not part of this form");
+            problems.reduce(describe(advisory), "earlier statements are not part of this form");
         }
         return Some(names);
     }
@@ -156,7 +157,7 @@ pub(crate) fn read(tree: &Node, limits: &Limits, problems: &mut Problems) -> Res
                     add(&mut found, advisory, &entry, problems);
                 }
             }
-            Err(Broken { position, reason }) => problems.skip(position, reason),
+            Err(RecordError { position, reason }) => problems.skip(position, reason),
         }
         if found.len() > limits.advisories {
             return Err(Unreadable(format!("the document has more than {} entries", limits.advisories)));
@@ -182,7 +183,7 @@ fn add(
     found.insert(key, advisory);
 }
 
-fn read_package(entry: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<Advisory>, Broken> {
+fn read_package(entry: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<Advisory>, RecordError> {
     let package = entry.need("pkg")?;
     let name = package.need("name")?.word()?;
     let mut advisories = Vec::new();
@@ -191,10 +192,10 @@ fn read_package(entry: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<Advis
     };
     for (version, ids) in fixes.members()? {
         let is_version = (1..=SHORT).contains(&version.len()) && !version.contains(char::is_control);
-        let read = if is_version { ids.elements() } else { Err(fixes.broken("has a version that is none")) };
+        let read = if is_version { ids.elements() } else { Err(fixes.error("has an invalid version")) };
         let ids = match read {
             Ok(ids) => ids,
-            Err(Broken { position, reason }) => {
+            Err(RecordError { position, reason }) => {
                 problems.skip(position, reason);
                 continue;
             }
@@ -202,7 +203,7 @@ fn read_package(entry: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<Advis
         for id in ids {
             match id.word() {
                 Ok(text) => advisories.extend(fixed(name, version, text, &id, problems)),
-                Err(Broken { position, reason }) => problems.skip(position, reason),
+                Err(RecordError { position, reason }) => problems.skip(position, reason),
             }
         }
     }

@@ -80,8 +80,7 @@ fn named(kind: &str, name: &str) -> PackageUrl {
     }
     let last = segments.pop().unwrap_or_default().to_owned();
     let namespace = segments.into_iter().map(str::to_owned).collect();
-    let name = if kind == "pypi" { last.to_ascii_lowercase().replace('_', "-") } else { last };
-    PackageUrl { kind: kind.into(), namespace, name, ..PackageUrl::default() }
+    PackageUrl { kind: kind.into(), namespace, name: last, ..PackageUrl::default() }.normalized()
 }
 
 fn name_of(purl: &PackageUrl) -> String {
@@ -253,6 +252,21 @@ mod tests {
             assert_eq!(part_purl.as_ref().map(ToString::to_string).as_deref(), part);
             let located = subject.located_purl("wolfi").expect("a part");
             assert_eq!(Subject::read(&written, located.as_ref()), (subject, "1".to_owned()));
+        }
+    }
+
+    #[test]
+    fn names_are_written_as_they_are_read() {
+        for (kind, name, written) in [
+            ("python", "Flask_Login", "pkg:pypi/flask-login"),
+            ("python", "Ę", "pkg:pypi/%C4%99"),
+            ("php-composer", "Acme/Log", "pkg:composer/acme/log"),
+            ("npm", "Acme", "pkg:npm/Acme"),
+        ] {
+            let purl = subject(["apk", "a", ""], [kind, name, ""]).component_purl("").expect("a part");
+            let purl = purl.expect("a package URL").to_string();
+            assert_eq!(purl, written);
+            assert_eq!(PackageUrl::parse(&purl).expect("it is read").to_string(), written);
         }
     }
 

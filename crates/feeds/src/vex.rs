@@ -63,7 +63,7 @@ impl Statement {
             return None;
         }
         let Some((event, at)) = advisory.latest().and_then(|event| Some((event, event.at?))) else {
-            problems.skip(position, "there is no judgement with a time");
+            problems.skip(position, "there is no statement with a time");
             return None;
         };
         let (status, note) = match &event.assessment {
@@ -79,14 +79,14 @@ impl Statement {
             Assessment::AnalysisNotPlanned { note } => (Status::Affected(Outlook::NoAnalysisPlanned), note.clone()),
             Assessment::FalsePositive { why, note } => {
                 if matches!(why, FalsePositive::RecordContested | FalsePositive::VersionNotUsed) {
-                    problems.reduce(&position, "why is told as: the code is not there");
+                    problems.reduce(&position, "the reason is written as: the code is not there");
                 }
                 (Status::NotAffected(*why), note.clone())
             }
             Assessment::Fixed { version, note } => (Status::Fixed(vec![version.clone()]), note.clone()),
             Assessment::Patched { versions, note } => (Status::Fixed(versions.clone()), note.clone()),
             Assessment::ComponentMoved { .. } => {
-                problems.skip(position, "that a component moved is no judgement of these formats");
+                problems.skip(position, "these formats cannot express that a component moved");
                 return None;
             }
         };
@@ -155,7 +155,7 @@ pub(crate) fn statements(advisories: &[Advisory], problems: &mut Problems) -> Ve
     let mut found: BTreeMap<(String, String, Vec<String>), Statement> = BTreeMap::new();
     for advisory in advisories {
         if advisory.events.len() > 1 {
-            problems.reduce(describe(advisory), "earlier judgements are not part of these formats");
+            problems.reduce(describe(advisory), "earlier statements are not part of these formats");
         }
         let Some(statement) = Statement::of(advisory, problems) else {
             continue;

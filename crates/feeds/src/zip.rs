@@ -7,6 +7,7 @@ use flate2::{Compression, Crc};
 
 /// 1980-01-01, the first day that an archive knows: when a file was written is nothing that it should depend on.
 const NO_DATE: u16 = 1 << 5 | 1;
+/// Flag: names of members are UTF-8.
 const UTF_8: u16 = 1 << 11;
 const DEFLATED: u16 = 8;
 /// Version 4.5 of the format, which knows 64 bits.

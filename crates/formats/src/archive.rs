@@ -24,23 +24,23 @@ pub struct Limits {
 
 impl Limits {
     /// Refuses an archive of `packed` bytes that grows beyond reason.
-    fn validate_growth(&self, packed: u64, unpacked: u64) -> Result<(), Broken> {
+    fn validate_growth(&self, packed: u64, unpacked: u64) -> Result<(), ArchiveError> {
         if unpacked > self.unpacked || (unpacked > self.always && unpacked / self.times > packed) {
-            return Err(Broken::hostile(format!("unpacks to {unpacked} bytes or more, from {packed}")));
+            return Err(ArchiveError::hostile(format!("unpacks to {unpacked} bytes or more, from {packed}")));
         }
         Ok(())
     }
 
-    fn validate_members(&self, count: u64) -> Result<(), Broken> {
+    fn validate_members(&self, count: u64) -> Result<(), ArchiveError> {
         if count > self.members {
-            return Err(Broken::hostile(format!("has more than {} members", self.members)));
+            return Err(ArchiveError::hostile(format!("has more than {} members", self.members)));
         }
         Ok(())
     }
 
-    fn validate_member(&self, size: u64) -> Result<(), Broken> {
+    fn validate_member(&self, size: u64) -> Result<(), ArchiveError> {
         if size > self.member {
-            return Err(Broken::hostile(format!("has {size} bytes; at most {} are read", self.member)));
+            return Err(ArchiveError::hostile(format!("has {size} bytes; at most {} are read", self.member)));
         }
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Limits {
 
 /// Why an archive or a member of it is not read. The text says what it does or is: "has a member twice".
 #[derive(Debug, thiserror::Error)]
-pub enum Broken {
+pub enum ArchiveError {
     /// Its bytes could not be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] std::io::Error),
@@ -60,23 +60,23 @@ pub enum Broken {
     Hostile(String),
 }
 
-impl Broken {
-    fn damaged(text: impl Into<String>) -> Broken {
-        Broken::Damaged(text.into())
+impl ArchiveError {
+    fn damaged(text: impl Into<String>) -> ArchiveError {
+        ArchiveError::Damaged(text.into())
     }
 
-    fn hostile(text: impl Into<String>) -> Broken {
-        Broken::Hostile(text.into())
+    fn hostile(text: impl Into<String>) -> ArchiveError {
+        ArchiveError::Hostile(text.into())
     }
 }
 
 /// Refuses the name of a member that would leave the directory it is unpacked into.
-fn validate_path(name: &str) -> Result<(), Broken> {
+fn validate_path(name: &str) -> Result<(), ArchiveError> {
     let leaves =
         name.starts_with('/') || name.contains('\\') || name.contains('\0') || name.split('/').any(|part| part == "..");
     let has_drive = name.as_bytes().get(1) == Some(&b':');
     if leaves || has_drive {
-        return Err(Broken::hostile(format!("has the member {name:?}, which leaves its directory")));
+        return Err(ArchiveError::hostile(format!("has the member {name:?}, which leaves its directory")));
     }
     Ok(())
 }

@@ -37,11 +37,11 @@ pub struct PackageUrl {
 
 /// What is wrong with a text that should be a package URL: "it has no name".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum PackageUrlError {
     #[error("it does not begin with pkg:")]
     Scheme,
     /// The type has other characters than letters, digits, points and dashes, or does not begin with a letter.
-    #[error("its type is none")]
+    #[error("its type is invalid")]
     Type,
     /// Nothing follows the type.
     #[error("it has no name")]
@@ -88,10 +88,10 @@ impl<'a> Split<'a> {
     ///
     /// # Errors
     /// It has another scheme, or no type.
-    pub fn of(text: &'a str) -> Result<Split<'a>, Wrong> {
-        let (scheme, rest) = text.split_once(':').ok_or(Wrong::Scheme)?;
+    pub fn of(text: &'a str) -> Result<Split<'a>, PackageUrlError> {
+        let (scheme, rest) = text.split_once(':').ok_or(PackageUrlError::Scheme)?;
         if !scheme.eq_ignore_ascii_case("pkg") {
-            return Err(Wrong::Scheme);
+            return Err(PackageUrlError::Scheme);
         }
         let (rest, subpath) = cut(rest, rest.find('#'));
         let (rest, qualifiers) = cut(rest, rest.find('?'));
@@ -99,7 +99,7 @@ impl<'a> Split<'a> {
         let (kind, path) = rest.split_once('/').unwrap_or((rest, ""));
         let kind = kind.to_ascii_lowercase();
         if !is_kind(&kind) {
-            return Err(Wrong::Type);
+            return Err(PackageUrlError::Type);
         }
         let begins_scope = |at: usize| (at == 0 || path[..at].ends_with('/')) && path[at..].contains('/');
         let at = path.rfind('@').filter(|at| !begins_scope(*at));
@@ -118,10 +118,10 @@ impl PackageUrl {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<PackageUrl, Wrong> {
+    pub fn parse(text: &str) -> Result<PackageUrl, PackageUrlError> {
         let split = Split::of(text)?;
         let mut namespace = segments(split.path)?;
-        let name = namespace.pop().ok_or(Wrong::Name)?;
+        let name = namespace.pop().ok_or(PackageUrlError::Name)?;
         let subpath = segments(split.subpath.unwrap_or_default())?;
         let subpath: Vec<String> =
             subpath.into_iter().filter(|segment| !matches!(segment.as_str(), "." | "..")).collect();
@@ -135,13 +135,14 @@ impl PackageUrl {
         };
         let texts = purl.namespace.iter().chain([&purl.name, &purl.version, &purl.subpath]);
         if texts.chain(purl.qualifiers.values()).any(|text| text.chars().any(char::is_control)) {
-            return Err(Wrong::Control);
+            return Err(PackageUrlError::Control);
         }
         Ok(purl.normalized())
     }
 
     /// With names as their registry compares them, where that is the same for all packages of the type.
-    fn normalized(mut self) -> PackageUrl {
+    #[must_use]
+    pub fn normalized(mut self) -> PackageUrl {
         if LOWER_CASE.contains(&self.kind.as_str()) {
             self.namespace.iter_mut().for_each(|segment| *segment = segment.to_lowercase());
             self.name = self.name.to_lowercase();
@@ -159,25 +160,25 @@ impl PackageUrl {
     }
 }
 
-fn decoded(text: &str) -> Result<String, Wrong> {
-    percent::decode(text).map(String::from).ok_or(Wrong::Percent)
+fn decoded(text: &str) -> Result<String, PackageUrlError> {
+    percent::decode(text).map(String::from).ok_or(PackageUrlError::Percent)
 }
 
-fn segments(path: &str) -> Result<Vec<String>, Wrong> {
+fn segments(path: &str) -> Result<Vec<String>, PackageUrlError> {
     path.split('/').filter(|segment| !segment.is_empty()).map(decoded).collect()
 }
 
-fn qualifiers(text: &str) -> Result<BTreeMap<String, String>, Wrong> {
+fn qualifiers(text: &str) -> Result<BTreeMap<String, String>, PackageUrlError> {
     let mut qualifiers = BTreeMap::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').ok_or(Wrong::Qualifier)?;
+        let (name, value) = pair.split_once('=').ok_or(PackageUrlError::Qualifier)?;
         let name = name.to_ascii_lowercase();
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-_".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {
-            return Err(Wrong::Qualifier);
+            return Err(PackageUrlError::Qualifier);
         }
         if qualifiers.insert(name, decoded(value)?).is_some() {
-            return Err(Wrong::Twice);
+            return Err(PackageUrlError::Twice);
         }
     }
     qualifiers.retain(|_, value| !value.is_empty());

@@ -50,22 +50,22 @@ fn package_urls_of_others_are_read() {
 #[test]
 fn other_texts_are_refused() {
     for (text, wrong) in [
-        ("", Wrong::Scheme),
-        ("curl", Wrong::Scheme),
-        ("npm:curl", Wrong::Scheme),
-        ("pkg:", Wrong::Type),
-        ("pkg:a b/c", Wrong::Type),
-        ("pkg:1a/c", Wrong::Type),
-        ("pkg:apk", Wrong::Name),
-        ("pkg:apk/", Wrong::Name),
-        ("pkg:apk/%zz", Wrong::Percent),
-        ("pkg:apk/%", Wrong::Percent),
-        ("pkg:apk/%ff", Wrong::Percent),
-        ("pkg:apk/a?b", Wrong::Qualifier),
-        ("pkg:apk/a?=b", Wrong::Qualifier),
-        ("pkg:apk/a?b=1&B=2", Wrong::Twice),
-        ("pkg:pypi/x@1.0\x07", Wrong::Control),
-        ("pkg:pypi/x%00", Wrong::Control),
+        ("", PackageUrlError::Scheme),
+        ("curl", PackageUrlError::Scheme),
+        ("npm:curl", PackageUrlError::Scheme),
+        ("pkg:", PackageUrlError::Type),
+        ("pkg:a b/c", PackageUrlError::Type),
+        ("pkg:1a/c", PackageUrlError::Type),
+        ("pkg:apk", PackageUrlError::Name),
+        ("pkg:apk/", PackageUrlError::Name),
+        ("pkg:apk/%zz", PackageUrlError::Percent),
+        ("pkg:apk/%", PackageUrlError::Percent),
+        ("pkg:apk/%ff", PackageUrlError::Percent),
+        ("pkg:apk/a?b", PackageUrlError::Qualifier),
+        ("pkg:apk/a?=b", PackageUrlError::Qualifier),
+        ("pkg:apk/a?b=1&B=2", PackageUrlError::Twice),
+        ("pkg:pypi/x@1.0\x07", PackageUrlError::Control),
+        ("pkg:pypi/x%00", PackageUrlError::Control),
     ] {
         assert_eq!(PackageUrl::parse(text), Err(wrong), "{text:?}");
     }

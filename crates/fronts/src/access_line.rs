@@ -58,14 +58,16 @@ fn cut(path: &str) -> &str {
     &path[..path.floor_char_boundary(LOGGED_PATH)]
 }
 
-/// Whether a code says that the failure is ours, so that its causes belong in the log.
-pub(crate) fn is_ours(code: Code) -> bool {
-    matches!(code, Code::Internal | Code::Unavailable | Code::Unknown)
+/// Whether this server failed, rather than the caller, so that the causes belong in the log. A full storage has the code
+/// RESOURCE_EXHAUSTED, as limits have; only a failure of this server has a source.
+pub(crate) fn is_server_fault(error: &Error) -> bool {
+    let has_source = std::error::Error::source(error).is_some();
+    has_source || matches!(error.code(), Code::Internal | Code::Unavailable | Code::Unknown)
 }
 
 /// Writes the causes of a failure of this server to the log; the caller gets none of them.
 pub fn write_failure(method: &str, request_id: &str, error: &Error) {
-    if is_ours(error.code()) {
+    if is_server_fault(error) {
         write_causes(method, request_id, &causes(error));
     }
 }
@@ -113,6 +115,16 @@ mod tests {
         let long = "é".repeat(LOGGED_PATH);
         assert_eq!(cut(&long).len(), LOGGED_PATH);
         assert_eq!(cut(&format!("a{long}")).len(), LOGGED_PATH - 1);
+    }
+
+    #[test]
+    fn failures_of_the_server_are_told_from_those_of_callers() {
+        let full = Error::storage_full(std::io::Error::other("no space left on device"));
+        assert_eq!(full.code(), Code::ResourceExhausted);
+        assert!(is_server_fault(&full));
+        assert!(is_server_fault(&Error::internal("defect")));
+        assert!(!is_server_fault(&Error::invalid_field("name", "must not be empty")));
+        assert!(causes(&full).contains("no space left on device"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bowline_core::{Code, Error, Result};
 use bowline_pipeline::RequestOrigin;
 
-use crate::access_line::{AccessLine, causes, code_of, is_ours, write_causes};
+use crate::access_line::{AccessLine, causes, code_of, is_server_fault, write_causes};
 
 /// Counts one request: its name as the log has it, its code (absent for success), and the time until its answer began.
 pub type Count = Arc<dyn Fn(&'static str, Option<Code>, Duration) + Send + Sync>;
@@ -34,13 +34,13 @@ pub struct Front {
 impl Front {
     /// The routes with admission before each request, and its line in the access log and its count after it.
     ///
-    /// Requests must carry an [`RequestOrigin`].
+    /// Requests must carry a [`RequestOrigin`].
     pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
         routes.layer(from_fn_with_state(Arc::new(self), around))
     }
 }
 
-/// What a handler tells of a request for the log, in the extensions of its response.
+/// What a handler adds to the log line of its request, in the extensions of its response.
 #[derive(Clone, Debug, Default)]
 pub struct LogFields {
     /// UIDP of the caller.
@@ -54,40 +54,40 @@ pub struct LogFields {
 impl LogFields {
     /// Why an error is one, where callers are not told.
     pub fn failure(error: &Error) -> LogFields {
-        LogFields { causes: is_ours(error.code()).then(|| causes(error)), ..LogFields::default() }
+        LogFields { causes: is_server_fault(error).then(|| causes(error)), ..LogFields::default() }
     }
 }
 
 async fn around(
     State(front): State<Arc<Front>>,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     request: Request,
     next: Next,
 ) -> Response {
     let started = Instant::now();
     let method = (front.name)(request.method(), request.uri().path());
     let path = request.uri().path().to_owned();
-    let mut response = match (front.admit)(&path, &arrival) {
+    let mut response = match (front.admit)(&path, &origin) {
         Ok(()) => next.run(request).await,
         Err(error) => (front.refuse)(&path, error),
     };
-    let told = response.extensions_mut().remove::<LogFields>().unwrap_or_default();
+    let fields = response.extensions_mut().remove::<LogFields>().unwrap_or_default();
     let (status, elapsed) = (response.status().as_u16(), started.elapsed());
     let code = code_of(status);
     (front.count)(method, code, elapsed);
-    if let Some(causes) = &told.causes {
-        write_causes(method, &arrival.request_id, causes);
+    if let Some(causes) = &fields.causes {
+        write_causes(method, &origin.request_id, causes);
     }
     AccessLine {
         transport: front.transport,
         method,
         path: &path,
-        principal: &told.principal,
-        scope: &told.scope,
+        principal: &fields.principal,
+        scope: &fields.scope,
         status: Some(status),
         code,
         elapsed,
-        request_id: &arrival.request_id,
+        request_id: &origin.request_id,
     }
     .write();
     response

@@ -31,19 +31,22 @@ pub fn is_form(headers: &HeaderMap) -> bool {
 /// The pairs of a query or a form, in order: `name=value`, with percent signs, and `+` for a space.
 ///
 /// # Errors
-/// The part with a broken escape, or with bytes that are not UTF-8.
+/// The name of the parameter whose escape is broken or whose bytes are not UTF-8, never its value: forms carry passwords.
 pub fn pairs(text: &str) -> Result<Vec<(String, String)>, String> {
     let parts = text.split('&').filter(|part| !part.is_empty());
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        Ok((decode(name)?, decode(value)?))
+        let name = decode(name).ok_or("the name of a parameter has a broken escape; write % as %25")?;
+        let value = decode(value).ok_or_else(|| {
+            format!("the value of the parameter {name:?} has a broken escape or is not UTF-8; write % as %25")
+        })?;
+        Ok((name, value))
     };
     parts.map(pair).collect()
 }
 
-fn decode(text: &str) -> Result<String, String> {
-    let decoded = percent::decode(&text.replace('+', " ")).map(String::from);
-    decoded.ok_or_else(|| format!("the query has a broken escape in {text:?}"))
+fn decode(text: &str) -> Option<String> {
+    percent::decode(&text.replace('+', " ")).map(String::from)
 }
 
 #[cfg(test)]
@@ -58,6 +61,15 @@ mod tests {
         for broken in ["a=%", "a=%zz", "a=%ff"] {
             assert!(pairs(broken).is_err(), "{broken}");
         }
+    }
+
+    #[test]
+    fn a_broken_escape_is_reported_without_the_value() {
+        let error = pairs("grant_type=password&password=hunter2%").unwrap_err();
+        assert!(error.contains("\"password\"") && error.contains("%25"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+        let error = pairs("hunter2%=x").unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
     }
 
     #[test]

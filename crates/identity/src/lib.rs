@@ -20,7 +20,10 @@ use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
 pub use access::{ACCESS, iam_changed, load_grants};
-pub use iam::{BELONGINGS, ROLE_COLUMNS, RoleColumn, groups, human_uid, seed_built_in_roles};
+pub use iam::{
+    ACCESS_KINDS, BELONGINGS, GRANT_KINDS, ROLE_COLUMNS, RoleColumn, groups, human_uid, remove_grant,
+    seed_built_in_roles,
+};
 pub use oidc::{Exchange, IdentityRevision};
 pub use people::People;
 pub use scim::ScimUsers;

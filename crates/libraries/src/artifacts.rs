@@ -5,7 +5,7 @@ use bowline_contract::v1::libraries::rpc::artifacts as methods1;
 use bowline_contract::v2::libraries as v2;
 use bowline_contract::v2::libraries::rpc::artifacts_service as methods2;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers, PageRequest};
+use bowline_pipeline::{Authorized, Handlers, PageRequest, handler};
 use bowline_resources::kinds::ARTIFACT;
 use bowline_resources::list::{self, timestamp};
 use bowline_store::ReadTx;
@@ -18,12 +18,12 @@ use super::versions::{self, Sources, VersionRow};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods1::List>(|tx, call| Box::pin(list_v1(tx, call)))
-        .read::<methods1::ListVersions>(|tx, call| Box::pin(versions_v1(tx, call)))
-        .read::<methods1::GetArtifactCount>(|tx, call| Box::pin(count_v1(tx, call)))
-        .read::<methods2::ListArtifacts>(|tx, call| Box::pin(list_v2(tx, call)))
-        .read::<methods2::ListArtifactVersions>(|tx, call| Box::pin(versions_v2(tx, call)))
-        .read::<methods2::GetArtifactCount>(|tx, call| Box::pin(count_v2(tx, call)))
+        .read::<methods1::List>(handler!(list_v1))
+        .read::<methods1::ListVersions>(handler!(versions_v1))
+        .read::<methods1::GetArtifactCount>(handler!(count_v1))
+        .read::<methods2::ListArtifacts>(handler!(list_v2))
+        .read::<methods2::ListArtifactVersions>(handler!(versions_v2))
+        .read::<methods2::GetArtifactCount>(handler!(count_v2))
 }
 
 /// The ecosystems of a search: each language once, in the widest of the ways that it was asked for.
@@ -103,7 +103,7 @@ pub(super) fn artifact_v1(row: &ArtifactRow, is_tier: bool, upstream: bool) -> v
     }
 }
 
-/// The artifact of an id; anyone who may not look is told the same of all ids.
+/// The artifact of an id; callers who may not look get the same answer for all ids.
 async fn require<T>(tx: &mut ReadTx, call: &Authorized<T>, id: &str) -> Result<ArtifactRow> {
     let absent = || Error::not_found(ARTIFACT, id);
     let found = if may_look(call) { search::find(tx, id).await? } else { None };

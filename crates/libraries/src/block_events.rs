@@ -1,10 +1,10 @@
-//! Downloads that policies refused, or would have: written by anyone who serves downloads, summed into one row for each version,
+//! Downloads that policies refused, or would have: written by the fronts that serve downloads, summed into one row for each version,
 //! policy, mode and reason.
 
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policy_block_events::ListBlockEvents;
 use bowline_core::{Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, SortKey, handler};
 use bowline_resources::list::{
     self, BY_UID, Comparison, Condition, Filter, Listed, Order, Selection, Table, timestamp,
 };
@@ -17,7 +17,7 @@ use super::policy::decide::{Refusal, Subject};
 use super::policy::purl;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<ListBlockEvents>(|tx, call| Box::pin(list(tx, call)))
+    handlers.read::<ListBlockEvents>(handler!(list))
 }
 
 const TABLE: Table = Table {

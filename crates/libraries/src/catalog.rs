@@ -9,14 +9,14 @@ use bowline_contract::bowline::libraries::v1 as ours;
 use bowline_contract::bowline::libraries::v1::rpc::catalog::ImportVersions;
 use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, EventBody, Handlers, ResourceSnapshot};
+use bowline_pipeline::{Authorized, Changed, EventBody, Handlers, ResourceSnapshot, handler};
 use bowline_store::WriteTx;
 
 use super::ecosystems::Language;
 use stored::Stored;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.validate::<ImportVersions>(violations).write::<ImportVersions>(|tx, call| Box::pin(import(tx, call)))
+    handlers.validate::<ImportVersions>(violations).write::<ImportVersions>(handler!(import))
 }
 
 /// A version to take in.
@@ -129,7 +129,7 @@ async fn import(
     Ok(Changed { event: Some(event), ..Changed::many(changes, answer) })
 }
 
-/// The event of a change of the catalogue, which lies in no organization: it is about anyone who changed it.
+/// The event of a change of the catalogue, which lies in no organization: it is about the identity that changed it.
 pub(super) fn event_of_catalog<T, M: prost::Message + prost::Name>(call: &Authorized<T>, body: &M) -> EventBody {
     EventBody {
         subject: call.principal().subject().into(),

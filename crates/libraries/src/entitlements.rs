@@ -3,7 +3,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::entitlements::{Create, Delete, List};
 use bowline_core::{Error, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, SortKey};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, SortKey, handler};
 use bowline_resources::kinds::LIBRARY_ENTITLEMENT;
 use bowline_resources::list::{self, BY_UID, Listed, Selection, Table};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -14,10 +14,7 @@ use super::policy::decide::DEFAULT_COOLDOWN_DAYS;
 use super::require_organization;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+    handlers.write::<Create>(handler!(create)).read::<List>(handler!(list)).write::<Delete>(handler!(delete))
 }
 
 const TABLE: Table =
@@ -132,7 +129,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::EntitlementFilter>) -> Resu
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteEntitlementRequest>) -> Result<Changed<()>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let sql = format!("SELECT {} FROM library_entitlements WHERE uid = $1", TABLE.columns);
     let before = tx.query_opt(&sql, &[Value::from(uid.as_str())], read).await?;
     let before = before.ok_or_else(|| Error::not_found(LIBRARY_ENTITLEMENT, uid.as_str()))?;

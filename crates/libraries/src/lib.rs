@@ -47,14 +47,14 @@ pub fn register(handlers: Handlers) -> Handlers {
     neutral::register(handlers)
 }
 
-/// Whether the caller may look at the catalogue, which belongs to no organization: anyone who may somewhere.
+/// Whether the caller may look at the catalogue, which belongs to no organization: callers who hold the capability anywhere may.
 fn may_look<T>(call: &Authorized<T>) -> bool {
     !call.visible().is_empty()
 }
 
 /// The organization that a request is about.
 async fn require_organization<T>(tx: &mut bowline_store::ReadTx, call: &Authorized<T>) -> Result<Uidp> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     if !place.is_root() {
         return Err(Error::invalid_field(
             "parentId",

@@ -3,7 +3,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::npm_packages::{List, ListVersions};
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Cursor, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Cursor, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value};
 use prost::Message;
@@ -15,9 +15,7 @@ use super::versions::{self, Sources, VersionRow};
 use super::{base64_of_hex, may_look, page_size};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .read::<ListVersions>(|tx, call| Box::pin(list_versions(tx, call)))
+    handlers.read::<List>(handler!(list)).read::<ListVersions>(handler!(list_versions))
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::NpmPackageFilter>) -> Result<v1::NpmPackageList> {

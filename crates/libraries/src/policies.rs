@@ -5,7 +5,9 @@ mod validate;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::{CreatePolicy, DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::LIBRARY_POLICY;
 use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -19,11 +21,11 @@ use super::require_organization;
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .validate::<CreatePolicy>(|request| validate::created(request.policy.as_ref()))
-        .write::<CreatePolicy>(|tx, call| Box::pin(create(tx, call)))
+        .write::<CreatePolicy>(handler!(create))
         .validate::<UpdatePolicy>(validate::violations)
-        .write::<UpdatePolicy>(|tx, call| Box::pin(update(tx, call)))
-        .read::<ListPolicies>(|tx, call| Box::pin(list(tx, call)))
-        .write::<DeletePolicy>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<UpdatePolicy>(handler!(update))
+        .read::<ListPolicies>(handler!(list))
+        .write::<DeletePolicy>(handler!(delete))
 }
 
 const TABLE: Table = Table {
@@ -157,7 +159,7 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
 
 /// Replaces a policy as a whole.
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Result<Changed<v1::LibraryPolicy>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     before.require_custom()?;
     let given = call.request().clone();
@@ -212,7 +214,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::LibraryPolicyFilter>) -> Re
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyRequest>) -> Result<Changed<()>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     before.require_custom()?;
     let sql = "SELECT uid FROM library_policy_bindings WHERE policy = $1 LIMIT 1";

@@ -5,7 +5,9 @@ use bowline_contract::v1::libraries::rpc::library_policy_bindings::{
     CreateBinding, DeleteBinding, ListBindings, UpdateBinding,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::{LIBRARY_POLICY, LIBRARY_POLICY_BINDING};
 use bowline_resources::list::{self, BY_UID, Filter, Listed, Selection, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -20,11 +22,11 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
             Some(binding) => violations(binding),
             None => vec![FieldViolation { field: "binding".into(), description: "binding is required".into() }],
         })
-        .write::<CreateBinding>(|tx, call| Box::pin(create(tx, call)))
+        .write::<CreateBinding>(handler!(create))
         .validate::<UpdateBinding>(violations)
-        .write::<UpdateBinding>(|tx, call| Box::pin(update(tx, call)))
-        .read::<ListBindings>(|tx, call| Box::pin(list(tx, call)))
-        .write::<DeleteBinding>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<UpdateBinding>(handler!(update))
+        .read::<ListBindings>(handler!(list))
+        .write::<DeleteBinding>(handler!(delete))
 }
 
 const TABLE: Table = Table {
@@ -147,7 +149,7 @@ async fn update(
     tx: &mut WriteTx,
     call: &Authorized<v1::LibraryPolicyBinding>,
 ) -> Result<Changed<v1::LibraryPolicyBinding>> {
-    let (uid, given) = (call.scope_name()?, call.request());
+    let (uid, given) = (call.require_scope()?, call.request());
     let before = require(tx, uid).await?;
     require_policy(tx, uid.parent_str(), &given.policy).await?;
     let (policy, ecosystem, mode) = (given.policy.clone(), given.ecosystem, given.mode);
@@ -217,7 +219,7 @@ async fn list(
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyBindingRequest>) -> Result<Changed<()>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?.shown();
     remove(tx, uid).await?;
     let event = v1::DeleteLibraryPolicyBindingRequest { id: uid.as_str().into() };

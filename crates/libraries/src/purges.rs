@@ -4,7 +4,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::resolution_cache::Zap;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -14,7 +14,7 @@ use super::resolutions::{self, Watermark};
 use super::sql::{Sql, like};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.validate::<Zap>(violations).write::<Zap>(|tx, call| Box::pin(purge(tx, call)))
+    handlers.validate::<Zap>(violations).write::<Zap>(handler!(purge))
 }
 
 fn violations(request: &v1::ZapResolutionCacheRequest) -> Vec<FieldViolation> {

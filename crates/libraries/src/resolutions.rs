@@ -4,7 +4,7 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::resolution_cache::{List, SetOptOut, Status};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Cursor, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Cursor, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::kinds::RESOLUTION_CACHE;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -15,10 +15,7 @@ use super::require_organization;
 use super::sql::{Sql, like};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<Status>(|tx, call| Box::pin(status(tx, call)))
-        .write::<SetOptOut>(|tx, call| Box::pin(set_opt_out(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
+    handlers.read::<Status>(handler!(status)).write::<SetOptOut>(handler!(set_opt_out)).read::<List>(handler!(list))
 }
 
 /// Where the memory of an ecosystem stands.

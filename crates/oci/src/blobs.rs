@@ -11,23 +11,23 @@ use crate::range::{self, ByteRange};
 use crate::{Distribution, DistributionRequest};
 
 impl Distribution {
-    pub(crate) async fn blob(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
-        match asked.method {
-            Method::GET | Method::HEAD => self.pull_blob(asked, name, digest).await,
+    pub(crate) async fn blob(&self, request: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
+        match request.method {
+            Method::GET | Method::HEAD => self.pull_blob(request, name, digest).await,
             Method::DELETE => {
-                self.registry.delete_blob(&asked.visitor, name, digest.as_str()).await?;
+                self.registry.delete_blob(&request.client, name, digest.as_str()).await?;
                 Ok(empty(StatusCode::ACCEPTED))
             }
             _ => Err(wrong_verb("GET, HEAD, DELETE")),
         }
     }
 
-    async fn pull_blob(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
-        let blob = self.available_blob(asked, name, digest).await?;
-        let mut response = if range::is_known(asked.header(header::IF_NONE_MATCH), digest.as_str()) {
+    async fn pull_blob(&self, request: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
+        let blob = self.available_blob(request, name, digest).await?;
+        let mut response = if range::is_known(request.header(header::IF_NONE_MATCH), digest.as_str()) {
             empty(StatusCode::NOT_MODIFIED)
         } else {
-            self.blob_body(asked, name, digest, blob).await?
+            self.blob_body(request, name, digest, blob).await?
         };
         set(&mut response, CONTENT_DIGEST, digest.as_str());
         set(&mut response, header::ETAG, &format!("\"{digest}\""));
@@ -35,14 +35,14 @@ impl Distribution {
         Ok(response)
     }
 
-    async fn blob_body(&self, asked: &DistributionRequest, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
-        let (reader, size) = self.reader(asked, name, digest, blob).await?;
-        if asked.method == Method::HEAD {
-            self.registry.keep_blob(&asked.visitor, name, digest.as_str()).await?;
+    async fn blob_body(&self, request: &DistributionRequest, name: &Name, digest: &Digest, blob: StoredBlob) -> Answer {
+        let (reader, size) = self.reader(request, name, digest, blob).await?;
+        if request.method == Method::HEAD {
+            self.registry.keep_blob(&request.client, name, digest.as_str()).await?;
         }
-        let if_range = asked.header(header::IF_RANGE);
+        let if_range = request.header(header::IF_RANGE);
         let is_same = if_range.is_none_or(|tag| range::names(tag, digest.as_str()));
-        let range = asked.header(header::RANGE).filter(|_| is_same && asked.method == Method::GET);
+        let range = request.header(header::RANGE).filter(|_| is_same && request.method == Method::GET);
         let (status, start, length) = match range::parse(range, size) {
             ByteRange::Whole => (StatusCode::OK, 0, size),
             ByteRange::Part(start, length) => (StatusCode::PARTIAL_CONTENT, start, length),
@@ -53,7 +53,7 @@ impl Distribution {
             }
         };
         let mut response = Response::new(Body::empty());
-        if asked.method == Method::GET {
+        if request.method == Method::GET {
             *response.body_mut() = body(reader, start, length).await?;
         }
         *response.status_mut() = status;
@@ -66,11 +66,11 @@ impl Distribution {
         Ok(response)
     }
 
-    /// The bytes of a blob, and how many they are. Without them there is no blob: anyone who is told so pushes it again,
+    /// The bytes of a blob, and how many they are. Without them there is no blob: a client that is told so pushes it again,
     /// which repairs it.
     async fn reader(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         digest: &Digest,
         blob: StoredBlob,
@@ -79,7 +79,7 @@ impl Distribution {
             return Ok((reader, blob.size));
         }
         // Another push may just have brought them again.
-        let now = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?;
+        let now = self.registry.pull_blob(&request.client, name, digest.as_str()).await?;
         if let Some(reader) = self.intact(digest, &now).await? {
             return Ok((reader, now.size));
         }

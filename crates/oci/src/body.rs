@@ -17,10 +17,10 @@ const DRAINED: usize = 4;
 
 /// The body ended in silence, or has another length than was promised.
 #[derive(Debug)]
-pub(crate) struct Broken;
+pub(crate) struct BodyError;
 
 /// The parts of a body, of which `promised` bytes are to come if that is known.
-pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Result<Bytes, Broken>> + Send {
+pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Result<Bytes, BodyError>> + Send {
     let state = (Box::pin(body.into_data_stream()), 0_u64, false);
     futures_util::stream::unfold(state, move |(mut body, mut size, is_over)| async move {
         if is_over {
@@ -29,10 +29,10 @@ pub(crate) fn parts(body: Body, promised: Option<u64>) -> impl Stream<Item = Res
         let part = match tokio::time::timeout(IDLE, body.next()).await {
             Ok(Some(Ok(part))) => {
                 size += part.len() as u64;
-                if promised.is_some_and(|promised| size > promised) { Err(Broken) } else { Ok(part) }
+                if promised.is_some_and(|promised| size > promised) { Err(BodyError) } else { Ok(part) }
             }
             Ok(None) if promised.is_none_or(|promised| size == promised) => return None,
-            Ok(Some(Err(_)) | None) | Err(_) => Err(Broken),
+            Ok(Some(Err(_)) | None) | Err(_) => Err(BodyError),
         };
         let is_over = part.is_err();
         Some((part, (body, size, is_over)))
@@ -61,7 +61,7 @@ async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Refused> {
     let mut size = 0;
     let mut parts = std::pin::pin!(parts(body, None));
     while let Some(part) = parts.next().await {
-        let part = part.map_err(|Broken| Refused::new(RefusalCode::SizeInvalid, "the body broke off"))?;
+        let part = part.map_err(|BodyError| Refused::new(RefusalCode::SizeInvalid, "the body broke off"))?;
         size += part.len();
         if size > limit * DRAINED {
             break;

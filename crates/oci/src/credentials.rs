@@ -128,18 +128,18 @@ pub(crate) fn presented(headers: &HeaderMap) -> Result<Presented, Refused> {
 
 impl Distribution {
     /// Who sends these headers.
-    pub(crate) async fn principal(&self, headers: &HeaderMap, arrival: &RequestOrigin) -> Result<Known, Refused> {
+    pub(crate) async fn principal(&self, headers: &HeaderMap, origin: &RequestOrigin) -> Result<Known, Refused> {
         let token: Arc<str> = match presented(headers)? {
             Presented::Nothing => {
-                self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
+                self.pipeline.limits.count_address(Surface::Registry, Some(origin.address))?;
                 return Ok(Known { principal: Principal::Anonymous, has_credential: false });
             }
             Presented::Bearer(token) => token.into(),
-            Presented::Basic(credential) => self.exchanged(&credential, arrival).await?,
+            Presented::Basic(credential) => self.exchanged(&credential, origin).await?,
         };
         let principal = self.verified(&token)?;
         if principal.subject() == ANONYMOUS {
-            self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
+            self.pipeline.limits.count_address(Surface::Registry, Some(origin.address))?;
             return Ok(Known { principal: Principal::Anonymous, has_credential: true });
         }
         self.pipeline.limits.count_principal(Surface::Registry, principal.subject())?;
@@ -164,7 +164,7 @@ impl Distribution {
     }
 
     /// The token for a credential, from an earlier exchange if there was one.
-    async fn exchanged(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Arc<str>, Refused> {
+    async fn exchanged(&self, credential: &Credential, origin: &RequestOrigin) -> Result<Arc<str>, Refused> {
         let (digest, now) = (credential.digest(), self.pipeline.clock.now());
         let keys = self.pipeline.authenticator.keys();
         if let Some(kept) = self.exchanged.get(digest, now)
@@ -173,10 +173,10 @@ impl Distribution {
         {
             return Ok(kept.token);
         }
-        let caller = self.admit(credential, arrival)?;
+        let caller = self.admit(credential, origin)?;
         // Read before the exchange, so that a change during it ends the entry.
         let identity = self.revision(credential).await?;
-        let issued = self.issue(credential, caller, arrival).await?;
+        let issued = self.issue(credential, caller, origin).await?;
         if let Some(ends_at) = credential.ends_at() {
             let kept = CachedExchange { token: issued.token.clone(), identity, keys };
             self.exchanged.put(digest, kept, ends_at.min(issued.expires_at), now);
@@ -190,16 +190,16 @@ impl Distribution {
     }
 
     /// Exchanges a credential for a token of this server for the registry, by the same method that every exchange takes.
-    pub(crate) async fn exchange(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Issued, Refused> {
-        let caller = self.admit(credential, arrival)?;
-        self.issue(credential, caller, arrival).await
+    pub(crate) async fn exchange(&self, credential: &Credential, origin: &RequestOrigin) -> Result<Issued, Refused> {
+        let caller = self.admit(credential, origin)?;
+        self.issue(credential, caller, origin).await
     }
 
     /// Counts an exchange against the address, and refuses what can be none.
-    fn admit(&self, credential: &Credential, arrival: &RequestOrigin) -> Result<Caller, Refused> {
+    fn admit(&self, credential: &Credential, origin: &RequestOrigin) -> Result<Caller, Refused> {
         if Uidp::parse(&credential.user).is_err() && !self.is_ours(&credential.password) {
             // Counted like an exchange, although none begins.
-            self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
+            self.pipeline.limits.count_address(Surface::Registry, Some(origin.address))?;
             return Err(Refused::new(
                 RefusalCode::Unauthorized,
                 "the password is no token of this server; with a token of another issuer, or a pull token, the user \
@@ -207,10 +207,10 @@ impl Distribution {
             ));
         }
         let password = Some(credential.password.clone());
-        Ok(self.pipeline.admit(self.exchange_method()?, password, Some(arrival.address))?)
+        Ok(self.pipeline.admit(self.exchange_method()?, password, Some(origin.address))?)
     }
 
-    async fn issue(&self, credential: &Credential, caller: Caller, arrival: &RequestOrigin) -> Result<Issued, Refused> {
+    async fn issue(&self, credential: &Credential, caller: Caller, origin: &RequestOrigin) -> Result<Issued, Refused> {
         let identity = Uidp::parse(&credential.user).ok();
         let request = ExchangeRequest {
             aud: vec![self.pipeline.settings.registry_audience.clone()],
@@ -221,7 +221,7 @@ impl Distribution {
             method: self.exchange_method()?,
             payload: request.encode_to_vec().into(),
             caller,
-            request_id: arrival.request_id.to_string(),
+            request_id: origin.request_id.to_string(),
             transport: Transport::Rest,
             present: None,
             slice: None,

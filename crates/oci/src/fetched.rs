@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::answer::Refused;
-use crate::body::Broken;
+use crate::body::BodyError;
 use crate::pull_through::away;
 use crate::uploads::{BLOB_BYTES, Growth};
 use crate::{Distribution, DistributionRequest};
@@ -19,30 +19,30 @@ impl Distribution {
     /// Fetches a blob of so many bytes, as a manifest here says.
     pub(crate) async fn fetch_blob(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         digest: &Digest,
-        mirror: &UpstreamConfig,
+        upstream: &UpstreamConfig,
         size: u64,
     ) -> Result<(), Refused> {
-        let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await;
+        let opened = self.upstream.ask(Method::GET, upstream, &format!("blobs/{digest}"), "*/*").await;
         let opened = opened.map_err(|unanswered| {
             if unanswered.is_new {
-                tracing::warn!(%name, %digest, problem = %unanswered.problem, "the upstream was of no use");
+                tracing::warn!(%name, %digest, problem = %unanswered.problem, "the upstream request failed");
             }
             away(unanswered.problem)
         })?;
         let mut fetch = Fetch::new(self);
         let id = fetch.remains.id.clone();
         let kept = async {
-            let upload = self.registry.begin_fetch(&asked.visitor, name, &id, digest.as_str()).await?;
+            let upload = self.registry.begin_fetch(&request.client, name, &id, digest.as_str()).await?;
             let size = size.min(BLOB_BYTES);
             if upload.room().is_some_and(|room| room < size)
                 && let Some(refusal) = upload.exceeded()
             {
                 return Err(refusal.into());
             }
-            self.keep_blob(asked, name, digest, Coming { opened, id: &id, upload, size }).await
+            self.keep_blob(request, name, digest, Coming { opened, id: &id, upload, size }).await
         };
         let kept = kept.await;
         if kept.is_err() {
@@ -54,7 +54,7 @@ impl Distribution {
 
     async fn keep_blob(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         digest: &Digest,
         coming: Coming<'_>,
@@ -62,8 +62,8 @@ impl Distribution {
         let Coming { opened, id, mut upload, size } = coming;
         self.content.begin(id)?;
         let parts = futures_util::stream::try_unfold(opened, |mut opened| async {
-            let part = opened.chunk().await.map_err(|_: FetchError| Broken)?;
-            Ok::<_, Broken>(part.map(|part| (part, opened)))
+            let part = opened.chunk().await.map_err(|_: FetchError| BodyError)?;
+            Ok::<_, BodyError>(part.map(|part| (part, opened)))
         });
         let growth = Mutex::new(Growth::of(&mut upload));
         let appended = self.content.append(id, None, self.noted(parts, &growth), digest.algorithm(), size).await;
@@ -74,11 +74,11 @@ impl Distribution {
         self.registry.keep_upload(&mut upload).await?;
         let stored = self.content.finish(id, digest).await?;
         let blob = StoredBlob { size: stored.size, upload: stored.upload };
-        let visitor = asked.visitor.renewed()?;
-        match self.registry.keep_fetched(&visitor, name, digest.as_str(), id, blob.clone()).await {
-            Ok(before) => self.drop_copy(digest, before).await,
+        let client = request.client.renewed()?;
+        match self.registry.keep_fetched(&client, name, digest.as_str(), id, blob.clone()).await {
+            Ok(before) => self.drop_location(digest, before).await,
             Err(RegistryError::Refused(refusal)) => {
-                self.drop_copy(digest, Some(blob.upload)).await;
+                self.drop_location(digest, Some(blob.upload)).await;
                 return Err(refusal.into());
             }
             Err(error) => return Err(error.into()),

@@ -19,12 +19,11 @@ mod token;
 mod uploads;
 mod upstream;
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
@@ -116,7 +115,7 @@ pub fn router(distribution: Arc<Distribution>, count: Count) -> Router {
 
 /// A request that was read as far as its path, by someone who is known.
 struct DistributionRequest {
-    visitor: RegistryClient,
+    client: RegistryClient,
     method: Method,
     headers: HeaderMap,
     query: Vec<(String, String)>,
@@ -132,21 +131,20 @@ impl DistributionRequest {
     }
 }
 
-async fn serve(State(distribution): Shared, request: Request) -> Response {
+async fn serve(State(distribution): Shared, Extension(origin): Extension<RequestOrigin>, request: Request) -> Response {
     let method = request.method().clone();
     let target = route::parse(request.uri().path());
-    let arrival = origin(request.extensions());
-    let request_id = arrival.request_id.clone();
+    let request_id = origin.request_id.clone();
     let mut subject = String::new();
     let result = match &target {
-        Ok(target) => answer(&distribution, request, target, arrival, &mut subject).await,
+        Ok(target) => answer(&distribution, request, target, origin, &mut subject).await,
         Err(refusal) => Err(Refused::from(refusal.clone())),
     };
     let target = target.ok();
     let mut response = result.unwrap_or_else(|refused| distribution.refusal(refused, target.as_ref(), &method));
-    let told = response.extensions_mut().get_or_insert_default::<LogFields>();
-    told.principal = subject;
-    told.scope = target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default();
+    let fields = response.extensions_mut().get_or_insert_default::<LogFields>();
+    fields.principal = subject;
+    fields.scope = target.as_ref().and_then(Target::name).map(ToString::to_string).unwrap_or_default();
     answer::finished(response, &request_id)
 }
 
@@ -154,39 +152,31 @@ async fn answer(
     distribution: &Distribution,
     request: Request,
     target: &Target,
-    arrival: RequestOrigin,
+    origin: RequestOrigin,
     subject: &mut String,
 ) -> Answer {
     let (head, body) = request.into_parts();
-    let known = distribution.principal(&head.headers, &arrival).await?;
+    let known = distribution.principal(&head.headers, &origin).await?;
     known.principal.subject().clone_into(subject);
     let user_agent = head.headers.get(header::USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let visitor = distribution.registry.client(
+    let client = distribution.registry.client(
         known.principal,
-        arrival.address,
-        arrival.request_id,
+        origin.address,
+        origin.request_id,
         head.method.as_str(),
         &user_agent.unwrap_or_default(),
     );
     let query = route::query(head.uri.query().unwrap_or(""))?;
-    let asked = DistributionRequest { visitor, method: head.method, headers: head.headers, query };
+    let request = DistributionRequest { client, method: head.method, headers: head.headers, query };
     match target {
-        Target::Base => lists::base(&asked, known.has_credential),
-        Target::Catalog => distribution.catalog(&asked).await,
-        Target::Manifest(name, reference) => distribution.manifest(&asked, body, name, reference).await,
-        Target::Blob(name, digest) => distribution.blob(&asked, name, digest).await,
-        Target::Uploads(name) => distribution.uploads(&asked, body, name).await,
-        Target::Upload(name, id) => distribution.upload(&asked, body, name, id).await,
-        Target::Tags(name) => distribution.tags(&asked, name).await,
-        Target::Referrers(name, digest) => distribution.referrers(&asked, name, digest).await,
-        Target::History(name, tag) => distribution.history(&asked, name, tag).await,
+        Target::Base => lists::base(&request, known.has_credential),
+        Target::Catalog => distribution.catalog(&request).await,
+        Target::Manifest(name, reference) => distribution.manifest(&request, body, name, reference).await,
+        Target::Blob(name, digest) => distribution.blob(&request, name, digest).await,
+        Target::Uploads(name) => distribution.uploads(&request, body, name).await,
+        Target::Upload(name, id) => distribution.upload(&request, body, name, id).await,
+        Target::Tags(name) => distribution.tags(&request, name).await,
+        Target::Referrers(name, digest) => distribution.referrers(&request, name, digest).await,
+        Target::History(name, tag) => distribution.history(&request, name, tag).await,
     }
-}
-
-/// What the listener said of the request; without it, as in no one's case but a defect's, an address of no one.
-fn origin(extensions: &axum::http::Extensions) -> RequestOrigin {
-    extensions
-        .get::<RequestOrigin>()
-        .cloned()
-        .unwrap_or_else(|| RequestOrigin { address: IpAddr::V4(Ipv4Addr::UNSPECIFIED), request_id: Arc::from("") })
 }

@@ -15,8 +15,8 @@ use crate::{Distribution, DistributionRequest};
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// Whether the registry speaks the protocol: to anyone who shows anything that it knows.
-pub(crate) fn base(asked: &DistributionRequest, has_credential: bool) -> Answer {
-    require_reading(asked)?;
+pub(crate) fn base(request: &DistributionRequest, has_credential: bool) -> Answer {
+    require_reading(request)?;
     if has_credential {
         return Ok(answer::json(StatusCode::OK, &json!({})));
     }
@@ -24,10 +24,10 @@ pub(crate) fn base(asked: &DistributionRequest, has_credential: bool) -> Answer 
 }
 
 impl Distribution {
-    pub(crate) async fn tags(&self, asked: &DistributionRequest, name: &Name) -> Answer {
-        require_reading(asked)?;
-        let wanted = number(asked)?;
-        let page = self.registry.tags(&asked.visitor, name, wanted, asked.parameter("last").unwrap_or("")).await?;
+    pub(crate) async fn tags(&self, request: &DistributionRequest, name: &Name) -> Answer {
+        require_reading(request)?;
+        let wanted = number(request)?;
+        let page = self.registry.tags(&request.client, name, wanted, request.parameter("last").unwrap_or("")).await?;
         let mut response = answer::json(StatusCode::OK, &json!({ "name": name.as_str(), "tags": page.tags }));
         if let Some(last) = page.tags.last().filter(|_| page.has_more) {
             link(&mut response, &format!("/v2/{name}/tags/list"), &next(wanted, last));
@@ -35,16 +35,16 @@ impl Distribution {
         Ok(response)
     }
 
-    pub(crate) async fn catalog(&self, asked: &DistributionRequest) -> Answer {
-        require_reading(asked)?;
-        if asked.visitor.is_anonymous() {
+    pub(crate) async fn catalog(&self, request: &DistributionRequest) -> Answer {
+        require_reading(request)?;
+        if request.client.is_anonymous() {
             return Err(Refused::new(RefusalCode::Unauthorized, "Authentication required"));
         }
-        let wanted = number(asked)?;
-        let last = asked.parameter("last").filter(|last| !last.is_empty()).map(|last| {
+        let wanted = number(request)?;
+        let last = request.parameter("last").filter(|last| !last.is_empty()).map(|last| {
             Name::parse(last).ok_or_else(|| Refused::new(RefusalCode::NameInvalid, "last is no repository's name"))
         });
-        let page = self.registry.catalog(&asked.visitor, wanted, last.transpose()?.as_ref()).await?;
+        let page = self.registry.catalog(&request.client, wanted, last.transpose()?.as_ref()).await?;
         let mut response = answer::json(StatusCode::OK, &json!({ "repositories": page.repositories }));
         if let Some(last) = page.repositories.last().filter(|_| page.has_more) {
             link(&mut response, "/v2/_catalog", &next(wanted, last));
@@ -52,11 +52,11 @@ impl Distribution {
         Ok(response)
     }
 
-    pub(crate) async fn referrers(&self, asked: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
-        require_reading(asked)?;
-        let artifact_type = asked.parameter("artifactType").filter(|text| !text.is_empty());
-        let last = asked.parameter("last").unwrap_or("");
-        let found = self.registry.referrers(&asked.visitor, name, digest.as_str(), artifact_type, last).await?;
+    pub(crate) async fn referrers(&self, request: &DistributionRequest, name: &Name, digest: &Digest) -> Answer {
+        require_reading(request)?;
+        let artifact_type = request.parameter("artifactType").filter(|text| !text.is_empty());
+        let last = request.parameter("last").unwrap_or("");
+        let found = self.registry.referrers(&request.client, name, digest.as_str(), artifact_type, last).await?;
         let manifests: Vec<Value> = found.referrers.iter().map(descriptor).collect();
         let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": manifests });
         let mut response = answer::typed(StatusCode::OK, INDEX, index.to_string().into_bytes());
@@ -71,10 +71,10 @@ impl Distribution {
         Ok(response)
     }
 
-    pub(crate) async fn history(&self, asked: &DistributionRequest, name: &Name, tag: &str) -> Answer {
-        require_reading(asked)?;
-        let (start, end) = (time(asked, "start")?, time(asked, "end")?);
-        let moves = self.registry.tag_history(&asked.visitor, name, tag, start, end).await?;
+    pub(crate) async fn history(&self, request: &DistributionRequest, name: &Name, tag: &str) -> Answer {
+        require_reading(request)?;
+        let (start, end) = (time(request, "start")?, time(request, "end")?);
+        let moves = self.registry.tag_history(&request.client, name, tag, start, end).await?;
         let history: Vec<Value> = moves
             .iter()
             .map(|moved| json!({ "updateTimestamp": rfc3339::text(moved.at, Digits::Fewest), "digest": moved.digest }))
@@ -83,8 +83,8 @@ impl Distribution {
     }
 }
 
-fn require_reading(asked: &DistributionRequest) -> Result<(), Refused> {
-    match asked.method {
+fn require_reading(request: &DistributionRequest) -> Result<(), Refused> {
+    match request.method {
         Method::GET | Method::HEAD => Ok(()),
         _ => Err(wrong_verb("GET, HEAD")),
     }
@@ -102,8 +102,8 @@ fn descriptor(referrer: &Referrer) -> Value {
 }
 
 /// How many are wanted at most.
-fn number(asked: &DistributionRequest) -> Result<Option<u64>, Refused> {
-    let number = asked.parameter("n").filter(|text| !text.is_empty()).map(str::parse);
+fn number(request: &DistributionRequest) -> Result<Option<u64>, Refused> {
+    let number = request.parameter("n").filter(|text| !text.is_empty()).map(str::parse);
     number
         .transpose()
         .map_err(|_| Refused::new(RefusalCode::PaginationNumberInvalid, "n must be a whole number, 0 or more"))
@@ -121,8 +121,8 @@ fn link(response: &mut Response, path: &str, parameters: &[(&str, String)]) {
     set(response, header::LINK, &format!("<{path}?{query}>; rel=\"next\""));
 }
 
-fn time(asked: &DistributionRequest, name: &str) -> Result<Option<Micros>, Refused> {
-    let Some(text) = asked.parameter(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+fn time(request: &DistributionRequest, name: &str) -> Result<Option<Micros>, Refused> {
+    let Some(text) = request.parameter(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     // A plus sign in a query is a space.
     let time = rfc3339::parse_micros(&text.replace(' ', "+")).ok_or_else(|| {
         let message = format!("{name} must be a time, such as 2026-01-31T00:00:00Z");

@@ -23,30 +23,30 @@ const MANIFEST_TIME: Duration = Duration::from_secs(60);
 impl Distribution {
     pub(crate) async fn manifest(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         body: Body,
         name: &Name,
         reference: &Reference,
     ) -> Answer {
-        match asked.method {
-            Method::GET | Method::HEAD => self.pull_manifest(asked, name, reference).await,
-            Method::PUT => self.push_manifest(asked, body, name, reference).await,
+        match request.method {
+            Method::GET | Method::HEAD => self.pull_manifest(request, name, reference).await,
+            Method::PUT => self.push_manifest(request, body, name, reference).await,
             Method::DELETE => {
-                self.registry.delete_manifest(&asked.visitor, name, reference).await?;
+                self.registry.delete_manifest(&request.client, name, reference).await?;
                 Ok(empty(StatusCode::ACCEPTED))
             }
             _ => Err(wrong_verb("GET, HEAD, PUT, DELETE")),
         }
     }
 
-    async fn pull_manifest(&self, asked: &DistributionRequest, name: &Name, reference: &Reference) -> Answer {
-        let is_get = asked.method == Method::GET;
-        let pulled = self.available_manifest(asked, name, reference).await?;
+    async fn pull_manifest(&self, request: &DistributionRequest, name: &Name, reference: &Reference) -> Answer {
+        let is_get = request.method == Method::GET;
+        let pulled = self.available_manifest(request, name, reference).await?;
         if is_get {
-            self.registry.note_pull(&asked.visitor, name, reference, &pulled);
+            self.registry.note_pull(&request.client, name, reference, &pulled);
         }
         let found = pulled.manifest;
-        let is_known = range::is_known(asked.header(header::IF_NONE_MATCH), &found.digest);
+        let is_known = range::is_known(request.header(header::IF_NONE_MATCH), &found.digest);
         let length = found.content.len();
         let mut response = if is_known {
             empty(StatusCode::NOT_MODIFIED)
@@ -65,19 +65,19 @@ impl Distribution {
 
     async fn push_manifest(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         body: Body,
         name: &Name,
         reference: &Reference,
     ) -> Answer {
-        let tags = further_tags(asked, reference)?;
-        self.registry.may_push_manifest(&asked.visitor, name).await?;
-        let content_type = asked.header(header::CONTENT_TYPE).map(String::from);
+        let tags = further_tags(request, reference)?;
+        self.registry.may_push_manifest(&request.client, name).await?;
+        let content_type = request.header(header::CONTENT_TYPE).map(String::from);
         let content = body::whole(body, MAX_MANIFEST_BYTES, MANIFEST_TIME).await?;
-        let visitor = asked.visitor.renewed()?;
+        let client = request.client.renewed()?;
         let digest = digest_of(reference, &content)?;
         let manifest = Manifest::read(&content, content_type.as_deref())?;
-        let config = self.config(&visitor, name, &manifest).await?.map(|bytes| Config::read(&manifest, &bytes));
+        let config = self.config(&client, name, &manifest).await?.map(|bytes| Config::read(&manifest, &bytes));
         let subject = manifest.subject().to_owned();
         let mut response = empty(StatusCode::CREATED);
         for tag in &tags {
@@ -86,7 +86,7 @@ impl Distribution {
         }
         let (reference, stored) = (reference.clone(), digest.as_str().into());
         let pushed = PushedManifest { reference, tags, digest: stored, manifest, content, config };
-        self.registry.push_manifest(&visitor, name, pushed).await?;
+        self.registry.push_manifest(&client, name, pushed).await?;
         set(&mut response, header::LOCATION, &format!("/v2/{name}/manifests/{digest}"));
         set(&mut response, CONTENT_DIGEST, digest.as_str());
         if !subject.is_empty() {
@@ -98,12 +98,12 @@ impl Distribution {
     /// The config that an image names, if the repository has it and it is not too large.
     async fn config(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         manifest: &Manifest,
     ) -> Result<Option<Vec<u8>>, Refused> {
         let Some(digest) = manifest.config().and_then(|digest| Digest::parse(digest).ok()) else { return Ok(None) };
-        let found = self.registry.config_of_push(visitor, name, digest.as_str()).await?;
+        let found = self.registry.config_of_push(client, name, digest.as_str()).await?;
         let Some(blob) = found else { return Ok(None) };
         let Some(reader) = self.intact(&digest, &blob).await? else { return Ok(None) };
         let size = reader.size();
@@ -120,16 +120,16 @@ impl Distribution {
 }
 
 /// The tags that a push by digest gives the manifest as well.
-fn further_tags(asked: &DistributionRequest, reference: &Reference) -> Result<Vec<String>, Refused> {
-    let asked: Vec<&String> = asked.query.iter().filter(|(name, _)| name == "tag").map(|(_, tag)| tag).collect();
-    if asked.is_empty() {
+fn further_tags(request: &DistributionRequest, reference: &Reference) -> Result<Vec<String>, Refused> {
+    let tags: Vec<&String> = request.query.iter().filter(|(name, _)| name == "tag").map(|(_, tag)| tag).collect();
+    if tags.is_empty() {
         return Ok(Vec::new());
     }
     if let Reference::Tag(_) = reference {
         let message = "tags are given as parameters where the manifest is pushed by its digest";
         return Err(Refused::new(RefusalCode::ManifestInvalid, message));
     }
-    if asked.len() > MOST_TAGS {
+    if tags.len() > MOST_TAGS {
         let message = format!("at most {MOST_TAGS} tags at once: push the manifest again for the others");
         return Err(Refused::new(RefusalCode::ManifestInvalid, message).with_status(StatusCode::URI_TOO_LONG));
     }
@@ -137,7 +137,7 @@ fn further_tags(asked: &DistributionRequest, reference: &Reference) -> Result<Ve
         Some(Reference::Tag(tag)) => Ok(tag),
         _ => Err(Refused::new(RefusalCode::ManifestInvalid, format!("{text:?} is no tag"))),
     };
-    asked.into_iter().map(tag).collect()
+    tags.into_iter().map(tag).collect()
 }
 
 /// The digest of what was sent, which must be the one that it was sent under.

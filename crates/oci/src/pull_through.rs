@@ -20,32 +20,37 @@ impl Distribution {
     /// have.
     pub(crate) async fn available_manifest(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         reference: &Reference,
     ) -> Result<PulledManifest, Refused> {
-        let found = self.registry.pull_manifest(&asked.visitor, name, reference).await;
+        let found = self.registry.pull_manifest(&request.client, name, reference).await;
         let is_fetched = match (&found, reference) {
             (Ok(pulled), Reference::Tag(tag)) if pulled.is_mirrored => {
-                self.refreshed(asked, name, tag, &pulled.manifest.digest).await?
+                self.refreshed(request, name, tag, &pulled.manifest.digest).await?
             }
-            (Err(error), _) if is_absent(error) => self.supplied(asked, name, reference).await?,
+            (Err(error), _) if is_absent(error) => self.supplied(request, name, reference).await?,
             (Ok(_) | Err(_), _) => false,
         };
         if is_fetched {
-            return Ok(self.registry.pull_manifest(&asked.visitor, name, reference).await?);
+            return Ok(self.registry.pull_manifest(&request.client, name, reference).await?);
         }
         Ok(found?)
     }
 
     /// Whether a manifest that was not found is here now, because the source or the upstream had it.
-    async fn supplied(&self, asked: &DistributionRequest, name: &Name, reference: &Reference) -> Result<bool, Refused> {
-        if self.registry.copy_manifest(&asked.visitor, name, reference).await? {
+    async fn supplied(
+        &self,
+        request: &DistributionRequest,
+        name: &Name,
+        reference: &Reference,
+    ) -> Result<bool, Refused> {
+        if self.registry.sync_manifest(&request.client, name, reference).await? {
             return Ok(true);
         }
-        let Some(mirror) = self.registry.upstream_of(&asked.visitor, name, reference).await? else {
+        let Some(upstream) = self.registry.upstream_of(&request.client, name, reference).await? else {
             // Another request may have copied it after this one had looked.
-            return match self.registry.pull_manifest(&asked.visitor, name, reference).await {
+            return match self.registry.pull_manifest(&request.client, name, reference).await {
                 Err(error) if !is_absent(&error) => Err(error.into()),
                 found => Ok(found.is_ok()),
             };
@@ -53,76 +58,76 @@ impl Distribution {
         let lock = self.upstream.single_flight(&format!("{name} {reference:?}"));
         let _only = lock.lock().await;
         // Another request may have fetched it meanwhile.
-        if self.registry.pull_manifest(&asked.visitor, name, reference).await.is_ok() {
+        if self.registry.pull_manifest(&request.client, name, reference).await.is_ok() {
             return Ok(true);
         }
-        self.fetched_manifest(asked, name, reference, &mirror).await
+        self.fetched_manifest(request, name, reference, &upstream).await
     }
 
     /// Whether a tag that is here was moved, because the source or the upstream has moved it. An upstream that does not
     /// answer, or an answer that cannot be kept, leaves what is here.
     async fn refreshed(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         tag: &str,
         digest: &str,
     ) -> Result<bool, Refused> {
-        match self.registry.copy_manifest(&asked.visitor, name, &Reference::Tag(tag.into())).await {
+        match self.registry.sync_manifest(&request.client, name, &Reference::Tag(tag.into())).await {
             Ok(false) => {}
             Ok(true) => return Ok(true),
-            Err(error) => return self.left(asked, name, tag, Some(&format!("{error:?}"))).await,
+            Err(error) => return self.left(request, name, tag, Some(&format!("{error:?}"))).await,
         }
-        if self.registry.stale(&asked.visitor, name, tag).await?.is_none() {
+        if self.registry.stale(&request.client, name, tag).await?.is_none() {
             return Ok(false);
         }
         let lock = self.upstream.single_flight(&format!("{name} {:?}", Reference::Tag(tag.into())));
         let _only = lock.lock().await;
         // Another request may have asked meanwhile, and moved the tag.
-        let Some(mirror) = self.registry.stale(&asked.visitor, name, tag).await? else { return Ok(true) };
-        let looked = self.upstream.ask(Method::HEAD, &mirror, &format!("manifests/{tag}"), &accepted()).await;
+        let Some(upstream) = self.registry.stale(&request.client, name, tag).await? else { return Ok(true) };
+        let looked = self.upstream.ask(Method::HEAD, &upstream, &format!("manifests/{tag}"), &accepted()).await;
         let now = match looked {
             Ok(opened) => stated_digest(&opened),
-            Err(unanswered) => return self.left(asked, name, tag, Some(&unanswered.problem.to_string())).await,
+            Err(unanswered) => return self.left(request, name, tag, Some(&unanswered.problem.to_string())).await,
         };
         if now.as_deref() == Some(digest) {
-            return self.left(asked, name, tag, None).await;
+            return self.left(request, name, tag, None).await;
         }
-        match self.fetched_manifest(asked, name, &Reference::Tag(tag.into()), &mirror).await {
+        match self.fetched_manifest(request, name, &Reference::Tag(tag.into()), &upstream).await {
             Ok(is_fetched) => Ok(is_fetched),
-            Err(refused) => self.left(asked, name, tag, Some(&format!("{:?}", refused.error))).await,
+            Err(refused) => self.left(request, name, tag, Some(&format!("{:?}", refused.error))).await,
         }
     }
 
     /// Notes that the upstream was asked about a tag which stays as it is.
     async fn left(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         tag: &str,
         problem: Option<&str>,
     ) -> Result<bool, Refused> {
         if let Some(problem) = problem {
-            tracing::warn!(%name, tag, problem, "the upstream was of no use: what is here is served");
+            tracing::warn!(%name, tag, problem, "the upstream request failed; serving what is stored here");
         }
-        self.registry.note_upstream(&asked.visitor, name, Some(tag), problem).await?;
+        self.registry.note_upstream(&request.client, name, Some(tag), problem).await?;
         Ok(false)
     }
 
     /// Whether the upstream had the manifest, which is here then.
     async fn fetched_manifest(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         reference: &Reference,
-        mirror: &UpstreamConfig,
+        upstream: &UpstreamConfig,
     ) -> Result<bool, Refused> {
         let (Reference::Tag(text) | Reference::Digest(text)) = reference;
         let path = format!("manifests/{text}");
-        let opened = match self.upstream.ask(Method::GET, mirror, &path, &accepted()).await {
+        let opened = match self.upstream.ask(Method::GET, upstream, &path, &accepted()).await {
             Ok(opened) => opened,
             Err(Unanswered { problem: Problem::Absent, .. }) => return Ok(false),
-            Err(unanswered) => return Err(self.without(asked, name, &unanswered).await?),
+            Err(unanswered) => return Err(self.without(request, name, &unanswered).await?),
         };
         let (said, content_type) = (stated_digest(&opened), text_of(&opened, header::CONTENT_TYPE));
         let content = opened.whole(MAX_MANIFEST_BYTES).await.map_err(away)?.to_vec();
@@ -132,33 +137,33 @@ impl Distribution {
         };
         let digest = digest_of(&named, &content)?;
         let manifest = Manifest::read(&content, content_type.as_deref())?;
-        let config = self.config_there(mirror, &manifest).await.map(|bytes| Config::read(&manifest, &bytes));
+        let config = self.config_there(upstream, &manifest).await.map(|bytes| Config::read(&manifest, &bytes));
         let (digest, reference) = (digest.as_str().into(), reference.clone());
         let fetched = PushedManifest { reference, tags: Vec::new(), digest, manifest, content, config };
-        let visitor = asked.visitor.renewed()?;
-        self.registry.keep_manifest(&visitor, name, fetched).await?;
+        let client = request.client.renewed()?;
+        self.registry.keep_manifest(&client, name, fetched).await?;
         Ok(true)
     }
 
     /// The refusal of what the upstream would have had to give, after its problem was noted if it is a new one.
     async fn without(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         unanswered: &Unanswered,
     ) -> Result<Refused, Refused> {
         if unanswered.is_new {
             let problem = unanswered.problem.to_string();
-            tracing::warn!(%name, problem, "the upstream was of no use");
-            self.registry.note_upstream(&asked.visitor, name, None, Some(&problem)).await?;
+            tracing::warn!(%name, problem, "the upstream request failed");
+            self.registry.note_upstream(&request.client, name, None, Some(&problem)).await?;
         }
         Ok(away(unanswered.problem))
     }
 
     /// The config that an image names, to be looked into; an image without one is an image none the less.
-    async fn config_there(&self, mirror: &UpstreamConfig, manifest: &Manifest) -> Option<Vec<u8>> {
+    async fn config_there(&self, upstream: &UpstreamConfig, manifest: &Manifest) -> Option<Vec<u8>> {
         let digest = Digest::parse(manifest.config()?).ok()?;
-        let opened = self.upstream.ask(Method::GET, mirror, &format!("blobs/{digest}"), "*/*").await.ok()?;
+        let opened = self.upstream.ask(Method::GET, upstream, &format!("blobs/{digest}"), "*/*").await.ok()?;
         let bytes = opened.whole(CONFIG_BYTES as usize).await.ok()?;
         (Digest::of(digest.algorithm(), &bytes) == digest).then(|| bytes.to_vec())
     }
@@ -166,26 +171,26 @@ impl Distribution {
     /// A blob: what is here, else what the upstream has of the blobs that a manifest here names.
     pub(crate) async fn available_blob(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         name: &Name,
         digest: &Digest,
     ) -> Result<StoredBlob, Refused> {
-        let found = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await;
+        let found = self.registry.pull_blob(&request.client, name, digest.as_str()).await;
         match found {
             Err(error) if is_absent(&error) => {
-                if self.registry.copy_blob(&asked.visitor, name, digest.as_str()).await? {
-                    return Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?);
+                if self.registry.sync_blob(&request.client, name, digest.as_str()).await? {
+                    return Ok(self.registry.pull_blob(&request.client, name, digest.as_str()).await?);
                 }
                 let lock = self.upstream.single_flight(&format!("{name} {digest}"));
                 let _only = lock.lock().await;
                 // Another request may have fetched it meanwhile.
-                if let Ok(blob) = self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await {
+                if let Ok(blob) = self.registry.pull_blob(&request.client, name, digest.as_str()).await {
                     return Ok(blob);
                 }
-                let mirror = self.registry.blob_upstream(&asked.visitor, name, digest.as_str()).await?;
-                let Some((mirror, size)) = mirror else { return Err(error.into()) };
-                self.fetch_blob(asked, name, digest, &mirror, size).await?;
-                Ok(self.registry.pull_blob(&asked.visitor, name, digest.as_str()).await?)
+                let upstream = self.registry.blob_upstream(&request.client, name, digest.as_str()).await?;
+                let Some((upstream, size)) = upstream else { return Err(error.into()) };
+                self.fetch_blob(request, name, digest, &upstream, size).await?;
+                Ok(self.registry.pull_blob(&request.client, name, digest.as_str()).await?)
             }
             found => Ok(found?),
         }
@@ -212,6 +217,6 @@ fn stated_digest(opened: &Opened) -> Option<String> {
 }
 
 pub(crate) fn away(problem: impl fmt::Display) -> Refused {
-    let message = format!("it is not here, and the upstream was of no use: {problem}");
+    let message = format!("it is not here, and the upstream request failed: {problem}");
     Refused::new(RefusalCode::ManifestUnknown, message).with_status(StatusCode::BAD_GATEWAY)
 }

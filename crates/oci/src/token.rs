@@ -1,7 +1,7 @@
 //! The token service: credentials in, a token of this server for the registry out.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::Response;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::answer::{self, Answer, Refused, set, wrong_verb};
 use crate::credentials::{Credential, Issued, Presented, presented};
 use crate::scopes::{self, Scope};
-use crate::{Distribution, IDLE, Shared, body, origin, route};
+use crate::{Distribution, IDLE, Shared, body, route};
 
 /// How long a token that everyone gets lasts, in seconds.
 const ANONYMOUS_LIFETIME: i64 = 300;
@@ -25,16 +25,19 @@ const FORM: usize = 64 << 10;
 /// Most scopes that are looked at.
 const SCOPES: usize = 100;
 
-pub(crate) async fn serve(State(distribution): Shared, request: Request) -> Response {
-    let arrival = origin(request.extensions());
-    let response = token(&distribution, request, &arrival).await;
+pub(crate) async fn serve(
+    State(distribution): Shared,
+    Extension(origin): Extension<RequestOrigin>,
+    request: Request,
+) -> Response {
+    let response = token(&distribution, request, &origin).await;
     let response = response.unwrap_or_else(|refused| distribution.refusal(refused, None, &Method::GET));
-    let mut response = answer::finished(response, &arrival.request_id);
+    let mut response = answer::finished(response, &origin.request_id);
     set(&mut response, header::CACHE_CONTROL, "no-store");
     response
 }
 
-async fn token(distribution: &Distribution, request: Request, arrival: &RequestOrigin) -> Answer {
+async fn token(distribution: &Distribution, request: Request, origin: &RequestOrigin) -> Answer {
     let (head, body) = request.into_parts();
     let mut parameters = route::query(head.uri.query().unwrap_or(""))?;
     let has_form = match head.method {
@@ -48,8 +51,8 @@ async fn token(distribution: &Distribution, request: Request, arrival: &RequestO
     let credential = credential(&head.headers, if has_form { &parameters } else { &[] })?;
     let scopes = scopes::read(parameters.iter().filter(|(name, _)| name == "scope").map(|(_, value)| value.as_str()));
     let issued = match credential {
-        Some(credential) => distribution.exchange(&credential, arrival).await?,
-        None => distribution.anonymous(&scopes, arrival).await?,
+        Some(credential) => distribution.exchange(&credential, origin).await?,
+        None => distribution.anonymous(&scopes, origin).await?,
     };
     Ok(rendered(&issued, distribution.pipeline.clock.now().div_euclid(1_000_000)))
 }
@@ -92,8 +95,8 @@ fn bad(message: &str) -> Refused {
 
 impl Distribution {
     /// A token that everyone gets who wants to pull what everyone may. It may nothing that no one may do.
-    async fn anonymous(&self, scopes: &[Scope], arrival: &RequestOrigin) -> Result<Issued, Refused> {
-        self.pipeline.limits.count_address(Surface::Registry, Some(arrival.address))?;
+    async fn anonymous(&self, scopes: &[Scope], origin: &RequestOrigin) -> Result<Issued, Refused> {
+        self.pipeline.limits.count_address(Surface::Registry, Some(origin.address))?;
         let mut is_public = false;
         for scope in scopes.iter().take(SCOPES) {
             if let Scope::Repository(name) = scope {

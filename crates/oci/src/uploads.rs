@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::sync::Mutex;
 
 use crate::answer::{Answer, CONTENT_DIGEST, Refused, empty, set, wrong_verb};
-use crate::body::Broken;
+use crate::body::BodyError;
 use crate::{Distribution, DistributionRequest, body, range};
 
 /// Most bytes of a blob.
@@ -20,81 +20,87 @@ pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
 impl Distribution {
     /// Begins an upload; with `digest` the body is the whole blob, with `mount` a blob of elsewhere is linked.
-    pub(crate) async fn uploads(&self, asked: &DistributionRequest, body: Body, name: &Name) -> Answer {
-        if asked.method != Method::POST {
+    pub(crate) async fn uploads(&self, request: &DistributionRequest, body: Body, name: &Name) -> Answer {
+        if request.method != Method::POST {
             return Err(wrong_verb("POST"));
         }
-        if let Some(mount) = asked.parameter("mount")
-            && let Some(digest) = self.mounted(asked, name, mount).await?
+        if let Some(mount) = request.parameter("mount")
+            && let Some(digest) = self.mounted(request, name, mount).await?
         {
             return Ok(created(name, &digest));
         }
-        let digest = asked.parameter("digest").map(read_digest).transpose()?;
+        let digest = request.parameter("digest").map(read_digest).transpose()?;
         let id = hex(&random_bytes::<16>());
-        let upload = self.registry.begin_upload(&asked.visitor, name, &id, digest.as_ref().map(Digest::as_str)).await?;
+        let upload =
+            self.registry.begin_upload(&request.client, name, &id, digest.as_ref().map(Digest::as_str)).await?;
         self.content.begin(&id)?;
         let Some(digest) = digest else { return Ok(under_way(name, &id, 0, StatusCode::ACCEPTED)) };
-        let done = self.append_and_finish(asked, body, UploadTarget { name, id: &id, upload }, &digest).await;
+        let done = self.append_and_finish(request, body, UploadTarget { name, id: &id, upload }, &digest).await;
         if done.is_err() {
-            self.end(asked, name, &id).await?;
+            self.end(request, name, &id).await?;
         }
         done
     }
 
     /// The digest, if the blob could be linked. A source that is no name has no blob.
-    async fn mounted(&self, asked: &DistributionRequest, name: &Name, mount: &str) -> Result<Option<Digest>, Refused> {
+    async fn mounted(
+        &self,
+        request: &DistributionRequest,
+        name: &Name,
+        mount: &str,
+    ) -> Result<Option<Digest>, Refused> {
         let digest = read_digest(mount)?;
-        let from = match asked.parameter("from") {
+        let from = match request.parameter("from") {
             None => None,
             Some(from) => match Name::parse(from) {
                 None => return Ok(None),
                 from => from,
             },
         };
-        let mounted = self.registry.mount(&asked.visitor, name, digest.as_str(), from.as_ref()).await?;
+        let mounted = self.registry.mount(&request.client, name, digest.as_str(), from.as_ref()).await?;
         // What has lost its bytes is to be pushed.
         let Some(blob) = mounted else { return Ok(None) };
         let is_intact = self.content.size(&digest, &blob.upload).await? == Some(blob.size);
         Ok(is_intact.then_some(digest))
     }
 
-    /// An upload of the visitor's own: where it is, more of it, its end.
-    pub(crate) async fn upload(&self, asked: &DistributionRequest, body: Body, name: &Name, id: &str) -> Answer {
-        match asked.method {
+    /// An upload of the client's own: where it is, more of it, its end.
+    pub(crate) async fn upload(&self, request: &DistributionRequest, body: Body, name: &Name, id: &str) -> Answer {
+        match request.method {
             Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
             _ => return Err(wrong_verb("GET, PATCH, PUT, DELETE")),
         }
-        let digest = asked.parameter("digest").filter(|_| asked.method == Method::PUT);
-        let upload = self.registry.own_upload(&asked.visitor, name, id, digest).await?;
+        let digest = request.parameter("digest").filter(|_| request.method == Method::PUT);
+        let upload = self.registry.own_upload(&request.client, name, id, digest).await?;
         let mut place = UploadTarget { name, id, upload };
-        match asked.method {
+        match request.method {
             Method::PATCH => {
-                let (_, uploaded) = self.append(asked, body, &mut place, Algorithm::Sha256).await?;
+                let (_, uploaded) = self.append(request, body, &mut place, Algorithm::Sha256).await?;
                 self.registry.upload_grew(&mut place.upload, uploaded).await?;
                 Ok(under_way(name, id, uploaded, StatusCode::ACCEPTED))
             }
             Method::PUT => {
                 let digest = digest.ok_or_else(|| Refused::new(RefusalCode::DigestInvalid, "digest is required"))?;
-                self.append_and_finish(asked, body, place, &read_digest(digest)?).await
+                self.append_and_finish(request, body, place, &read_digest(digest)?).await
             }
             Method::DELETE => {
-                self.end(asked, name, id).await?;
+                self.end(request, name, id).await?;
                 Ok(empty(StatusCode::NO_CONTENT))
             }
             _ => Ok(under_way(name, id, self.content.uploaded(id).await?, StatusCode::NO_CONTENT)),
         }
     }
 
-    /// Adds a body to an upload; the visitor at its end, and the upload's size. One that is not as long as was promised
+    /// Adds a body to an upload; the client at its end, and the upload's size. One that is not as long as was promised
     /// leaves the upload as it was.
     async fn append(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         body: Body,
         place: &mut UploadTarget<'_>,
         algorithm: Algorithm,
     ) -> Result<(RegistryClient, u64), Refused> {
-        let range = match asked.header(header::CONTENT_RANGE) {
+        let range = match request.header(header::CONTENT_RANGE) {
             None => None,
             Some(text) => Some(range::content_range(text).ok_or_else(|| {
                 let message = "Content-Range must be the first and the last byte: <start>-<end>";
@@ -117,10 +123,10 @@ impl Distribution {
             }
         }
         match (appended, refusal) {
-            (Ok(uploaded), _) => Ok((asked.visitor.renewed()?, uploaded)),
+            (Ok(uploaded), _) => Ok((request.client.renewed()?, uploaded)),
             (Err(_), Some(refusal)) => {
                 // A token that has ended meanwhile comes first: without it the upload is not the caller's to know of.
-                asked.visitor.renewed()?;
+                request.client.renewed()?;
                 Err(refusal.into())
             }
             (Err(ContentError::TooLarge(most)), _) if Some(most) == room => {
@@ -136,9 +142,9 @@ impl Distribution {
     /// Notes on the way how far the upload has come; ends the body where it may not grow any more.
     pub(crate) fn noted<'a>(
         &'a self,
-        parts: impl Stream<Item = Result<Bytes, Broken>> + Send + 'a,
+        parts: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a,
         growth: &'a Mutex<Growth<'_>>,
-    ) -> impl Stream<Item = Result<Bytes, Broken>> + Send + 'a {
+    ) -> impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a {
         parts.then(async move |part| {
             let part = part?;
             let mut growth = growth.lock().await;
@@ -148,7 +154,7 @@ impl Distribution {
                 Ok(()) => Ok(part),
                 Err(refusal) => {
                     growth.refusal = Some(refusal);
-                    Err(Broken)
+                    Err(BodyError)
                 }
             }
         })
@@ -156,12 +162,12 @@ impl Distribution {
 
     async fn append_and_finish(
         &self,
-        asked: &DistributionRequest,
+        request: &DistributionRequest,
         body: Body,
         mut place: UploadTarget<'_>,
         digest: &Digest,
     ) -> Answer {
-        let (visitor, _) = self.append(asked, body, &mut place, digest.algorithm()).await?;
+        let (client, _) = self.append(request, body, &mut place, digest.algorithm()).await?;
         self.registry.keep_upload(&mut place.upload).await?;
         let UploadTarget { name, id, .. } = place;
         let stored = match self.content.finish(id, digest).await {
@@ -169,17 +175,17 @@ impl Distribution {
             Err(error) => {
                 // The bytes are gone: they were not those that were promised.
                 if matches!(error, ContentError::Mismatch { .. }) {
-                    self.registry.cancel_upload(&asked.visitor, name, id).await?;
+                    self.registry.cancel_upload(&request.client, name, id).await?;
                 }
                 return Err(error.into());
             }
         };
         let blob = StoredBlob { size: stored.size, upload: stored.upload };
-        match self.registry.finish_upload(&visitor, name, id, digest.as_str(), blob.clone()).await {
-            Ok(before) => self.drop_copy(digest, before).await,
+        match self.registry.finish_upload(&client, name, id, digest.as_str(), blob.clone()).await {
+            Ok(before) => self.drop_location(digest, before).await,
             Err(RegistryError::Refused(refusal)) => {
                 // Nothing was stored, so that these bytes are no one's. After any other failure that is not known.
-                self.drop_copy(digest, Some(blob.upload)).await;
+                self.drop_location(digest, Some(blob.upload)).await;
                 return Err(refusal.into());
             }
             Err(error) => return Err(error.into()),
@@ -188,7 +194,7 @@ impl Distribution {
     }
 
     /// Removes bytes that no blob has any more. What stays is collected: it is no failure of the request.
-    pub(crate) async fn drop_copy(&self, digest: &Digest, upload: Option<String>) {
+    pub(crate) async fn drop_location(&self, digest: &Digest, upload: Option<String>) {
         let Some(upload) = upload else { return };
         if let Err(error) = self.content.delete(digest, &upload).await {
             tracing::warn!(%digest, upload, %error, "bytes of no blob stay until they are collected");
@@ -196,9 +202,9 @@ impl Distribution {
     }
 
     /// Ends an upload without a blob.
-    async fn end(&self, asked: &DistributionRequest, name: &Name, id: &str) -> Result<(), Refused> {
+    async fn end(&self, request: &DistributionRequest, name: &Name, id: &str) -> Result<(), Refused> {
         self.content.cancel(id)?;
-        match self.registry.cancel_upload(&asked.visitor, name, id).await {
+        match self.registry.cancel_upload(&request.client, name, id).await {
             // It has ended already.
             Err(RegistryError::Refused(refusal)) if refusal.code == RefusalCode::BlobUploadUnknown => Ok(()),
             ended => Ok(ended?),

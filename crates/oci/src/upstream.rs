@@ -85,17 +85,17 @@ impl Upstream {
     pub(crate) async fn ask(
         &self,
         method: Method,
-        mirror: &UpstreamConfig,
+        upstream: &UpstreamConfig,
         rest: &str,
         accept: &str,
     ) -> Result<Opened, Unanswered> {
-        let thing = Thing { mirror, rest };
+        let thing = Thing { upstream, rest };
         let invalid = |error: FetchError| Unanswered { problem: error.into(), is_new: true };
-        let url = address(&mirror.url, rest).map_err(invalid)?;
+        let url = address(&upstream.url, rest).map_err(invalid)?;
         if let Some(problem) = self.known.problem(thing, &url, self.clock.now()) {
             return Err(Unanswered { problem, is_new: false });
         }
-        let answered = self.followed(method, mirror, url.clone(), accept).await;
+        let answered = self.followed(method, upstream, url.clone(), accept).await;
         answered.map_err(|problem| {
             self.known.put_problem(thing, &url, problem, self.clock.now());
             Unanswered { problem, is_new: true }
@@ -106,27 +106,27 @@ impl Upstream {
     async fn followed(
         &self,
         method: Method,
-        mirror: &UpstreamConfig,
+        upstream: &UpstreamConfig,
         first: Url,
         accept: &str,
     ) -> Result<Opened, Problem> {
         let mut url = first;
         // Whether no redirect has led to another origin yet, and whether the proof is of this very request.
         let (mut is_home, mut is_fresh) = (true, false);
-        let mut proof = self.known.grant(mirror, self.clock.now());
+        let mut proof = self.known.grant(upstream, self.clock.now());
         for _ in 0..=HOPS {
             let request = request(method.clone(), &url, accept, proof.as_deref())?;
             let sent = self.client.open(request, HEAD, SILENCE).await;
             let opened = sent.map_err(|error| if is_home { away(error) } else { error.into() })?;
             let status = opened.status();
-            let account = mirror.credentials.as_ref().filter(|_| is_home);
+            let account = upstream.credentials.as_ref().filter(|_| is_home);
             if status == StatusCode::UNAUTHORIZED && !is_fresh {
                 let granted = self.granted(&challenges(opened.headers()), account, &url).await;
                 let grant = granted.map_err(|problem| if is_home { problem } else { problem.elsewhere() })?;
                 let header: Arc<str> = grant.header.into();
                 if is_home {
                     let lifetime = (grant.seconds.saturating_sub(MARGIN) * 1_000_000) as Micros;
-                    self.known.put_grant(mirror, &header, lifetime, self.clock.now());
+                    self.known.put_grant(upstream, &header, lifetime, self.clock.now());
                 }
                 (proof, is_fresh) = (Some(header), true);
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
@@ -139,7 +139,7 @@ impl Upstream {
             } else if status.is_success() {
                 return Ok(opened);
             } else {
-                return Err(refusal(&opened, mirror, is_home, proof.as_deref()));
+                return Err(refusal(&opened, upstream, is_home, proof.as_deref()));
             }
         }
         Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()).into())
@@ -206,10 +206,10 @@ fn token_of(body: &[u8]) -> Result<Grant, Problem> {
 
 /// Why an answer is none. Without an account, not being allowed to see something is the same as its not being there:
 /// registries say the one for the other.
-fn refusal(opened: &Opened, mirror: &UpstreamConfig, is_home: bool, proof: Option<&str>) -> Problem {
+fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Option<&str>) -> Problem {
     let status = opened.status();
     match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if mirror.credentials.is_none() => Problem::Absent,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if upstream.credentials.is_none() => Problem::Absent,
         StatusCode::UNAUTHORIZED if is_home && proof.is_some_and(|proof| proof.starts_with("Basic ")) => {
             Problem::Unknown(status.as_u16())
         }
@@ -282,7 +282,7 @@ mod tests {
         let policy = AddressPolicy { allow_loopback_and_http: true, ..AddressPolicy::default() };
         let upstream = Upstream::new(GuardedClient::new(policy).unwrap(), Arc::new(SystemClock));
         let account = Credentials { username: "me".into(), password: "hush".into() };
-        // No one listens at the discard port: anyone who connects is told another thing.
+        // No one listens at the discard port: a connection would give another error.
         let challenge = "Bearer realm=\"http://127.0.0.1:9/token\"".parse().unwrap();
         let offered = challenges(&[(header::WWW_AUTHENTICATE, challenge)].into_iter().collect());
         let problem = async |from: &str| {

@@ -24,7 +24,7 @@ pub struct OsvApi {
 /// The paths below `/osv/`.
 pub fn router(api: OsvApi) -> Router {
     let OsvApi { records, limits, count } = api;
-    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Osv, Some(arrival.address));
+    let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
     let front = Front { transport: "osv", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
     let routes = Router::new()
         .route("/osv/v1/query", post(query))
@@ -38,10 +38,10 @@ pub fn router(api: OsvApi) -> Router {
 
 fn name(_: &Method, path: &str) -> &'static str {
     match path {
-        "/osv/v1/query" => "osv query",
-        "/osv/v1/querybatch" => "osv querybatch",
-        path if path.starts_with("/osv/v1/vulns/") => "osv vulns",
-        _ => "osv unknown",
+        "/osv/v1/query" => "osv.query",
+        "/osv/v1/querybatch" => "osv.querybatch",
+        path if path.starts_with("/osv/v1/vulns/") => "osv.vulns",
+        _ => "osv.unknown",
     }
 }
 

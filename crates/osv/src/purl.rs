@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bowline_formats::purl::{PackageUrl, Wrong};
+use bowline_formats::purl::{PackageUrl, PackageUrlError};
 
 /// A package URL in the words of the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Purl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurlError {
     /// It does not have the form.
-    Form(Wrong),
+    Form(PackageUrlError),
     /// Its type, or the distribution it names, is none of the schema's ecosystems.
     Ecosystem,
 }

@@ -15,7 +15,7 @@ mod walk;
 
 use std::path::{Path, PathBuf};
 
-use bowline_formats::archive::Broken;
+use bowline_formats::archive::ArchiveError;
 
 pub use digest::FileFacts;
 pub use walk::Walk;
@@ -66,12 +66,12 @@ pub enum Refusal {
     Foreign,
 }
 
-impl From<Broken> for Refusal {
-    fn from(broken: Broken) -> Self {
+impl From<ArchiveError> for Refusal {
+    fn from(broken: ArchiveError) -> Self {
         match broken {
-            Broken::Unreadable(error) => Refusal::Unreadable(error),
-            Broken::Damaged(text) => Refusal::Damaged(text),
-            Broken::Hostile(text) => Refusal::Hostile(text),
+            ArchiveError::Unreadable(error) => Refusal::Unreadable(error),
+            ArchiveError::Damaged(text) => Refusal::Damaged(text),
+            ArchiveError::Hostile(text) => Refusal::Hostile(text),
         }
     }
 }

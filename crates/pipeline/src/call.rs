@@ -52,6 +52,7 @@ impl Caller {
 pub struct Call {
     /// Position of the method in the table.
     pub method: usize,
+    /// The request in wire format.
     pub payload: Bytes,
     /// Who calls, as [`crate::Pipeline::admit`] found.
     pub caller: Caller,
@@ -148,7 +149,7 @@ impl<T> Authorized<T> {
     ///
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
-    pub fn scope_name(&self) -> Result<&Uidp> {
+    pub fn require_scope(&self) -> Result<&Uidp> {
         self.scope.as_ref().ok_or_else(|| Error::internal("a scoped handler was called without a scope"))
     }
 
@@ -180,14 +181,14 @@ impl<T> Authorized<T> {
     ///
     /// # Errors
     /// PERMISSION_DENIED.
-    pub fn require_all(&self, scope_name: &str, needed: &CapabilitySet) -> Result<()> {
-        crate::dispatch::require(&self.context.contract, &self.grants, scope_name, needed)
+    pub fn require_all(&self, scope: &str, needed: &CapabilitySet) -> Result<()> {
+        crate::dispatch::require(&self.context.contract, &self.grants, scope, needed)
     }
 
     /// Whether the caller holds the named capability at the place. Unknown names are held by no one.
-    pub fn holds(&self, scope_name: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
+    pub fn holds(&self, scope: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
         let facts = self.context.contract.capabilities().by_number(capability as i32);
-        facts.is_some_and(|facts| self.grants.allows(scope_name, &CapabilitySet::of_bit(facts.bit)))
+        facts.is_some_and(|facts| self.grants.allows(scope, &CapabilitySet::of_bit(facts.bit)))
     }
 
     /// The time of the call: the same for every attempt of its transaction.

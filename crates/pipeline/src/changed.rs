@@ -6,11 +6,12 @@ use prost::{Message, Name};
 pub struct ResourceSnapshot {
     /// Full name of the message.
     pub type_name: String,
+    /// The message in wire format.
     pub bytes: Vec<u8>,
 }
 
 impl ResourceSnapshot {
-    /// The image of a message.
+    /// The snapshot of a message.
     pub fn of<M: Message + Name>(message: &M) -> ResourceSnapshot {
         ResourceSnapshot { type_name: M::full_name(), bytes: message.encode_to_vec() }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 
 use bowline_contract::{Auth, Contract, MethodInfo};
 use bowline_core::{CapabilitySet, Clock, Detail, Error, Reason, Result, Uidp};
-use bowline_store::{Db, ReadTx, Value};
+use bowline_store::{BoxFuture, Db, ReadTx, Value};
 use bowline_transcode::Tables;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
@@ -160,11 +160,13 @@ impl Pipeline {
     }
 
     /// Takes a call to its end.
-    pub async fn dispatch(self: &Arc<Self>, call: Call) -> Outcome {
-        let info = self.contract.method(call.method);
-        let scope = self.shown_scope(&call, info);
-        let principal = call.caller.principal.subject().to_owned();
-        Outcome { result: self.run(call, info).await, principal, scope }
+    pub fn dispatch(self: &Arc<Self>, call: Call) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move {
+            let info = self.contract.method(call.method);
+            let scope = self.shown_scope(&call, info);
+            let principal = call.caller.principal.subject().to_owned();
+            Outcome { result: self.run(call, info).await, principal, scope }
+        })
     }
 
     /// The place that the call is about, as the log may show it.

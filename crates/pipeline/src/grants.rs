@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
-use bowline_store::{Engine, ReadTx, Row, Value};
+use bowline_store::{BoxFuture, Engine, ReadTx, Row, Value};
 
 use crate::principal::{Narrowing, OPERATOR, Principal};
 
@@ -149,9 +149,9 @@ impl Grants {
 }
 
 impl Direct {
-    fn add_lines(&mut self, lines: &[Line], subject: &str) -> Result<()> {
-        for line in lines {
-            if let (Some(group), Some(bytes)) = (&line.group, &line.capabilities) {
+    fn add_rows(&mut self, rows: &[BindingRow], subject: &str) -> Result<()> {
+        for row in rows {
+            if let (Some(group), Some(bytes)) = (&row.group, &row.capabilities) {
                 let set = CapabilitySet::from_bytes(bytes)
                     .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
                 self.add(group, &set);
@@ -241,7 +241,7 @@ impl GrantsCache {
 }
 
 /// A role at a group, and facts of what it hangs on.
-struct Line {
+struct BindingRow {
     expires_at: Option<Micros>,
     deactivated: bool,
     group: Option<String>,
@@ -278,34 +278,41 @@ impl Access {
         Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
     }
 
-    async fn read_direct(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Direct>> {
-        let line = |row: &Row<'_>| {
-            Ok::<_, Error>(Line {
-                expires_at: row.opt_int(0)?,
-                deactivated: row.bool(1)?,
-                group: row.opt_text(2)?,
-                capabilities: row.opt_bytes(3)?,
-            })
-        };
-        let lines = tx.query(self.bindings, &[Value::from(subject)], line).await?;
-        let Some(first) = lines.first().filter(|first| !first.deactivated) else { return Ok(None) };
-        let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
-        direct.add_lines(&lines, subject)?;
-        let Some(session) = session else { return Ok(Some(direct)) };
-        let line = |row: &Row<'_>| {
-            Ok::<_, Error>(Line {
-                expires_at: Some(row.int(0)?),
-                deactivated: false,
-                group: row.opt_text(1)?,
-                capabilities: row.opt_bytes(2)?,
-            })
-        };
-        let lines = tx.query(self.session, &[Value::from(session), Value::from(subject)], line).await?;
-        // Without its row the session has ended.
-        let Some(ends) = lines.first().and_then(|first| first.expires_at) else { return Ok(None) };
-        direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
-        direct.add_lines(&lines, subject)?;
-        Ok(Some(direct))
+    fn read_direct<'a>(
+        &'a self,
+        tx: &'a mut ReadTx,
+        subject: &'a str,
+        session: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Option<Direct>>> {
+        Box::pin(async move {
+            let row = |row: &Row<'_>| {
+                Ok::<_, Error>(BindingRow {
+                    expires_at: row.opt_int(0)?,
+                    deactivated: row.bool(1)?,
+                    group: row.opt_text(2)?,
+                    capabilities: row.opt_bytes(3)?,
+                })
+            };
+            let rows = tx.query(self.bindings, &[Value::from(subject)], row).await?;
+            let Some(first) = rows.first().filter(|first| !first.deactivated) else { return Ok(None) };
+            let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
+            direct.add_rows(&rows, subject)?;
+            let Some(session) = session else { return Ok(Some(direct)) };
+            let row = |row: &Row<'_>| {
+                Ok::<_, Error>(BindingRow {
+                    expires_at: Some(row.int(0)?),
+                    deactivated: false,
+                    group: row.opt_text(1)?,
+                    capabilities: row.opt_bytes(2)?,
+                })
+            };
+            let rows = tx.query(self.session, &[Value::from(session), Value::from(subject)], row).await?;
+            // Without its row the session has ended.
+            let Some(ends) = rows.first().and_then(|first| first.expires_at) else { return Ok(None) };
+            direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
+            direct.add_rows(&rows, subject)?;
+            Ok(Some(direct))
+        })
     }
 }
 

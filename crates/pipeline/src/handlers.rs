@@ -11,6 +11,18 @@ use crate::changed::Changed;
 use crate::grants::Access;
 use crate::validators::Validator;
 
+/// A function `async fn(tx, call)` as a handler to register: its future is boxed.
+///
+/// ```ignore
+/// handlers.read::<GetRepo>(handler!(get)).write::<CreateRepo>(handler!(create))
+/// ```
+#[macro_export]
+macro_rules! handler {
+    ($function:path) => {
+        |tx, call| ::std::boxed::Box::pin($function(tx, call))
+    };
+}
+
 pub(crate) type ReadFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
 /// What is left to do of an answer when its transaction has ended.
@@ -31,6 +43,7 @@ pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer
 
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// The response in wire format.
     pub payload: Bytes,
     /// What tells the answer from every other one of the method, where callers may keep it until it changes.
     pub tag: Option<Arc<str>>,

@@ -19,6 +19,7 @@ mod dispatch;
 mod field_names;
 mod grants;
 mod handlers;
+pub mod lease;
 mod mask;
 mod page;
 mod principal;

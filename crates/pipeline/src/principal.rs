@@ -37,6 +37,7 @@ pub enum Principal {
 #[derive(Clone, Debug)]
 pub struct TokenFacts {
     pub subject: Uidp,
+    /// URL of the token's issuer.
     pub issuer: String,
     pub audiences: Vec<String>,
     /// When the token was made, in microseconds.

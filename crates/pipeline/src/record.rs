@@ -5,7 +5,7 @@ use bowline_core::{Micros, Result};
 use bowline_store::{Value, WriteTx};
 use serde_json::json;
 
-use crate::audit::{HASH_LENGTH, image_hash};
+use crate::audit::{HASH_LENGTH, snapshot_hash};
 use crate::call::Context;
 use crate::changed::{Change, EventBody, ResourceSnapshot};
 
@@ -31,13 +31,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
 /// Appends one row to the audit log. It gets its number, and its place in the chains, after the commit.
 pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
-    fn parts(image: Option<&ResourceSnapshot>) -> (Option<&str>, Option<&[u8]>) {
-        (image.map(|image| image.type_name.as_str()), image.map(|image| image.bytes.as_slice()))
+    fn parts(snapshot: Option<&ResourceSnapshot>) -> (Option<&str>, Option<&[u8]>) {
+        (snapshot.map(|snapshot| snapshot.type_name.as_str()), snapshot.map(|snapshot| snapshot.bytes.as_slice()))
     }
     let (before_type, before) = parts(change.before.as_ref());
     let (after_type, after) = parts(change.after.as_ref());
-    let before_hash = before.map(image_hash);
-    let after_hash = after.map(image_hash);
+    let before_hash = before.map(snapshot_hash);
+    let after_hash = after.map(snapshot_hash);
     let params = [
         Value::Int(at),
         Value::Text(root(&change.uid)),

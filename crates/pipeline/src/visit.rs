@@ -38,7 +38,7 @@ impl Visit {
         Visit { pipeline, principal, peer, request_id, now, seed, asked: Arc::default() }
     }
 
-    /// The same request later on, when it has sent its body: what comes happens now, and the visitor must still be known.
+    /// The same request later on, when it has sent its body: what comes happens now, and the caller must still be known.
     ///
     /// # Errors
     /// UNAUTHENTICATED if the token has ended meanwhile.
@@ -66,7 +66,7 @@ impl Visit {
         self.peer
     }
 
-    /// What the visitor may do where, in this snapshot.
+    /// What the caller may do where, in this snapshot.
     ///
     /// # Errors
     /// UNAUTHENTICATED if the identity or session is gone, deactivated or past its end.
@@ -74,7 +74,7 @@ impl Visit {
         self.pipeline.grants.load(tx, &self.principal, self.now).await
     }
 
-    /// Whether the visitor holds what the method or operation needs, there.
+    /// Whether the caller holds what the method or operation needs, there.
     pub fn allows<M: Method>(&self, grants: &Grants, place: &str) -> Result<bool> {
         let (_, needed) = self.facts::<M>()?;
         Ok(grants.allows(place, &needed))
@@ -88,7 +88,7 @@ impl Visit {
         Ok(self.facts::<M>()?.1)
     }
 
-    /// The request, once the visitor is known to hold there what the method or operation needs.
+    /// The request, once the caller is known to hold there what the method or operation needs.
     ///
     /// # Errors
     /// UNAUTHENTICATED, PERMISSION_DENIED naming what is missing, or INVALID_ARGUMENT naming the wrong fields.
@@ -137,7 +137,7 @@ impl Visit {
         let info = found.ok_or_else(|| Error::internal(format!("{} is not in the contract", M::FULL_NAME)))?;
         match info.auth {
             Auth::Capabilities { needed, .. } if !info.operator_only && !needed.is_empty() => Ok((info.index, needed)),
-            _ => Err(Error::internal(format!("{} is not judged at a place", M::FULL_NAME))),
+            _ => Err(Error::internal(format!("{} is not authorized at a scope", M::FULL_NAME))),
         }
     }
 

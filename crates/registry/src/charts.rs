@@ -23,7 +23,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     let documents = documents.clone();
     let handlers = catalogs::register(bindings::register(add::register(handlers)));
     handlers.read_then::<GetChart, _>(
-        |tx, call| Box::pin(async move { find(tx, call.scope_name()?, &call.request().digest).await }),
+        |tx, call| Box::pin(async move { find(tx, call.require_scope()?, &call.request().digest).await }),
         move |files| {
             let documents = documents.clone();
             Box::pin(async move { read(&documents, files).await })

@@ -3,7 +3,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{CreateDeployment, GetDeployment, UpdateDeployment};
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::DEPLOYMENT;
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -12,9 +12,9 @@ use super::repos;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetDeployment>(|tx, call| Box::pin(get(tx, call)))
-        .write::<CreateDeployment>(|tx, call| Box::pin(create(tx, call)))
-        .write::<UpdateDeployment>(|tx, call| Box::pin(update(tx, call)))
+        .read::<GetDeployment>(handler!(get))
+        .write::<CreateDeployment>(handler!(create))
+        .write::<UpdateDeployment>(handler!(update))
 }
 
 async fn find(tx: &mut ReadTx, repo: &Uidp) -> Result<Option<v1::Deployment>> {
@@ -28,12 +28,12 @@ async fn require(tx: &mut ReadTx, repo: &Uidp) -> Result<v1::Deployment> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetDeploymentRequest>) -> Result<v1::Deployment> {
-    require(tx, call.scope_name()?).await
+    require(tx, call.require_scope()?).await
 }
 
 /// A deployment without charts was cleared, and can be created again.
 async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateDeploymentRequest>) -> Result<Changed<v1::Deployment>> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let before = find(tx, repo).await?;
     if before.as_ref().is_some_and(|before| !before.charts.is_empty()) {
@@ -44,7 +44,7 @@ async fn create(tx: &mut WriteTx, call: &Authorized<v1::CreateDeploymentRequest>
 
 /// No charts clear the deployment: there is no other way to be rid of it.
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::UpdateDeploymentRequest>) -> Result<Changed<v1::Deployment>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     write(tx, call, Some(before), call.request().charts.clone()).await
 }
 
@@ -54,7 +54,7 @@ async fn write<T>(
     before: Option<v1::Deployment>,
     charts: Vec<v1::HelmChart>,
 ) -> Result<Changed<v1::Deployment>> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     let after = v1::Deployment { id: repo.as_str().into(), charts };
     if before.as_ref() == Some(&after) {
         return Ok(Changed::nothing(after));

@@ -7,7 +7,7 @@ use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::images_service as methods2;
 use bowline_core::{Error, Result, UidRange};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_store::{ReadTx, Value};
 use serde_json::Value as Json;
 
@@ -15,42 +15,42 @@ use super::{images, repos};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods2::GetArchitectures>(|tx, call| Box::pin(architectures_v2(tx, call)))
-        .read::<methods2::GetSize>(|tx, call| Box::pin(size_v2(tx, call)))
-        .read::<methods1::GetArchs>(|tx, call| Box::pin(architectures_v1(tx, call)))
-        .read::<methods1::GetSize>(|tx, call| Box::pin(size_v1(tx, call)))
-        .read::<methods1::GetImageConfig>(|tx, call| Box::pin(config(tx, call)))
-        .read::<methods1::GetManifestDigestCount>(|tx, call| Box::pin(digest_count(tx, call)))
+        .read::<methods2::GetArchitectures>(handler!(architectures_v2))
+        .read::<methods2::GetSize>(handler!(size_v2))
+        .read::<methods1::GetArchs>(handler!(architectures_v1))
+        .read::<methods1::GetSize>(handler!(size_v1))
+        .read::<methods1::GetImageConfig>(handler!(config))
+        .read::<methods1::GetManifestDigestCount>(handler!(digest_count))
 }
 
 async fn architectures_v2(
     tx: &mut ReadTx,
     call: &Authorized<v2::GetArchitecturesRequest>,
 ) -> Result<v2::Architectures> {
-    let architectures = images::architectures(tx, call.scope_name()?, &call.request().digest).await?;
+    let architectures = images::architectures(tx, call.require_scope()?, &call.request().digest).await?;
     Ok(v2::Architectures { architectures })
 }
 
 async fn architectures_v1(tx: &mut ReadTx, call: &Authorized<v1::ArchRequest>) -> Result<v1::Archs> {
-    Ok(v1::Archs { archs: images::architectures(tx, call.scope_name()?, &call.request().digest).await? })
+    Ok(v1::Archs { archs: images::architectures(tx, call.require_scope()?, &call.request().digest).await? })
 }
 
 async fn size_v2(tx: &mut ReadTx, call: &Authorized<v2::GetSizeRequest>) -> Result<v2::Size> {
     let request = call.request();
-    let found = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.architecture).await?;
+    let found = images::for_architecture(tx, call.require_scope()?, &request.digest, &request.architecture).await?;
     let (manifest, architecture) = found;
     Ok(v2::Size { size: manifest.total_size, architecture })
 }
 
 async fn size_v1(tx: &mut ReadTx, call: &Authorized<v1::SizeRequest>) -> Result<v1::Size> {
     let request = call.request();
-    let (manifest, arch) = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.arch).await?;
+    let (manifest, arch) = images::for_architecture(tx, call.require_scope()?, &request.digest, &request.arch).await?;
     Ok(v1::Size { size: manifest.total_size, arch })
 }
 
 async fn config(tx: &mut ReadTx, call: &Authorized<v1::ImageConfigRequest>) -> Result<v1::ImageConfig> {
     let request = call.request();
-    let (manifest, _) = images::for_architecture(tx, call.scope_name()?, &request.digest, &request.arch).await?;
+    let (manifest, _) = images::for_architecture(tx, call.require_scope()?, &request.digest, &request.arch).await?;
     Ok(image_config(&images::run_config(tx, &manifest.digest).await?))
 }
 
@@ -84,7 +84,7 @@ async fn digest_count(
     tx: &mut ReadTx,
     call: &Authorized<v1::ManifestDigestCountFilter>,
 ) -> Result<v1::ManifestDigestCount> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     repos::require_repo_or_group(tx, place).await?;
     let range = UidRange::of(place);
     let sql = "SELECT count(DISTINCT digest) FROM repo_manifests WHERE repo >= $1 AND repo < $2";

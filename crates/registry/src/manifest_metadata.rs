@@ -36,7 +36,7 @@ type Images = Vec<(String, Option<Candidates>)>;
 
 /// The images that are named and that the repository has; where none is named, all of them without their packages.
 async fn requested(tx: &mut ReadTx, call: &Authorized<v1::ManifestMetadataFilter>) -> Result<Images> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let items = &call.request().items;
     if items.is_empty() {

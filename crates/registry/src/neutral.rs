@@ -4,7 +4,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::{entitlements, policies, registry};
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds::{CHART, PACKAGE};
 use bowline_store::ReadTx;
 
@@ -21,7 +21,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         })
         .read::<entitlements::Summary>(|_, _| Box::pin(async { Ok(v1::EntitlementSummaryResponse::default()) }))
         .read::<entitlements::GetEffectiveEntitlements>(|_, _| Box::pin(async { Ok(everything()) }))
-        .read::<entitlements::GetFeatures>(|tx, call| Box::pin(features(tx, call)))
+        .read::<entitlements::GetFeatures>(handler!(features))
         .read::<registry::ListBuildReports>(|_, call| {
             Box::pin(async { no_page(call.request().page_size, v1::BuildReportList::default()) })
         })
@@ -31,8 +31,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<registry::GetPackageVersionMetadata>(|_, call| {
             Box::pin(async { Err(Error::not_found(PACKAGE, &call.request().package)) })
         })
-        .read::<registry::GetHelm>(|tx, call| Box::pin(helm(tx, call)))
-        .read::<policies::CheckPolicies>(|tx, call| Box::pin(check_policies(tx, call)))
+        .read::<registry::GetHelm>(handler!(helm))
+        .read::<policies::CheckPolicies>(handler!(check_policies))
 }
 
 /// The empty response to a request for a page of nothing.
@@ -62,7 +62,7 @@ fn everything() -> v1::GetEffectiveEntitlementsResponse {
 }
 
 async fn features(tx: &mut ReadTx, call: &Authorized<v1::GetFeaturesRequest>) -> Result<v1::GetFeaturesResponse> {
-    let settings = settings::of(tx, call.scope_name()?.root_str()).await?;
+    let settings = settings::of(tx, call.require_scope()?.root_str()).await?;
     Ok(v1::GetFeaturesResponse { custom_assembly: false, unique_tags: settings.unique_tags })
 }
 
@@ -71,13 +71,13 @@ async fn check_policies(
     tx: &mut ReadTx,
     call: &Authorized<v1::CheckPoliciesRequest>,
 ) -> Result<v1::CheckPoliciesResponse> {
-    images::require(tx, call.scope_name()?, &call.request().digest).await?;
+    images::require(tx, call.require_scope()?, &call.request().digest).await?;
     Ok(v1::CheckPoliciesResponse::default())
 }
 
 /// Nothing ties an image that is there to a chart.
 async fn helm(tx: &mut ReadTx, call: &Authorized<v1::HelmRequest>) -> Result<v1::Helm> {
     let digest = &call.request().digest;
-    images::require(tx, call.scope_name()?, digest).await?;
+    images::require(tx, call.require_scope()?, digest).await?;
     Err(Error::not_found(CHART, digest))
 }

@@ -59,7 +59,7 @@ pub(super) struct PartialPath {
 
 /// Follows a name; absent if there is no such organization.
 ///
-/// Who may know what is there is not checked here: anyone who is refused is told the same either way.
+/// Who may know what is there is not checked here: a refusal is the same either way.
 pub(super) async fn resolve(tx: &mut ReadTx, name: &Name) -> Result<Option<PartialPath>> {
     let mut parts = name.as_str().split('/');
     let (first, last) = (parts.next().unwrap_or_default(), parts.next_back().unwrap_or_default());

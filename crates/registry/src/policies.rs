@@ -10,7 +10,7 @@ use bowline_contract::v1::registry::rpc::registry::UpdateTag;
 use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_contract::{Auth, Method};
 use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::kinds::REGISTRY_POLICY;
 use bowline_resources::list::timestamp;
 use bowline_resources::patterns;
@@ -19,19 +19,19 @@ use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 use url::Url;
 
+use super::content::replication::credentials::{self as upstream_credentials, Password};
 use super::pattern_budget;
-use super::upstream_credentials::{self, Password};
 use super::{repos, retention};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods::GetRepoPolicy>(|tx, call| Box::pin(get_of_repo(tx, call)))
-        .write::<methods::UpdateRepoPolicy>(|tx, call| Box::pin(update_of_repo(tx, call)))
+        .read::<methods::GetRepoPolicy>(handler!(get_of_repo))
+        .write::<methods::UpdateRepoPolicy>(handler!(update_of_repo))
         .validate_costly::<methods::UpdateRepoPolicy>(|request| {
             request.policy.as_ref().map(validate).unwrap_or_default()
         })
-        .read::<methods::GetGroupPolicy>(|tx, call| Box::pin(get_of_group(tx, call)))
-        .write::<methods::UpdateGroupPolicy>(|tx, call| Box::pin(update_of_group(tx, call)))
+        .read::<methods::GetGroupPolicy>(handler!(get_of_group))
+        .write::<methods::UpdateGroupPolicy>(handler!(update_of_group))
         .validate_costly::<methods::UpdateGroupPolicy>(|request| {
             request.policy.as_ref().map(validate).unwrap_or_default()
         })
@@ -46,20 +46,20 @@ pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPo
 }
 
 async fn get_of_repo(tx: &mut ReadTx, call: &Authorized<ours::GetRepoPolicyRequest>) -> Result<ours::RegistryPolicy> {
-    repos::require(tx, call.scope_name()?).await?;
-    of(tx, call.scope_name()?).await
+    repos::require(tx, call.require_scope()?).await?;
+    of(tx, call.require_scope()?).await
 }
 
 async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyRequest>) -> Result<ours::RegistryPolicy> {
-    require_group(tx, call.scope_name()?).await?;
-    of(tx, call.scope_name()?).await
+    require_group(tx, call.require_scope()?).await?;
+    of(tx, call.require_scope()?).await
 }
 
 async fn update_of_repo(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateRepoPolicyRequest>,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    repos::require(tx, call.scope_name()?).await?;
+    repos::require(tx, call.require_scope()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
 
@@ -67,7 +67,7 @@ async fn update_of_group(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateGroupPolicyRequest>,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    require_group(tx, call.scope_name()?).await?;
+    require_group(tx, call.require_scope()?).await?;
     update(tx, call, call.request().policy.clone().unwrap_or_default()).await
 }
 
@@ -76,7 +76,7 @@ async fn update<T>(
     call: &Authorized<T>,
     given: ours::RegistryPolicy,
 ) -> Result<Changed<ours::RegistryPolicy>> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     let before = of(tx, place).await?;
     let mut after = changed(&before, given, &call.mask());
     let password = upstream_credentials::settle(before.upstream.as_ref(), after.upstream.as_mut())?;

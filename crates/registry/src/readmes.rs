@@ -6,7 +6,7 @@ use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service::{GetRepoReadme, UpdateRepoReadme};
 use bowline_core::{Error, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, handler};
 use bowline_resources::kinds::REPO;
 use bowline_resources::list;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -15,9 +15,7 @@ use super::repos::{self, RepoRow};
 use super::{readme_html, shapes};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<GetRepoReadme>(|tx, call| Box::pin(get(tx, call)))
-        .write::<UpdateRepoReadme>(|tx, call| Box::pin(update_v2(tx, call)))
+    handlers.read::<GetRepoReadme>(handler!(get)).write::<UpdateRepoReadme>(handler!(update_v2))
 }
 
 /// A read-me after a write, and what the write changed.
@@ -27,7 +25,7 @@ pub(super) struct Written {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRepoReadmeRequest>) -> Result<v2::RepoReadme> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let sql = "SELECT m.content FROM repos r LEFT JOIN repo_readmes m ON m.repo = r.uid WHERE r.uid = $1";
     let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.opt_text(0).map_err(Error::from)).await?;
     let content = found.ok_or_else(|| Error::not_found(REPO, uid.as_str()))?.unwrap_or_default();
@@ -38,7 +36,7 @@ async fn update_v2(
     tx: &mut WriteTx,
     call: &Authorized<v2::UpdateRepoReadmeRequest>,
 ) -> Result<Changed<v2::RepoReadme>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let repo = repos::require(tx, uid).await?;
     let stored = find(tx, uid).await?;
     let given = call.request().repo_readme.clone().unwrap_or_default().content;

@@ -5,24 +5,24 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service::{CreateRepo, DeleteRepo, GetRepo, ListRepos, UpdateRepo};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, handler};
 use bowline_resources::kinds::REPO;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references::{require_group, require_room};
 use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx, tables};
 use prost::Message;
 
-use super::sources::{self, Settled};
+use super::content::replication::sources::{self, Settled};
 use super::{readmes, repo_fields, shapes, stored_bytes, tags};
 use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetRepo>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListRepos>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateRepo>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateRepo>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteRepo>(|tx, call| Box::pin(delete(tx, call)))
+        .read::<GetRepo>(handler!(get))
+        .read::<ListRepos>(handler!(list))
+        .write::<CreateRepo>(handler!(create_v2))
+        .write::<UpdateRepo>(handler!(update_v2))
+        .write::<DeleteRepo>(handler!(delete))
 }
 
 pub(super) const TABLE: Table = Table {
@@ -137,7 +137,7 @@ pub(super) async fn find_by_name(tx: &mut ReadTx, parent: &Uidp, name: &str) -> 
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRepoRequest>) -> Result<v2::Repo> {
-    require(tx, call.scope_name()?).await
+    require(tx, call.require_scope()?).await
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListReposRequest>) -> Result<v2::ListReposResponse> {
@@ -164,7 +164,7 @@ async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateRepoRequest>) -
 
 /// Creates a repository in the checked group, or overwrites the one that has the name.
 pub(super) async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: RepoInput) -> Result<Changed<Stored>> {
-    let parent = call.scope_name()?;
+    let parent = call.require_scope()?;
     require_group(tx, parent).await?;
     let prevent_existing = input.prevent_existing;
     let taken = if prevent_existing { None } else { find_by_name(tx, parent, &input.repo.name).await? };
@@ -295,7 +295,7 @@ pub(super) async fn update<T>(
     mask: &Mask,
     input: &RepoInput,
 ) -> Result<Changed<Stored>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     let changed = change(tx, call, uid, before, mask, input).await?;
     let event = changed.response.to_v1();
@@ -364,7 +364,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRepoRequest>) -> R
 
 /// Deletes a repository with its tags and everything else that is in it. The history of the tags stays.
 pub(super) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     readmes::delete(tx, uid).await?;
     let tags = tags::delete_tags_of_repo(tx, uid, call.now(), call.draw()).await?;

@@ -3,7 +3,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{CreateRepo, DeleteRepo, ListRepos, UpdateRepo};
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
 
@@ -12,10 +12,10 @@ use super::{readmes, shapes};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<CreateRepo>(|tx, call| Box::pin(create(tx, call)))
-        .write::<UpdateRepo>(|tx, call| Box::pin(update(tx, call)))
-        .read::<ListRepos>(|tx, call| Box::pin(list(tx, call)))
-        .write::<DeleteRepo>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateRepo>(handler!(create))
+        .write::<UpdateRepo>(handler!(update))
+        .read::<ListRepos>(handler!(list))
+        .write::<DeleteRepo>(handler!(delete))
 }
 
 fn input<T>(call: &Authorized<T>, repo: v1::Repo, prevent_existing: bool) -> RepoInput {

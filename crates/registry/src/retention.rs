@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{ApplyRetention, PreviewRetention};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
 use bowline_resources::list::timestamp;
 use bowline_resources::patterns;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -19,9 +19,9 @@ use super::{limits, policies, repos};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .heavy_read::<PreviewRetention>(|tx, call| Box::pin(preview(tx, call)))
+        .heavy_read::<PreviewRetention>(handler!(preview))
         .validate_costly::<PreviewRetention>(|request| policies::validate_retention(request.retention.as_ref()))
-        .write::<ApplyRetention>(|tx, call| Box::pin(apply(tx, call)))
+        .write::<ApplyRetention>(handler!(apply))
 }
 
 /// Manifests that a preview lists.
@@ -38,7 +38,7 @@ pub(super) fn has_rules(retention: &ours::Retention) -> bool {
 }
 
 async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionRequest>) -> Result<ours::RetentionOutcome> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     require_previewable(tx, repo).await?;
     let plan = Plan::of(tx, repo, call.request().retention.clone(), call.now()).await?;
@@ -65,7 +65,7 @@ async fn apply(
     tx: &mut WriteTx,
     call: &Authorized<ours::ApplyRetentionRequest>,
 ) -> Result<Changed<ours::RetentionOutcome>> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let (outcome, changes) = remove(tx, repo, call.now(), call.draw()).await?;
     if changes.is_empty() {

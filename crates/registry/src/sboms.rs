@@ -26,7 +26,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
             |tx, call| {
                 Box::pin(async move {
                     let v1::RawSbomRequest { digest, arch, .. } = call.request();
-                    candidates(tx, call.scope_name()?, (digest, arch)).await
+                    candidates(tx, call.require_scope()?, (digest, arch)).await
                 })
             },
             move |candidates| {
@@ -41,7 +41,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
             |tx, call| {
                 Box::pin(async move {
                     let v1::SbomRequest { digest, arch, .. } = call.request();
-                    candidates(tx, call.scope_name()?, (digest, arch)).await
+                    candidates(tx, call.require_scope()?, (digest, arch)).await
                 })
             },
             move |candidates| {

@@ -72,7 +72,7 @@ fn prepare(request: ours::PutScanReportRequest) -> Result<Prepared> {
 }
 
 async fn put(tx: &mut WriteTx, call: &Authorized<()>, prepared: &Prepared) -> Result<Changed<ours::ScanReport>> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     let manifest = images::require(tx, repo, &prepared.digest).await?;
     require_scanned(tx, &manifest.digest, &prepared.scanned).await?;
     let at = moment(tx, repo, &manifest.digest, call.now()).await?;

@@ -3,15 +3,13 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{GetRegistrySettings, UpdateRegistrySettings};
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::REGISTRY_SETTINGS;
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<GetRegistrySettings>(|tx, call| Box::pin(get(tx, call)))
-        .write::<UpdateRegistrySettings>(|tx, call| Box::pin(update(tx, call)))
+    handlers.read::<GetRegistrySettings>(handler!(get)).write::<UpdateRegistrySettings>(handler!(update))
 }
 
 /// What is set for an organization; nothing is on until someone turns it on.
@@ -32,13 +30,13 @@ async fn require_registry(tx: &mut ReadTx, place: &Uidp) -> Result<()> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetRegistrySettingsRequest>) -> Result<v1::RegistrySettings> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     require_registry(tx, place).await?;
     of(tx, place.as_str()).await
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::RegistrySettings>) -> Result<Changed<v1::RegistrySettings>> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     require_registry(tx, place).await?;
     let (before, after) = (of(tx, place.as_str()).await?, call.request().clone());
     if before == after {

@@ -6,7 +6,7 @@ use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::tags_service as methods2;
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::TAG;
 use bowline_store::{ReadTx, WriteTx};
 
@@ -15,12 +15,12 @@ use super::{images, repos};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods2::GetTag>(|tx, call| Box::pin(get(tx, call)))
-        .write::<methods2::CreateTag>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<methods2::DeleteTag>(|tx, call| Box::pin(delete_v2(tx, call)))
-        .write::<methods1::CreateTag>(|tx, call| Box::pin(create_v1(tx, call)))
-        .write::<methods1::UpdateTag>(|tx, call| Box::pin(update_v1(tx, call)))
-        .write::<methods1::DeleteTag>(|tx, call| Box::pin(delete_v1(tx, call)))
+        .read::<methods2::GetTag>(handler!(get))
+        .write::<methods2::CreateTag>(handler!(create_v2))
+        .write::<methods2::DeleteTag>(handler!(delete_v2))
+        .write::<methods1::CreateTag>(handler!(create_v1))
+        .write::<methods1::UpdateTag>(handler!(update_v1))
+        .write::<methods1::DeleteTag>(handler!(delete_v1))
 }
 
 /// What a caller says of a tag.
@@ -57,7 +57,7 @@ pub(super) fn repo_of(tag: &Uidp) -> Result<Uidp> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetTagRequest>) -> Result<v2::Tag> {
-    Ok(require(tx, call.scope_name()?).await?.to_v2())
+    Ok(require(tx, call.require_scope()?).await?.to_v2())
 }
 
 async fn create_v2(tx: &mut WriteTx, call: &Authorized<v2::CreateTagRequest>) -> Result<Changed<v2::Tag>> {
@@ -74,7 +74,7 @@ async fn create_v1(tx: &mut WriteTx, call: &Authorized<v1::CreateTagRequest>) ->
 
 /// Creates a tag in the checked repository, or overwrites the one that has the name.
 async fn create<T>(tx: &mut WriteTx, call: &Authorized<T>, input: TagInput) -> Result<Changed<TagRow>> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     require_pushed(tx, repo, &input.digest).await?;
     let before = tags::find_by_name(tx, repo, &input.name).await?;
@@ -142,7 +142,7 @@ async fn require_pushed(tx: &mut WriteTx, repo: &Uidp, digest: &str) -> Result<(
 }
 
 async fn update_v1(tx: &mut WriteTx, call: &Authorized<v1::Tag>) -> Result<Changed<v1::Tag>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let before = require(tx, uid).await?;
     let repo = repo_of(uid)?;
     let input = TagInput::from(call.request().clone());
@@ -164,7 +164,7 @@ async fn delete_v1(tx: &mut WriteTx, call: &Authorized<v1::DeleteTagRequest>) ->
 }
 
 async fn delete<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let row = require(tx, uid).await?;
     tags::delete_tag(tx, &repo_of(uid)?, &row.name, call.now(), call.draw()).await?;
     let event = v1::DeleteTagRequest { id: uid.as_str().into() };

@@ -6,7 +6,7 @@ use bowline_contract::v1::registry::rpc::registry as methods1;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::tags_service as methods2;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest};
+use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, handler};
 use bowline_resources::list::{self, Comparison, Condition, Filter, Selection, Table};
 use bowline_store::{ReadTx, Value};
 use prost::Message;
@@ -16,9 +16,9 @@ use super::tags::{self, Hidden, TagRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods2::ListTags>(|tx, call| Box::pin(list_v2(tx, call)))
-        .read::<methods1::ListTags>(|tx, call| Box::pin(list_v1(tx, call)))
-        .read::<methods1::ListEolTags>(|tx, call| Box::pin(list_end_of_life(tx, call)))
+        .read::<methods2::ListTags>(handler!(list_v2))
+        .read::<methods1::ListTags>(handler!(list_v1))
+        .read::<methods1::ListEolTags>(handler!(list_end_of_life))
 }
 
 /// The kinds of tags that a list leaves out.

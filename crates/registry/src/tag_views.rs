@@ -3,7 +3,7 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{GetRepoTagsSummary, GetUpdateStatus, ListTagHistory};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::{self, Selection, timestamp};
 use bowline_store::{ReadTx, Value};
 
@@ -13,13 +13,13 @@ use super::{repos, tag_calls};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetRepoTagsSummary>(|tx, call| Box::pin(summary(tx, call)))
-        .read::<ListTagHistory>(|tx, call| Box::pin(history(tx, call)))
-        .read::<GetUpdateStatus>(|tx, call| Box::pin(update_status(tx, call)))
+        .read::<GetRepoTagsSummary>(handler!(summary))
+        .read::<ListTagHistory>(handler!(history))
+        .read::<GetUpdateStatus>(handler!(update_status))
 }
 
 async fn summary(tx: &mut ReadTx, call: &Authorized<v1::GetRepoTagsSummaryRequest>) -> Result<v1::RepoTagsSummary> {
-    let (repo, request) = (call.scope_name()?, call.request());
+    let (repo, request) = (call.require_scope()?, call.request());
     repos::require(tx, repo).await?;
     let left_out =
         LeftOut { referrers: request.exclude_referrers, dates: request.exclude_dates, epochs: request.exclude_epochs };
@@ -72,7 +72,7 @@ async fn version_of(tx: &mut ReadTx, repo: &Uidp, latest: &TagRow, left_out: Lef
 
 /// The moves of a tag, the oldest first; removals are none.
 async fn history(tx: &mut ReadTx, call: &Authorized<v1::TagHistoryFilter>) -> Result<v1::TagHistoryList> {
-    let (uid, request) = (call.scope_name()?, call.request());
+    let (uid, request) = (call.require_scope()?, call.request());
     let tag = tag_calls::require(tx, uid).await?;
     let repo = tag_calls::repo_of(uid)?;
     let period = (request.start.map(list::micros), request.end.map(list::micros));
@@ -85,7 +85,7 @@ async fn history(tx: &mut ReadTx, call: &Authorized<v1::TagHistoryFilter>) -> Re
 const RECENT: Micros = 7 * 24 * 3600 * 1_000_000;
 
 async fn update_status(tx: &mut ReadTx, call: &Authorized<v1::UpdateStatusRequest>) -> Result<v1::UpdateStatus> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     // A tag that moved was updated; the other way round it may have been its bundles.
     let sql = "SELECT 1 FROM tags t WHERE t.parent = $1 AND t.updated_at >= $2 AND EXISTS

@@ -11,7 +11,8 @@ use bowline_resources::kinds::TAG;
 use bowline_resources::list::{self, BY_NAME, BY_UID, Listed, Order, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::{limits, upstream_tags};
+use super::content::replication::upstream_tags;
+use super::limits;
 
 const COLUMNS: &str = "uid, name, digest, deprecated, bundles, created_at, updated_at";
 const ORDERS: &[Order] = &[
@@ -34,6 +35,7 @@ pub(crate) enum Hidden {
     No = 0,
     /// `sha256-<digest>...`: what refers to a manifest.
     Referrer = 1,
+    /// A dated tag, such as `1.2-20260131`.
     Dated = 2,
     /// `...-rN`: a build of a package version.
     Epoch = 3,

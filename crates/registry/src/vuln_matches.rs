@@ -8,7 +8,7 @@ use bowline_contract::v1::tenant::{
     Fix, Package2, Scanner, VulnReport, VulnerabilityMatch, VulnerabilityRecord, fix::State as FixState,
 };
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds::SCAN_REPORT;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value};
@@ -17,11 +17,11 @@ use super::images;
 use super::scan_reports::parse::{Finding, rank};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<GetVulnReport>(|tx, call| Box::pin(get(tx, call)))
+    handlers.read::<GetVulnReport>(handler!(get))
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::VulnReportRequest>) -> Result<VulnReport> {
-    let (repo, digest) = (call.scope_name()?, &call.request().digest);
+    let (repo, digest) = (call.require_scope()?, &call.request().digest);
     let manifest = images::require(tx, repo, digest).await?;
     let sql = format!(
         "SELECT scanner, scanner_version, database_built_at, created_at, findings FROM scan_reports {}

@@ -7,7 +7,7 @@ use bowline_contract::v1::registry::rpc::vulnerabilities::{GetRawVulnReport, Lis
 use bowline_contract::v1::registry::vulnerability::fix::State;
 use bowline_contract::v1::registry::vulnerability::{Cvss, Fix};
 use bowline_core::{Error, Micros, Reason, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds::SCAN_REPORT;
 use bowline_resources::list::{self, timestamp};
 use bowline_store::{ReadTx, Row, Value};
@@ -16,9 +16,7 @@ use super::scan_reports::parse::{Finding, Rating, rank};
 use super::tags;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<ListVulnReports>(|tx, call| Box::pin(list(tx, call)))
-        .read::<GetRawVulnReport>(|tx, call| Box::pin(raw(tx, call)))
+    handlers.read::<ListVulnReports>(handler!(list)).read::<GetRawVulnReport>(handler!(raw))
 }
 
 /// Bytes of findings that one answer may be made of.

@@ -38,6 +38,7 @@ pub struct Order {
 
 /// `uid`, the default order of nearly every list.
 pub const BY_UID: Order = Order { names: &["uid", "id"], column: "uid" };
+/// Order by the column `name`.
 pub const BY_NAME: Order = Order { names: &["name"], column: "name" };
 /// By time of creation.
 pub const BY_CREATED: Order =

@@ -54,7 +54,7 @@ fn stored_limit(text: &str, limit: &str) -> Option<i64> {
 
 /// The parent of something that lives in a group, which the gate has checked already.
 pub async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
-    let place = call.scope_name()?.clone();
+    let place = call.require_scope()?.clone();
     require_group(tx, &place).await?;
     Ok(place)
 }

@@ -25,7 +25,9 @@ use crate::rest_request::message_id;
 pub(crate) enum Names {
     /// JSON names; paging members in both spellings.
     Both,
+    /// camelCase names of JSON only.
     Json,
+    /// snake_case names of the proto files only.
     Proto,
 }
 

@@ -75,8 +75,8 @@ impl InFlight {
         routes.layer(axum::middleware::from_fn(move |request: axum::extract::Request, next: Next| {
             let in_flight = in_flight.clone();
             async move {
-                let arrival = request.extensions().get::<RequestOrigin>();
-                let holder = arrival.map(|arrival| Holder::Network(network(arrival.address)));
+                let origin = request.extensions().get::<RequestOrigin>();
+                let holder = origin.map(|origin| Holder::Network(network(origin.address)));
                 let mut lease = in_flight.lease(holder);
                 let bytes = request.body().size_hint().upper().map_or(most, |bytes| most.min(bytes as usize));
                 match in_flight.grow(&mut lease, if bytes > UNCOUNTED { bytes } else { 0 }) {

@@ -1,5 +1,5 @@
 //! Answers that callers keep until they change: told by a tag, encoded and compressed once, and not sent again to
-//! anyone who has them.
+//! callers that have them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,7 +61,7 @@ type Key = (usize, Names, Arc<str>);
 #[derive(Default)]
 pub struct ResponseCache {
     encoded: Mutex<Entries>,
-    /// Large answers are encoded one at a time: anyone who asks for the same meanwhile finds it here afterwards.
+    /// Large answers are encoded one at a time: a request for the same meanwhile finds it here afterwards.
     aside: tokio::sync::Mutex<()>,
 }
 

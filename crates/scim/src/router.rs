@@ -34,20 +34,20 @@ pub struct Scim {
 /// The paths below `/scim/v2/`.
 pub fn router(scim: Scim) -> Router {
     let (limits, count) = (scim.limits.clone(), scim.count.clone());
-    let admit = move |_: &str, arrival: &RequestOrigin| limits.count_address(Surface::Scim, Some(arrival.address));
+    let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Scim, Some(origin.address));
     let front = Front { transport: "scim", name, admit: Arc::new(admit), refuse: |_, error| failed(&error), count };
     front.around(Router::new().route("/scim/v2/{*rest}", any(serve)).with_state(Arc::new(scim)))
 }
 
 fn name(verb: &Method, _: &str) -> &'static str {
     match verb.as_str() {
-        "GET" => "scim GET",
-        "HEAD" => "scim HEAD",
-        "POST" => "scim POST",
-        "PUT" => "scim PUT",
-        "PATCH" => "scim PATCH",
-        "DELETE" => "scim DELETE",
-        _ => "scim unknown",
+        "GET" => "scim.get",
+        "HEAD" => "scim.head",
+        "POST" => "scim.post",
+        "PUT" => "scim.put",
+        "PATCH" => "scim.patch",
+        "DELETE" => "scim.delete",
+        _ => "scim.unknown",
     }
 }
 
@@ -65,11 +65,7 @@ struct Call<'a> {
 
 type Outcome = Result<Answer, Answer>;
 
-async fn serve(
-    State(scim): State<Arc<Scim>>,
-    Extension(arrival): Extension<RequestOrigin>,
-    request: Request,
-) -> Answer {
+async fn serve(State(scim): State<Arc<Scim>>, Extension(origin): Extension<RequestOrigin>, request: Request) -> Answer {
     let (mut head, body) = request.into_parts();
     // The router leaves the body of the response out.
     if head.method == Method::HEAD {
@@ -77,25 +73,25 @@ async fn serve(
     }
     let path = head.uri.path().strip_prefix("/scim/v2/").unwrap_or_default().trim_end_matches('/').to_owned();
     let (provider, rest) = path.split_once('/').unwrap_or((&path, ""));
-    answer(&scim, &head, body, &arrival, provider, rest).await.unwrap_or_else(|refusal| refusal)
+    answer(&scim, &head, body, &origin, provider, rest).await.unwrap_or_else(|refusal| refusal)
 }
 
 async fn answer(
     scim: &Scim,
     head: &Parts,
     body: axum::body::Body,
-    arrival: &RequestOrigin,
+    origin: &RequestOrigin,
     provider: &str,
     rest: &str,
 ) -> Outcome {
-    let request_id: &str = &arrival.request_id;
+    let request_id: &str = &origin.request_id;
     let presented = Presented::new(provider, bearer(&head.headers).unwrap_or_default());
     let now = scim.clock.now();
     let admitted = scim.users.admit(&presented, now).await;
     let directory = admitted.map_err(failure)?;
     let parameters = Parameters::read(head.uri.query().unwrap_or_default());
     let parameters = parameters.map_err(|detail| refused(StatusCode::BAD_REQUEST, &detail))?;
-    if head.method != Method::GET || parameters.query().reads_everybody() {
+    if head.method != Method::GET || parameters.query().reads_all() {
         let counted = scim.limits.count_principal(Surface::Scim, directory.provider.as_str());
         counted.map_err(|error| failed(&error))?;
     }

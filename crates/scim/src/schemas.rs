@@ -105,7 +105,7 @@ fn complex(name: &str, description: &str, subs: &[&str], multi_valued: bool) -> 
 
 /// Filters compare addresses as they are.
 fn emails() -> Value {
-    let mut emails = complex("emails", "E-mail addresses; nobody is matched by them", &PLAIN, true);
+    let mut emails = complex("emails", "E-mail addresses; people are not matched by them", &PLAIN, true);
     emails["subAttributes"][0]["caseExact"] = json!(true);
     emails
 }

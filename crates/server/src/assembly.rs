@@ -19,6 +19,7 @@ use bowline_transcode::Tables;
 use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 
+use crate::backup::BackupSchedule;
 use crate::blobs::{Blobs, content};
 use crate::error::StartError;
 use crate::garbage::Schedule;
@@ -78,6 +79,7 @@ pub(crate) async fn assemble(
         pipeline,
         content,
         collection: Schedule::of(options)?,
+        backups: BackupSchedule::of(options).await?,
         registry,
         published,
         distribution: Arc::new(distribution),
@@ -123,7 +125,11 @@ impl Secrets {
 }
 
 /// The client for what others serve.
-fn outbound(options: &Options, settings: &Settings, address: SocketAddr) -> Result<GuardedClient, StartError> {
+pub(crate) fn outbound(
+    options: &Options,
+    settings: &Settings,
+    address: SocketAddr,
+) -> Result<GuardedClient, StartError> {
     let policy = AddressPolicy {
         allow: options.allow_private_addresses.clone(),
         // A server that the world reaches through a proxy on the same machine is not a local one.

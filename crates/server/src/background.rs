@@ -11,17 +11,19 @@ use bowline_delivery::Relay;
 use bowline_identity::{Exchange, people};
 use bowline_oci::Distribution;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
+use bowline_pipeline::lease;
 use bowline_registry::content::Registry;
-use bowline_store::{Db, Engine, ReadTx, Value, WriteTx, counters};
+use bowline_store::{Db, Engine, WriteTx, counters};
 use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::garbage::{Collected, Plan, collect_parts};
+use crate::job::Job;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
-use crate::{blob_totals, disk, keys, serving};
+use crate::{backup, blob_totals, disk, keys, serving};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -70,6 +72,9 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     if let Some(every) = parts.collection.every {
         tasks.spawn(collect_garbage(parts.clone(), every));
     }
+    if let Some(schedule) = parts.backups.clone() {
+        tasks.spawn(backup::run(parts.clone(), schedule));
+    }
     if let Some(mail_relay) = mail_relay {
         tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
     }
@@ -111,34 +116,31 @@ pub(crate) async fn give_back(parts: &Parts) {
 
 async fn fold(db: Db, clock: Arc<dyn Clock>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
-    loop {
-        let (holder, now) = (holder.clone(), clock.now());
-        // Deltas that a failing machine has not folded after all still count.
-        let folded = db
-            .write_scratch(move |tx| {
+    let failure = "counters were not folded; they stay exact and grow slower to read";
+    let job = Job { after_failure: FOLD_EVERY * 20, ..Job::every(FOLD_EVERY, failure) };
+    job.run(move || {
+        let (db, holder, now) = (db.clone(), holder.clone(), clock.now());
+        Box::pin(async move {
+            // Deltas that a failing machine has not folded after all still count.
+            let folded = db.write_scratch(move |tx| {
                 let holder = holder.clone();
                 Box::pin(async move { fold_once(tx, &holder, now).await })
-            })
-            .await;
-        match folded {
-            Ok(n) if n >= FOLDED_AT_ONCE as u64 => {}
-            Ok(_) => tokio::time::sleep(FOLD_EVERY).await,
-            Err(error) => {
-                tracing::warn!(cause = %cause(&error), "counters were not folded; they stay exact and grow slower to read");
-                tokio::time::sleep(FOLD_EVERY * 20).await;
-            }
-        }
-    }
+            });
+            Ok(folded.await? >= FOLDED_AT_ONCE as u64)
+        })
+    })
+    .await;
 }
 
 /// Every replica has its own.
 async fn refresh_documents(published: Arc<Published>) {
-    loop {
-        if let Err(error) = published.refresh().await {
-            tracing::warn!(cause = %cause(&error), "public documents were not looked for; those from before are served");
-        }
-        tokio::time::sleep(LOOK_FOR_DOCUMENTS_EVERY).await;
-    }
+    let failure = "public documents were not looked for; those from before are served";
+    let job = Job::every(LOOK_FOR_DOCUMENTS_EVERY, failure);
+    job.run(move || {
+        let published = published.clone();
+        Box::pin(async move { published.refresh().await.map(|()| false) })
+    })
+    .await;
 }
 
 async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
@@ -146,67 +148,37 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
         return Ok(0);
     }
-    if !lease(tx, "fold", holder, LEASE, now).await? {
+    if !lease::keep(tx, "fold", holder, LEASE, now).await? {
         return Ok(0);
     }
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
 }
 
-/// Takes or keeps the lease of that name, unless another replica has it. On the embedded engine there is none: the lock of
-/// the data directory stands for it, a restart waits for none, and an idle server writes nothing.
-pub(crate) async fn lease(
-    tx: &mut WriteTx,
-    name: &str,
-    holder: &str,
-    lasts: Micros,
-    now: Micros,
-) -> Result<bool, Error> {
-    if tx.engine() == Engine::Sqlite { Ok(true) } else { take(tx, name, holder, lasts, now).await }
-}
-
-async fn take(tx: &mut WriteTx, name: &str, holder: &str, lasts: Micros, now: Micros) -> Result<bool, Error> {
-    let sql = "INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
-               ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-               WHERE leases.holder = excluded.holder OR leases.until < $4";
-    let params = [Value::from(name), Value::from(holder), Value::Int(now + lasts), Value::Int(now)];
-    Ok(tx.execute(sql, &params).await? > 0)
-}
-
-/// Whether another replica has the lease of that name: asked before anything is written.
-async fn is_taken(tx: &mut ReadTx, name: &str, holder: &str, now: Micros) -> Result<bool, Error> {
-    if tx.engine() == Engine::Sqlite {
-        return Ok(false);
-    }
-    let sql = "SELECT holder FROM leases WHERE name = $1 AND holder <> $2 AND until >= $3";
-    let params = [Value::from(name), Value::from(holder), Value::Int(now)];
-    Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
-}
-
 /// Numbers and chains the rows of the audit log soon after their commits, and tells those who wait for them.
 async fn number(parts: Arc<Parts>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
-    loop {
-        match number_once(&parts.storage.db.from_reserve(), &holder, parts.clock.now()).await {
-            Ok(0) => tokio::time::sleep(NUMBER_EVERY).await,
-            Ok(n) => {
+    let failure = "the audit log was not numbered; new rows cannot be read until it is";
+    let job = Job { after_failure: NUMBER_EVERY * 20, ..Job::every(NUMBER_EVERY, failure) };
+    job.run(move || {
+        let (parts, holder) = (parts.clone(), holder.clone());
+        Box::pin(async move {
+            let numbered = number_once(&parts.storage.db.from_reserve(), &holder, parts.clock.now()).await?;
+            if numbered > 0 {
                 parts.pipeline.streams.tell();
-                if n < NUMBERED_AT_ONCE {
-                    tokio::time::sleep(NUMBER_EVERY).await;
-                }
             }
-            Err(error) => {
-                tracing::warn!(cause = %cause(&error), "the audit log was not numbered; new rows cannot be read until it is");
-                tokio::time::sleep(NUMBER_EVERY * 20).await;
-            }
-        }
-    }
+            Ok(numbered >= NUMBERED_AT_ONCE)
+        })
+    })
+    .await;
 }
 
 /// One batch, if rows wait and no other replica numbers them; gives how many rows got numbers.
 pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u64, Error> {
     let own = holder.to_owned();
     let idle = db.read(move |tx| {
-        Box::pin(async move { Ok::<_, Error>(!rows_wait(tx).await? || is_taken(tx, NUMBERING, &own, now).await?) })
+        Box::pin(
+            async move { Ok::<_, Error>(!rows_wait(tx).await? || lease::is_taken(tx, NUMBERING, &own, now).await?) },
+        )
     });
     if idle.await? {
         return Ok(0);
@@ -215,9 +187,9 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
     // On the embedded engine numbers follow the ids of rows that are durable: the same rows always get the same ones.
     db.write_derived(move |tx| {
         let holder = holder.clone();
-        Box::pin(
-            async move { if lease(tx, NUMBERING, &holder, LEASE, now).await? { number_rows(tx).await } else { Ok(0) } },
-        )
+        Box::pin(async move {
+            if lease::keep(tx, NUMBERING, &holder, LEASE, now).await? { number_rows(tx).await } else { Ok(0) }
+        })
     })
     .await
 }
@@ -225,16 +197,12 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
 /// Takes rows away that are older than the operator wants to keep.
 async fn prune(parts: Arc<Parts>, days: u32) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
-    loop {
-        match prune_once(&parts.storage.db.from_reserve(), &holder, days, parts.clock.now()).await {
-            Ok(PRUNED_AT_ONCE) => {}
-            Ok(_) => tokio::time::sleep(PRUNE_EVERY).await,
-            Err(error) => {
-                tracing::warn!(cause = %cause(&error), "old rows of the audit log were not pruned; they are tried again");
-                tokio::time::sleep(PRUNE_EVERY).await;
-            }
-        }
-    }
+    let job = Job::every(PRUNE_EVERY, "old rows of the audit log were not pruned; they are tried again");
+    job.run(move || {
+        let (db, holder, now) = (parts.storage.db.from_reserve(), holder.clone(), parts.clock.now());
+        Box::pin(async move { Ok(prune_once(&db, &holder, days, now).await? == PRUNED_AT_ONCE) })
+    })
+    .await;
 }
 
 async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64, Error> {
@@ -243,7 +211,7 @@ async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64
     db.write_leased(move |tx| {
         let holder = holder.clone();
         Box::pin(async move {
-            if !lease(tx, PRUNING, &holder, LEASE, now).await? {
+            if !lease::keep(tx, PRUNING, &holder, LEASE, now).await? {
                 return Ok(0);
             }
             prune_rows(tx, until, now).await
@@ -283,7 +251,7 @@ async fn retain_once(parts: &Parts, every: Duration) -> Result<Option<u64>, Erro
     let now = parts.clock.now();
     let is_ours = db.write_leased(move |tx| {
         let holder = holder.clone();
-        Box::pin(async move { lease(tx, "retention", &holder, lasts, now).await })
+        Box::pin(async move { lease::keep(tx, "retention", &holder, lasts, now).await })
     });
     if is_ours.await? { parts.registry.retain().await.map(Some) } else { Ok(None) }
 }
@@ -291,27 +259,22 @@ async fn retain_once(parts: &Parts, every: Duration) -> Result<Option<u64>, Erro
 /// Deletes sessions, refresh tokens and other rows that have ended.
 async fn delete_ended(db: Db, clock: Arc<dyn Clock>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
-    loop {
-        let (holder, now) = (holder.clone(), clock.now());
-        let deleted = db
-            .write(move |tx| {
+    let job = Job::every(DELETE_ENDED_EVERY, "ended sessions were not deleted; trying again later");
+    job.run(move || {
+        let (db, holder, now) = (db.clone(), holder.clone(), clock.now());
+        Box::pin(async move {
+            let deleted = db.write(move |tx| {
                 let holder = holder.clone();
                 Box::pin(async move { delete_ended_once(tx, &holder, now).await })
-            })
-            .await;
-        match deleted {
-            Ok(n) if people::is_full(n) => {}
-            Ok(_) => tokio::time::sleep(DELETE_ENDED_EVERY).await,
-            Err(error) => {
-                tracing::warn!(cause = %cause(&error), "ended sessions were not deleted; trying again later");
-                tokio::time::sleep(DELETE_ENDED_EVERY).await;
-            }
-        }
-    }
+            });
+            Ok(people::is_full(deleted.await?))
+        })
+    })
+    .await;
 }
 
 async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
-    if !lease(tx, "ended", holder, LONG_LEASE, now).await? {
+    if !lease::keep(tx, "ended", holder, LONG_LEASE, now).await? {
         return Ok(0);
     }
     people::prune(tx, now).await
@@ -334,7 +297,7 @@ async fn stops_within(time: Duration, stopped: &mut watch::Receiver<bool>) -> bo
     tokio::time::timeout(time, stopped.wait_for(|stopped| *stopped)).await.is_ok()
 }
 
-/// Every replica may do it: the row goes first, and anyone who took it takes the bytes.
+/// Every replica may do it: the row goes first, and the replica that took it takes the bytes.
 async fn expire_uploads(distribution: Arc<Distribution>) {
     loop {
         tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
@@ -354,7 +317,7 @@ async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
         let db = parts.storage.db.from_reserve();
         let turn = db.write(move |tx| {
             let holder = holder.clone();
-            Box::pin(async move { take(tx, COLLECTING, &holder, lasts, now).await })
+            Box::pin(async move { lease::take(tx, COLLECTING, &holder, lasts, now).await })
         });
         match turn.await {
             Ok(true) => collect_once(&parts, now).await,

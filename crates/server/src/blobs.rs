@@ -11,7 +11,7 @@ use bowline_registry::attached::BlobBytes;
 use bowline_store::{BoxFuture, Db};
 use futures_util::StreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 use url::Url;
 
 use crate::error::StartError;
@@ -31,12 +31,20 @@ const RETRIES: usize = 4;
 /// # Errors
 /// The place cannot be made or written, or has the blobs of another database.
 pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, StartError> {
+    let own = facts::get_or_insert(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
+    content_of_owner(options, db, &own).await
+}
+
+/// The same for a database whose name as an owner is known.
+///
+/// # Errors
+/// As [`content`].
+pub(crate) async fn content_of_owner(options: &Options, db: &Db, own: &str) -> Result<Content, StartError> {
     let (content, place) = match &options.blob_url {
         Some(url) => in_bucket(url)?,
         None => in_directory(&options.data_dir(), db)?,
     };
-    let own = facts::once(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
-    let owner = content.owner(&own).await.map_err(|error| closed(&place, &error))?;
+    let owner = content.owner(own).await.map_err(|error| closed(&place, &error))?;
     if owner != own {
         return Err(StartError::Option(format!(
             "{place} has the blobs of another database: name another place with --data-dir or --blob-url; if this \
@@ -66,9 +74,15 @@ fn in_directory(data_dir: &Path, db: &Db) -> Result<(Content, String), StartErro
     Ok((content, place))
 }
 
-/// What speaks S3. Region, endpoint and credentials come from the variables that every tool for it reads.
 fn in_bucket(url: &str) -> Result<(Content, String), StartError> {
-    let (bucket, prefix) = bucket_of(url)?;
+    let (store, prefix, place) = bucket("--blob-url", url)?;
+    let content = Content::in_objects(store, &prefix, || hex(&random_bytes::<8>()));
+    Ok((content.map_err(|error| closed(&place, &error))?, place))
+}
+
+/// A bucket of what speaks S3, the prefix in it, and how both are shown. Region, endpoint and credentials come from the variables that every tool for it reads.
+pub(crate) fn bucket(named: &str, url: &str) -> Result<(Arc<dyn ObjectStore>, String, String), StartError> {
+    let (bucket, prefix) = bucket_of(named, url)?;
     // The one provider of cryptography; a client may have installed it already.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let place = format!("s3://{bucket}/{prefix}").trim_end_matches('/').to_owned();
@@ -79,15 +93,13 @@ fn in_bucket(url: &str) -> Result<(Content, String), StartError> {
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::Timeout), REQUEST_TIME)
         .with_config(AmazonS3ConfigKey::Client(ClientConfigKey::ConnectTimeout), CONNECT_TIME);
     let failed = |error| closed(&place, &ContentError::Objects(error));
-    let store = Arc::new(store.build().map_err(failed)?);
-    let content = Content::in_objects(store, &prefix, || hex(&random_bytes::<8>()));
-    Ok((content.map_err(|error| closed(&place, &error))?, place))
+    Ok((Arc::new(store.build().map_err(failed)?), prefix, place))
 }
 
-/// Bucket and prefix. The value may hold what is secret, and is not repeated.
-pub(crate) fn bucket_of(url: &str) -> Result<(String, String), StartError> {
+/// Bucket and prefix of the value of that name, which may hold what is secret, and is not repeated.
+pub(crate) fn bucket_of(named: &str, url: &str) -> Result<(String, String), StartError> {
     let wrong =
-        |what: &str| StartError::Option(format!("--blob-url {what}: write s3://<bucket> or s3://<bucket>/<prefix>"));
+        |what: &str| StartError::Option(format!("{named} {what}: write s3://<bucket> or s3://<bucket>/<prefix>"));
     let url = Url::parse(url).map_err(|_| wrong("is no URL"))?;
     if url.scheme() != "s3" {
         return Err(wrong("does not begin with s3://"));
@@ -142,10 +154,10 @@ mod tests {
         for (url, bucket, prefix) in
             [("s3://blobs", "blobs", ""), ("s3://blobs/", "blobs", ""), ("s3://blobs/a/b/", "blobs", "a/b")]
         {
-            assert_eq!(bucket_of(url).unwrap(), (bucket.to_owned(), prefix.to_owned()));
+            assert_eq!(bucket_of("--blob-url", url).unwrap(), (bucket.to_owned(), prefix.to_owned()));
         }
         for url in ["blobs", "gs://blobs", "s3://", "s3://key:secret@blobs", "s3://blobs:9000", "s3://blobs?secret=1"] {
-            let refused = bucket_of(url).unwrap_err().to_string();
+            let refused = bucket_of("--blob-url", url).unwrap_err().to_string();
             assert!(refused.contains("s3://<bucket>") && !refused.contains("secret"), "{refused}");
         }
     }

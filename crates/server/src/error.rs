@@ -43,6 +43,9 @@ pub enum StartError {
     /// Blobs are not what they should be.
     #[error("{0} blobs are missing or damaged: push what they belong to again, or restore them from a backup")]
     Blobs(usize),
+    /// `bowline self-check` found what keeps a server from its work.
+    #[error("{0} checks failed")]
+    Checks(usize),
     /// A defect of this server.
     #[error("defect: {0}")]
     Defect(String),
@@ -62,6 +65,9 @@ impl StartError {
             }),
             StartError::Sealed(_) => {
                 Some("restore the key file that this database was made with, or name it with --key-file".into())
+            }
+            StartError::Storage(error) if error.kind() == bowline_store::ErrorKind::Full => {
+                Some("free disk space where the database is, and run the command again".into())
             }
             StartError::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
                 Some("let the user that runs bowline read and write it".into())

@@ -31,8 +31,8 @@ pub(crate) async fn write(db: &Db, facts: Vec<(&'static str, String)>) -> Result
     .await
 }
 
-/// What is told under this name; `fresh`, from now on, if it is nothing yet.
-pub(crate) async fn once(db: &Db, name: &'static str, fresh: String) -> Result<String, Error> {
+/// The value under this name; `fresh`, which is stored, if there was none.
+pub(crate) async fn get_or_insert(db: &Db, name: &'static str, fresh: String) -> Result<String, Error> {
     let known = db.write(move |tx| {
         let fresh = fresh.clone();
         Box::pin(async move {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bowline_content::{Content, ContentError, Copy, Digest};
+use bowline_content::{BlobLocation, Content, ContentError, Digest};
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::UploadLimits;
 use bowline_registry::content::garbage::{self, BlobRow};
@@ -212,15 +212,15 @@ impl Collection<'_> {
     /// Files are seen before it is asked whose they are.
     async fn files(&mut self) -> Result<()> {
         for shard in self.content.shards() {
-            let copies = self.content.copies(shard).await.map_err(refused)?;
-            let describe: Vec<garbage::Copy> = copies.iter().map(describe).collect();
-            for at in garbage::unknown_copies(self.db, &describe).await? {
-                let copy = &copies[at];
-                let Some(size) = self.content.size_of_copy(copy).await.map_err(refused)? else { continue };
+            let locations = self.content.locations(shard).await.map_err(refused)?;
+            let describe: Vec<garbage::LocationKey> = locations.iter().map(describe).collect();
+            for at in garbage::unknown_locations(self.db, &describe).await? {
+                let location = &locations[at];
+                let Some(size) = self.content.size_at(location).await.map_err(refused)? else { continue };
                 self.found.files += 1;
                 self.found.bytes += size;
                 if !self.plan.is_dry_run {
-                    self.content.delete_copy(copy).await.map_err(refused)?;
+                    self.content.delete_at(location).await.map_err(refused)?;
                 }
             }
         }
@@ -250,9 +250,9 @@ impl Collection<'_> {
     }
 }
 
-fn describe(copy: &Copy) -> garbage::Copy {
-    let digest = copy.digest.as_ref().map(|digest| digest.as_str().to_owned());
-    garbage::Copy { digest, upload: copy.upload.clone(), begun: copy.begun.clone() }
+fn describe(location: &BlobLocation) -> garbage::LocationKey {
+    let digest = location.digest.as_ref().map(|digest| digest.as_str().to_owned());
+    garbage::LocationKey { digest, upload: location.upload.clone(), begun: location.begun.clone() }
 }
 
 /// A digest out of the database.

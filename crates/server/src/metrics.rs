@@ -49,6 +49,11 @@ const COLLECTED_AT: Described = (
     "bowline_garbage_last_success_timestamp_seconds",
     "End of the last whole garbage collection of this process, in seconds since the Unix epoch",
 );
+const BACKUPS: Described = ("bowline_backups_total", "Backups that the server made by itself, by outcome");
+const BACKED_UP_AT: Described = (
+    "bowline_backup_last_success_timestamp_seconds",
+    "End of the last backup that this process made by itself, in seconds since the Unix epoch",
+);
 const RETENTIONS: Described = ("bowline_retention_runs_total", "Rounds of retention by outcome");
 const RETIRED: Described = ("bowline_retention_removed_manifests_total", "Manifests that retention removed");
 const RETIRED_AT: Described = (
@@ -57,7 +62,7 @@ const RETIRED_AT: Described = (
 );
 
 const GAUGES: &[Described] =
-    &[BUILD, KEY_AGE, NOT_AFTER, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, RETIRED_AT];
+    &[BUILD, KEY_AGE, NOT_AFTER, OPEN, WRITES_WAITING, POOL, POOL_WAITING, COLLECTED_AT, BACKED_UP_AT, RETIRED_AT];
 const COUNTERS: &[Described] = &[
     RELOAD_FAILURES,
     REFUSED,
@@ -67,6 +72,7 @@ const COUNTERS: &[Described] = &[
     COLLECTIONS,
     COLLECTED,
     COLLECTED_BYTES,
+    BACKUPS,
     RETENTIONS,
     RETIRED,
     disk::DROPPED,
@@ -169,6 +175,9 @@ impl Metrics {
             self.telemetry.set_total(COLLECTED.0, &[("kind", kind)], removed);
         }
         self.telemetry.set_total(COLLECTED_BYTES.0, &[], collected.bytes);
+        if self.parts.backups.is_some() {
+            self.measure_rounds(BACKUPS, BACKED_UP_AT, counts.backups);
+        }
         self.measure_rounds(RETENTIONS, RETIRED_AT, counts.retentions);
         self.telemetry.set_total(RETIRED.0, &[], counts.retired);
         if let Some(blobs) = counts.blobs {

@@ -88,6 +88,18 @@ pub struct Options {
     /// How long a pushed blob may wait for its manifest [default: 24h]
     #[arg(long, env = "BOWLINE_GC_GRACE", value_name = "TIME")]
     pub gc_grace: Option<String>,
+    /// Back up to here, by itself: a directory, or s3://bucket/prefix [default: no backups]
+    #[arg(long, env = "BOWLINE_BACKUP_TO", value_name = "DIR|URL")]
+    pub backup_to: Option<String>,
+    /// Public key that backups are encrypted to, as bowline backup keygen prints it
+    #[arg(long, env = "BOWLINE_BACKUP_RECIPIENT", value_name = "KEY")]
+    pub backup_recipient: Option<String>,
+    /// Time between two backups [default: 24h]
+    #[arg(long, env = "BOWLINE_BACKUP_EVERY", value_name = "TIME")]
+    pub backup_every: Option<String>,
+    /// How many of the newest backups are kept [default: all]
+    #[arg(long, env = "BOWLINE_BACKUP_KEEP", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub backup_keep: Option<u32>,
     /// How long an upload to the registry may stay open without growing: 5m to 24h [default: 1h]
     #[arg(long, env = "BOWLINE_UPLOAD_IDLE", value_name = "TIME")]
     pub upload_idle: Option<String>,

@@ -14,11 +14,13 @@ use bowline_pipeline::{Authenticator, Pipeline, Settings, Vault};
 use bowline_registry::content::Registry;
 use bowline_rpc::{Cors, Front, Hosts, Listener, ResponseCache, Telemetry, TrustedProxies};
 use bowline_signin::Redirects;
+use bowline_store::BoxFuture;
 use bowline_transcode::Tables;
 use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::backup::BackupSchedule;
 use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
@@ -51,6 +53,8 @@ pub struct Parts {
     pub content: Content,
     /// When the registry's garbage is collected.
     pub collection: Schedule,
+    /// Backups that the server makes by itself.
+    pub backups: Option<BackupSchedule>,
     /// What the registry host does.
     pub registry: Registry,
     /// The public documents of advisories.
@@ -91,42 +95,44 @@ impl Server {
     ///
     /// # Errors
     /// What was wrong and what to do.
-    pub async fn start(options: &Options, clock: Arc<dyn Clock>) -> Result<Server, StartError> {
-        let certificate = CertificateFiles::open(options)?;
-        let tls = certificate.as_ref().map(CertificateFiles::server_config).transpose()?;
-        let relay = Relay::of(options)?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let redirects = Redirects::new(&options.redirect_origins)
-            .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
-        let cors =
-            Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
-        let sizes = request_sizes::of(options)?;
-        let request_time = limits::request_time(options)?;
-        let limits = connections::public(options)?;
-        let admin_limits = connections::admin(&limits);
-        // Nothing is created before both addresses are held.
-        let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
-        let listener = Listener::bind(options.listen(), tls, limits, options.grpc_reflection.unwrap_or(true)).await;
-        let listener = listener.map_err(refused)?;
-        let address = listener.address().map_err(refused)?;
-        let admin_socket = admin::bind(options, admin_limits).await?;
-        let settings = Arc::new(settings::of(options, scheme, address)?);
-        let storage = Storage::open(options).await?;
-        let parts = Arc::new(assembly::assemble(options, storage, settings, clock, address).await?);
-        let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
-        let telemetry = Arc::new(telemetry);
-        let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes, request_time));
-        let (stop, stopped) = watch::channel(false);
-        let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
-        let metrics = Metrics::new(parts.clone(), telemetry, certificate.clone(), listeners);
-        let (admin_address, admin) = admin::serve(admin_socket, &parts, metrics, stopped.clone())?;
-        let notes = background::start_notes(&parts, &stopped);
-        let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
-        let mut background = background::start(&parts, relay);
-        if let Some(certificate) = certificate {
-            background.spawn(tls::follow(certificate, options.tls_look_every.unwrap_or(tls::LOOK_EVERY)));
-        }
-        Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background, notes })
+    pub fn start(options: &Options, clock: Arc<dyn Clock>) -> BoxFuture<'_, Result<Server, StartError>> {
+        Box::pin(async move {
+            let certificate = CertificateFiles::open(options)?;
+            let tls = certificate.as_ref().map(CertificateFiles::server_config).transpose()?;
+            let relay = Relay::of(options)?;
+            let scheme = if tls.is_some() { "https" } else { "http" };
+            let redirects = Redirects::new(&options.redirect_origins)
+                .map_err(|why| StartError::Option(format!("--redirect-origins {why}")))?;
+            let cors =
+                Cors::new(&options.cors_origins).map_err(|why| StartError::Option(format!("--cors-origins {why}")))?;
+            let sizes = request_sizes::of(options)?;
+            let request_time = limits::request_time(options)?;
+            let limits = connections::public(options)?;
+            let admin_limits = connections::admin(&limits);
+            // Nothing is created before both addresses are held.
+            let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
+            let listener = Listener::bind(options.listen(), tls, limits, options.grpc_reflection.unwrap_or(true)).await;
+            let listener = listener.map_err(refused)?;
+            let address = listener.address().map_err(refused)?;
+            let admin_socket = admin::bind(options, admin_limits).await?;
+            let settings = Arc::new(settings::of(options, scheme, address)?);
+            let storage = Storage::open(options).await?;
+            let parts = Arc::new(assembly::assemble(options, storage, settings, clock, address).await?);
+            let telemetry = Telemetry::new(&parts.contract).map_err(|error| StartError::Defect(error.to_string()))?;
+            let telemetry = Arc::new(telemetry);
+            let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes, request_time));
+            let (stop, stopped) = watch::channel(false);
+            let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
+            let metrics = Metrics::new(parts.clone(), telemetry, certificate.clone(), listeners);
+            let (admin_address, admin) = admin::serve(admin_socket, &parts, metrics, stopped.clone())?;
+            let notes = background::start_notes(&parts, &stopped);
+            let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
+            let mut background = background::start(&parts, relay);
+            if let Some(certificate) = certificate {
+                background.spawn(tls::follow(certificate, options.tls_look_every.unwrap_or(tls::LOOK_EVERY)));
+            }
+            Ok(Server { parts, address, admin_address, stop, listeners: vec![main, admin], background, notes })
+        })
     }
 
     pub fn parts(&self) -> &Arc<Parts> {
@@ -149,26 +155,30 @@ impl Server {
     }
 
     /// Lets running calls end, then closes the storage.
-    pub async fn stop(mut self) {
-        let _ = self.stop.send(true);
-        self.parts.pipeline.streams.stop();
-        for listener in self.listeners {
-            if let Err(error) = listener.await {
-                tracing::error!(%error, "a listener ended badly");
+    pub fn stop(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let _ = self.stop.send(true);
+            self.parts.pipeline.streams.stop();
+            for listener in self.listeners {
+                if let Err(error) = listener.await {
+                    tracing::error!(%error, "a listener ended badly");
+                }
             }
-        }
-        if tokio::time::timeout(LAST_NOTES_TAKE, async { while self.notes.join_next().await.is_some() {} })
-            .await
-            .is_err()
-        {
-            tracing::warn!("pulls and sign-ins of the last seconds are not written down: the storage does not answer");
-        }
-        self.background.shutdown().await;
-        background::give_back(&self.parts).await;
-        self.parts.exchange.flush_last_seen().await;
-        self.parts.registry.flush_pulls().await;
-        serving::leave(&self.parts).await;
-        self.parts.storage.close().await;
+            if tokio::time::timeout(LAST_NOTES_TAKE, async { while self.notes.join_next().await.is_some() {} })
+                .await
+                .is_err()
+            {
+                tracing::warn!(
+                    "storage unavailable at shutdown; pull and last-seen records of the last seconds were lost"
+                );
+            }
+            self.background.shutdown().await;
+            background::give_back(&self.parts).await;
+            self.parts.exchange.flush_last_seen().await;
+            self.parts.registry.flush_pulls().await;
+            serving::leave(&self.parts).await;
+            self.parts.storage.close().await;
+        })
     }
 }
 

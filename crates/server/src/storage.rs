@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use bowline_authn::keys::{Algorithm, KeyRing};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_core::{Clock, Micros};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
-use bowline_store::{Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions};
+use bowline_store::{BoxFuture, Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions};
+use rustix::process::geteuid;
 
 use crate::error::StartError;
 use crate::options::{Options, require_file};
@@ -36,25 +37,27 @@ impl Storage {
     ///
     /// # Errors
     /// Another server has the embedded database; it or the key file cannot be opened, or is of a newer version.
-    pub async fn open(options: &Options) -> Result<Storage, StartError> {
-        // Before anything is made.
-        if let Some(url) = &options.blob_url {
-            blobs::bucket_of(url)?;
-        }
-        let mut lock = None;
-        if options.database_url.is_none() {
-            create_private_directory(&options.data_dir())?;
-            lock = Some(lock_directory(&options.data_dir())?);
-            let path = options.key_file()?;
-            // A database without its key is half a backup: another key opens nothing in it.
-            if options.key_file.is_none() && !path.exists() && !options.database_file().exists() {
-                write_key(&path, sync_directory)?;
+    pub fn open(options: &Options) -> BoxFuture<'_, Result<Storage, StartError>> {
+        Box::pin(async move {
+            // Before anything is made.
+            if let Some(url) = &options.blob_url {
+                blobs::bucket_of("--blob-url", url)?;
             }
-        }
-        let wrapping_key = wrapping_key(options)?;
-        let db = connect(options, Room::look).await?;
-        let migrated = db.migrate(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))?;
-        Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
+            let mut lock = None;
+            if options.database_url.is_none() {
+                create_private_directory(&options.data_dir())?;
+                lock = Some(lock_directory(&options.data_dir())?);
+                let path = options.key_file()?;
+                // A database without its key is half a backup: another key opens nothing in it.
+                if options.key_file.is_none() && !path.exists() && !options.database_file().exists() {
+                    write_key(&path, sync_directory)?;
+                }
+            }
+            let wrapping_key = wrapping_key(options)?;
+            let db = connect(options, Room::look).await?;
+            let migrated = db.migrate(MIGRATIONS).await.map_err(|error| unusable::database(options, &error))?;
+            Ok(Storage { db, wrapping_key, token_algorithm: options.token_algorithm(), migrated, lock })
+        })
     }
 
     /// Opens the database of a server, which must be there already, and makes nothing.
@@ -117,7 +120,7 @@ impl Storage {
 
 /// Locks the directory itself: no one can take the lock away as they can a file. Commands work beside a server; a second
 /// server would not know what the first has in memory.
-fn lock_directory(directory: &Path) -> Result<File, StartError> {
+pub(crate) fn lock_directory(directory: &Path) -> Result<File, StartError> {
     let failed = |source| StartError::File { path: directory.into(), source };
     let file = File::open(directory).map_err(failed)?;
     match file.try_lock() {
@@ -131,7 +134,7 @@ fn lock_directory(directory: &Path) -> Result<File, StartError> {
     }
 }
 
-async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {
+pub(crate) async fn connect(options: &Options, prepare: impl FnOnce(&Room)) -> Result<Db, StartError> {
     let opened = if let Some(url) = &options.database_url {
         let max_connections = limits::database_connections(options)?;
         Db::open_postgres(url, PostgresOptions { max_connections, ..PostgresOptions::default() }).await
@@ -171,15 +174,21 @@ pub(crate) fn read_key(path: &Path) -> Result<KeyEncryptionKey, StartError> {
 }
 
 /// A key that others can read protects nothing.
-fn require_private(path: &Path) -> Result<(), StartError> {
+pub(crate) fn require_private(path: &Path) -> Result<(), StartError> {
     let metadata = std::fs::metadata(path).map_err(|source| StartError::File { path: path.into(), source })?;
-    if metadata.permissions().mode() & 0o077 == 0 {
+    if is_private(metadata.permissions().mode(), metadata.uid() == 0 && !geteuid().is_root()) {
         return Ok(());
     }
     Err(StartError::Unusable {
         cause: format!("{}: others can read the key", path.display()),
         hint: format!("run: chmod 600 {}", path.display()),
     })
+}
+
+/// Whether a file's mode keeps others out. Secrets that are mounted into a container belong to root and are readable
+/// through the group: their user has no other way to them.
+fn is_private(mode: u32, is_mounted: bool) -> bool {
+    mode & if is_mounted { 0o037 } else { 0o077 } == 0
 }
 
 /// Makes a directory that no one else may look into; one that is there already stays as it is.
@@ -192,12 +201,21 @@ pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
 /// Writes a new key beside its final place and links it there, so that two first starts agree on one. Then the key's name
 /// is made durable: a machine that fails later must not leave a database whose key is gone.
 pub(crate) fn write_key(path: &Path, sync_directory: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StartError> {
-    let failed = |source| StartError::File { path: path.into(), source };
     let hex: String = bowline_core::hex(&random_bytes::<32>());
+    link_key(path, format!("{hex}\n").as_bytes(), sync_directory)
+}
+
+/// Gives a key its place, whole or not at all, unless there is one.
+fn link_key(
+    path: &Path,
+    contents: &[u8],
+    sync_directory: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), StartError> {
+    let failed = |source| StartError::File { path: path.into(), source };
     let suffix: String = bowline_core::hex(&random_bytes::<8>());
     let draft = path.with_extension(suffix);
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
-    file.write_all(format!("{hex}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    file.write_all(contents).and_then(|()| file.sync_all()).map_err(failed)?;
     let linked = std::fs::hard_link(&draft, path);
     std::fs::remove_file(&draft).map_err(failed)?;
     match linked {
@@ -205,6 +223,22 @@ pub(crate) fn write_key(path: &Path, sync_directory: impl FnOnce(&Path) -> io::R
         // Also where another start linked it: this one relies on the key as well.
         _ => sync_directory(path.parent().unwrap_or(path)).map_err(failed),
     }
+}
+
+/// Puts the key of one place beside the data of another.
+///
+/// # Errors
+/// Another key is there, or a file cannot be read or written.
+pub(crate) fn add_key(from: &Path, to: &Path) -> Result<(), StartError> {
+    let bytes = require_file(from)?;
+    link_key(to, &bytes, sync_directory)?;
+    if require_file(to)? == bytes {
+        return Ok(());
+    }
+    Err(StartError::Unusable {
+        cause: format!("{}: another key is there", to.display()),
+        hint: "name an empty place".into(),
+    })
 }
 
 /// Makes the names in a directory durable.
@@ -276,6 +310,20 @@ mod tests {
     fn names(directory: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(directory).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_key_is_private_to_its_owner_or_to_the_group_of_a_mounted_secret() {
+        for (mode, of_this_user, mounted) in [
+            (0o100_600, true, true),
+            (0o100_400, true, true),
+            (0o100_440, false, true),
+            (0o100_460, false, false),
+            (0o100_444, false, false),
+            (0o100_604, false, false),
+        ] {
+            assert_eq!((is_private(mode, false), is_private(mode, true)), (of_this_user, mounted), "{mode:o}");
+        }
     }
 
     #[test]

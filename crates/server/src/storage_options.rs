@@ -41,6 +41,11 @@ pub(crate) struct IssuingOptions {
 }
 
 impl StorageOptions {
+    /// The key file, as the command line or the environment names it.
+    pub(crate) fn key_file(&self) -> Option<PathBuf> {
+        self.key_file.clone()
+    }
+
     /// These options among all of the server's, with what they leave open taken from the configuration file.
     ///
     /// # Errors

@@ -20,6 +20,21 @@ pub(crate) fn database(options: &Options, error: &StoreError) -> StartError {
     StartError::Unusable { cause, hint }
 }
 
+/// What is to be filled is no empty database.
+pub(crate) fn target(options: &Options, error: &StoreError) -> StartError {
+    let place = match &options.database_url {
+        Some(_) => "the database of --to".to_owned(),
+        None => options.database_file().display().to_string(),
+    };
+    let hint = match error.kind() {
+        ErrorKind::OtherConstraint => "name an empty place with --to".into(),
+        ErrorKind::SchemaUnknown => "empty the place of --to, and run the command again".into(),
+        _ => return database(options, error),
+    };
+    StartError::Unusable { cause: format!("{place} cannot be filled: {}", error.message()), hint }
+}
+
+const UNFINISHED: &str = "run the command that fills it again, which goes on where it ended";
 const URL_FORM: &str = "postgres://<user>:<password>@<host>:5432/<database>?sslmode=disable";
 const NEWER_PROGRAM: &str = "start the newer release that migrated the database, or restore a backup from before";
 
@@ -36,6 +51,7 @@ fn postgres_hint(error: &StoreError) -> String {
         }
         (Some(code), _) if code.starts_with("53") => "free disk space or connections of the PostgreSQL server".into(),
         (_, ErrorKind::SchemaUnknown) => NEWER_PROGRAM.into(),
+        (_, ErrorKind::Incomplete) => UNFINISHED.into(),
         (None, ErrorKind::Bug) => format!("write --database-url {URL_FORM}"),
         (_, ErrorKind::Corrupt) => "restore the database from a backup (docs/OPERATIONS.md, Backup and restore)".into(),
         _ => "start PostgreSQL, or correct host and port in --database-url".into(),
@@ -49,6 +65,7 @@ fn sqlite_hint(error: &StoreError, file: &Path) -> String {
                 .into()
         }
         ErrorKind::SchemaUnknown => NEWER_PROGRAM.into(),
+        ErrorKind::Incomplete => UNFINISHED.into(),
         ErrorKind::Unavailable => {
             format!(
                 "check that this user may write {} and its directory, and that the disk is not full",

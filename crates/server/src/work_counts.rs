@@ -13,6 +13,7 @@ pub struct WorkCounts(Mutex<Counts>);
 pub(crate) struct Counts {
     pub(crate) collections: Rounds,
     pub(crate) collected: Collected,
+    pub(crate) backups: Rounds,
     pub(crate) retentions: Rounds,
     /// Manifests that retention removed.
     pub(crate) retired: u64,

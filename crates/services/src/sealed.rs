@@ -1,7 +1,7 @@
 //! Which stored values are sealed with the key file: what a new key file has to seal again.
 
 use bowline_identity::people;
-use bowline_registry::upstream_credentials;
+use bowline_registry::content::replication::credentials as upstream_credentials;
 
 /// A column of sealed values, empty where a row has none.
 #[derive(Clone, Copy)]

@@ -40,15 +40,15 @@ pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> 
 }
 
 /// `POST /activate`: the code is checked, and the person continues to a provider.
-pub(crate) async fn enter(
+pub(crate) async fn submit(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let given = parameters.one("user_code")?.unwrap_or_default();
-    app.wrong_codes.count(arrival.address, app.now()).map_err(Problem::wait)?;
+    app.wrong_codes.count(origin.address, app.now()).map_err(Problem::wait)?;
     let found = match codes::typed(given) {
         Some(code) => {
             let hash = device::hash_of_user_code(app.vault(), &code);
@@ -61,7 +61,7 @@ pub(crate) async fn enter(
         *response.status_mut() = StatusCode::NOT_FOUND;
         return Ok(response);
     };
-    app.wrong_codes.forgive(arrival.address, app.now());
+    app.wrong_codes.forgive(origin.address, app.now());
     let mut response = StatusCode::SEE_OTHER.into_response();
     let address = format!("/oauth?{TICKET}={}", seal(&app, &ticket)?);
     let address = HeaderValue::from_str(&address).map_err(Error::internal)?;
@@ -105,7 +105,7 @@ fn form(code: &str, wrong: Option<&str>) -> Response {
     page::page(
         "Connect a device",
         html! {
-            p { "Enter the code that your device or terminal shows. Never enter one that somebody sent you." }
+            p { "Enter the code that your device or terminal shows. Never enter a code that someone sent you." }
             @if let Some(wrong) = wrong {
                 p.notice role="alert" id="wrong" { (wrong) }
             }

@@ -68,9 +68,9 @@ impl App {
     }
 
     /// What the domain knows of a request to the route `method`.
-    pub(crate) fn context<'a>(&'a self, arrival: &'a RequestOrigin, method: &'static str) -> Context<'a> {
+    pub(crate) fn context<'a>(&'a self, origin: &'a RequestOrigin, method: &'static str) -> Context<'a> {
         let draw: &(dyn Fn() -> [u8; 32] + Sync) = &*self.parts.random;
-        Context { now: self.now(), request_id: &arrival.request_id, draw, method }
+        Context { now: self.now(), request_id: &origin.request_id, draw, method }
     }
 
     /// Where providers send the browser back to.
@@ -82,9 +82,9 @@ impl App {
 /// Counts every request but those for the style sheet, and writes its line.
 pub(crate) fn front(app: &Arc<App>, count: Count) -> Front {
     let limited = app.clone();
-    let admit = move |path: &str, arrival: &RequestOrigin| match path {
+    let admit = move |path: &str, origin: &RequestOrigin| match path {
         page::STYLE_PATH => Ok(()),
-        _ => limited.parts.pipeline.limits.count_address(Surface::SignIn, Some(arrival.address)),
+        _ => limited.parts.pipeline.limits.count_address(Surface::SignIn, Some(origin.address)),
     };
     let refuse = |path: &str, error| match Problem::from(error) {
         problem if PROGRAMS.contains(&path) => Refusal::from(problem).into_response(),
@@ -95,23 +95,23 @@ pub(crate) fn front(app: &Arc<App>, count: Count) -> Front {
 
 fn name(verb: &Method, _: &str) -> &'static str {
     match verb.as_str() {
-        "GET" => "signin GET",
-        "POST" => "signin POST",
-        _ => "signin unknown",
+        "GET" => "signin.get",
+        "POST" => "signin.post",
+        _ => "signin.unknown",
     }
 }
 
 /// Guards every answer, and writes the page of what went wrong.
 pub(crate) async fn guarded(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     request: Request,
     next: Next,
 ) -> Response {
     let mut response = next.run(request).await;
     if let Some(found) = response.extensions_mut().remove::<Problem>() {
         let cookies: Vec<HeaderValue> = response.headers().get_all(SET_COOKIE).iter().cloned().collect();
-        response = page::problem(&found, &arrival.request_id);
+        response = page::problem(&found, &origin.request_id);
         for cookie in cookies {
             response.headers_mut().append(SET_COOKIE, cookie);
         }

@@ -23,11 +23,11 @@ const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this br
 
 /// `GET /oauth/callback`.
 ///
-/// The answer counts only together with the cookie of the flow it belongs to: anyone who sends someone else a link to
+/// The answer counts only together with the cookie of the flow it belongs to: a person who is sent a link to
 /// their own answer has not signed them in.
 pub(crate) async fn callback(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
@@ -39,7 +39,7 @@ pub(crate) async fn callback(
         Ok((provider, upstream, is_known)) => {
             let flow = Flow { upstream: Some(upstream), ..flow };
             flow::put(app.db(), app.vault(), &secret, &flow, app.now()).await?;
-            let page = confirm::page(&app, &arrival, &secret, &flow, &provider, is_known);
+            let page = confirm::page(&app, &origin, &secret, &flow, &provider, is_known);
             Ok(with_cookie(page, flow_cookie(&app, &secret)))
         }
         Err(error) => leave(&app, &secret, &flow.wanted, &error),
@@ -83,7 +83,7 @@ async fn came_back(
     Ok((provider, upstream, is_known))
 }
 
-/// A parameter of the provider's answer, whose errors go to anyone who asked for the sign-in.
+/// A parameter of the provider's answer, whose errors go to the program that asked for the sign-in.
 fn one<'p>(parameters: &'p Parameters, name: &str) -> bowline_core::Result<Option<&'p str>> {
     parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text))
 }

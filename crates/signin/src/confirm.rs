@@ -22,7 +22,7 @@ const OVER: &str = "This page is out of date: the sign-in was finished or cancel
 
 pub(crate) fn page(
     app: &App,
-    arrival: &RequestOrigin,
+    origin: &RequestOrigin,
     secret: &FlowSecret,
     flow: &Flow,
     provider: &Provider,
@@ -43,7 +43,7 @@ pub(crate) fn page(
             (row("Signed in with", &html! { (provider.label) " (" (provider.issuer) ")" }))
             @if !is_known { (row("Account", &html! { "A new one is created for you." })) }
             @if wanted.invite.is_some() { (row("Invitation", &html! { "You accept the invitation that you followed." })) }
-            (destination(wanted, arrival))
+            (destination(wanted, origin))
         }
         form method="post" action="/oauth/confirm" {
             input type="hidden" name="flow" value=(secret.id(app.vault()));
@@ -62,7 +62,7 @@ fn row(name: &str, value: &Markup) -> Markup {
 }
 
 /// What is issued, and who gets it.
-fn destination(wanted: &LoginRequest, arrival: &RequestOrigin) -> Markup {
+fn destination(wanted: &LoginRequest, request_origin: &RequestOrigin) -> Markup {
     let tokens =
         if wanted.refresh { "An access token, and a refresh token for up to 30 days" } else { "An access token" };
     html! {
@@ -85,7 +85,7 @@ fn destination(wanted: &LoginRequest, arrival: &RequestOrigin) -> Markup {
             @if let Some(identity) = &wanted.identity { (row("As identity", &html! { (identity) })) }
             @if !wanted.scopes.is_empty() { (row("Only in", &html! { (wanted.scopes.join(", ")) })) }
         }
-        (row("Your address", &html! { (arrival.address) }))
+        (row("Your address", &html! { (request_origin.address) }))
     }
 }
 
@@ -119,17 +119,17 @@ fn check_code(exit: &Destination) -> Option<String> {
 fn warning(exit: &Destination) -> Option<&'static str> {
     match exit {
         Destination::Headless(_) | Destination::Device { .. } => Some(
-            "Continue only if you began this yourself and your own screen shows exactly this code. Whoever sent you \
-             here otherwise would act as you.",
+            "Continue only if you began this yourself and your own screen shows exactly this code. Anyone who sent you here could otherwise act as you.",
         ),
         Destination::Redirect(_) => Some("Continue only if you began this yourself, with a program that you trust."),
         Destination::Page => None,
     }
 }
 
+/// Handles the form of `POST /oauth/confirm`.
 pub(crate) async fn confirm(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -151,7 +151,7 @@ pub(crate) async fn confirm(
     if answer == Some("cancel") {
         return finish::cancel(&app, &secret, &wanted).await;
     }
-    match finish::finish(&app, &arrival, &secret, &wanted, &provider, &upstream).await {
+    match finish::finish(&app, &origin, &secret, &wanted, &provider, &upstream).await {
         Ok(response) => Ok(response),
         Err(error) => leave(&app, &secret, &wanted, &error),
     }

@@ -1,4 +1,4 @@
-//! What becomes of a sign-in: tokens to anyone who asked, or the reason why not.
+//! Completes a sign-in: issues the requested tokens, or reports why not.
 
 use axum::response::Response;
 use bowline_core::{Code, Error, Reason, Uidp};
@@ -25,13 +25,13 @@ const METHOD: &str = "/oauth/confirm";
 /// Why nothing was handed out.
 pub(crate) async fn finish(
     app: &App,
-    arrival: &RequestOrigin,
+    origin: &RequestOrigin,
     secret: &FlowSecret,
     wanted: &LoginRequest,
     chosen: &Chosen,
     upstream: &Upstream,
 ) -> bowline_core::Result<Response> {
-    let context = app.context(arrival, METHOD);
+    let context = app.context(origin, METHOD);
     let provider = app.parts.people.provider(&chosen.choice()?).await?;
     let claimed = claim(app, wanted).await?;
     // The browser is the person's own where it began the sign-in, not where it helps another machine.
@@ -41,10 +41,10 @@ pub(crate) async fn finish(
     let done = async {
         // What cannot be handed out must not cost the person their invitation.
         app.parts.people.validate(&requested)?;
-        let entered = app.parts.people.enter(&provider, upstream, &entry, &context).await;
+        let login = app.parts.people.sign_in(&provider, upstream, &entry, &context).await;
         let is_unknown = |error: &Error| wanted.skip_registration && error.code() == Code::NotFound;
-        let entered = entered.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
-        hand_out(app, &context, wanted, &requested, &entered, upstream, claimed).await
+        let login = login.map_err(|error| if is_unknown(&error) { no_account() } else { error })?;
+        hand_out(app, &context, wanted, &requested, &login, upstream, claimed).await
     };
     let done = done.await;
     if done.is_err() {
@@ -90,7 +90,7 @@ async fn hand_out(
     context: &Context<'_>,
     wanted: &LoginRequest,
     requested: &TokenParams,
-    entered: &Login,
+    login: &Login,
     upstream: &Upstream,
     device: Option<[u8; 32]>,
 ) -> bowline_core::Result<Response> {
@@ -100,22 +100,22 @@ async fn hand_out(
         Destination::Redirect(address) => {
             let target = app.parts.redirects.validate(address);
             let target = target.map_err(|why| Error::invalid_field("redirect", why))?;
-            let issued = people.issue(&entered.session, upstream, requested, context).await?;
+            let issued = people.issue(&login.session, upstream, requested, context).await?;
             let url = target.with_tokens(&issued.token, issued.refresh_token.as_deref());
             Ok(page::moving_on("You are signed in", url.as_str(), "The program that asked goes on by itself."))
         }
         Destination::Headless(code) => {
             let theirs = bytes_of(code).ok_or_else(|| Error::internal("a stored sign-in names no public key"))?;
-            let token = people.id_token(&entered.session, &wanted.audiences, None, None, context).await?;
+            let token = people.id_token(&login.session, &wanted.audiences, None, None, context).await?;
             let sealed = headless::seal(&theirs, &app.draw(), &app.draw(), token.as_bytes())?;
             people.put_headless(code, &sealed.public_key, &sealed.text, app.now()).await?;
             Ok(elsewhere("You are signed in", "Return to your terminal: it goes on by itself."))
         }
         Destination::Device { client_id, .. } => {
             let hash = device.ok_or_else(|| Error::internal("no device was claimed"))?;
-            let issued = people.issue(&entered.session, upstream, requested, context).await?;
+            let issued = people.issue(&login.session, upstream, requested, context).await?;
             let tokens = Tokens {
-                id_token: people.id_token(&entered.session, &wanted.audiences, Some(client_id), None, context).await?,
+                id_token: people.id_token(&login.session, &wanted.audiences, Some(client_id), None, context).await?,
                 access_token: issued.token,
                 refresh_token: issued.refresh_token,
                 expires_at: issued.expires_at,
@@ -152,11 +152,11 @@ pub(crate) async fn cancel(app: &App, secret: &FlowSecret, wanted: &LoginRequest
     }
     match &wanted.destination {
         Destination::Redirect(_) => leave(app, secret, wanted, &Error::permission_denied("the sign-in was cancelled")),
-        _ => Ok(over(app, secret, elsewhere("Cancelled", "Nobody was signed in. You can close this page."))),
+        _ => Ok(over(app, secret, elsewhere("Cancelled", "The sign-in did not take place. You can close this page."))),
     }
 }
 
-/// Tells anyone who asked why there is nothing: at the address they gave, or on a page.
+/// Reports why there are no tokens: at the address of the request, or on a page.
 ///
 /// # Errors
 /// The page, where no address was given.

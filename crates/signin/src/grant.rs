@@ -84,19 +84,20 @@ pub(crate) fn answer(value: &Value) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], value.to_string()).into_response()
 }
 
+/// Handles `POST /oauth/device_authorization` (RFC 8628, 3.1).
 pub(crate) async fn device_authorization(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Refusal> {
     let form = program_form(&headers, &body)?;
-    app.devices.count(arrival.address, app.now()).map_err(Problem::wait)?;
+    app.devices.count(origin.address, app.now()).map_err(Problem::wait)?;
     let device = Device {
         client_id: client_id(form.one("client_id")?)?.to_owned(),
         audiences: audiences(form.one("audience")?, &app.settings().api_audience)?,
         refresh: form.one("scope")?.is_some_and(|scope| scope.split(' ').any(|word| word == "offline_access")),
-        address: arrival.address.to_string(),
+        address: origin.address.to_string(),
         outcome: Outcome::Pending,
     };
     let (device_code, user_code) = begin(&app, &device).await?;
@@ -173,12 +174,12 @@ fn granted(tokens: &Tokens, now: i64) -> Value {
 /// `POST /oauth/revoke`: whatever the token was, it is none afterwards.
 pub(crate) async fn revoke(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<StatusCode, Refusal> {
     let form = program_form(&headers, &body)?;
     let token = form.one("token")?.ok_or_else(|| Refusal::invalid_request("token is missing"))?;
-    app.parts.people.revoke(token, &app.context(&arrival, "/oauth/revoke")).await?;
+    app.parts.people.revoke(token, &app.context(&origin, "/oauth/revoke")).await?;
     Ok(StatusCode::OK)
 }

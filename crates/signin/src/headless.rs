@@ -10,13 +10,14 @@ use crate::secrets::{bytes_of, text_of};
 pub(crate) struct Sealed {
     /// Our half of the agreement, as text.
     pub(crate) public_key: String,
+    /// Nonce, ciphertext and tag, one after the other.
     pub(crate) text: Vec<u8>,
 }
 
 /// The client's half of the agreement; absent if the text is no public key that an agreement can be made with.
 pub(crate) fn public_key(text: &str) -> Option<[u8; 32]> {
     let bytes = bytes_of(text)?;
-    // Some points lead to the same secret anyone who agrees: any key of this server shows whether this is one.
+    // With some points every agreement gives the same secret: any key of this server shows whether this is one.
     shared(&[0x55; 32], &bytes).ok().map(|_| bytes)
 }
 

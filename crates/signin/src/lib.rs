@@ -75,7 +75,7 @@ pub fn router(parts: SignIn, count: Count) -> Router {
         .route("/oauth/device_authorization", only("POST", post(grant::device_authorization)))
         .route("/oauth/token", only("POST", post(grant::token)))
         .route("/oauth/revoke", only("POST", post(grant::revoke)))
-        .route("/activate", only("GET, POST", get(activate::ask).post(activate::enter)))
+        .route("/activate", only("GET, POST", get(activate::ask).post(activate::submit)))
         .route("/signout", only("GET, POST", get(sign_out::ask).post(sign_out::end)))
         .route("/orgcheck", get(orgcheck::check))
         .route(page::STYLE_PATH, get(page::style))

@@ -25,9 +25,9 @@ pub(crate) enum Destination {
     Page,
     /// To a program or a site that listens at this address.
     Redirect(String),
-    /// To anyone who has the private key of this public one.
+    /// To the holder of the private key of this public one.
     Headless(String),
-    /// To anyone who holds the device code of this digest.
+    /// To the holder of the device code of this digest.
     Device {
         /// What the row is found by, as text.
         hash: String,

@@ -31,13 +31,13 @@ pub(crate) async fn ask(RawQuery(query): RawQuery) -> Result<Response, Problem> 
 /// `POST /oauth/operator`: the link is used up, and its token shown. Nothing stays in the browser.
 pub(crate) async fn redeem(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
     let parameters = own_form(&headers, &body)?;
     let code = parameters.required("code")?;
-    let issued = app.parts.people.redeem_operator_link(code, &app.context(&arrival, "/oauth/operator")).await?;
+    let issued = app.parts.people.redeem_operator_link(code, &app.context(&origin, "/oauth/operator")).await?;
     let minutes = (issued.expires_at - app.now().div_euclid(1_000_000)).max(0) / 60;
     Ok(page::page(
         "Operator token",

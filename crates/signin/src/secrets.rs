@@ -53,6 +53,7 @@ impl FlowSecret {
         self.derived(vault, "sign-in nonce")
     }
 
+    /// The verifier of PKCE, derived from the secret.
     pub(crate) fn verifier(&self, vault: &Vault) -> String {
         self.derived(vault, "sign-in verifier")
     }

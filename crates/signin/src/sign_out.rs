@@ -38,9 +38,10 @@ pub(crate) async fn ask(State(app): Shared, headers: HeaderMap) -> Result<Respon
     ))
 }
 
+/// Handles the form of `POST /signout`.
 pub(crate) async fn end(
     State(app): Shared,
-    Extension(arrival): Extension<RequestOrigin>,
+    Extension(origin): Extension<RequestOrigin>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Problem> {
@@ -51,7 +52,7 @@ pub(crate) async fn end(
     if !same(&sign_out_token(app.vault(), &cookie), parameters.one("token")?.unwrap_or_default()) {
         return Err(Problem::forbidden("This form is not from a page of ours. Begin again."));
     }
-    app.parts.people.end_session(&cookie, &app.context(&arrival, "/signout")).await?;
+    app.parts.people.end_session(&cookie, &app.context(&origin, "/signout")).await?;
     let page = page::page("You are signed out", html! { p { "The tokens of this session have ended." } });
     Ok(without_cookie(&app, page))
 }
@@ -65,5 +66,5 @@ fn without_cookie(app: &App, response: Response) -> Response {
 }
 
 fn signed_out() -> Response {
-    page::page("Sign out", html! { p { "Nobody is signed in with this browser." } })
+    page::page("Sign out", html! { p { "This browser is not signed in." } })
 }

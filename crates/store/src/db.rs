@@ -4,12 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::oneshot;
 
 use crate::error::StoreError;
+use crate::job::{Flush, Job, JobKind, TypedJob};
 use crate::load::Load;
 use crate::postgres::{BEGIN_LEASED, BEGIN_SCRATCH, BEGIN_WRITE, Postgres, PostgresOptions};
 use crate::room::Room;
-use crate::sqlite::{Flush, JobKind, Sqlite, SqliteOptions};
+use crate::sqlite::{Sqlite, SqliteOptions};
 use crate::tx::{ReadTx, WriteTx};
 
 /// Which engine stores the data.
@@ -35,10 +37,6 @@ pub(crate) enum Backend {
 impl Db {
     fn new(backend: Backend) -> Db {
         Db { backend, may_use_reserve: false }
-    }
-
-    fn job(&self, flush: Flush) -> JobKind {
-        JobKind { flush, may_use_reserve: self.may_use_reserve }
     }
 
     /// The same database for writes that remove something or are the operator's: they are not refused when the disk is
@@ -101,50 +99,59 @@ impl Db {
 
     /// Runs `f` in a transaction and answers once that is durable. `f` may run
     /// more than once, and runs to its end even if this future is dropped.
-    pub async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    pub fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
-        match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::AtCommit), f).await,
-            Backend::Postgres(postgres) => postgres.write(BEGIN_WRITE, f).await,
-        }
+    ) -> impl Future<Output = Result<T, E>> + Send {
+        self.run(Flush::AtCommit, BEGIN_WRITE, f)
     }
 
     /// Like [`Db::write`], but answers before the disk has it: for rows that cost no one anything if the machine fails
-    /// within the next moments, since anyone who needs them begins again. A killed process loses none, and the next
+    /// within the next moments, since their users begin again. A killed process loses none, and the next
     /// [`Db::write`] makes them durable.
-    pub async fn write_scratch<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    pub fn write_scratch<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
-        match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::Later), f).await,
-            Backend::Postgres(postgres) => postgres.write(BEGIN_SCRATCH, f).await,
-        }
+    ) -> impl Future<Output = Result<T, E>> + Send {
+        self.run(Flush::Later, BEGIN_SCRATCH, f)
     }
 
     /// Like [`Db::write`], on one snapshot but not serializable: for work that holds a lease and touches rows
     /// that no one else changes, so that it makes no caller's transaction try again.
-    pub async fn write_leased<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    pub fn write_leased<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
-        match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::AtCommit), f).await,
-            Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
-        }
+    ) -> impl Future<Output = Result<T, E>> + Send {
+        self.run(Flush::AtCommit, BEGIN_LEASED, f)
     }
 
     /// Like [`Db::write_leased`], for rows that follow from durable ones and come out the same if they have to be written
     /// again, on the embedded engine at least: there it answers before the disk has them, like [`Db::write_scratch`].
-    pub async fn write_derived<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    pub fn write_derived<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
+    ) -> impl Future<Output = Result<T, E>> + Send {
+        self.run(Flush::Later, BEGIN_LEASED, f)
+    }
+
+    async fn run<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+        &self,
+        flush: Flush,
+        begin: &'static str,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
     ) -> Result<T, E> {
+        let (reply, outcome) = oneshot::channel();
+        self.enqueue(flush, begin, Box::new(TypedJob::new(f, reply))).await?;
+        outcome.await.map_err(|_| StoreError::unavailable("the database is closed"))?
+    }
+
+    fn enqueue(&self, flush: Flush, begin: &'static str, job: Box<dyn Job>) -> BoxFuture<'_, Result<(), StoreError>> {
         match &self.backend {
-            Backend::Sqlite(sqlite) => sqlite.write(self.job(Flush::Later), f).await,
-            Backend::Postgres(postgres) => postgres.write(BEGIN_LEASED, f).await,
+            Backend::Sqlite(sqlite) => {
+                let kind = JobKind { flush, may_use_reserve: self.may_use_reserve };
+                Box::pin(sqlite.write(kind, job))
+            }
+            Backend::Postgres(postgres) => postgres.write(begin, job),
         }
     }
 

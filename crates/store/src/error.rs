@@ -26,6 +26,8 @@ pub enum ErrorKind {
     Corrupt,
     /// The schema is that of a newer program, or of none that this one knows.
     SchemaUnknown,
+    /// A transfer fills the database and has not ended.
+    Incomplete,
     /// Syntax, wrong parameters, a pending future, a panic: the program is wrong.
     Bug,
 }
@@ -41,6 +43,7 @@ impl fmt::Display for ErrorKind {
             Self::Full => "storage full",
             Self::Corrupt => "corrupt data",
             Self::SchemaUnknown => "unknown schema",
+            Self::Incomplete => "incomplete database",
             Self::Bug => "storage bug",
         })
     }

@@ -43,6 +43,7 @@
 pub mod counters;
 mod db;
 mod error;
+mod job;
 mod load;
 mod migrate;
 mod placeholders;
@@ -53,6 +54,7 @@ mod row;
 mod schema;
 mod sqlite;
 pub mod tables;
+mod transfer;
 mod tx;
 mod value;
 
@@ -67,5 +69,6 @@ pub use room::{DiskProbe, Room, Space};
 pub use row::Row;
 pub use schema::MIGRATIONS;
 pub use sqlite::SqliteOptions;
+pub use transfer::{Cell, Filling, Snapshot, TransferTable, end_filling, transfer_tables};
 pub use tx::{ReadTx, WriteTx};
 pub use value::Value;

@@ -2,7 +2,6 @@
 
 use crate::db::{Backend, Db};
 use crate::error::{ErrorKind, StoreError};
-use crate::sqlite::{Flush, JobKind};
 use crate::tx::{Inner, WriteTx};
 
 /// One step of the schema, in two texts because types, identity columns and
@@ -36,10 +35,20 @@ const HAS_TABLE_POSTGRES: &str = "SELECT count(*) FROM information_schema.tables
 pub enum SchemaState {
     /// There is none: the database is empty, or someone else's.
     Absent,
+    /// The schema lacks migrations of this version.
     Older,
     /// It is the program's.
     Current,
 }
+
+/// Marks a database that a transfer fills: its schema is no server's until the transfer ends. Takes away the rows that
+/// migrations have made, in whose place those of the source come.
+pub(crate) const FILLING: Migration = Migration {
+    version: i64::MAX,
+    name: "being filled",
+    sqlite: "DELETE FROM revisions",
+    postgres: "DELETE FROM revisions",
+};
 
 /// Any number does that nothing else in the database uses: "bowline" in ASCII.
 const LOCK: &str = "SELECT pg_advisory_lock(27707106428284517)";
@@ -79,9 +88,9 @@ impl Db {
         let migrations = migrations.to_vec();
         match &self.backend {
             // The write group's BEGIN IMMEDIATE is the lock.
-            Backend::Sqlite(sqlite) => {
-                sqlite
-                    .write(JobKind { flush: Flush::AtCommit, may_use_reserve: true }, move |tx| {
+            Backend::Sqlite(_) => {
+                self.from_reserve()
+                    .write(move |tx| {
                         let migrations = migrations.clone();
                         Box::pin(async move { apply(tx, &migrations).await })
                     })
@@ -130,6 +139,9 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
 /// The migrations that a database still needs.
 fn missing<'a>(applied: &[i64], migrations: &'a [Migration]) -> Result<&'a [Migration], StoreError> {
     let known = migrations.last().map_or(0, |last| last.version);
+    if known != FILLING.version && applied.last() == Some(&FILLING.version) {
+        return Err(StoreError::new(ErrorKind::Incomplete, "a transfer into the database has not ended"));
+    }
     if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(StoreError::new(
             ErrorKind::SchemaUnknown,

@@ -1,4 +1,7 @@
 //! The server engine: a pool, explicit transactions, retries.
+//!
+//! What is not generic returns a boxed future: the body of an `async fn` is compiled once more in every crate that awaits
+//! it, and a boxed one is compiled here. Beside a round trip, the allocation is nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
@@ -12,6 +15,7 @@ use tokio_postgres::{Config, NoTls};
 use tracing::Instrument;
 
 use crate::error::{ErrorKind, StoreError, chain};
+use crate::job::Job;
 use crate::load::PoolLoad;
 use crate::tx::{Inner, ReadTx, WriteTx};
 use crate::value::Value;
@@ -45,7 +49,7 @@ impl Default for PostgresOptions {
 const ENDS_OF_THE_DEAD: &str = "-c idle_in_transaction_session_timeout=30s -c tcp_keepalives_idle=30 \
     -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=45s";
 
-const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+pub(crate) const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Write-write conflicts fail here too, but no one's reads count.
 pub(crate) const BEGIN_LEASED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE";
 pub(crate) const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
@@ -133,16 +137,18 @@ impl Postgres {
 
     /// Pooled connections may have died unnoticed (a server restart), so a BEGIN
     /// that finds its connection closed tries another one.
-    async fn begin(&self, begin: &'static str) -> Result<PgTx, StoreError> {
-        let mut tries = self.pool.status().max_size + 1;
-        loop {
-            let tx = self.connect().await?;
-            match tx.execute_batch(begin).await {
-                Ok(()) => return Ok(tx),
-                Err(error) if error.kind() == ErrorKind::Unavailable && tries > 1 => tries -= 1,
-                Err(error) => return Err(error),
+    pub(crate) fn begin(&self, begin: &'static str) -> BoxFuture<'_, Result<PgTx, StoreError>> {
+        Box::pin(async move {
+            let mut tries = self.pool.status().max_size + 1;
+            loop {
+                let tx = self.connect().await?;
+                match tx.execute_batch(begin).await {
+                    Ok(()) => return Ok(tx),
+                    Err(error) if error.kind() == ErrorKind::Unavailable && tries > 1 => tries -= 1,
+                    Err(error) => return Err(error),
+                }
             }
-        }
+        })
     }
 
     pub(crate) async fn read<T: Send, E: From<StoreError> + Send>(
@@ -158,64 +164,68 @@ impl Postgres {
         outcome
     }
 
-    /// In a task of its own, so that a caller who gives up does not leave the
-    /// outcome to chance.
-    pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    /// Runs a job and has it deliver its outcome. In a task of its own, so that a caller who gives up does not leave
+    /// the outcome to chance.
+    ///
+    /// # Errors
+    /// The job panicked, or the runtime ended: then it delivers nothing.
+    pub(crate) fn write(
         &self,
         begin: &'static str,
-        mut f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
+        mut job: Box<dyn Job>,
+    ) -> BoxFuture<'static, Result<(), StoreError>> {
         let this = self.clone();
         let task = async move {
-            for attempt in 1..=MAX_TRIES {
-                match this.attempt(begin, &mut f).await {
-                    Attempt::Done(outcome) => return outcome,
-                    Attempt::Conflict => {
-                        tracing::debug!(attempt, "serialization failure, trying again");
-                        tokio::time::sleep(backoff(attempt)).await;
-                    }
-                }
+            if let Err(error) = this.run(begin, job.as_mut()).await {
+                job.fail(error);
             }
-            let message = format!("gave up after {MAX_TRIES} serialization failures");
-            Err(StoreError::unavailable(message).into())
+            job.answer();
         };
-        match tokio::spawn(task.in_current_span()).await {
-            Ok(outcome) => outcome,
-            Err(error) if error.is_panic() => Err(StoreError::bug("a transaction closure panicked").into()),
-            Err(_) => Err(StoreError::unavailable("the runtime is shutting down").into()),
-        }
+        let task = tokio::spawn(task.in_current_span());
+        Box::pin(async move {
+            match task.await {
+                Ok(()) => Ok(()),
+                Err(error) if error.is_panic() => Err(StoreError::bug("a transaction closure panicked")),
+                Err(_) => Err(StoreError::unavailable("the runtime is shutting down")),
+            }
+        })
     }
 
-    async fn attempt<T: Send, E: From<StoreError> + Send>(
-        &self,
-        begin: &'static str,
-        f: &mut (impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send),
-    ) -> Attempt<T, E> {
-        let mut tx = match self.begin(begin).await {
-            Ok(tx) => WriteTx::new(Inner::Postgres(tx)),
-            Err(error) => return Attempt::Done(Err(error.into())),
-        };
-        let outcome = f(&mut tx).await;
+    /// Runs a job until it meets no serialization failure. An error replaces the job's outcome.
+    async fn run(&self, begin: &'static str, job: &mut dyn Job) -> Result<(), StoreError> {
+        for attempt in 1..=MAX_TRIES {
+            match self.attempt(begin, job).await? {
+                Attempt::Done => return Ok(()),
+                Attempt::Conflict => {
+                    tracing::debug!(attempt, "serialization failure, trying again");
+                    tokio::time::sleep(backoff(attempt)).await;
+                }
+            }
+        }
+        Err(StoreError::unavailable(format!("gave up after {MAX_TRIES} serialization failures")))
+    }
+
+    async fn attempt(&self, begin: &'static str, job: &mut dyn Job) -> Result<Attempt, StoreError> {
+        let mut tx = WriteTx::new(Inner::Postgres(self.begin(begin).await?));
+        let succeeded = job.run(&mut tx).await;
         let conflict = |error: &StoreError| error.kind() == ErrorKind::Serialization;
         let conflicted = tx.failure().is_some_and(conflict);
         // A transaction with a failed statement cannot commit.
-        let outcome = match (outcome, tx.swallowed()) {
-            (Ok(_), Some(error)) => Err(error.into()),
-            (outcome, _) => outcome,
-        };
-        let Some(tx) = tx.into_postgres() else {
-            return Attempt::Done(outcome);
-        };
-        match outcome {
-            Ok(value) => match tx.finish("COMMIT").await {
-                Ok(()) => Attempt::Done(Ok(value)),
-                Err(error) if conflict(&error) => Attempt::Conflict,
-                Err(error) => Attempt::Done(Err(error.into())),
-            },
-            Err(error) => {
-                let _ = tx.finish("ROLLBACK").await;
-                if conflicted { Attempt::Conflict } else { Attempt::Done(Err(error)) }
-            }
+        let swallowed = tx.swallowed();
+        let Some(tx) = tx.into_postgres() else { return Err(StoreError::bug("the transaction is of another engine")) };
+        if succeeded && swallowed.is_none() {
+            return match tx.finish("COMMIT").await {
+                Ok(()) => Ok(Attempt::Done),
+                Err(error) if conflict(&error) => Ok(Attempt::Conflict),
+                Err(error) => Err(error),
+            };
+        }
+        // Nothing to lose: a connection that cannot roll back is closed.
+        let _ = tx.finish("ROLLBACK").await;
+        match swallowed {
+            _ if conflicted => Ok(Attempt::Conflict),
+            Some(error) if succeeded => Err(error),
+            _ => Ok(Attempt::Done),
         }
     }
 
@@ -241,8 +251,8 @@ fn notice_the_dead(config: &mut Config) {
     }
 }
 
-enum Attempt<T, E> {
-    Done(Result<T, E>),
+enum Attempt {
+    Done,
     Conflict,
 }
 
@@ -265,40 +275,54 @@ impl PgTx {
         self.client.as_ref().ok_or_else(|| StoreError::bug("the transaction has ended"))
     }
 
-    pub(crate) async fn query(&self, sql: &str, params: &[Value<'_>]) -> Result<Vec<tokio_postgres::Row>, StoreError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.query(&statement, &borrowed(params)).await?)
+    pub(crate) fn query<'a>(
+        &'a self,
+        sql: &'a str,
+        params: &'a [Value<'a>],
+    ) -> BoxFuture<'a, Result<Vec<tokio_postgres::Row>, StoreError>> {
+        Box::pin(async move {
+            let client = self.client()?;
+            let statement = client.prepare_cached(sql).await?;
+            Ok(client.query(&statement, &borrowed(params)).await?)
+        })
     }
 
-    pub(crate) async fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
-        let client = self.client()?;
-        let statement = client.prepare_cached(sql).await?;
-        Ok(client.execute(&statement, &borrowed(params)).await?)
+    pub(crate) fn execute<'a>(
+        &'a self,
+        sql: &'a str,
+        params: &'a [Value<'a>],
+    ) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(async move {
+            let client = self.client()?;
+            let statement = client.prepare_cached(sql).await?;
+            Ok(client.execute(&statement, &borrowed(params)).await?)
+        })
     }
 
-    pub(crate) async fn execute_batch(&self, sql: &str) -> Result<(), StoreError> {
-        Ok(self.client()?.batch_execute(sql).await?)
+    pub(crate) fn execute_batch<'a>(&'a self, sql: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { Ok(self.client()?.batch_execute(sql).await?) })
     }
 
     /// Runs the last statement and gives the connection back if that went well.
-    pub(crate) async fn finish(mut self, sql: &'static str) -> Result<(), StoreError> {
-        let outcome = self.execute_batch(sql).await;
-        let reusable = match &outcome {
-            Ok(()) => true,
-            // The server answered, and a COMMIT it refused has rolled back.
-            Err(error) => matches!(
-                error.kind(),
-                ErrorKind::Serialization
-                    | ErrorKind::UniqueViolation
-                    | ErrorKind::ForeignKeyViolation
-                    | ErrorKind::OtherConstraint
-            ),
-        };
-        if reusable {
-            drop(self.client.take());
-        }
-        outcome
+    pub(crate) fn finish(mut self, sql: &'static str) -> BoxFuture<'static, Result<(), StoreError>> {
+        Box::pin(async move {
+            let outcome = self.execute_batch(sql).await;
+            let reusable = match &outcome {
+                Ok(()) => true,
+                // The server answered, and a COMMIT it refused has rolled back.
+                Err(error) => matches!(
+                    error.kind(),
+                    ErrorKind::Serialization
+                        | ErrorKind::UniqueViolation
+                        | ErrorKind::ForeignKeyViolation
+                        | ErrorKind::OtherConstraint
+                ),
+            };
+            if reusable {
+                drop(self.client.take());
+            }
+            outcome
+        })
     }
 }
 

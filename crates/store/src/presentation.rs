@@ -15,6 +15,7 @@ impl From<StoreError> for Error {
             | ErrorKind::OtherConstraint
             | ErrorKind::Corrupt
             | ErrorKind::SchemaUnknown
+            | ErrorKind::Incomplete
             | ErrorKind::Bug => Error::internal(error),
         }
     }

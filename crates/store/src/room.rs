@@ -8,8 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
@@ -64,6 +64,8 @@ pub struct Room {
     whole: u64,
     free: AtomicU64,
     is_full: AtomicBool,
+    /// Held from a measurement to what follows from it: an older one must not have the last word.
+    turn: Mutex<()>,
 }
 
 impl Room {
@@ -77,6 +79,7 @@ impl Room {
             whole: most.min(total / PART_OF_DISK),
             free: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
+            turn: Mutex::new(()),
         }
     }
 
@@ -115,6 +118,7 @@ impl Room {
         if self.whole == 0 {
             return;
         }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut free) = self.measure() else { return };
         let missing = self.whole.saturating_sub(self.held());
         if missing > 0 && free >= missing + self.low() {
@@ -138,6 +142,11 @@ impl Room {
         if self.whole == 0 {
             return;
         }
+        // Most writes find room, and do not wait for a look that makes the reserve.
+        if self.measure().is_none_or(|free| free >= self.step()) {
+            return;
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(free) = self.measure() else { return };
         let held = self.held();
         if free >= self.step() || held == 0 {
@@ -150,6 +159,11 @@ impl Room {
             Err(error) => tracing::error!(%error, "the disk is full, and its reserve could not be given back"),
         }
         self.is_full.store(true, Ordering::Relaxed);
+    }
+
+    /// The size of the file system and what is free of it now; absent if it cannot be measured.
+    pub fn space(&self) -> Option<Space> {
+        (self.probe.0)(&self.directory).ok()
     }
 
     fn measure(&self) -> Option<u64> {

@@ -59,6 +59,14 @@ impl Row<'_> {
         }
     }
 
+    /// The boolean in column `i` of PostgreSQL, or `None` for NULL.
+    pub(crate) fn opt_bool(&self, i: usize) -> Result<Option<bool>, StoreError> {
+        match self.0 {
+            Engines::Sqlite(_) => Ok(Some(self.bool(i)?)),
+            Engines::Postgres(row) => postgres_column(row, i),
+        }
+    }
+
     /// The bytes in column `i`.
     pub fn bytes(&self, i: usize) -> Result<Vec<u8>, StoreError> {
         self.opt_bytes(i)?.ok_or_else(|| null(i))

@@ -1,6 +1,6 @@
 //! Transactions as the program sees them.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{ControlFlow, Deref, DerefMut};
 
 use crate::db::Engine;
 use crate::error::{ErrorKind, StoreError};
@@ -64,14 +64,21 @@ impl ReadTx {
         let mut rows = Vec::new();
         match &mut self.inner {
             Inner::Sqlite(tx) => {
-                let outcome = tx.for_each(sql, params, &mut |row| {
-                    rows.push(map(row)?);
-                    Ok(())
+                let mut refused = None;
+                let outcome = tx.for_each(sql, params, &mut |row| match map(row) {
+                    Ok(value) => {
+                        rows.push(value);
+                        ControlFlow::Continue(())
+                    }
+                    Err(error) => {
+                        refused = Some(error);
+                        ControlFlow::Break(())
+                    }
                 });
-                match outcome {
-                    Ok(Ok(())) => Ok(rows),
-                    Ok(Err(error)) => Err(error),
-                    Err(error) => Err(self.fail(error, sql).into()),
+                match (outcome, refused) {
+                    (Ok(()), None) => Ok(rows),
+                    (Ok(()), Some(error)) => Err(error),
+                    (Err(error), _) => Err(self.fail(error, sql).into()),
                 }
             }
             Inner::Postgres(tx) => match tx.query(sql, params).await {

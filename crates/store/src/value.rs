@@ -88,6 +88,8 @@ impl ToSql for Value<'_> {
 /// accepted as long as the value fits.
 fn integer(int: i64, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
     match *ty {
+        // Rows that are transferred have integers, which is what SQLite stores.
+        Type::BOOL => (int != 0).to_sql(ty, out),
         Type::INT2 => i16::try_from(int)?.to_sql(ty, out),
         Type::INT4 => i32::try_from(int)?.to_sql(ty, out),
         _ => int.to_sql_checked(ty, out),

@@ -5,6 +5,7 @@ mod output;
 mod public_url;
 
 use std::io::Write as _;
+use std::pin::Pin;
 
 pub use duration::seconds;
 pub use output::{Output, Table, time};
@@ -30,6 +31,9 @@ impl TerminalError {
         if matches!(self, TerminalError::Usage(_)) { 2 } else { 1 }
     }
 }
+
+/// What a command does. Boxed, so that it is compiled with the command and not in the binary, which is built last.
+pub type Work<E> = Pin<Box<dyn Future<Output = Result<(), E>>>>;
 
 /// Writes data to stdout; a closed pipe is no failure.
 ///

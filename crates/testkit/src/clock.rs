@@ -15,6 +15,11 @@ impl Default for TestClock {
 }
 
 impl TestClock {
+    /// A clock that stands at that time, in seconds since the Unix epoch.
+    pub fn at(seconds: i64) -> TestClock {
+        TestClock(Arc::new(AtomicI64::new(seconds * 1_000_000)))
+    }
+
     /// Moves the time on.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(i64::try_from(by.as_micros()).expect("a test's duration fits"), Ordering::SeqCst);

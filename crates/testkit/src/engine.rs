@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
-use crate::template;
+use crate::{TestServer, template};
 
 /// Names the database server that tests make their databases on.
 const ADMIN_URL: &str = "BOWLINE_TEST_POSTGRES";
@@ -33,7 +33,7 @@ fn env(name: &str) -> Option<String> {
 }
 
 /// A PostgreSQL database that goes away with this value.
-pub(crate) struct Database {
+pub struct Database {
     admin: String,
     name: String,
     gone: bool,
@@ -41,18 +41,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) async fn create() -> Database {
-        let admin = env(ADMIN_URL).unwrap_or_else(|| {
-            panic!(
-                "{ADMIN_URL} is not set: name a PostgreSQL server on which tests may create databases, such as \
-                 postgres://postgres@127.0.0.1:5432/postgres, or leave its tests out with {SKIP}=1"
-            )
-        });
-        let mut random = [0_u8; 8];
-        aws_lc_rs::rand::fill(&mut random).expect("the system has random bytes");
-        let name = random.iter().fold(String::from("bowline_test_"), |mut name, byte| {
-            let _ = write!(name, "{byte:02x}");
-            name
-        });
+        let (admin, name) = (admin(), fresh_name());
         let (client, connection) = connect(&admin).await;
         template::copy(&client, |name| url_of(&admin, name), &name).await;
         drop(client);
@@ -60,11 +49,22 @@ impl Database {
         Database { admin, name, gone: false }
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// A database with the content of a dump in SQL.
+    pub async fn of_dump(sql: &str) -> Database {
+        let (admin, name) = (admin(), fresh_name());
+        run(&admin, &format!("CREATE DATABASE {name} TEMPLATE template0")).await;
+        let database = Database { admin, name, gone: false };
+        run(&database.url(), sql).await;
+        database
+    }
+
+    /// Its URL, as `--database-url` takes it.
+    pub fn url(&self) -> String {
         url_of(&self.admin, &self.name)
     }
 
-    pub(crate) async fn remove(mut self) {
+    /// Removes it, also while clients are connected.
+    pub async fn remove(mut self) {
         self.gone = true;
         run(&self.admin, &self.drop_statement()).await;
     }
@@ -91,6 +91,25 @@ impl Drop for Database {
     }
 }
 
+fn admin() -> String {
+    env(ADMIN_URL).unwrap_or_else(|| {
+        panic!(
+            "{ADMIN_URL} is not set: name a PostgreSQL server on which tests may create databases, such as \
+             postgres://postgres@127.0.0.1:5432/postgres, or leave its tests out with {SKIP}=1"
+        )
+    })
+}
+
+/// A name that no other test has.
+fn fresh_name() -> String {
+    let mut random = [0_u8; 8];
+    aws_lc_rs::rand::fill(&mut random).expect("the system has random bytes");
+    random.iter().fold(String::from("bowline_test_"), |mut name, byte| {
+        let _ = write!(name, "{byte:02x}");
+        name
+    })
+}
+
 fn url_of(admin: &str, database: &str) -> String {
     let mut url = url::Url::parse(admin).unwrap_or_else(|error| panic!("{ADMIN_URL}: {error}"));
     url.set_path(database);
@@ -108,4 +127,31 @@ async fn connect(admin: &str) -> (Client, JoinHandle<Result<(), tokio_postgres::
     let (client, connection) =
         tokio_postgres::connect(admin, NoTls).await.unwrap_or_else(|error| panic!("{ADMIN_URL}: {error:?}"));
     (client, tokio::spawn(connection))
+}
+
+/// Runs a test of a server on one engine; not at all if that engine is left out on purpose.
+pub async fn on_engine(engine: Engine, test: impl AsyncFnOnce(&TestServer)) {
+    if engines().contains(&engine) {
+        let server = TestServer::start(engine).await;
+        test(&server).await;
+        server.stop().await;
+    }
+}
+
+/// Makes `name::sqlite` and `name::postgres` tests of functions `async fn name(server: &TestServer)`.
+#[macro_export]
+macro_rules! each_engine {
+    ($($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[tokio::test]
+            async fn sqlite() {
+                $crate::on_engine($crate::Engine::Sqlite, super::$name).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                $crate::on_engine($crate::Engine::Postgres, super::$name).await;
+            }
+        }
+    )+};
 }

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use bowline_store::{Db, MIGRATIONS, PostgresOptions};
 use tokio_postgres::Client;
 
-/// Key of the lock that anyone who makes a template holds.
+/// Key of the lock that the maker of a template holds.
 const MAKING: i64 = 0x626f_776c_696e_6500;
 
 /// Makes a database of this name that has the newest schema and no rows.

@@ -91,6 +91,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// Appends the field's key and its value.
     pub(crate) fn encode_field(&self, out: &mut Vec<u8>, number: u32, kind: Kind) {
         if let Scalar::Text(text) = self {
             put_delimited(out, number, text.as_bytes());

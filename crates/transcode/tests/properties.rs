@@ -20,14 +20,20 @@ fn pick(rng: &mut Random) -> (MessageDescriptor, MessageId) {
     (POOL.get_message_by_name(&name).unwrap(), TABLES.message(&name).unwrap())
 }
 
-fn ours(id: MessageId, wire: &[u8], options: JsonOptions) -> Vec<u8> {
+fn try_ours(id: MessageId, wire: &[u8], options: JsonOptions) -> Result<Vec<u8>, String> {
     let mut out = b"kept".to_vec();
-    TABLES.to_json(id, wire, &options, &mut out).unwrap_or_else(|e| panic!("{e}"));
+    TABLES.to_json(id, wire, &options, &mut out).map_err(|error| error.to_string())?;
     assert!(out.starts_with(b"kept"));
-    out.split_off(4)
+    Ok(out.split_off(4))
 }
 
-fn same_as_oracle(desc: &MessageDescriptor, id: MessageId, wire: &[u8]) {
+fn ours(id: MessageId, wire: &[u8], options: JsonOptions) -> Vec<u8> {
+    try_ours(id, wire, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// `merged`: messages were written in parts, where an `Any` can have its type from one and its value from the other. The oracle
+/// takes a field of another wire type for an unknown one there, and this crate refuses it.
+fn same_as_oracle(desc: &MessageDescriptor, id: MessageId, wire: &[u8], merged: bool) {
     let Ok(message) = DynamicMessage::decode(desc.clone(), wire) else {
         return;
     };
@@ -35,8 +41,10 @@ fn same_as_oracle(desc: &MessageDescriptor, id: MessageId, wire: &[u8]) {
         let Some(theirs) = oracle::to_json(&message, proto_names, !emit_defaults) else {
             return;
         };
-        let options = JsonOptions { proto_names, emit_defaults };
-        assert_eq!(oracle::value(&ours(id, wire, options)), oracle::value(&theirs));
+        match try_ours(id, wire, JsonOptions { proto_names, emit_defaults }) {
+            Ok(ours) => assert_eq!(oracle::value(&ours), oracle::value(&theirs)),
+            Err(error) => assert!(merged && error.contains(".any") && error.contains("wire type"), "{error}"),
+        }
     }
 }
 
@@ -48,12 +56,12 @@ proptest! {
         let mut rng = Random(seed);
         let (desc, id) = pick(&mut rng);
         let wire = oracle::message(&desc, &mut rng, 0).encode_to_vec();
-        same_as_oracle(&desc, id, &wire);
+        same_as_oracle(&desc, id, &wire, false);
         let mut doubled = oracle::disturb(&desc, &wire, &mut rng);
-        same_as_oracle(&desc, id, &doubled);
+        same_as_oracle(&desc, id, &doubled, true);
         let other = oracle::message(&desc, &mut rng, 2).encode_to_vec();
         doubled.extend(oracle::disturb(&desc, &other, &mut rng));
-        same_as_oracle(&desc, id, &doubled);
+        same_as_oracle(&desc, id, &doubled, true);
     }
 
     #[test]

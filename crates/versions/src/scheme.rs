@@ -11,7 +11,9 @@ pub enum Scheme {
     Maven,
     /// SemVer with a fourth number, whose letters have no case.
     NuGet,
+    /// Versions of Python packages (PEP 440).
     Pep440,
+    /// `epoch:version-release`, as RPM compares them.
     Rpm,
     /// SemVer 2: npm, Rust's crates, Go (with or without its leading `v`), and others.
     SemVer,

@@ -52,9 +52,9 @@ pub(super) async fn sign_in(
     let redemption = Redemption { code: &code, redirect_uri: BACK, code_verifier: VERIFIER, nonce: "nonce", iss: None };
     let upstream = people.redeem(&provider, &redemption, context.now).await.ok()?;
     let entry = Entry { invite: invite.map(String::from), may_register: true, cookie: None };
-    let entered = people.enter(&provider, &upstream, &entry, &context).await.ok()?;
+    let login = people.sign_in(&provider, &upstream, &entry, &context).await.ok()?;
     let asked = TokenParams { audiences: vec![server.base().to_owned()], ..TokenParams::default() };
-    let issued = people.issue(&entered.session, &upstream, &asked, &context).await.ok()?;
+    let issued = people.issue(&login.session, &upstream, &asked, &context).await.ok()?;
     Some(issued.token)
 }
 

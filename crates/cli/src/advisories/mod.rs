@@ -7,6 +7,7 @@ mod read;
 mod review;
 mod settings;
 
+use bowline_terminal::Work;
 use clap::Subcommand;
 
 use crate::error::CliError;
@@ -29,7 +30,11 @@ pub enum AdvisoriesCommand {
 }
 
 /// Runs `bowline advisories`.
-pub async fn run(command: AdvisoriesCommand) -> Result<(), CliError> {
+pub fn run(command: AdvisoriesCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: AdvisoriesCommand) -> Result<(), CliError> {
     match command {
         AdvisoriesCommand::List(command) => read::list(*command).await,
         AdvisoriesCommand::Get(command) => read::get(command).await,

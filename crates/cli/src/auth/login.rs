@@ -114,7 +114,7 @@ fn require_account(command: &LoginCommand) -> Result<(), ClientError> {
         return Ok(());
     }
     Err(ClientError::NotSignedIn(
-        "the surroundings have no identity token, and nobody is at a terminal to sign in: GitHub needs permissions: \
+        "no ambient identity token was found, and there is no terminal to sign in at: GitHub needs permissions: \
          id-token: write; GitLab an id_tokens entry named BOWLINE_ID_TOKEN; Kubernetes a projected token at \
          /var/run/secrets/bowline/token; elsewhere give one with --identity-token. A person at a browser elsewhere: \
          --no-browser"

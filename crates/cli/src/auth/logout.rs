@@ -49,7 +49,7 @@ pub(crate) async fn run(command: LogoutCommand) -> Result<(), CliError> {
         return Err(ClientError::SignIn(failures.join("; ")).into());
     }
     if forgotten == 0 {
-        say(&format!("nobody was signed in to {}: there was nothing to forget\n", session.api));
+        say(&format!("not signed in to {}: nothing to remove\n", session.api));
     }
     Ok(())
 }

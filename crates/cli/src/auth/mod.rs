@@ -7,6 +7,7 @@ mod pull_token;
 mod status;
 mod token;
 
+use bowline_terminal::Work;
 use clap::Subcommand;
 
 use crate::error::CliError;
@@ -30,7 +31,11 @@ pub enum AuthCommand {
 }
 
 /// Runs `bowline auth`.
-pub async fn run(command: AuthCommand) -> Result<(), CliError> {
+pub fn run(command: AuthCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: AuthCommand) -> Result<(), CliError> {
     match command {
         AuthCommand::Login(command) => login::run(*command).await,
         AuthCommand::Token(command) => token::run(*command).await,

@@ -9,7 +9,7 @@ mod vex;
 use bowline_client::{Api, ClientError};
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports as methods;
-use bowline_terminal::{Output, Table, time};
+use bowline_terminal::{Output, Table, Work, time};
 use clap::{Args, Subcommand};
 use feeds::ImportState;
 
@@ -40,7 +40,7 @@ pub enum FormatCommand {
     /// Records in OSV shape: a directory, such as a clone of a database, or a zip archive
     Osv(Box<import::ImportCommand>),
     #[command(flatten)]
-    Judgements(vex::ImportFormat),
+    Statements(vex::ImportFormat),
 }
 
 #[derive(Args)]
@@ -74,10 +74,14 @@ pub struct AbortCommand {
 }
 
 /// Runs `bowline feeds`.
-pub async fn run(command: FeedsCommand) -> Result<(), CliError> {
+pub fn run(command: FeedsCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: FeedsCommand) -> Result<(), CliError> {
     match command {
         FeedsCommand::Import(FormatCommand::Osv(command)) => import::run(*command).await,
-        FeedsCommand::Import(FormatCommand::Judgements(command)) => vex::import(command).await,
+        FeedsCommand::Import(FormatCommand::Statements(command)) => vex::import(command).await,
         FeedsCommand::Export(command) => vex::export(command).await,
         FeedsCommand::Sources(command) => sources(command).await,
         FeedsCommand::Status(command) => status(command).await,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_client::ClientError;
 use bowline_formats::archive::zip::{Archive, Member};
-use bowline_formats::archive::{Broken, Limits};
+use bowline_formats::archive::{ArchiveError, Limits};
 use bowline_osv::{MOST_BYTES, Parsed};
 
 /// A file, an entry or a line, with what it holds or why it is left out.
@@ -170,7 +170,7 @@ fn everything(path: &Path, out: &mut Parts) -> Result<(), Stop> {
     if has_ending(&name, "zip") {
         archive(path, out)
     } else if has_ending(&name, "jsonl") {
-        lines(path, &name, out)
+        read_json_lines(path, &name, out)
     } else {
         file(path, name, out)
     }
@@ -192,7 +192,7 @@ fn directory(root: &Path, path: &Path, out: &mut Parts) -> Result<(), Stop> {
         } else if kind.is_symlink() && has_ending(&name, "json") {
             out.push(name, Err("it is a link, and links are not followed".into()))?;
         } else if kind.is_file() && has_ending(&name, "jsonl") {
-            lines(&path, &name, out)?;
+            read_json_lines(&path, &name, out)?;
         } else if kind.is_file() && has_ending(&name, "json") {
             file(&path, name, out)?;
         }
@@ -213,7 +213,7 @@ fn too_large(what: &str) -> String {
 }
 
 /// One record on each line. A line that is too long is passed over without being held.
-fn lines(path: &Path, name: &str, out: &mut Parts) -> Result<(), Stop> {
+fn read_json_lines(path: &Path, name: &str, out: &mut Parts) -> Result<(), Stop> {
     let file = File::open(path).map_err(|error| failed(path, error))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     for number in 1_u64.. {
@@ -236,8 +236,8 @@ fn lines(path: &Path, name: &str, out: &mut Parts) -> Result<(), Stop> {
 
 fn archive(path: &Path, out: &mut Parts) -> Result<(), Stop> {
     let file = File::open(path).map_err(|error| failed(path, error))?;
-    let broken = |error: Broken| match error {
-        Broken::Unreadable(error) => failed(path, error),
+    let broken = |error: ArchiveError| match error {
+        ArchiveError::Unreadable(error) => failed(path, error),
         other => failed(path, io::Error::new(io::ErrorKind::InvalidData, other.to_string())),
     };
     let mut archive = Archive::open(file, ARCHIVES).map_err(broken)?;
@@ -245,7 +245,7 @@ fn archive(path: &Path, out: &mut Parts) -> Result<(), Stop> {
         archive.members().iter().filter(|member| has_ending(&member.path, "json")).cloned().collect();
     for member in records {
         let content = match archive.content(&member) {
-            Err(error @ Broken::Unreadable(_)) => return Err(broken(error)),
+            Err(error @ ArchiveError::Unreadable(_)) => return Err(broken(error)),
             content => content.map_err(|error| format!("the member {error}")),
         };
         out.push(member.path, content)?;

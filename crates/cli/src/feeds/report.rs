@@ -84,11 +84,8 @@ impl Report {
             let _ = writeln!(stderr, "left out: {}", line.replace(char::is_control, " "));
         }
         if self.counts.skipped > self.shown.len() {
-            let _ = writeln!(
-                stderr,
-                "left out: {} more; --report FILE tells of all",
-                self.counts.skipped - self.shown.len()
-            );
+            let _ =
+                writeln!(stderr, "left out: {} more; --report FILE lists all", self.counts.skipped - self.shown.len());
         }
         if self.kept > 0 {
             let _ = writeln!(

@@ -10,6 +10,7 @@ mod malware;
 mod policies;
 
 use bowline_contract::v1::libraries as v1;
+use bowline_terminal::Work;
 use clap::{Subcommand, ValueEnum};
 
 use crate::error::CliError;
@@ -43,7 +44,11 @@ pub enum LibrariesCommand {
 }
 
 /// Runs `bowline libraries`.
-pub async fn run(command: LibrariesCommand) -> Result<(), CliError> {
+pub fn run(command: LibrariesCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: LibrariesCommand) -> Result<(), CliError> {
     match command {
         LibrariesCommand::Artifacts(command) => catalogue::artifacts(command).await,
         LibrariesCommand::Versions(command) => catalogue::versions(command).await,

@@ -10,6 +10,7 @@ mod tags;
 mod targets;
 mod upstream;
 
+use bowline_terminal::Work;
 use clap::Subcommand;
 
 use crate::error::CliError;
@@ -40,7 +41,11 @@ pub enum RegistryCommand {
 }
 
 /// Runs `bowline registry`.
-pub async fn run(command: RegistryCommand) -> Result<(), CliError> {
+pub fn run(command: RegistryCommand) -> Work<CliError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: RegistryCommand) -> Result<(), CliError> {
     match command {
         RegistryCommand::Repos(command) => repos::run(command).await,
         RegistryCommand::Tags(command) => tags::run(command).await,

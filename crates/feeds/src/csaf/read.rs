@@ -6,7 +6,7 @@ use bowline_formats::purl::PackageUrl;
 
 use crate::cursor::Cursor;
 use crate::model::{Advisory, FalsePositive, Micros};
-use crate::problem::{Broken, Problems, Unreadable};
+use crate::problem::{Problems, RecordError, Unreadable};
 use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories, false_positive, outlook};
@@ -17,7 +17,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     let document = root.need("document")?;
     let version = document.need("csaf_version")?;
     if !matches!(version.word()?, "2.0" | "2.1") {
-        return Err(version.broken("is neither 2.0 nor 2.1").into());
+        return Err(version.error("is neither 2.0 nor 2.1").into());
     }
     let author = document.need("publisher")?.short("name")?;
     let changed = document.need("tracking")?.need("current_release_date")?.time()?;
@@ -29,7 +29,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     for vulnerability in root.list("vulnerabilities")? {
         match read_vulnerability(&vulnerability, &products, changed, problems) {
             Ok(statements) => found.extend(statements),
-            Err(Broken { position, reason }) => problems.skip(position, reason),
+            Err(RecordError { position, reason }) => problems.skip(position, reason),
         }
     }
     Ok(advisories(found, &author))
@@ -44,7 +44,7 @@ struct Products {
 }
 
 impl Products {
-    fn read(&mut self, tree: &Cursor<'_>, problems: &mut Problems) -> Result<(), Broken> {
+    fn read(&mut self, tree: &Cursor<'_>, problems: &mut Problems) -> Result<(), RecordError> {
         for product in tree.list("full_product_names")? {
             self.product(&product, problems)?;
         }
@@ -68,7 +68,7 @@ impl Products {
     }
 
     /// A product without a package URL matters only where something is said of it.
-    fn product(&mut self, product: &Cursor<'_>, problems: &mut Problems) -> Result<(), Broken> {
+    fn product(&mut self, product: &Cursor<'_>, problems: &mut Problems) -> Result<(), RecordError> {
         let id = product.need("product_id")?.word()?;
         let Some(helper) = product.get("product_identification_helper")? else {
             return Ok(());
@@ -98,11 +98,11 @@ impl Products {
     }
 
     /// The products that an entry names, its groups resolved.
-    fn named(&self, entry: &Cursor<'_>) -> Result<Vec<String>, Broken> {
+    fn named(&self, entry: &Cursor<'_>) -> Result<Vec<String>, RecordError> {
         let mut ids = entry.words("product_ids")?;
         for group in entry.words("group_ids")? {
             let members = self.groups.get(&group);
-            ids.extend(members.ok_or_else(|| entry.broken(format!("names the unknown group {group:?}")))?.clone());
+            ids.extend(members.ok_or_else(|| entry.error(format!("names the unknown group {group:?}")))?.clone());
         }
         Ok(ids)
     }
@@ -117,11 +117,11 @@ struct ProductFacts {
 }
 
 impl ProductFacts {
-    fn read(from: &Cursor<'_>, products: &Products) -> Result<ProductFacts, Broken> {
+    fn read(from: &Cursor<'_>, products: &Products) -> Result<ProductFacts, RecordError> {
         let mut said = ProductFacts::default();
         for flag in from.list("flags")? {
             let label = flag.need("label")?;
-            let why = false_positive(label.word()?).ok_or_else(|| label.broken("is none of the labels"))?;
+            let why = false_positive(label.word()?).ok_or_else(|| label.error("is none of the labels"))?;
             let date = flag.time_of("date")?;
             for id in products.named(&flag)? {
                 said.why.insert(id, (why, date));
@@ -155,7 +155,7 @@ fn read_vulnerability(
     products: &Products,
     changed: Micros,
     problems: &mut Problems,
-) -> Result<Vec<Statement>, Broken> {
+) -> Result<Vec<Statement>, RecordError> {
     let mut names: Vec<String> = Vec::new();
     for id in from.list("ids")? {
         names.push(id.need("text")?.word()?.into());
@@ -164,7 +164,7 @@ fn read_vulnerability(
     names.sort();
     names.dedup();
     if names.is_empty() {
-        return Err(from.broken("has neither cve nor ids"));
+        return Err(from.error("has neither cve nor ids"));
     }
     let said = ProductFacts::read(from, products)?;
     let mut found: Vec<Statement> = Vec::new();
@@ -179,7 +179,7 @@ fn read_vulnerability(
             match told {
                 Ok(ProductStatement { subject, status, note, at, lost }) => {
                     if let Some(version) = lost {
-                        let reason = format!("the judgement holds for all versions, not only for {version}");
+                        let reason = format!("the statement holds for all versions, not only for {version}");
                         problems.reduce(id.position(), reason);
                     }
                     let at = at.unwrap_or(changed);

@@ -63,12 +63,12 @@ fn tracking(artifact: &Artifact, first: Micros, changed: Micros) -> Node {
     let seconds = changed.div_euclid(1_000_000).max(0);
     let mut history = Vec::new();
     let version = if changed > first {
-        history.push(revision("1.0.0", first, "First judgement."));
+        history.push(revision("1.0.0", first, "First assessment."));
         format!("1.{seconds}.0")
     } else {
         "1.0.0".into()
     };
-    history.push(revision(&version, changed, "Latest judgement."));
+    history.push(revision(&version, changed, "Latest assessment."));
     Node::map([
         ("current_release_date", Some(Node::time(changed))),
         ("id", Some(Node::text(tracking_id(artifact)))),
@@ -111,7 +111,7 @@ fn consistent(statements: Vec<Statement>, problems: &mut Problems) -> Vec<Statem
         let known = newest.entry(key).or_insert(at);
         if *known != at {
             let (older, newer) = if statements[*known].at <= statement.at { (*known, at) } else { (at, *known) };
-            problems.skip(statements[older].names.join(" "), "a newer judgement of the same product counts");
+            problems.skip(statements[older].names.join(" "), "a newer statement about the same product counts");
             *known = newer;
         }
     }

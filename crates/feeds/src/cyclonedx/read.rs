@@ -7,7 +7,7 @@ use bowline_formats::percent;
 use super::false_positive;
 use crate::cursor::Cursor;
 use crate::model::{Advisory, FalsePositive, Micros};
-use crate::problem::{Broken, Problems, Unreadable};
+use crate::problem::{Problems, RecordError, Unreadable};
 use crate::subject::{Subject, located_by, package_url};
 use crate::tree::{Limits, from_json};
 use crate::vex::{Outlook, Statement, Status, advisories};
@@ -17,11 +17,11 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     let root = Cursor::root(&tree);
     let format = root.need("bomFormat")?;
     if format.word()? != "CycloneDX" {
-        return Err(format.broken("is not CycloneDX").into());
+        return Err(format.error("is not CycloneDX").into());
     }
     let version = root.need("specVersion")?;
     if !matches!(version.word()?, "1.4" | "1.5" | "1.6" | "1.7") {
-        return Err(version.broken("is none of 1.4 to 1.7").into());
+        return Err(version.error("is none of 1.4 to 1.7").into());
     }
     let metadata = root.get("metadata")?;
     let changed = metadata.as_ref().map(|metadata| metadata.time_of("timestamp")).transpose()?.flatten();
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     for vulnerability in root.list("vulnerabilities")? {
         match read_vulnerability(&vulnerability, &components, changed, problems) {
             Ok(statements) => found.extend(statements),
-            Err(Broken { position, reason }) => problems.skip(position, reason),
+            Err(RecordError { position, reason }) => problems.skip(position, reason),
         }
     }
     Ok(advisories(found, ""))
@@ -47,7 +47,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
 struct Components(BTreeMap<String, (String, Option<String>)>);
 
 impl Components {
-    fn read(&mut self, component: &Cursor<'_>, product: Option<&str>) -> Result<(), Broken> {
+    fn read(&mut self, component: &Cursor<'_>, product: Option<&str>) -> Result<(), RecordError> {
         let purl = component.short("purl")?;
         let reference = component.short("bom-ref")?;
         if !reference.is_empty() && !purl.is_empty() {
@@ -83,7 +83,7 @@ fn read_vulnerability(
     components: &Components,
     changed: Option<Micros>,
     problems: &mut Problems,
-) -> Result<Vec<Statement>, Broken> {
+) -> Result<Vec<Statement>, RecordError> {
     let mut names = vec![from.need("id")?.word()?.to_owned()];
     for reference in from.list("references")? {
         names.push(reference.need("id")?.word()?.to_owned());
@@ -91,11 +91,11 @@ fn read_vulnerability(
     names.sort();
     names.dedup();
     let Some(analysis) = from.get("analysis")? else {
-        return Err(from.broken("has no analysis, so nothing is judged"));
+        return Err(from.error("has no analysis, so it states nothing"));
     };
     let updated = from.time_of("updated")?;
     let at = analysis.time_of("lastUpdated")?.or(analysis.time_of("firstIssued")?).or(updated).or(changed);
-    let at = at.ok_or_else(|| from.broken("has no time, and neither has the document"))?;
+    let at = at.ok_or_else(|| from.error("has no time, and neither has the document"))?;
     let validated = read_status(&analysis)?;
     let note = analysis.long("detail")?;
     let mut found = Vec::new();
@@ -122,7 +122,7 @@ fn read_vulnerability(
             }
             other => {
                 if !own.is_empty() {
-                    let reason = format!("the judgement holds for all versions, not only for {own}");
+                    let reason = format!("the statement holds for all versions, not only for {own}");
                     problems.reduce(affected.position(), reason);
                 }
                 other.clone()
@@ -134,7 +134,7 @@ fn read_vulnerability(
 }
 
 /// The versions that are said to be free of it, sorted.
-fn free_versions(affected: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<String>, Broken> {
+fn free_versions(affected: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<String>, RecordError> {
     let mut versions = Vec::new();
     for entry in affected.list("versions")? {
         match entry.get("version")? {
@@ -147,7 +147,7 @@ fn free_versions(affected: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<S
     Ok(versions)
 }
 
-fn read_status(analysis: &Cursor<'_>) -> Result<Status, Broken> {
+fn read_status(analysis: &Cursor<'_>) -> Result<Status, RecordError> {
     let state = analysis.need("state")?;
     let responses = analysis.words("response")?;
     let responds = |word: &str| responses.iter().any(|response| response == word);
@@ -155,9 +155,9 @@ fn read_status(analysis: &Cursor<'_>) -> Result<Status, Broken> {
         "false_positive" => Status::NotAffected(FalsePositive::ComponentMismatch),
         "not_affected" => {
             let Some(why) = analysis.get("justification")? else {
-                return Err(analysis.broken("is not affected, and no justification says why"));
+                return Err(analysis.error("is not affected, and no justification says why"));
             };
-            let read = false_positive(why.word()?).ok_or_else(|| why.broken("is none of the justifications"))?;
+            let read = false_positive(why.word()?).ok_or_else(|| why.error("is none of the justifications"))?;
             Status::NotAffected(read)
         }
         "exploitable" if responds("will_not_fix") => Status::Affected(Outlook::NoFixPlanned),
@@ -166,6 +166,6 @@ fn read_status(analysis: &Cursor<'_>) -> Result<Status, Broken> {
         "in_triage" if responds("will_not_fix") => Status::Affected(Outlook::NoAnalysisPlanned),
         "in_triage" => Status::UnderInvestigation,
         "resolved" | "resolved_with_pedigree" => Status::Fixed(Vec::new()),
-        other => return Err(state.broken(format!("{other:?} is no state"))),
+        other => return Err(state.error(format!("{other:?} is no state"))),
     })
 }

@@ -140,7 +140,7 @@ pub fn grype(report: &[u8]) -> Result<Report, String> {
         let position = format!("matches[{at}]");
         match element::<Match>(raw) {
             Ok(found) => read.findings.push(finding(found, position)),
-            Err(reason) => read.broken.push((position, reason)),
+            Err(reason) => read.unreadable.push((position, reason)),
         }
     }
     Ok(read)

@@ -51,7 +51,7 @@ pub struct Report {
     pub image: String,
     pub findings: Vec<Finding>,
     /// Findings that cannot be read: where, and why.
-    pub broken: Vec<(String, String)>,
+    pub unreadable: Vec<(String, String)>,
 }
 
 /// Reads an element of a list, or why it cannot be.
@@ -90,7 +90,7 @@ pub fn detections(
         None => Artifact { kind: "image".into(), name: name.into(), architecture: String::new() },
     };
     let mut problems = Problems::default();
-    for (position, reason) in &report.broken {
+    for (position, reason) in &report.unreadable {
         problems.skip(position, reason);
     }
     let mut advisories: Vec<Advisory> = Vec::new();

@@ -83,7 +83,7 @@ pub fn trivy(report: &[u8]) -> Result<Report, String> {
             let position = format!("Results[{at}].Vulnerabilities[{within}]");
             match element::<Vulnerability>(raw) {
                 Ok(found) => read.findings.push(finding(found, (&outcome.target, &outcome.r#type), position)),
-                Err(reason) => read.broken.push((position, reason)),
+                Err(reason) => read.unreadable.push((position, reason)),
             }
         }
     }

@@ -84,8 +84,11 @@ fn time() -> impl Strategy<Value = i64> {
 }
 
 fn component() -> impl Strategy<Value = Component> {
-    let kind =
-        prop_oneof![Just(String::new()), "(python|go-module|java-archive|npm|apk|deb|generic|oci|golang)", word(),];
+    let kind = prop_oneof![
+        Just(String::new()),
+        "(python|go-module|java-archive|npm|php-composer|hex|apk|deb|generic|oci|golang)",
+        word(),
+    ];
     let named = (kind, word(), prop_oneof![Just(String::new()), word()]);
     prop_oneof![
         2 => Just(Component::default()),

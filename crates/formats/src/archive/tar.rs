@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 
-use super::{Broken, Limits, validate_path};
+use super::{ArchiveError, Limits, validate_path};
 
 const BLOCK: u64 = 512;
 /// Most bytes of a header that says a long name.
@@ -45,7 +45,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// The archive is damaged or hostile from here on.
-    pub fn next_member(&mut self) -> Result<Option<Member>, Broken> {
+    pub fn next_member(&mut self) -> Result<Option<Member>, ArchiveError> {
         let unread = std::mem::take(&mut self.content);
         self.source.skip(unread)?;
         // What the next header says, if what came before it says better.
@@ -75,7 +75,7 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// It is larger than the limit, or the archive is cut off.
-    pub fn content(&mut self) -> Result<Vec<u8>, Broken> {
+    pub fn content(&mut self) -> Result<Vec<u8>, ArchiveError> {
         let most = self.source.limits.member;
         self.source.content(std::mem::take(&mut self.content), most)
     }
@@ -91,12 +91,13 @@ struct Counting<R> {
 
 impl<R: Read> Counting<R> {
     /// Fills the buffer; false at the end.
-    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, Broken> {
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, ArchiveError> {
         let mut filled = 0;
         while filled < buffer.len() {
             let read = self.inner.read(&mut buffer[filled..]);
-            let read =
-                read.map_err(|error| Broken::damaged(format!("is no gzipped tar archive, or was cut off: {error}")))?;
+            let read = read.map_err(|error| {
+                ArchiveError::damaged(format!("is no gzipped tar archive, or was cut off: {error}"))
+            })?;
             if read == 0 {
                 break;
             }
@@ -111,9 +112,11 @@ impl<R: Read> Counting<R> {
         }
     }
 
-    fn content(&mut self, size: u64, most: u64) -> Result<Vec<u8>, Broken> {
+    fn content(&mut self, size: u64, most: u64) -> Result<Vec<u8>, ArchiveError> {
         if size > most {
-            return Err(Broken::hostile(format!("has a member of {size} bytes, of which at most {most} are read")));
+            return Err(ArchiveError::hostile(format!(
+                "has a member of {size} bytes, of which at most {most} are read"
+            )));
         }
         let mut bytes = vec![0; size.next_multiple_of(BLOCK) as usize];
         if !bytes.is_empty() && !self.fill(&mut bytes)? {
@@ -124,9 +127,9 @@ impl<R: Read> Counting<R> {
     }
 
     /// Reads over a member's content.
-    fn skip(&mut self, size: u64) -> Result<(), Broken> {
+    fn skip(&mut self, size: u64) -> Result<(), ArchiveError> {
         let mut left =
-            size.checked_next_multiple_of(BLOCK).ok_or_else(|| Broken::hostile("has a member without end"))?;
+            size.checked_next_multiple_of(BLOCK).ok_or_else(|| ArchiveError::hostile("has a member without end"))?;
         let mut buffer = [0; 8 << 10];
         while left > 0 {
             let part = left.min(buffer.len() as u64) as usize;
@@ -139,8 +142,8 @@ impl<R: Read> Counting<R> {
     }
 }
 
-fn cut_off() -> Broken {
-    Broken::damaged("is a tar archive that was cut off")
+fn cut_off() -> ArchiveError {
+    ArchiveError::damaged("is a tar archive that was cut off")
 }
 
 struct Header {
@@ -151,7 +154,7 @@ struct Header {
 
 impl Header {
     /// The next header; nothing at the end.
-    fn read<R: Read>(source: &mut Counting<R>) -> Result<Option<Header>, Broken> {
+    fn read<R: Read>(source: &mut Counting<R>) -> Result<Option<Header>, ArchiveError> {
         let mut block = [0; BLOCK as usize];
         if !source.fill(&mut block)? || block.iter().all(|byte| *byte == 0) {
             return Ok(None);
@@ -162,20 +165,20 @@ impl Header {
             .map(|(at, byte)| if (148..156).contains(&at) { 32 } else { u32::from(*byte) })
             .sum();
         if octal(&block[148..156]) != Some(u64::from(sum)) {
-            return Err(Broken::damaged("is a damaged tar archive: a header is not what its checksum says"));
+            return Err(ArchiveError::damaged("is a damaged tar archive: a header is not what its checksum says"));
         }
         let name = text(&block[..100])?;
         let prefix = if block[257..262] == *b"ustar" && block[262] == 0 { text(&block[345..500])? } else { "" };
         let name = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
-        let size =
-            size(&block[124..136]).ok_or_else(|| Broken::damaged("is a damaged tar archive: a length is no number"))?;
+        let size = size(&block[124..136])
+            .ok_or_else(|| ArchiveError::damaged("is a damaged tar archive: a length is no number"))?;
         Ok(Some(Header { name, size, kind: block[156] }))
     }
 }
 
-fn text(bytes: &[u8]) -> Result<&str, Broken> {
+fn text(bytes: &[u8]) -> Result<&str, ArchiveError> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    std::str::from_utf8(&bytes[..end]).map_err(|_| Broken::damaged("has a member whose name is not UTF-8"))
+    std::str::from_utf8(&bytes[..end]).map_err(|_| ArchiveError::damaged("has a member whose name is not UTF-8"))
 }
 
 fn octal(bytes: &[u8]) -> Option<u64> {
@@ -192,8 +195,8 @@ fn size(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Name and length from the records of an extended header: `length key=value\n`.
-fn extended(records: &[u8]) -> Result<(Option<String>, Option<u64>), Broken> {
-    let damaged = || Broken::damaged("is a damaged tar archive: an extended header does not parse");
+fn extended(records: &[u8]) -> Result<(Option<String>, Option<u64>), ArchiveError> {
+    let damaged = || ArchiveError::damaged("is a damaged tar archive: an extended header does not parse");
     let (mut name, mut size) = (None, None);
     let mut rest = records;
     while !rest.is_empty() {

@@ -31,7 +31,7 @@ fn gzip(parts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Paths of files with their contents; those of other members without.
-fn read(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Broken> {
+fn read(archive: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
     let mut reader = Reader::gzipped(archive, archive.len() as u64, LIMITS);
     let mut found = Vec::new();
     while let Some(member) = reader.next_member()? {
@@ -71,13 +71,13 @@ fn damage_and_harm_are_told_apart() {
     let mut changed = member("a", b'0', b"");
     changed[0] = b'b';
     for damaged in [b"no gzip".to_vec(), gzip(&[changed]), gzip(&[member("a", b'0', b"1")[..600].to_vec()])] {
-        assert!(matches!(read(&damaged), Err(Broken::Damaged(_))));
+        assert!(matches!(read(&damaged), Err(ArchiveError::Damaged(_))));
     }
     let many: Vec<Vec<u8>> = (0..11).map(|i| member(&i.to_string(), b'0', b"")).collect();
     let large = member("a", b'0', &vec![1; (1 << 20) + 1]);
     let zeros = vec![member("a", b'2', &vec![0; 40 << 20])];
     for hostile in [gzip(&many), gzip(&[large]), gzip(&zeros), gzip(&[member("../a", b'0', b"")])] {
-        assert!(matches!(read(&hostile), Err(Broken::Hostile(_))));
+        assert!(matches!(read(&hostile), Err(ArchiveError::Hostile(_))));
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 
-use super::{Broken, Limits, validate_path};
+use super::{ArchiveError, Limits, validate_path};
 
 const END: &[u8] = b"PK\x05\x06";
 const END_64: &[u8] = b"PK\x06\x06";
@@ -47,13 +47,13 @@ impl Archive {
     ///
     /// # Errors
     /// It is no ZIP archive, or one that no one should unpack.
-    pub fn open(mut file: File, limits: Limits) -> Result<Archive, Broken> {
+    pub fn open(mut file: File, limits: Limits) -> Result<Archive, ArchiveError> {
         let packed = file.metadata()?.len();
         let directory = Directory::find(&mut file, packed)?;
         limits.validate_members(directory.count)?;
         // Some unpackers go to the offset, others back from the end: only without a gap do they read the same list.
         if directory.offset.checked_add(directory.size) != Some(directory.end) {
-            return Err(Broken::hostile("has something between the list of its members and its end"));
+            return Err(ArchiveError::hostile("has something between the list of its members and its end"));
         }
         file.seek(SeekFrom::Start(directory.offset))?;
         let members = members(BufReader::with_capacity(1 << 16, (&file).take(directory.size)), directory.count)?;
@@ -63,7 +63,7 @@ impl Archive {
             validate_path(&member.path)?;
             // Which of two is meant, unpackers do not agree on.
             if !paths.insert(member.path.as_str()) {
-                return Err(Broken::hostile(format!("has the member {:?} twice", member.path)));
+                return Err(ArchiveError::hostile(format!("has the member {:?} twice", member.path)));
             }
             unpacked = unpacked.saturating_add(member.unpacked);
         }
@@ -80,18 +80,21 @@ impl Archive {
     ///
     /// # Errors
     /// That the member is damaged or too large says nothing of the others; that the file cannot be read does.
-    pub fn content(&mut self, member: &Member) -> Result<Vec<u8>, Broken> {
+    pub fn content(&mut self, member: &Member) -> Result<Vec<u8>, ArchiveError> {
         self.limits.validate_member(member.unpacked)?;
         if member.is_encrypted {
-            return Err(Broken::damaged("is encrypted"));
+            return Err(ArchiveError::damaged("is encrypted"));
         }
         if !matches!(member.method, 0 | 8) {
-            return Err(Broken::damaged(format!("is packed by method {}; only deflate is understood", member.method)));
+            return Err(ArchiveError::damaged(format!(
+                "is packed by method {}; only deflate is understood",
+                member.method
+            )));
         }
         self.file.seek(SeekFrom::Start(member.offset))?;
         let head: [u8; 30] = array(&mut self.file)?;
         if !head.starts_with(LOCAL) {
-            return Err(Broken::damaged("is not where the list of members says"));
+            return Err(ArchiveError::damaged("is not where the list of members says"));
         }
         self.file.seek(SeekFrom::Current(i64::from(u16_at(&head, 26)) + i64::from(u16_at(&head, 28))))?;
         let packed = BufReader::with_capacity(1 << 14, (&self.file).take(member.packed));
@@ -103,11 +106,11 @@ impl Archive {
         };
         self.unpacked = self.unpacked.saturating_add(bytes.len() as u64);
         self.limits.validate_growth(self.packed, self.unpacked)?;
-        read.map_err(|error| Broken::damaged(format!("cannot be unpacked: {error}")))?;
+        read.map_err(|error| ArchiveError::damaged(format!("cannot be unpacked: {error}")))?;
         let mut crc = Crc::new();
         crc.update(&bytes);
         if bytes.len() as u64 != member.unpacked || crc.sum() != member.crc {
-            return Err(Broken::damaged("is not what its checksum and length say"));
+            return Err(ArchiveError::damaged("is not what its checksum and length say"));
         }
         Ok(bytes)
     }
@@ -123,7 +126,7 @@ struct Directory {
 }
 
 impl Directory {
-    fn find(file: &mut File, length: u64) -> Result<Directory, Broken> {
+    fn find(file: &mut File, length: u64) -> Result<Directory, ArchiveError> {
         // The locator of ZIP64 lies right before the record at the end, and a comment may follow it.
         let from = length.saturating_sub(END_BYTES as u64 + MOST_COMMENT + LOCATOR_BYTES as u64);
         file.seek(SeekFrom::Start(from))?;
@@ -133,7 +136,7 @@ impl Directory {
             let record = &tail[*at..];
             record.starts_with(END) && END_BYTES + usize::from(u16_at(record, 20)) == record.len()
         });
-        let at = found.ok_or_else(|| Broken::damaged("is no ZIP archive, or was cut off"))?;
+        let at = found.ok_or_else(|| ArchiveError::damaged("is no ZIP archive, or was cut off"))?;
         // Many readers heed the locator whatever the record at the end says.
         if let Some(locator) = at.checked_sub(LOCATOR_BYTES).filter(|locator| tail[*locator..].starts_with(LOCATOR_64))
         {
@@ -149,8 +152,9 @@ impl Directory {
     }
 
     /// What the record of ZIP64 says, which has to lie where the locator says and right before it.
-    fn find_64(file: &mut File, place: u64, locator: u64) -> Result<Directory, Broken> {
-        let damaged = || Broken::damaged("is a damaged ZIP archive: the record of ZIP64 is not where it should be");
+    fn find_64(file: &mut File, place: u64, locator: u64) -> Result<Directory, ArchiveError> {
+        let damaged =
+            || ArchiveError::damaged("is a damaged ZIP archive: the record of ZIP64 is not where it should be");
         if place.checked_add(56) != Some(locator) {
             return Err(damaged());
         }
@@ -163,8 +167,8 @@ impl Directory {
     }
 }
 
-fn members(mut list: impl Read, count: u64) -> Result<Vec<Member>, Broken> {
-    let damaged = || Broken::damaged("is a damaged ZIP archive: the list of its members does not parse");
+fn members(mut list: impl Read, count: u64) -> Result<Vec<Member>, ArchiveError> {
+    let damaged = || ArchiveError::damaged("is a damaged ZIP archive: the list of its members does not parse");
     let mut members = Vec::new();
     for _ in 0..count {
         let head: [u8; 46] = array(&mut list).map_err(|_| damaged())?;
@@ -176,7 +180,8 @@ fn members(mut list: impl Read, count: u64) -> Result<Vec<Member>, Broken> {
             list.read_exact(&mut bytes).map_err(|_| damaged()).map(|()| bytes)
         };
         let (path, extras, _comment) = (part(28)?, part(30)?, part(32)?);
-        let path = String::from_utf8(path).map_err(|_| Broken::damaged("has a member whose name is not UTF-8"))?;
+        let path =
+            String::from_utf8(path).map_err(|_| ArchiveError::damaged("has a member whose name is not UTF-8"))?;
         let mut member = Member {
             path,
             method: u16_at(&head, 10),

@@ -9,7 +9,7 @@ use bowline_contract::v1::auth::who_am_i::Capability as Held;
 use bowline_contract::v1::iam::{Group, Role};
 use bowline_contract::{BuiltInRole, Contract};
 use bowline_core::{CapabilitySet, Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::{Listed, timestamp};
 use bowline_store::{ReadTx, Value};
 
@@ -20,7 +20,7 @@ use crate::oidc::groups_left;
 const SHOWN: usize = 100;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<Validate>(|tx, call| Box::pin(validate(tx, call)))
+    handlers.read::<Validate>(handler!(validate))
 }
 
 async fn validate(tx: &mut ReadTx, call: &Authorized<()>) -> Result<WhoAmI> {

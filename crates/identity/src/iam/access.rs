@@ -8,7 +8,7 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CheckEligibility, LookupGroup, RequestGroupAccess};
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, EventBody, Handlers, ResourceSnapshot};
+use bowline_pipeline::{Authorized, Change, Changed, EventBody, Handlers, ResourceSnapshot, handler};
 use bowline_resources::kinds::GROUP;
 use bowline_store::{ReadTx, Value, WriteTx};
 
@@ -16,9 +16,9 @@ use super::groups::{self, GroupRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<LookupGroup>(|tx, call| Box::pin(lookup_v2(tx, call)))
-        .read::<CheckEligibility>(|tx, call| Box::pin(check_v2(tx, call)))
-        .write::<RequestGroupAccess>(|tx, call| Box::pin(request_v2(tx, call)))
+        .read::<LookupGroup>(handler!(lookup_v2))
+        .read::<CheckEligibility>(handler!(check_v2))
+        .write::<RequestGroupAccess>(handler!(request_v2))
 }
 
 async fn lookup_v2(tx: &mut ReadTx, call: &Authorized<v2::LookupGroupRequest>) -> Result<v2::LookupGroupResponse> {

@@ -3,16 +3,16 @@
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::groups::{CheckEligibility, LookupGroup, RequestGroupAccess};
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_store::{ReadTx, WriteTx};
 
 use super::access;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<LookupGroup>(|tx, call| Box::pin(lookup(tx, call)))
-        .read::<CheckEligibility>(|tx, call| Box::pin(check(tx, call)))
-        .write::<RequestGroupAccess>(|tx, call| Box::pin(request(tx, call)))
+        .read::<LookupGroup>(handler!(lookup))
+        .read::<CheckEligibility>(handler!(check))
+        .write::<RequestGroupAccess>(handler!(request))
 }
 
 async fn lookup(tx: &mut ReadTx, call: &Authorized<v1::LookupGroupRequest>) -> Result<v1::LookupGroupResponse> {

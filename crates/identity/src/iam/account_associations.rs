@@ -11,7 +11,9 @@ use bowline_contract::v2::iam::rpc::account_associations_service::{
     ListAccountAssociations, UpdateAccountAssociation,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::ACCOUNT_ASSOCIATION;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, Filter, Listed, Order, Table, timestamp};
 use bowline_resources::references;
@@ -24,12 +26,12 @@ use super::account_associations_v1;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetAccountAssociation>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListAccountAssociations>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateAccountAssociation>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateAccountAssociation>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteAccountAssociation>(|tx, call| Box::pin(delete(tx, call)))
-        .read::<CheckAccountAssociation>(|tx, call| Box::pin(check::check_v2(tx, call)))
+        .read::<GetAccountAssociation>(handler!(get))
+        .read::<ListAccountAssociations>(handler!(list))
+        .write::<CreateAccountAssociation>(handler!(create_v2))
+        .write::<UpdateAccountAssociation>(handler!(update_v2))
+        .write::<DeleteAccountAssociation>(handler!(delete))
+        .read::<CheckAccountAssociation>(handler!(check::check_v2))
 }
 
 /// The UIDP is the group's.
@@ -111,7 +113,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<AssociationRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetAccountAssociationRequest>) -> Result<v2::AccountAssociation> {
-    Ok(require(tx, call.scope_name()?).await?.to_v2())
+    Ok(require(tx, call.require_scope()?).await?.to_v2())
 }
 
 async fn list(
@@ -216,7 +218,7 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     given: v2::AccountAssociation,
 ) -> Result<Changed<AssociationRow>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     let mut after = before.clone();
     after.given = merge::merged(&before.given, &accounts(given), mask, call.contract().pool())?;
     validate(call, &after.given)?;
@@ -243,7 +245,7 @@ async fn save(tx: &mut WriteTx, row: &AssociationRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteAccountAssociationRequest>) -> Result<Changed<()>> {
-    remove(tx, call.scope_name()?).await
+    remove(tx, call.require_scope()?).await
 }
 
 /// Deletes the association of a group; that there is none is as good.

@@ -6,7 +6,7 @@ use bowline_contract::v1::iam::rpc::group_account_associations::{Check, Create, 
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::account_association as v2_parts;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -15,11 +15,11 @@ use super::account_associations::{self, AssociationRow, Provider, standing};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
-        .read::<Check>(|tx, call| Box::pin(check(tx, call)))
+        .write::<Create>(handler!(create))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
+        .read::<Check>(handler!(check))
 }
 
 /// The row as v1 has it.
@@ -110,7 +110,7 @@ async fn list(
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteAccountAssociationsRequest>) -> Result<Changed<()>> {
-    account_associations::remove(tx, call.scope_name()?).await
+    account_associations::remove(tx, call.require_scope()?).await
 }
 
 async fn check(

@@ -9,7 +9,9 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::{
     GetExternalGroupRoleMapping, ListExternalGroupRoleMappings,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, EventBody, Handlers, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::EXTERNAL_GROUP_ROLE_MAPPING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table, timestamp};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -21,11 +23,11 @@ use crate::access::iam_changed;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetExternalGroupRoleMapping>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListExternalGroupRoleMappings>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateExternalGroupRoleMapping>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<DeleteExternalGroupRoleMapping>(|tx, call| Box::pin(delete(tx, call)))
-        .write::<BatchDeleteExternalGroupRoleMappings>(|tx, call| Box::pin(delete_batch_v2(tx, call)))
+        .read::<GetExternalGroupRoleMapping>(handler!(get))
+        .read::<ListExternalGroupRoleMappings>(handler!(list))
+        .write::<CreateExternalGroupRoleMapping>(handler!(create_v2))
+        .write::<DeleteExternalGroupRoleMapping>(handler!(delete))
+        .write::<BatchDeleteExternalGroupRoleMappings>(handler!(delete_batch_v2))
 }
 
 pub(crate) const TABLE: Table = Table {
@@ -84,7 +86,7 @@ async fn find(tx: &mut ReadTx, uid: &str) -> Result<Option<MappingRow>> {
 
 /// The mapping that the call is about.
 pub(crate) async fn require<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<MappingRow> {
-    let uid = call.scope_name()?.as_str();
+    let uid = call.require_scope()?.as_str();
     find(tx, uid).await?.ok_or_else(|| Error::not_found(EXTERNAL_GROUP_ROLE_MAPPING, uid))
 }
 
@@ -137,7 +139,7 @@ pub(crate) async fn create<T>(
     given: v2::ExternalGroupRoleMapping,
     spelling: &Spelling,
 ) -> Result<Changed<v2::ExternalGroupRoleMapping>> {
-    let provider = call.scope_name()?;
+    let provider = call.require_scope()?;
     identity_providers::require(tx, provider).await?;
     let scope = provider.root_str();
     if !["", scope].contains(&given.scope.as_str()) {
@@ -212,6 +214,14 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     Ok(changed)
 }
 
+/// Deletes a mapping that may be gone already.
+pub(crate) async fn remove_if_there(tx: &mut WriteTx, uid: &Uidp) -> Result<Vec<Change>> {
+    let Some(before) = find(tx, uid.as_str()).await? else { return Ok(Vec::new()) };
+    let change = take(tx, &before).await?;
+    iam_changed(tx).await?;
+    Ok(vec![change])
+}
+
 /// Deletes and counts one row.
 async fn take(tx: &mut WriteTx, row: &MappingRow) -> Result<Change> {
     let sql = "DELETE FROM external_group_role_mappings WHERE uid = $1";
@@ -225,7 +235,7 @@ async fn delete_batch_v2(
     tx: &mut WriteTx,
     call: &Authorized<v2::BatchDeleteExternalGroupRoleMappingsRequest>,
 ) -> Result<Changed<v2::BatchDeleteExternalGroupRoleMappingsResponse>> {
-    let parent = call.scope_name()?.as_str().to_owned();
+    let parent = call.require_scope()?.as_str().to_owned();
     let changed = remove_batch(tx, call, &call.request().names, &V2).await?;
     Ok(changed.map(|external_group_role_mappings| v2::BatchDeleteExternalGroupRoleMappingsResponse {
         parent,
@@ -241,7 +251,7 @@ pub(crate) async fn remove_batch<T>(
     names: &[String],
     spelling: &Spelling,
 ) -> Result<Changed<Vec<v2::ExternalGroupRoleMapping>>> {
-    let provider = call.scope_name()?;
+    let provider = call.require_scope()?;
     require_all_below(provider, names, spelling)?;
     identity_providers::require(tx, provider).await?;
     let (mut changes, mut deleted, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());

@@ -4,7 +4,7 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::external_group_role_mappings::{BatchDelete, Create, Delete, Get, List};
 use bowline_contract::v2::iam as v2;
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::list;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
@@ -14,11 +14,11 @@ use super::roles;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .read::<Get>(|tx, call| Box::pin(get(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
-        .write::<BatchDelete>(|tx, call| Box::pin(delete_batch(tx, call)))
+        .write::<Create>(handler!(create))
+        .read::<Get>(handler!(get))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
+        .write::<BatchDelete>(handler!(delete_batch))
 }
 
 const V1: Spelling = Spelling { role: "roleUidp", names: "ids" };
@@ -78,7 +78,7 @@ async fn delete_batch(
     tx: &mut WriteTx,
     call: &Authorized<v1::BatchDeleteExternalGroupRoleMappingsRequest>,
 ) -> Result<Changed<v1::BatchDeleteExternalGroupRoleMappingsResponse>> {
-    let parent_id = call.scope_name()?.as_str().to_owned();
+    let parent_id = call.require_scope()?.as_str().to_owned();
     let changed = mappings::remove_batch(tx, call, &call.request().ids, &V1).await?;
     Ok(changed.map(|deleted| v1::BatchDeleteExternalGroupRoleMappingsResponse {
         parent_id,

@@ -15,7 +15,9 @@ use bowline_contract::v2::iam::rpc::group_invites_service::{
     CreateGroupInvite, DeleteGroupInvite, GetGroupInvite, ListGroupInvites,
 };
 use bowline_core::{CapabilitySet, Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, Narrowing, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, Handlers, Narrowing, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::GROUP_INVITE;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -33,11 +35,11 @@ use crate::oidc::narrowing;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetGroupInvite>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListGroupInvites>(|tx, call| Box::pin(list(tx, call)))
+        .read::<GetGroupInvite>(handler!(get))
+        .read::<ListGroupInvites>(handler!(list))
         .validate::<CreateGroupInvite>(|request| violations(&input_v2(request), &V2))
-        .write::<CreateGroupInvite>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<DeleteGroupInvite>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateGroupInvite>(handler!(create_v2))
+        .write::<DeleteGroupInvite>(handler!(delete))
 }
 
 pub(crate) const TABLE: Table = Table {
@@ -127,7 +129,7 @@ impl InviteRow {
     }
 }
 
-async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<InviteRow>> {
+pub(crate) async fn find(tx: &mut ReadTx, uid: &Uidp) -> Result<Option<InviteRow>> {
     let sql = format!("SELECT {} FROM group_invites WHERE uid = $1", TABLE.columns);
     tx.query_opt(&sql, &[Value::from(uid.as_str())], InviteRow::read).await
 }
@@ -143,7 +145,7 @@ async fn filled<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[InviteRow]) ->
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupInviteRequest>) -> Result<v2::GroupInvite> {
-    let row = require(tx, call.scope_name()?).await?;
+    let row = require(tx, call.require_scope()?).await?;
     let roles = readable_roles(tx, call, std::iter::once(row.role.as_str())).await?;
     Ok(row.filled(call.contract(), &roles))
 }
@@ -227,7 +229,7 @@ async fn require_lasting<T>(
         return Ok(());
     }
     Err(Error::permission_denied(
-        "Permission denied: an invitation needs somebody who holds its role by a role binding; groups of your \
+        "Permission denied: an invitation needs an inviter who holds its role by a role binding; groups of your \
          identity provider give it to you while you are signed in only",
     ))
 }
@@ -258,7 +260,7 @@ async fn insert(tx: &mut WriteTx, row: &InviteRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteGroupInviteRequest>) -> Result<Changed<()>> {
-    remove(tx, call.scope_name()?).await
+    remove(tx, call.require_scope()?).await
 }
 
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {

@@ -6,7 +6,7 @@ use bowline_contract::Contract;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::group_invites::{Create, CreateWithGroup, Delete, List};
 use bowline_core::{Error, FieldViolation, Result};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::list::{self, Filter, timestamp};
 use bowline_resources::references;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -20,11 +20,11 @@ use super::roles::{self, RoleRow};
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .validate::<Create>(|request| violations(&input(request), &V1))
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
+        .write::<Create>(handler!(create))
         .validate::<CreateWithGroup>(|request| violations(&input(request), &V1))
-        .write::<CreateWithGroup>(|tx, call| Box::pin(create_with_group(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateWithGroup>(handler!(create_with_group))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
 }
 
 fn input(request: &v1::GroupInviteRequest) -> InviteInput {
@@ -124,5 +124,5 @@ fn size(row: &InviteRow) -> usize {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteGroupInviteRequest>) -> Result<Changed<()>> {
-    group_invites::remove(tx, call.scope_name()?).await
+    group_invites::remove(tx, call.require_scope()?).await
 }

@@ -9,7 +9,7 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, GetGroup, ListGroups, UpdateGroup};
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, require_terms};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, OrganizationCreators, handler, require_terms};
 use bowline_resources::groups::Belongings;
 use bowline_resources::kinds::GROUP;
 use bowline_resources::list::{self, Filter, Listed};
@@ -23,13 +23,13 @@ use super::role_bindings;
 pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {
     let domains = domains.clone();
     handlers
-        .read::<GetGroup>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListGroups>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateGroup>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateGroup>(|tx, call| Box::pin(update_v2(tx, call)))
+        .read::<GetGroup>(handler!(get))
+        .read::<ListGroups>(handler!(list))
+        .write::<CreateGroup>(handler!(create_v2))
+        .write::<UpdateGroup>(handler!(update_v2))
         .write::<DeleteGroup>(move |tx, call| {
             let domains = domains.clone();
-            Box::pin(async move { remove(tx, call.scope_name()?, &domains).await })
+            Box::pin(async move { remove(tx, call.require_scope()?, &domains).await })
         })
 }
 
@@ -52,7 +52,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<GroupRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetGroupRequest>) -> Result<v2::Group> {
-    Ok(require(tx, call.scope_name()?).await?.to_v2())
+    Ok(require(tx, call.require_scope()?).await?.to_v2())
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v2::ListGroupsRequest>) -> Result<v2::ListGroupsResponse> {
@@ -214,7 +214,7 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     input: &GroupInput,
 ) -> Result<Changed<GroupRow>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     let mut after = before.clone();
     if mask.covers("name") {
         after.name.clone_from(&input.name);

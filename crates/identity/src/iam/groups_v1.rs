@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::groups::{Create, Delete, List, Update};
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::groups::Belongings;
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -16,12 +16,12 @@ use super::groups::{self, GroupInput, GroupRow};
 pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {
     let domains = domains.clone();
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
+        .write::<Create>(handler!(create))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
         .write::<Delete>(move |tx, call| {
             let domains = domains.clone();
-            Box::pin(async move { groups::remove(tx, call.scope_name()?, &domains).await })
+            Box::pin(async move { groups::remove(tx, call.require_scope()?, &domains).await })
         })
 }
 

@@ -10,7 +10,7 @@ use bowline_contract::v2::iam::rpc::identities_service::{
     CreateIdentity, DeleteIdentity, GetIdentity, ListIdentities, LookupIdentity, UpdateIdentity,
 };
 use bowline_core::{CapabilitySet, Error, Result, UidRange, Uidp, merge};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Principal, handler};
 use bowline_resources::kinds::IDENTITY;
 use bowline_resources::list::{self, Filter, Listed};
 use bowline_resources::patterns::Validation;
@@ -27,16 +27,16 @@ use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetIdentity>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListIdentities>(|tx, call| Box::pin(list(tx, call)))
+        .read::<GetIdentity>(handler!(get))
+        .read::<ListIdentities>(handler!(list))
         .read::<LookupIdentity>(|_tx, call| Box::pin(async move { Ok(lookup(call.request())) }))
         .validate_costly::<CreateIdentity>(|request| {
             let given = request.identity.as_ref().and_then(|identity| identity.relationship.as_ref());
             relationship::violations(given, &V2)
         })
-        .write::<CreateIdentity>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateIdentity>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteIdentity>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateIdentity>(handler!(create_v2))
+        .write::<UpdateIdentity>(handler!(update_v2))
+        .write::<DeleteIdentity>(handler!(delete))
 }
 
 /// The UIDP that a person has, or will have: the same whenever they come, so that roles can be bound before.
@@ -92,7 +92,7 @@ async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<IdentityRow> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityRequest>) -> Result<v2::Identity> {
-    require(tx, call.scope_name()?).await?.to_v2()
+    require(tx, call.require_scope()?).await?.to_v2()
 }
 
 /// Where the caller may see identities. A caller may always read their own, so that is among them unless
@@ -234,7 +234,7 @@ pub(crate) async fn update<T>(
     input: IdentityInput,
     spelling: &Spelling,
 ) -> Result<Changed<IdentityRow>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     refuse_narrowed_self(call.principal(), &before.uid)?;
     let mut after = before.clone();
     if mask.covers("name") {
@@ -310,7 +310,7 @@ async fn save(tx: &mut WriteTx, row: &IdentityRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityRequest>) -> Result<Changed<()>> {
-    remove(tx, call.scope_name()?).await
+    remove(tx, call.require_scope()?).await
 }
 
 /// Deletes an identity and what was granted to it.

@@ -5,7 +5,7 @@ use bowline_contract::v1::iam::identity as v1_parts;
 use bowline_contract::v1::iam::rpc::identities::{Create, Delete, List, Lookup, Update};
 use bowline_contract::v2::iam::identity as v2_parts;
 use bowline_core::{Error, FieldViolation, Result};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list::{self, timestamp};
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
@@ -15,11 +15,11 @@ use super::relationship::V1;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
+        .write::<Create>(handler!(create))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
         .read::<Lookup>(|_tx, call| Box::pin(async move { lookup(call.request()) }))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<Delete>(handler!(delete))
 }
 
 /// The row as v1 has it.
@@ -78,7 +78,7 @@ fn lookup(request: &v1::LookupRequest) -> Result<v1::Identity> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityRequest>) -> Result<Changed<()>> {
-    identities::remove(tx, call.scope_name()?).await
+    identities::remove(tx, call.require_scope()?).await
 }
 
 /// A relationship of v1 as the second has it; only numbers and names differ.

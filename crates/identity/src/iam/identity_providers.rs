@@ -10,7 +10,7 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     CreateIdentityProvider, DeleteIdentityProvider, GetIdentityProvider, ListIdentityProviders, UpdateIdentityProvider,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, handler};
 use bowline_resources::kinds::IDENTITY_PROVIDER;
 use bowline_resources::list::{self, BY_CREATED, BY_NAME, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -26,14 +26,14 @@ use crate::tables::TABLES;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetIdentityProvider>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListIdentityProviders>(|tx, call| Box::pin(list(tx, call)))
+        .read::<GetIdentityProvider>(handler!(get))
+        .read::<ListIdentityProviders>(handler!(list))
         .validate::<CreateIdentityProvider>(|request| {
             request.identity_provider.as_ref().map(violations).unwrap_or_default()
         })
-        .write::<CreateIdentityProvider>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateIdentityProvider>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteIdentityProvider>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateIdentityProvider>(handler!(create_v2))
+        .write::<UpdateIdentityProvider>(handler!(update_v2))
+        .write::<DeleteIdentityProvider>(handler!(delete))
 }
 
 pub(crate) const TABLE: Table = Table {
@@ -137,7 +137,7 @@ pub(crate) async fn whole<T>(tx: &mut ReadTx, call: &Authorized<T>, row: &Provid
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityProviderRequest>) -> Result<v2::IdentityProvider> {
-    let row = require(tx, call.scope_name()?).await?;
+    let row = require(tx, call.require_scope()?).await?;
     whole(tx, call, &row).await
 }
 
@@ -250,7 +250,7 @@ pub(crate) async fn update<T>(
     mask: &Mask,
     given: &v2::IdentityProvider,
 ) -> Result<Changed<v2::IdentityProvider>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     let mut after = fields::changed(&before, given, mask)?;
     grants::require_may_change(tx, call, &before, &after).await?;
     let secret = fields::new_secret(given, mask);
@@ -310,7 +310,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteIdentityProviderRe
 
 /// Deletes a provider with all that hangs on it: mappings, provisioning, and the sessions that began there.
 pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<Changed<()>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     let provider = whole(tx, call, &before).await?;
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;

@@ -6,7 +6,7 @@ use bowline_contract::v1::iam::rpc::identity_providers::{Create, Delete, List, U
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::identity_provider as v2_parts;
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -18,11 +18,11 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .validate::<Create>(|request| {
             request.identity_provider.clone().map(|given| violations(&up(given))).unwrap_or_default()
         })
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
+        .write::<Create>(handler!(create))
         .validate::<Update>(|request| violations(&up(request.clone())))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
 }
 
 async fn create(

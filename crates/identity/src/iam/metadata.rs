@@ -6,7 +6,7 @@ use bowline_contract::v1::events::rpc::identities::UpdateMetadata;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::identities_service::UpdateIdentityMetadata;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -14,9 +14,7 @@ use prost::Message;
 use super::identities::{self, IdentityRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .write::<UpdateIdentityMetadata>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<UpdateMetadata>(|tx, call| Box::pin(update_v1(tx, call)))
+    handlers.write::<UpdateIdentityMetadata>(handler!(update_v2)).write::<UpdateMetadata>(handler!(update_v1))
 }
 
 async fn update_v2(

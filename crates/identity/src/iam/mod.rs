@@ -17,6 +17,7 @@ mod identity_providers_v1;
 mod metadata;
 pub(crate) mod owners;
 mod relationship;
+mod removed_grants;
 pub(crate) mod role_bindings;
 mod role_bindings_v1;
 pub(crate) mod roles;
@@ -37,6 +38,7 @@ use bowline_store::WriteTx;
 use crate::tables::TABLES;
 
 pub use identities::human_uid;
+pub use removed_grants::{ACCESS_KINDS, GRANT_KINDS, remove_grant};
 pub use roles::{ROLE_COLUMNS, RoleColumn, seed_built_in_roles};
 
 pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handlers {

@@ -323,7 +323,10 @@ impl RelationshipValidator {
             self.refuse(map, "the name of a claim must not be empty");
         }
         if RESERVED_CLAIMS.contains(&name) {
-            self.refuse(&format!("{map}.{name}"), format!("{name} cannot be a further claim; it is judged on its own"));
+            self.refuse(
+                &format!("{map}.{name}"),
+                format!("{name} cannot be a further claim; it has a field of its own"),
+            );
         }
     }
 

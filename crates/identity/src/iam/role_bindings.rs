@@ -11,7 +11,9 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::{
     BatchCreateRoleBindings, CreateRoleBinding, DeleteRoleBinding, GetRoleBinding, ListRoleBindings, UpdateRoleBinding,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, EventBody, Handlers, Mask, ResourceSnapshot, SortKey, handler,
+};
 use bowline_resources::kinds::ROLE_BINDING;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Filter, Listed, Table, timestamp};
 use bowline_resources::references;
@@ -27,12 +29,12 @@ use crate::access::iam_changed;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetRoleBinding>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListRoleBindings>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateRoleBinding>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<BatchCreateRoleBindings>(|tx, call| Box::pin(create_batch_v2(tx, call)))
-        .write::<UpdateRoleBinding>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteRoleBinding>(|tx, call| Box::pin(delete(tx, call)))
+        .read::<GetRoleBinding>(handler!(get))
+        .read::<ListRoleBindings>(handler!(list))
+        .write::<CreateRoleBinding>(handler!(create_v2))
+        .write::<BatchCreateRoleBindings>(handler!(create_batch_v2))
+        .write::<UpdateRoleBinding>(handler!(update_v2))
+        .write::<DeleteRoleBinding>(handler!(delete))
 }
 
 pub(crate) const TABLE: Table =
@@ -129,7 +131,7 @@ async fn answer<T>(
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetRoleBindingRequest>) -> Result<v2::RoleBinding> {
-    let row = require(tx, call.scope_name()?).await?;
+    let row = require(tx, call.require_scope()?).await?;
     let references = References::load(tx, call, std::slice::from_ref(&row)).await?;
     Ok(references.to_v2(call, &row))
 }
@@ -219,7 +221,7 @@ async fn create_batch_v2(
     call: &Authorized<v2::BatchCreateRoleBindingsRequest>,
 ) -> Result<Changed<v2::BatchCreateRoleBindingsResponse>> {
     let request = call.request();
-    let place = call.scope_name()?.as_str();
+    let place = call.require_scope()?.as_str();
     let mut violations = Vec::new();
     let mut inputs = Vec::new();
     for (i, entry) in request.requests.iter().enumerate() {
@@ -305,7 +307,7 @@ pub(crate) async fn update<T>(
     input: BindingInput,
     spelling: &Spelling,
 ) -> Result<Changed<BindingRow>> {
-    let before = require(tx, call.scope_name()?).await?;
+    let before = require(tx, call.require_scope()?).await?;
     let mut after = before.clone();
     if mask.covers("identity_uid") {
         after.identity = input.identity;
@@ -346,7 +348,7 @@ async fn save(tx: &mut WriteTx, row: &BindingRow) -> Result<()> {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleBindingRequest>) -> Result<Changed<()>> {
-    remove(tx, call.scope_name()?).await
+    remove(tx, call.require_scope()?).await
 }
 
 /// Deletes a binding; that there is none is as good.

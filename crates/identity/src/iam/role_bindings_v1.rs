@@ -6,7 +6,7 @@ use bowline_contract::Contract;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::role_bindings::{Create, CreateBatch, Delete, List, Update};
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
@@ -15,11 +15,11 @@ use super::role_bindings::{self, BindingInput, BindingRow, References, Spelling}
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .write::<CreateBatch>(|tx, call| Box::pin(create_batch(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<Create>(handler!(create))
+        .write::<CreateBatch>(handler!(create_batch))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
 }
 
 /// The group is where the request goes, whatever the deprecated field says.
@@ -80,5 +80,5 @@ impl Sizes {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteRoleBindingRequest>) -> Result<Changed<()>> {
-    role_bindings::remove(tx, call.scope_name()?).await
+    role_bindings::remove(tx, call.require_scope()?).await
 }

@@ -9,7 +9,7 @@ use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::roles_service::{CreateRole, DeleteRole, GetRole, ListRoles, UpdateRole};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp, intersect};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, SortKey, handler};
 
 use crate::access::iam_changed;
 use bowline_resources::kinds::ROLE;
@@ -23,11 +23,11 @@ pub use uses::{ROLE_COLUMNS, RoleColumn};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetRole>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListRoles>(|tx, call| Box::pin(list(tx, call)))
-        .write::<CreateRole>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<UpdateRole>(|tx, call| Box::pin(update_v2(tx, call)))
-        .write::<DeleteRole>(|tx, call| Box::pin(delete(tx, call)))
+        .read::<GetRole>(handler!(get))
+        .read::<ListRoles>(handler!(list))
+        .write::<CreateRole>(handler!(create_v2))
+        .write::<UpdateRole>(handler!(update_v2))
+        .write::<DeleteRole>(handler!(delete))
 }
 
 pub(crate) const TABLE: Table = Table {
@@ -244,7 +244,7 @@ async fn insert(tx: &mut WriteTx, row: &RoleRow) -> Result<bool> {
 
 /// The custom role that a write is about.
 async fn require_custom<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<RoleRow> {
-    let uid = call.scope_name()?.as_str();
+    let uid = call.require_scope()?.as_str();
     let row = find(tx, uid).await?.ok_or_else(|| Error::not_found(ROLE, uid))?;
     if row.is_built_in() {
         return Err(Error::precondition("BUILT_IN_ROLE", uid, "built-in roles cannot be changed or deleted"));

@@ -4,7 +4,7 @@ use bowline_contract::Contract;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v1::iam::rpc::roles::{Create, Delete, List, Update};
 use bowline_core::{CapabilitySet, Result, intersect};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask};
+use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
 use bowline_resources::list::{self, Filter};
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
@@ -13,10 +13,10 @@ use super::roles::{self, RoleInput, RoleRow};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<Create>(handler!(create))
+        .write::<Update>(handler!(update))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
 }
 
 fn input(contract: &Contract, role: v1::Role) -> Result<RoleInput> {

@@ -13,7 +13,7 @@ use bowline_contract::v2::iam::rpc::identity_providers_service::{
     GenerateScimToken, RegenerateScimToken, RevokeScimToken, SetScimEnabled,
 };
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp, hex};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
 use bowline_resources::kinds::{IDENTITY_PROVIDER, SCIM_TOKEN};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -26,10 +26,10 @@ use row::TokenRow;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<GenerateScimToken>(|tx, call| Box::pin(generate(tx, call)))
-        .write::<RegenerateScimToken>(|tx, call| Box::pin(regenerate(tx, call)))
-        .write::<RevokeScimToken>(|tx, call| Box::pin(revoke(tx, call)))
-        .write::<SetScimEnabled>(|tx, call| Box::pin(set_enabled(tx, call)))
+        .write::<GenerateScimToken>(handler!(generate))
+        .write::<RegenerateScimToken>(handler!(regenerate))
+        .write::<RevokeScimToken>(handler!(revoke))
+        .write::<SetScimEnabled>(handler!(set_enabled))
 }
 
 /// What every token begins with.
@@ -69,7 +69,7 @@ struct Before {
 
 impl Before {
     async fn load<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Before> {
-        let provider = identity_providers::require(tx, call.scope_name()?).await?;
+        let provider = identity_providers::require(tx, call.require_scope()?).await?;
         // A directory decides who comes in through the provider; without one, all accounts of its issuer do.
         identity_providers::require_all_given(tx, call, &provider).await?;
         let token = TokenRow::load(tx, &provider.uid).await?;

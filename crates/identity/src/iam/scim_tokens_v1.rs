@@ -6,17 +6,17 @@ use bowline_contract::v1::iam::rpc::identity_providers::{
 };
 use bowline_contract::v2::iam as v2;
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_store::WriteTx;
 
 use super::scim_tokens;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<GenerateScimToken>(|tx, call| Box::pin(generate(tx, call)))
-        .write::<RegenerateScimToken>(|tx, call| Box::pin(regenerate(tx, call)))
-        .write::<RevokeScimToken>(|tx, call| Box::pin(revoke(tx, call)))
-        .write::<SetScimEnabled>(|tx, call| Box::pin(set_enabled(tx, call)))
+        .write::<GenerateScimToken>(handler!(generate))
+        .write::<RegenerateScimToken>(handler!(regenerate))
+        .write::<RevokeScimToken>(handler!(revoke))
+        .write::<SetScimEnabled>(handler!(set_enabled))
 }
 
 async fn generate(

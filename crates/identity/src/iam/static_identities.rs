@@ -4,7 +4,7 @@ use bowline_contract::v1::events;
 use bowline_contract::v1::events::rpc::identities::Create;
 use bowline_contract::v2::iam::identity::{Relationship, StaticKeys};
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::references::require_group;
 use bowline_store::WriteTx;
 
@@ -20,7 +20,7 @@ const NAME: &str = "static keys";
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .validate::<Create>(|request| relationship::violations(Some(&keys(request)), &FLAT))
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
+        .write::<Create>(handler!(create))
 }
 
 fn keys(request: &events::Identity) -> Relationship {

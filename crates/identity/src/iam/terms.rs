@@ -5,7 +5,7 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::terms_service::{AcceptTerms, ListTermsAcceptances};
 use bowline_core::{Error, FieldViolation, Micros, Result, UidRange, Uidp};
 use bowline_pipeline::{
-    Authorized, Change, Changed, Direction, EventBody, Handlers, PageRequest, ResourceSnapshot, SortKey,
+    Authorized, Change, Changed, Direction, EventBody, Handlers, PageRequest, ResourceSnapshot, SortKey, handler,
 };
 use bowline_resources::kinds::TERMS_ACCEPTANCE;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Selection, Table, timestamp};
@@ -14,9 +14,7 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .write::<AcceptTerms>(|tx, call| Box::pin(accept_v2(tx, call)))
-        .read::<ListTermsAcceptances>(|tx, call| Box::pin(list(tx, call)))
+    handlers.write::<AcceptTerms>(handler!(accept_v2)).read::<ListTermsAcceptances>(handler!(list))
 }
 
 pub(crate) const TABLE: Table = Table {
@@ -124,7 +122,7 @@ pub(crate) async fn accept<T>(
     call: &Authorized<T>,
     documents: &[String],
 ) -> Result<Changed<(String, Vec<String>)>> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     if !place.is_root() {
         return Err(Error::invalid_field(
             "group",

@@ -21,7 +21,7 @@ pub(super) fn may_be_signed_request(bearer: &str) -> bool {
 }
 
 impl Exchange {
-    /// Proves that anyone who signed the request may be the identity that the caller names. AWS is asked only for
+    /// Proves that the signer of the request may be the identity that the caller names. AWS is asked only for
     /// an identity that trusts it, with a request that is bound to us and to that identity.
     pub(super) async fn prove_aws(&self, bearer: &str, asked: &ExchangeParams, now: Micros) -> Result<Proof> {
         let request = SignedRequest::parse(bearer).map_err(refusals::aws)?;

@@ -23,11 +23,11 @@ use crate::iam::roles;
 pub(super) async fn bind_default_role(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<()> {
-    if provider.default_role.is_empty() || !record_given(tx, arrival, provider, person).await? {
+    if provider.default_role.is_empty() || !record_given(tx, attempt, provider, person).await? {
         return Ok(());
     }
     let gone = || {
@@ -45,14 +45,14 @@ pub(super) async fn bind_default_role(
         return Err(gone());
     }
     let row = BindingRow {
-        uid: group.child_from(arrival.binding),
+        uid: group.child_from(attempt.binding),
         identity: person.as_str().into(),
         role: role.as_str().into(),
-        created_at: arrival.now,
+        created_at: attempt.now,
     };
     if let Some(change) = role_bindings::give(tx, &row).await? {
         record_binding(tx, provider, &row).await?;
-        tell_binding(tx, parts, arrival, person, &change, &row).await?;
+        tell_binding(tx, parts, attempt, person, &change, &row).await?;
     }
     Ok(())
 }
@@ -60,13 +60,13 @@ pub(super) async fn bind_default_role(
 /// Whether the default role is due: it is given to a person once, whatever becomes of them.
 async fn record_given(
     tx: &mut WriteTx,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     provider: &OrganizationProvider,
     person: &Uidp,
 ) -> Result<bool> {
     let sql = "INSERT INTO default_roles_given (provider, person, given_at, binding) VALUES ($1, $2, $3, '')
                ON CONFLICT DO NOTHING";
-    let params = [Value::from(provider.uid.as_str()), Value::from(person.as_str()), Value::Int(arrival.now)];
+    let params = [Value::from(provider.uid.as_str()), Value::from(person.as_str()), Value::Int(attempt.now)];
     Ok(tx.execute(sql, &params).await? == 1)
 }
 
@@ -82,12 +82,12 @@ async fn record_binding(tx: &mut WriteTx, provider: &OrganizationProvider, row: 
 async fn tell_binding(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     person: &Uidp,
     change: &Change,
     row: &BindingRow,
 ) -> Result<()> {
-    record_audit(tx, arrival.now, &arrival.actor(person), change).await?;
+    record_audit(tx, attempt.now, &attempt.actor(person), change).await?;
     let request = CreateRoleBindingRequest { parent: row.group().into(), role_binding: Some(row.to_v1()) };
     let event = EventBody {
         subject: row.uid.as_str().into(),
@@ -95,7 +95,7 @@ async fn tell_binding(
         body: ResourceSnapshot::of(&request),
         extensions: Vec::new(),
     };
-    tell(tx, parts, arrival, person, CreateRoleBinding::FULL_NAME, &event).await
+    tell(tx, parts, attempt, person, CreateRoleBinding::FULL_NAME, &event).await
 }
 
 /// Redeems the invitation. An address counts as verified for it by the operator's word, or by that of a provider of
@@ -103,14 +103,14 @@ async fn tell_binding(
 pub(super) async fn join(
     tx: &mut WriteTx,
     parts: &Parts,
-    via: &ProviderTrust,
-    arrival: &SignInAttempt,
+    trust: &ProviderTrust,
+    attempt: &SignInAttempt,
     invite: &InviteCode,
     person: &Uidp,
 ) -> Result<Uidp> {
     let inviting = invite.group.root_str();
-    let is_own = via.organization.as_ref().is_some_and(|provider| provider.uid.root_str() == inviting);
-    if via.organization.is_some() && !is_own && !via.is_operators {
+    let is_own = trust.organization.as_ref().is_some_and(|provider| provider.uid.root_str() == inviting);
+    if trust.organization.is_some() && !is_own && !trust.is_operators {
         return Err(Error::permission_denied(
             "Permission denied: this identity provider is another organization's; sign in with one of the operator's, or of the inviting organization",
         ));
@@ -118,17 +118,17 @@ pub(super) async fn join(
     let runs_over = |provider: &OrganizationProvider| {
         provider.uid.parent().is_some_and(|group| group.contains(invite.group.as_str()))
     };
-    let vouches = via.is_operators || via.organization.as_ref().is_some_and(runs_over);
-    let email = verified_email(&arrival.upstream, vouches);
-    let redeemed = redeem(tx, invite, &Redeemer { identity: person, verified_email: email }, arrival.now).await?;
+    let vouches = trust.is_operators || trust.organization.as_ref().is_some_and(runs_over);
+    let email = verified_email(&attempt.upstream, vouches);
+    let redeemed = redeem(tx, invite, &Redeemer { identity: person, verified_email: email }, attempt.now).await?;
     if let Some(change) = &redeemed.binding {
         let row = BindingRow {
             uid: Uidp::parse(&change.uid).map_err(Error::internal)?,
             identity: person.as_str().into(),
             role: redeemed.role,
-            created_at: arrival.now,
+            created_at: attempt.now,
         };
-        tell_binding(tx, parts, arrival, person, change, &row).await?;
+        tell_binding(tx, parts, attempt, person, change, &row).await?;
     }
     Ok(redeemed.group)
 }
@@ -136,7 +136,7 @@ pub(super) async fn join(
 pub(super) async fn tell_registration(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     person: &Uidp,
     group: Option<Uidp>,
 ) -> Result<()> {
@@ -148,21 +148,21 @@ pub(super) async fn tell_registration(
         body: ResourceSnapshot::of(&request),
         extensions: Vec::new(),
     };
-    tell(tx, parts, arrival, person, Register::FULL_NAME, &event).await
+    tell(tx, parts, attempt, person, Register::FULL_NAME, &event).await
 }
 
 async fn tell(
     tx: &mut WriteTx,
     parts: &Parts,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     person: &Uidp,
     method: &str,
     event: &EventBody,
 ) -> Result<()> {
     let info = parts.contract.by_full_name(method);
     let info = info.ok_or_else(|| Error::internal(format!("{method} is not in the contract")))?;
-    let act = act(&arrival.upstream);
-    record_event(tx, info, arrival.now, &arrival.actor(person), Some(&act), event).await
+    let act = act(&attempt.upstream);
+    record_event(tx, info, attempt.now, &attempt.actor(person), Some(&act), event).await
 }
 
 /// Whom the provider vouched for, as tokens and events carry it.

@@ -3,7 +3,7 @@
 //! No one has a password here. A person signs in at an identity provider ([`Provider`]): one of the operator's, which
 //! everyone may use, or one of an organization's, which its name leads to. The pages send the browser to
 //! [`People::authorization_url`]; it comes back with a code that [`People::redeem`] turns into what the provider says
-//! of the person ([`Upstream`]). [`People::enter`] then registers them or finds them again, and begins a session, in
+//! of the person ([`Upstream`]). [`People::sign_in`] then registers them or finds them again, and begins a session, in
 //! one transaction; [`People::issue`] makes tokens of it. Tokens name their session and end with its row.
 //!
 //! Through an organization's provider a session acts only inside that organization, because that provider's
@@ -30,7 +30,7 @@ use bowline_contract::v1::auth::rpc::auth::{Delete, GetHeadlessSession, Register
 use bowline_contract::v1::oidc::rpc::security_token_service::ExchangeRefreshToken;
 use bowline_contract::v1::oidc::{ExchangeRequest, RawToken};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authenticator, Handlers, Open, Settings, Vault};
+use bowline_pipeline::{Authenticator, Handlers, Open, Settings, Vault, handler};
 use bowline_store::{Db, WriteTx};
 
 pub use types::{
@@ -85,7 +85,7 @@ pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Hand
                 async move { one_time::take_headless(&present(people)?.parts, &call.request().code, call.now()).await },
             )
         })
-        .write::<Delete>(|tx, call| Box::pin(register::delete(tx, call)))
+        .write::<Delete>(handler!(register::delete))
 }
 
 fn present(people: Option<Arc<People>>) -> Result<Arc<People>> {
@@ -150,14 +150,14 @@ impl People {
     /// # Errors
     /// NOT_FOUND for an unknown person who may not register; PERMISSION_DENIED for one who is deactivated or whom the
     /// organization's directory does not know.
-    pub async fn enter(
+    pub async fn sign_in(
         &self,
         provider: &Provider,
         upstream: &Upstream,
         entry: &Entry,
         context: &Context<'_>,
     ) -> Result<Login> {
-        sign_in::enter(&self.parts, provider, upstream, entry, context).await
+        sign_in::sign_in(&self.parts, provider, upstream, entry, context).await
     }
 
     /// Makes tokens of a session.
@@ -166,12 +166,12 @@ impl People {
     /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist; UNAUTHENTICATED if the session ended.
     pub async fn issue(
         &self,
-        entered_session: &str,
+        session_id: &str,
         upstream: &Upstream,
         asked: &TokenParams,
         context: &Context<'_>,
     ) -> Result<Issued> {
-        tokens::issue(&self.parts, entered_session, upstream, asked, context).await
+        tokens::issue(&self.parts, session_id, upstream, asked, context).await
     }
 
     /// An id token of the session, good for five minutes at our own exchange and there for these audiences; one of

@@ -38,7 +38,7 @@ pub(super) async fn take_headless(parts: &Parts, code: &str, now: Micros) -> Res
 }
 
 fn no_result() -> Error {
-    Error::new(Reason::NotFound, "Not found: nobody has signed in with this code, or its result was read already")
+    Error::new(Reason::NotFound, "Not found: no sign-in with this code has ended, or its result was read already")
 }
 
 pub(super) async fn put_headless(

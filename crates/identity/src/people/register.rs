@@ -40,13 +40,13 @@ pub(super) async fn register(parts: &Arc<Parts>, call: &Open<RegistrationRequest
         let job = job.clone();
         Box::pin(async move {
             let (parts, attempt) = &*job;
-            let inside = sign_in::admit(tx, parts, attempt).await?;
+            let signed_in = sign_in::admit(tx, parts, attempt).await?;
             // Last: all that came before is undone with it.
-            if !inside.is_new && !has_invite {
-                return Err(Error::already_exists(IDENTITY, inside.row.uid.as_str()));
+            if !signed_in.is_new && !has_invite {
+                return Err(Error::already_exists(IDENTITY, signed_in.row.uid.as_str()));
             }
-            let group = inside.group.map(|group| group.as_str().to_owned()).unwrap_or_default();
-            Ok(Session { identity: inside.row.uid.as_str().into(), group })
+            let group = signed_in.group.map(|group| group.as_str().to_owned()).unwrap_or_default();
+            Ok(Session { identity: signed_in.row.uid.as_str().into(), group })
         })
     });
     written.await
@@ -196,7 +196,7 @@ pub(super) async fn delete(tx: &mut WriteTx, call: &Authorized<DeletionRequest>)
             "LAST_OWNER",
             &org,
             format!(
-                "the caller is the only owner of the organization {org}; make somebody else an owner, or delete it"
+                "the caller is the only owner of the organization {org}; make another person an owner, or delete it"
             ),
         ));
     }

@@ -51,7 +51,7 @@ pub(super) struct ProviderTrust {
     pub(super) is_operators: bool,
 }
 
-pub(super) async fn enter(
+pub(super) async fn sign_in(
     parts: &Arc<Parts>,
     provider: &Provider,
     upstream: &Upstream,
@@ -59,19 +59,19 @@ pub(super) async fn enter(
     context: &Context<'_>,
 ) -> Result<Login> {
     let invite = entry.invite.as_deref().map(|code| read_code(&parts.vault, code)).transpose()?;
-    let arrival = SignInAttempt::new(provider, upstream, invite, entry.may_register, context)?;
+    let attempt = SignInAttempt::new(provider, upstream, invite, entry.may_register, context)?;
     let id = bowline_core::hex(&first_half((context.draw)()));
     let cookie_hash = entry.cookie.map(|cookie| sha256(&cookie));
-    let job = Arc::new((parts.clone(), arrival, id, cookie_hash));
+    let job = Arc::new((parts.clone(), attempt, id, cookie_hash));
     parts
         .db
         .write(move |tx| {
             let job = job.clone();
             Box::pin(async move {
-                let (parts, arrival, id, cookie_hash) = &*job;
-                let inside = admit(tx, parts, arrival).await?;
-                begin(tx, arrival, &inside.row.uid, id, *cookie_hash).await?;
-                Ok::<_, Error>(Login { session: id.clone(), identity: inside.row.uid, is_new: inside.is_new })
+                let (parts, attempt, id, cookie_hash) = &*job;
+                let signed_in = admit(tx, parts, attempt).await?;
+                begin(tx, attempt, &signed_in.row.uid, id, *cookie_hash).await?;
+                Ok::<_, Error>(Login { session: id.clone(), identity: signed_in.row.uid, is_new: signed_in.is_new })
             })
         })
         .await
@@ -80,7 +80,7 @@ pub(super) async fn enter(
 /// Begins the session of someone inside, with its audit row.
 pub(super) async fn begin(
     tx: &mut WriteTx,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     identity: &Uidp,
     id: &str,
     cookie_hash: Option<[u8; 32]>,
@@ -88,11 +88,11 @@ pub(super) async fn begin(
     let session = SessionRow {
         id: id.into(),
         identity: identity.clone(),
-        provider: arrival.provider.as_ref().map(|uid| uid.as_str().to_owned()).unwrap_or_default(),
-        created_at: arrival.now,
+        provider: attempt.provider.as_ref().map(|uid| uid.as_str().to_owned()).unwrap_or_default(),
+        created_at: attempt.now,
     };
-    sessions::begin(tx, &session, cookie_hash, &arrival.upstream.groups).await?;
-    sessions::audit(tx, &session, arrival.now, &arrival.request).await
+    sessions::begin(tx, &session, cookie_hash, &attempt.upstream.groups).await?;
+    sessions::audit(tx, &session, attempt.now, &attempt.request).await
 }
 
 /// The person's identity, if they are registered.
@@ -142,41 +142,41 @@ impl SignInAttempt {
 }
 
 /// Lets a person in, registering them first if they are new and may.
-pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, arrival: &SignInAttempt) -> Result<SignedIn> {
-    let via = provider_trust(tx, parts, arrival).await?;
-    let uid = human_uid(&arrival.upstream.issuer, &arrival.upstream.subject);
-    validate_provisioned(tx, &via, arrival, &uid).await?;
+pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, attempt: &SignInAttempt) -> Result<SignedIn> {
+    let trust = provider_trust(tx, parts, attempt).await?;
+    let uid = human_uid(&attempt.upstream.issuer, &attempt.upstream.subject);
+    validate_provisioned(tx, &trust, attempt, &uid).await?;
     let known = identities::find(tx, uid.as_str()).await?;
     let is_new = known.is_none();
     let row = match known {
-        Some(row) => refresh(tx, &via, arrival, row).await?,
-        None if arrival.may_register => register(tx, &via, arrival, uid).await?,
+        Some(row) => refresh(tx, &trust, attempt, row).await?,
+        None if attempt.may_register => register(tx, &trust, attempt, uid).await?,
         None => return Err(not_registered()),
     };
     let mut group = None;
-    if is_new && let Some(provider) = &via.organization {
-        bind_default_role(tx, parts, arrival, provider, &row.uid).await?;
+    if is_new && let Some(provider) = &trust.organization {
+        bind_default_role(tx, parts, attempt, provider, &row.uid).await?;
     }
-    if let Some(invite) = &arrival.invite {
-        group = Some(join(tx, parts, &via, arrival, invite, &row.uid).await?);
+    if let Some(invite) = &attempt.invite {
+        group = Some(join(tx, parts, &trust, attempt, invite, &row.uid).await?);
     }
     if is_new {
-        let place = group.clone().or_else(|| via.organization.as_ref().and_then(|provider| provider.uid.parent()));
-        tell_registration(tx, parts, arrival, &row.uid, place).await?;
+        let place = group.clone().or_else(|| trust.organization.as_ref().and_then(|provider| provider.uid.parent()));
+        tell_registration(tx, parts, attempt, &row.uid, place).await?;
     }
     Ok(SignedIn { row, is_new, group })
 }
 
 /// The provider in this snapshot: it may have been removed or changed since the person was verified. What an issuer
 /// told one client is not what it told another, so that the provider must still be the client that it told.
-async fn provider_trust(tx: &mut ReadTx, parts: &Parts, arrival: &SignInAttempt) -> Result<ProviderTrust> {
-    let organization = match &arrival.provider {
+async fn provider_trust(tx: &mut ReadTx, parts: &Parts, attempt: &SignInAttempt) -> Result<ProviderTrust> {
+    let organization = match &attempt.provider {
         None => None,
         Some(uid) => providers::find(tx, uid.as_str()).await?,
     };
-    let Upstream { issuer, client_id, .. } = &arrival.upstream;
+    let Upstream { issuer, client_id, .. } = &attempt.upstream;
     let is_operators = providers::is_operators(tx, &parts.providers, issuer, Some(client_id)).await?;
-    let is_there = match (&arrival.provider, &organization) {
+    let is_there = match (&attempt.provider, &organization) {
         (None, _) => is_operators,
         (Some(_), Some(provider)) => provider.issuer == *issuer && provider.client_id == *client_id,
         (Some(_), None) => false,
@@ -200,12 +200,12 @@ const BY_OBJECT_ID: i32 = 2;
 /// Where an organization provisions its people, no one else comes in through its provider.
 async fn validate_provisioned(
     tx: &mut WriteTx,
-    via: &ProviderTrust,
-    arrival: &SignInAttempt,
+    trust: &ProviderTrust,
+    attempt: &SignInAttempt,
     person: &Uidp,
 ) -> Result<()> {
-    let Some(provider) = via.organization.as_ref().filter(|provider| provider.scim_enabled) else { return Ok(()) };
-    let upstream = &arrival.upstream;
+    let Some(provider) = trust.organization.as_ref().filter(|provider| provider.scim_enabled) else { return Ok(()) };
+    let upstream = &attempt.upstream;
     let external = match provider.correlation_rule {
         BY_OBJECT_ID => upstream.oid.as_deref().ok_or_else(not_provisioned)?,
         _ => &upstream.subject,
@@ -221,7 +221,7 @@ async fn validate_provisioned(
         return Err(not_provisioned());
     }
     let change = scim::link(tx, &uid, person).await?;
-    record_audit(tx, arrival.now, &arrival.actor(person), &change).await?;
+    record_audit(tx, attempt.now, &attempt.actor(person), &change).await?;
     iam_changed(tx).await
 }
 
@@ -237,20 +237,20 @@ pub(super) fn verified_email(upstream: &Upstream, is_trusted: bool) -> Option<&s
 }
 
 /// What the sign-in says of the person, put into the row.
-fn describe(row: &mut IdentityRow, via: &ProviderTrust, upstream: &Upstream) {
-    let said = upstream.name.as_deref().or(upstream.email.as_deref());
-    if let Some(said) = said {
-        row.name = said.chars().take(200).collect();
+fn describe(row: &mut IdentityRow, trust: &ProviderTrust, upstream: &Upstream) {
+    let shown_name = upstream.name.as_deref().or(upstream.email.as_deref());
+    if let Some(shown_name) = shown_name {
+        row.name = shown_name.chars().take(200).collect();
     } else if row.name.is_empty() {
         row.name = "person".into();
     }
-    match (&upstream.email, verified_email(upstream, via.is_operators)) {
+    match (&upstream.email, verified_email(upstream, trust.is_operators)) {
         (_, Some(email)) => {
             row.email = email.into();
             row.email_unverified = String::new();
         }
         // What was verified before stays, unless the provider that may say so says otherwise.
-        (Some(email), None) if via.is_operators => {
+        (Some(email), None) if trust.is_operators => {
             row.email = String::new();
             row.email_unverified.clone_from(email);
         }
@@ -259,7 +259,7 @@ fn describe(row: &mut IdentityRow, via: &ProviderTrust, upstream: &Upstream) {
     }
 }
 
-async fn register(tx: &mut WriteTx, via: &ProviderTrust, arrival: &SignInAttempt, uid: Uidp) -> Result<IdentityRow> {
+async fn register(tx: &mut WriteTx, trust: &ProviderTrust, attempt: &SignInAttempt, uid: Uidp) -> Result<IdentityRow> {
     let mut row = IdentityRow {
         uid,
         name: String::new(),
@@ -269,37 +269,37 @@ async fn register(tx: &mut WriteTx, via: &ProviderTrust, arrival: &SignInAttempt
         company: String::new(),
         relationship_type: 0,
         stored: Vec::new(),
-        issuer: arrival.upstream.issuer.clone(),
-        subject: arrival.upstream.subject.clone(),
+        issuer: attempt.upstream.issuer.clone(),
+        subject: attempt.upstream.subject.clone(),
         expires_at: None,
         deactivated: false,
-        last_seen_at: Some(arrival.now),
-        created_at: arrival.now,
-        updated_at: arrival.now,
+        last_seen_at: Some(attempt.now),
+        created_at: attempt.now,
+        updated_at: attempt.now,
     };
-    describe(&mut row, via, &arrival.upstream);
+    describe(&mut row, trust, &attempt.upstream);
     identities::insert(tx, &row).await?;
-    audit(tx, arrival, &row, None).await?;
+    audit(tx, attempt, &row, None).await?;
     Ok(row)
 }
 
 /// Takes over what the provider says of a known person today.
 async fn refresh(
     tx: &mut WriteTx,
-    via: &ProviderTrust,
-    arrival: &SignInAttempt,
+    trust: &ProviderTrust,
+    attempt: &SignInAttempt,
     before: IdentityRow,
 ) -> Result<IdentityRow> {
     if before.deactivated {
         return Err(Error::permission_denied("Permission denied: the account is deactivated; ask your administrator"));
     }
     let mut after = before.clone();
-    describe(&mut after, via, &arrival.upstream);
-    let said = |row: &IdentityRow| (row.name.clone(), row.email.clone(), row.email_unverified.clone());
-    if said(&before) == said(&after) {
+    describe(&mut after, trust, &attempt.upstream);
+    let shown_name = |row: &IdentityRow| (row.name.clone(), row.email.clone(), row.email_unverified.clone());
+    if shown_name(&before) == shown_name(&after) {
         return Ok(before);
     }
-    after.updated_at = arrival.now;
+    after.updated_at = attempt.now;
     let sql = "UPDATE identities SET name = $2, email = $3, email_unverified = $4, updated_at = $5 WHERE uid = $1";
     let params = [
         Value::from(after.uid.as_str()),
@@ -309,13 +309,13 @@ async fn refresh(
         Value::Int(after.updated_at),
     ];
     tx.execute(sql, &params).await?;
-    audit(tx, arrival, &after, Some(&before)).await?;
+    audit(tx, attempt, &after, Some(&before)).await?;
     Ok(after)
 }
 
 async fn audit(
     tx: &mut WriteTx,
-    arrival: &SignInAttempt,
+    attempt: &SignInAttempt,
     after: &IdentityRow,
     before: Option<&IdentityRow>,
 ) -> Result<()> {
@@ -325,5 +325,5 @@ async fn audit(
         before: before.map(|row| row.to_v2().map(|shown| ResourceSnapshot::of(&shown))).transpose()?,
         after: Some(ResourceSnapshot::of(&after.to_v2()?)),
     };
-    record_audit(tx, arrival.now, &arrival.actor(&after.uid), &change).await
+    record_audit(tx, attempt.now, &attempt.actor(&after.uid), &change).await
 }

@@ -22,6 +22,7 @@ pub struct Provider {
     /// What the page shows.
     pub label: String,
     pub issuer: String,
+    /// Client id of this server at the provider.
     pub client_id: String,
     /// Absent for a public client.
     pub(crate) client_secret: Option<String>,
@@ -53,6 +54,7 @@ pub struct ConfiguredProvider {
     /// What the page shows.
     pub label: String,
     pub issuer: String,
+    /// Client id of this server at the provider.
     pub client_id: String,
     /// Absent for a public client.
     pub client_secret: Option<String>,
@@ -89,6 +91,7 @@ pub struct AuthorizationRequest<'a> {
     pub state: &'a str,
     /// Comes back inside the id token.
     pub nonce: &'a str,
+    /// Challenge of PKCE, method S256.
     pub code_challenge: &'a str,
     /// Whom the page should expect.
     pub login_hint: Option<&'a str>,

@@ -22,5 +22,5 @@ pub(crate) async fn link(tx: &mut WriteTx, uid: &str, person: &Uidp) -> Result<C
     let sql = "UPDATE scim_users SET person = $2 WHERE uid = $1";
     tx.execute(sql, &[Value::from(uid), Value::from(person.as_str())]).await?;
     let after = UserRow { person: person.as_str().into(), ..before.clone() };
-    Ok(Change { kind: SCIM_USER, uid: uid.into(), before: Some(before.image()), after: Some(after.image()) })
+    Ok(Change { kind: SCIM_USER, uid: uid.into(), before: Some(before.snapshot()), after: Some(after.snapshot()) })
 }

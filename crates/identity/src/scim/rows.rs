@@ -70,7 +70,7 @@ impl UserRow {
     }
 
     /// What the audit log keeps: what the directory says, and whom we take it for.
-    pub(super) fn image(&self) -> ResourceSnapshot {
+    pub(super) fn snapshot(&self) -> ResourceSnapshot {
         let mut members = self.attributes.clone();
         members.insert("id".into(), self.id().into());
         if !self.person.is_empty() {

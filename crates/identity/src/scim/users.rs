@@ -62,12 +62,13 @@ pub struct Query {
     pub filter: Option<String>,
     /// Position of the first wanted user, from 0.
     pub offset: usize,
+    /// Most users of one page.
     pub count: usize,
 }
 
 impl Query {
     /// Whether the answer takes reading every user: e-mail addresses are in no column.
-    pub fn reads_everybody(&self) -> bool {
+    pub fn reads_all(&self) -> bool {
         let conditions = self.filter.as_deref().map(filter::read);
         conditions.is_some_and(|read| read.is_ok_and(|conditions| looks_for_email(&conditions)))
     }
@@ -320,7 +321,7 @@ async fn create(
         end_sessions(tx, &directory.provider, &row.person).await?;
     }
     iam_changed(tx).await?;
-    let change = Change { kind: SCIM_USER, uid: row.uid.as_str().into(), before: None, after: Some(row.image()) };
+    let change = Change { kind: SCIM_USER, uid: row.uid.as_str().into(), before: None, after: Some(row.snapshot()) };
     record(tx, directory, "scim Users.create", changing, &[change]).await?;
     Ok(row)
 }
@@ -360,8 +361,8 @@ async fn change(
     }
     iam_changed(tx).await?;
     let uid = after.uid.as_str().into();
-    let images = (Some(before.image()), Some(after.image()));
-    changes.insert(0, Change { kind: SCIM_USER, uid, before: images.0, after: images.1 });
+    let snapshots = (Some(before.snapshot()), Some(after.snapshot()));
+    changes.insert(0, Change { kind: SCIM_USER, uid, before: snapshots.0, after: snapshots.1 });
     record(tx, directory, method, changing, &changes).await?;
     Ok(after)
 }
@@ -378,7 +379,7 @@ async fn delete(
     let mut changes = leave(tx, &directory.provider, &before.person).await?;
     iam_changed(tx).await?;
     let uid = before.uid.as_str().into();
-    changes.insert(0, Change { kind: SCIM_USER, uid, before: Some(before.image()), after: None });
+    changes.insert(0, Change { kind: SCIM_USER, uid, before: Some(before.snapshot()), after: None });
     record(tx, directory, Edit::Delete.method(), changing, &changes).await?;
     Ok(before)
 }

@@ -48,7 +48,7 @@ impl Pattern {
         let example = "must be a package URL such as pkg:npm/left-pad@1.3.0";
         let split = Split::of(text.trim()).map_err(|_| example)?;
         if split.qualifiers.is_some() || split.subpath.is_some() {
-            return Err("must not have qualifiers or a subpath: policies judge packages and versions".into());
+            return Err("must not have qualifiers or a subpath: policies are about packages and versions".into());
         }
         let language = Language::of_purl_type(&split.kind);
         let kind = &split.kind;

@@ -19,7 +19,7 @@ type Key = [u8; 32];
 /// One thing of a repository at an upstream.
 #[derive(Clone, Copy)]
 pub(super) struct Thing<'a> {
-    pub(super) mirror: &'a UpstreamConfig,
+    pub(super) upstream: &'a UpstreamConfig,
     /// What comes behind the repository's name, such as `manifests/latest`.
     pub(super) rest: &'a str,
 }
@@ -36,14 +36,14 @@ impl Known {
     }
 
     /// The `authorization` header that let requests to the repository in.
-    pub(super) fn grant(&self, mirror: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
-        self.grants.change(key(Extent::Repository, mirror, ""), now, |known| (None, known.map(|entry| entry.value)))
+    pub(super) fn grant(&self, upstream: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
+        self.grants.change(key(Extent::Repository, upstream, ""), now, |known| (None, known.map(|entry| entry.value)))
     }
 
     /// Remembers the header for this many microseconds.
-    pub(super) fn put_grant(&self, mirror: &UpstreamConfig, grant: &Arc<str>, lifetime: Micros, now: Micros) {
+    pub(super) fn put_grant(&self, upstream: &UpstreamConfig, grant: &Arc<str>, lifetime: Micros, now: Micros) {
         let entry = Entry { until: now.saturating_add(lifetime), value: grant.clone() };
-        self.grants.change(key(Extent::Repository, mirror, ""), now, |_| (Some(entry), ()));
+        self.grants.change(key(Extent::Repository, upstream, ""), now, |_| (Some(entry), ()));
     }
 
     /// Why the thing is not asked for now.
@@ -66,17 +66,17 @@ impl Thing<'_> {
     fn key(&self, extent: Extent, url: &Url) -> Key {
         match extent {
             Extent::Origin => digest(&["origin", &url.origin().ascii_serialization()]),
-            extent => key(extent, self.mirror, self.rest),
+            extent => key(extent, self.upstream, self.rest),
         }
     }
 }
 
-fn key(extent: Extent, mirror: &UpstreamConfig, rest: &str) -> Key {
-    let account = mirror.credentials.as_ref();
+fn key(extent: Extent, upstream: &UpstreamConfig, rest: &str) -> Key {
+    let account = upstream.credentials.as_ref();
     let (username, password) = account.map_or(("", ""), |account| (&account.username, &account.password));
     match extent {
-        Extent::Thing => digest(&["thing", &mirror.url, rest, username, password]),
-        Extent::Repository | Extent::Origin => digest(&["repository", &mirror.url, username, password]),
+        Extent::Thing => digest(&["thing", &upstream.url, rest, username, password]),
+        Extent::Repository | Extent::Origin => digest(&["repository", &upstream.url, username, password]),
     }
 }
 

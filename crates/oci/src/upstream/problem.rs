@@ -20,7 +20,7 @@ pub(crate) enum Problem {
     Absent,
     /// An account is needed, and there is none.
     #[error(
-        "the upstream wants credentials, and there are none for it: give the upstream of the registry policy a user \
+        "the upstream requires credentials: give the upstream of the registry policy a user \
          name and a password"
     )]
     Unidentified,

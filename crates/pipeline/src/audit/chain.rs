@@ -36,9 +36,9 @@ pub struct Link<'a> {
     pub after_hash: Option<&'a [u8]>,
 }
 
-/// The hash of an image, as the row keeps it.
-pub fn image_hash(image: &[u8]) -> Hash {
-    sha256(image)
+/// The hash of a snapshot, as the row keeps it.
+pub fn snapshot_hash(snapshot: &[u8]) -> Hash {
+    sha256(snapshot)
 }
 
 /// The hash of a row in the chain of its organization.

@@ -1,4 +1,4 @@
-//! Takes the images of one resource out of the audit log. Their hashes stay, so that the chains still hold.
+//! Takes the snapshots of one resource out of the audit log. Their hashes stay, so that the chains still hold.
 
 use bowline_core::{Error, Micros, Result};
 use bowline_store::{Value, WriteTx};
@@ -10,9 +10,9 @@ use crate::record::{Actor, record_audit};
 /// What was taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Erased {
-    /// Rows that lost their images.
+    /// Rows that lost their snapshots.
     pub rows: u64,
-    /// Rows whose images must stay until they are numbered.
+    /// Rows whose snapshots must stay until they are numbered.
     pub waiting: i64,
 }
 
@@ -24,8 +24,8 @@ const WAITING: &str = "
 SELECT count(*) FROM audit
 WHERE seq IS NULL AND id > $2 AND resource = $1 AND (before_image IS NOT NULL OR after_image IS NOT NULL)";
 
-/// Erases all numbered images of the resource, and records that.
-pub async fn erase_images(tx: &mut WriteTx, resource: &str, actor: &Actor<'_>, now: Micros) -> Result<Erased> {
+/// Erases all numbered snapshots of the resource, and records that.
+pub async fn erase_snapshots(tx: &mut WriteTx, resource: &str, actor: &Actor<'_>, now: Micros) -> Result<Erased> {
     let rows = tx.execute(ERASE, &[Value::from(resource)]).await?;
     let params = [Value::from(resource), Value::Int(numbered_to(tx).await?)];
     let waiting = tx.query_opt(WAITING, &params, |row| row.int(0).map_err(Error::from)).await?;

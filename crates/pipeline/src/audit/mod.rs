@@ -6,8 +6,8 @@ mod number;
 mod prune;
 mod verify;
 
-pub use chain::{HASH_LENGTH, Hash, Link, image_hash, organization_hash, server_hash};
-pub use erase::{Erased, erase_images};
+pub use chain::{HASH_LENGTH, Hash, Link, organization_hash, server_hash, snapshot_hash};
+pub use erase::{Erased, erase_snapshots};
 pub use number::{NUMBERED_AT_ONCE, number_rows, rows_wait};
 pub use prune::{PRUNED_AT_ONCE, prune_rows};
 pub use verify::{Findings, verify};

@@ -8,7 +8,7 @@ use bowline_core::{Error, Micros, Result};
 use bowline_store::{Engine, ReadTx, Row, Value, WriteTx};
 
 use super::SERVER;
-use super::chain::{Hash, Link, ORIGIN, image_hash, organization_hash, server_hash, stored};
+use super::chain::{Hash, Link, ORIGIN, organization_hash, server_hash, snapshot_hash, stored};
 
 /// Most rows that one transaction numbers: few enough to hold no writer up.
 pub const NUMBERED_AT_ONCE: u64 = 250;
@@ -21,7 +21,7 @@ const HEAD: &str = "SELECT seq, hash FROM audit_chains WHERE org = $1";
 /// Row ids grow with the commits on SQLite, which knows one writer at a time.
 const LAST_ID: &str = "SELECT id FROM audit WHERE seq IS NOT NULL AND seq = $1";
 
-/// An image whose hash is missing was written before there were hashes.
+/// A snapshot whose hash is missing was written before there were hashes.
 const COLUMNS: &str = "
 SELECT a.id, a.at, a.org, a.actor, a.method, a.request_id, a.kind, a.resource,
   a.before_type, a.before_hash, CASE WHEN a.before_hash IS NULL THEN a.before_image END,
@@ -118,7 +118,7 @@ impl Waiting {
             let hashed = row.opt_bytes(at)?;
             Ok(match hashed {
                 Some(hash) => Some(hash),
-                None => row.opt_bytes(at + 1)?.map(|image| image_hash(&image).to_vec()),
+                None => row.opt_bytes(at + 1)?.map(|snapshot| snapshot_hash(&snapshot).to_vec()),
             })
         };
         let head = match (row.opt_int(14)?, row.opt_bytes(15)?) {

@@ -1,4 +1,4 @@
-//! Recomputes everything that the audit log claims of itself: hashes of images, chains, numbers without gaps.
+//! Recomputes everything that the audit log claims of itself: hashes of snapshots, chains, numbers without gaps.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bowline_core::{Error, Micros, Result, hex};
 use bowline_store::{Db, ReadTx, Row, Value};
 
 use super::SERVER;
-use super::chain::{Hash, Link, ORIGIN, image_hash, organization_hash, server_hash};
+use super::chain::{Hash, Link, ORIGIN, organization_hash, server_hash, snapshot_hash};
 
 /// Rows that are read at a time.
 const BATCH: i64 = 500;
@@ -37,31 +37,31 @@ pub struct Findings {
 pub async fn verify(db: &Db, organization: Option<&str>, mut progress: impl FnMut(i64)) -> Result<Findings> {
     let mut last = None;
     for _ in 0..STARTS {
-        let mut walk = begin(db, organization).await?;
-        while walk.wrong.is_none() {
-            let (at, is_done) = step(db, walk).await?;
-            walk = at;
-            progress(walk.rows);
+        let mut verification = begin(db, organization).await?;
+        while verification.wrong.is_none() {
+            let (at, is_done) = step(db, verification).await?;
+            verification = at;
+            progress(verification.rows);
             if is_done {
                 break;
             }
         }
-        let is_sound = walk.wrong.is_none();
-        let pruned = walk.first - 1;
+        let is_sound = verification.wrong.is_none();
+        let pruned = verification.first - 1;
         let now = begin(db, organization).await?.first - 1;
-        last = Some(walk);
+        last = Some(verification);
         // What was pruned meanwhile is missed by a walk that had not come so far: then it says nothing.
         if is_sound || now == pruned {
             break;
         }
     }
-    last.map(Walk::findings).ok_or_else(|| Error::internal("verification did not begin"))
+    last.map(Verification::findings).ok_or_else(|| Error::internal("verification did not begin"))
 }
 
 /// Where a chain stands: the number and the hash of its last row so far.
 type ChainHead = (i64, Hash);
 
-struct Walk {
+struct Verification {
     /// The organization, or the empty name of the chain of all rows.
     chain: String,
     /// Where each chain stands; of organizations that were not met yet, where their rows begin.
@@ -109,11 +109,12 @@ async fn ends(tx: &mut ReadTx, organization: &str) -> Result<Vec<Ends>> {
     }
 }
 
-async fn begin(db: &Db, organization: Option<&str>) -> Result<Walk> {
+async fn begin(db: &Db, organization: Option<&str>) -> Result<Verification> {
     let chain = organization.unwrap_or(SERVER).to_owned();
     let name = chain.clone();
     let ends = db.read(move |tx| Box::pin(async move { ends(tx, &name).await })).await?;
-    let mut walk = Walk { chain, places: BTreeMap::new(), first: 1, rows: 0, erased: 0, waiting: 0, wrong: None };
+    let mut verification =
+        Verification { chain, places: BTreeMap::new(), first: 1, rows: 0, erased: 0, waiting: 0, wrong: None };
     for end in ends {
         let hash = match end.pruned.1 {
             None if end.pruned.0 == 0 => Some(ORIGIN),
@@ -121,13 +122,13 @@ async fn begin(db: &Db, organization: Option<&str>) -> Result<Walk> {
             Some(hash) => hash.as_slice().try_into().ok(),
         };
         if let Some(hash) = hash {
-            walk.places.insert(end.org, (end.pruned.0, hash));
+            verification.places.insert(end.org, (end.pruned.0, hash));
         } else {
-            walk.wrong = Some(format!("the checkpoint of {} holds no hash", named(&end.org)));
+            verification.wrong = Some(format!("the checkpoint of {} holds no hash", named(&end.org)));
         }
     }
-    walk.first = walk.head(&walk.chain).0 + 1;
-    Ok(walk)
+    verification.first = verification.head(&verification.chain).0 + 1;
+    Ok(verification)
 }
 
 const ROWS: &str = "
@@ -147,7 +148,7 @@ struct Stored {
     hash: Option<Vec<u8>>,
 }
 
-/// Type, hash and image.
+/// Type, hash and snapshot.
 type Side = (Option<String>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 fn read(row: &Row<'_>) -> Result<Stored> {
@@ -167,42 +168,42 @@ fn read(row: &Row<'_>) -> Result<Stored> {
 }
 
 /// Takes the next batch; says whether it was the last, whose snapshot then shows the heads as well.
-async fn step(db: &Db, mut walk: Walk) -> Result<(Walk, bool)> {
+async fn step(db: &Db, mut verification: Verification) -> Result<(Verification, bool)> {
     db.read(move |tx| {
         Box::pin(async move {
-            let at = walk.head(&walk.chain).0;
-            let rows = if walk.chain == SERVER {
+            let at = verification.head(&verification.chain).0;
+            let rows = if verification.chain == SERVER {
                 let sql = format!("{ROWS} WHERE seq IS NOT NULL AND seq > $1 ORDER BY seq LIMIT $2");
                 tx.query(&sql, &[Value::Int(at), Value::Int(BATCH)], read).await?
             } else {
                 let sql =
                     format!("{ROWS} WHERE seq IS NOT NULL AND org = $3 AND org_seq > $1 ORDER BY org_seq LIMIT $2");
-                let chain = walk.chain.clone();
+                let chain = verification.chain.clone();
                 tx.query(&sql, &[Value::Int(at), Value::Int(BATCH), Value::from(&chain)], read).await?
             };
             let is_done = rows.len() < BATCH as usize;
             for row in &rows {
-                if let Err(what) = walk.take(row) {
-                    let number = if walk.chain == SERVER { Some(row.seq) } else { row.org_seq };
-                    walk.wrong = Some(format!("row {}: {what}", number.unwrap_or(0)));
-                    return Ok((walk, true));
+                if let Err(what) = verification.take(row) {
+                    let number = if verification.chain == SERVER { Some(row.seq) } else { row.org_seq };
+                    verification.wrong = Some(format!("row {}: {what}", number.unwrap_or(0)));
+                    return Ok((verification, true));
                 }
             }
             if is_done {
-                walk.close(tx).await?;
+                verification.close(tx).await?;
             }
-            Ok((walk, is_done))
+            Ok((verification, is_done))
         })
     })
     .await
 }
 
-impl Walk {
+impl Verification {
     fn head(&self, chain: &str) -> ChainHead {
         self.places.get(chain).copied().unwrap_or((0, ORIGIN))
     }
 
-    /// One row: its number, its images, its hashes.
+    /// One row: its number, its snapshots, its hashes.
     fn take(&mut self, row: &Stored) -> std::result::Result<(), String> {
         let (last, last_hash) = self.head(SERVER);
         if self.chain == SERVER && row.seq != last + 1 {
@@ -217,10 +218,10 @@ impl Walk {
                 org_last + 1
             ));
         }
-        for (name, (_, hash, image)) in [("before", &row.before), ("after", &row.after)] {
-            match (hash, image) {
-                (Some(hash), Some(image)) if image_hash(image).as_slice() == hash.as_slice() => {}
-                (_, Some(_)) => return Err(format!("its image \"{name}\" is not the one that was written")),
+        for (name, (_, hash, snapshot)) in [("before", &row.before), ("after", &row.after)] {
+            match (hash, snapshot) {
+                (Some(hash), Some(snapshot)) if snapshot_hash(snapshot).as_slice() == hash.as_slice() => {}
+                (_, Some(_)) => return Err(format!("its snapshot \"{name}\" differs from what was written")),
                 (Some(_), None) => self.erased += 1,
                 (None, None) => {}
             }

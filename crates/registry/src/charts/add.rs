@@ -8,7 +8,7 @@ use bowline_contract::v1::registry::rpc::charts::AddChart;
 use bowline_contract::v2::registry as v2;
 use bowline_core::{Error, Result, Uidp};
 use bowline_identity::groups::{self, GroupInput};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
 use bowline_resources::kinds::CHART;
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Value, WriteTx};
@@ -17,13 +17,13 @@ use prost::{Message, Name};
 use super::METADATA;
 use super::images::{self, ChartImages};
 use crate::content::is_public;
+use crate::content::replication::sources::{self, Settled, Source};
 use crate::paths;
 use crate::policies::require_push;
-use crate::sources::{self, Settled, Source};
 use crate::{repo_fields, repos};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.write::<AddChart>(|tx, call| Box::pin(add(tx, call)))
+    handlers.write::<AddChart>(handler!(add))
 }
 
 type Call = Authorized<v1::AddChartRequest>;
@@ -38,7 +38,7 @@ struct Needed {
 }
 
 async fn add(tx: &mut WriteTx, call: &Call) -> Result<Changed<v1::AddChartResponse>> {
-    let parent = call.scope_name()?;
+    let parent = call.require_scope()?;
     require_group(tx, parent).await?;
     require_push(call, parent)?;
     let chart = source(tx, call).await?;
@@ -205,11 +205,11 @@ impl Added<'_> {
     }
 }
 
-/// Within one organization a copy is pulled without asking for its source, so that anyone who made the chart would choose
+/// Within one organization a copy is pulled without asking for its source, so that the maker of the chart would choose
 /// what those who may pull the copies get to see: the caller has named the chart, and nothing else.
 async fn require_shareable(tx: &mut ReadTx, call: &Call, needed: &Needed) -> Result<()> {
     let Source::Here(uid) = &needed.source else { return Ok(()) };
-    if uid.root_str() != call.scope_name()?.root_str() || is_public(tx, uid).await? {
+    if uid.root_str() != call.require_scope()?.root_str() || is_public(tx, uid).await? {
         return Ok(());
     }
     let description = format!(
@@ -227,7 +227,7 @@ fn synchronized(call: &Call, group: Option<&Uidp>, needed: &Needed) -> Result<v2
     let source = source.strip_prefix("https://").unwrap_or(source);
     let sync = v2::SyncConfig { source: source.into(), ..v2::SyncConfig::default() };
     let repo = v2::Repo { name: needed.name.clone(), sync_config: Some(sync), ..v2::Repo::default() };
-    let parent = group.unwrap_or(call.scope_name()?).as_str().into();
+    let parent = group.unwrap_or(call.require_scope()?).as_str().into();
     let request = v2::CreateRepoRequest { parent, repo: Some(repo.clone()) };
     let type_name = v2::CreateRepoRequest::full_name();
     let rules = call.contract().field_rules();

@@ -5,14 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::ListChartsByImageRepo;
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_store::{ReadTx, Row, Value};
 
+use crate::content::replication::sources::{self, Source};
 use crate::repos;
-use crate::sources::{self, Source};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<ListChartsByImageRepo>(|tx, call| Box::pin(list(tx, call)))
+    handlers.read::<ListChartsByImageRepo>(handler!(list))
 }
 
 type Call = Authorized<v1::ListChartsByImageRepoRequest>;
@@ -22,7 +22,7 @@ const MOST: i64 = 1000;
 
 /// The charts that the caller may see and that name the repository itself, or what it is synchronized from.
 async fn list(tx: &mut ReadTx, call: &Call) -> Result<v1::ListChartsByImageRepoResponse> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let mut names = spellings(tx, call, repo).await?;
     match sources::of(tx, repo, call.now()).await? {

@@ -4,14 +4,14 @@ use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::ChartCatalog;
 use bowline_contract::v1::registry::rpc::charts::FindChart;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds::CHART;
 use bowline_store::ReadTx;
 
 use crate::repos;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<FindChart>(|tx, call| Box::pin(find(tx, call)))
+    handlers.read::<FindChart>(handler!(find))
 }
 
 /// Anyone who asks need not see the catalogue; pulling from it is another matter.

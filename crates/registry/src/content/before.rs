@@ -9,34 +9,34 @@ use super::{Name, Registry, RegistryClient, RegistryError, StoredBlob, blobs};
 use crate::paths;
 
 impl Registry {
-    /// Refuses unless the visitor may push manifests to the repository, or to where it would be. The push itself checks
+    /// Refuses unless the client may push manifests to the repository, or to where it would be. The push itself checks
     /// again.
     ///
     /// # Errors
-    /// The visitor may not.
-    pub async fn may_push_manifest(&self, visitor: &RegistryClient, name: &Name) -> Result<(), RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+    /// The client may not.
+    pub async fn may_push_manifest(&self, client: &RegistryClient, name: &Name) -> Result<(), RegistryError> {
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let read = self
             .pipeline
             .db
-            .read(move |tx| Box::pin(async move { registry.manifest_path(tx, &visitor, &name).await.map(|_| ()) }));
+            .read(move |tx| Box::pin(async move { registry.manifest_path(tx, &client, &name).await.map(|_| ()) }));
         read.await
     }
 
     /// The config that a manifest names, if the repository that it is pushed to has it.
     ///
     /// # Errors
-    /// The visitor may not push manifests there.
+    /// The client may not push manifests there.
     pub async fn config_of_push(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<Option<StoredBlob>, RegistryError> {
-        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let (registry, client, name, digest) = (self.clone(), client.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
-                match registry.manifest_path(tx, &visitor, &name).await? {
+                match registry.manifest_path(tx, &client, &name).await? {
                     Some(repo) => blobs::find_in(tx, &repo, &digest).await,
                     None => Ok(None),
                 }
@@ -49,19 +49,19 @@ impl Registry {
     async fn manifest_path(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
             // A token whose identity is gone is told so first.
-            visitor.visit.grants(tx).await?;
-            return Err(self.denied::<PushManifest>(visitor, name.as_str()));
+            client.visit.grants(tx).await?;
+            return Err(self.denied::<PushManifest>(client, name.as_str()));
         };
         let at = place.repo.as_ref().unwrap_or(&place.group);
-        let allowed = visitor.visit.authorize_at::<PushBlob>(tx, at, Interaction::default()).await;
-        allowed.map_err(|error| self.refusal::<PushBlob>(visitor, name.as_str(), error))?;
-        let allowed = visitor.visit.authorize_at::<PushManifest>(tx, at, Interaction::default()).await;
-        allowed.map_err(|error| self.refusal::<PushManifest>(visitor, name.as_str(), error))?;
+        let allowed = client.visit.authorize_at::<PushBlob>(tx, at, Interaction::default()).await;
+        allowed.map_err(|error| self.refusal::<PushBlob>(client, name.as_str(), error))?;
+        let allowed = client.visit.authorize_at::<PushManifest>(tx, at, Interaction::default()).await;
+        allowed.map_err(|error| self.refusal::<PushManifest>(client, name.as_str(), error))?;
         Ok(place.repo)
     }
 }

@@ -23,36 +23,36 @@ pub struct StoredBlob {
 }
 
 impl Registry {
-    /// A blob of the repository, if the visitor may read it.
+    /// A blob of the repository, if the client may read it.
     ///
     /// # Errors
-    /// The visitor may not, or it is not there.
+    /// The client may not, or it is not there.
     pub async fn pull_blob(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<StoredBlob, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let digest = digest.to_owned();
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = registry.readable::<PullBlob>(tx, &visitor, &name).await?;
+                    let repo = registry.readable::<PullBlob>(tx, &client, &name).await?;
                     find_in(tx, &repo, &digest).await?.ok_or_else(|| unknown(&digest))
                 })
             })
             .await
     }
 
-    /// Keeps a blob that the visitor asked for, and may be about to name in a manifest, from being collected.
+    /// Keeps a blob that the client asked for, and may be about to name in a manifest, from being collected.
     ///
     /// # Errors
     /// It has just been collected: BLOB_UNKNOWN, as if it had never been there.
-    pub async fn keep_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
-        let Some(repo) = self.fading(visitor, name, digest).await? else { return Ok(()) };
-        let (digest, now) = (digest.to_owned(), visitor.now());
+    pub async fn keep_blob(&self, client: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
+        let Some(repo) = self.repo_of_old_link(client, name, digest).await? else { return Ok(()) };
+        let (digest, now) = (digest.to_owned(), client.now());
         self.pipeline
             .db
             .write(move |tx| {
@@ -66,22 +66,27 @@ impl Registry {
             .await
     }
 
-    /// The repository, if the visitor may push to it and the blob's link is not quite new. The link may have gone since
-    /// the visitor was shown the blob.
-    async fn fading(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<Option<Uidp>, RegistryError> {
-        let (visitor, name, digest) = (visitor.clone(), name.clone(), digest.to_owned());
+    /// The repository, if the client may push to it and the blob's link is not quite new. The link may have gone since
+    /// the client was shown the blob.
+    async fn repo_of_old_link(
+        &self,
+        client: &RegistryClient,
+        name: &Name,
+        digest: &str,
+    ) -> Result<Option<Uidp>, RegistryError> {
+        let (client, name, digest) = (client.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = paths::resolve(tx, &name).await?.and_then(|place| place.repo) else { return Ok(None) };
-                let grants = visitor.visit.grants(tx).await?;
-                if !visitor.visit.allows::<PushBlob>(&grants, repo.as_str())? {
+                let grants = client.visit.grants(tx).await?;
+                if !client.visit.allows::<PushBlob>(&grants, repo.as_str())? {
                     return Ok(None);
                 }
                 let sql = "SELECT created_at FROM repo_blobs WHERE repo = $1 AND digest = $2";
                 let params = [Value::from(repo.as_str()), Value::from(&digest)];
                 let found = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
                 let created_at = found.ok_or_else(|| unknown(&digest))?;
-                Ok((created_at < visitor.now() - QUITE_NEW).then_some(repo))
+                Ok((created_at < client.now() - QUITE_NEW).then_some(repo))
             })
         });
         read.await
@@ -90,75 +95,75 @@ impl Registry {
     /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.
     ///
     /// # Errors
-    /// The visitor may not push here, or a quota has no room for it.
+    /// The client may not push here, or a quota has no room for it.
     pub async fn mount(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
         from: Option<&Name>,
     ) -> Result<Option<StoredBlob>, RegistryError> {
-        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let (registry, client, name, digest) = (self.clone(), client.clone(), name.clone(), digest.to_owned());
         let from = from.cloned();
         self.pipeline
             .db
             .write(move |tx| {
-                let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+                let (registry, client, name) = (registry.clone(), client.clone(), name.clone());
                 let (digest, from) = (digest.clone(), from.clone());
                 Box::pin(async move {
-                    let repo = registry.pushable(tx, &visitor, &name).await?;
+                    let repo = registry.pushable(tx, &client, &name).await?;
                     let is_found = match &from {
                         _ if find_in(tx, &repo, &digest).await?.is_some() => true,
-                        Some(from) => registry.is_pullable_at(tx, &visitor, from, &digest).await?,
-                        None => registry.is_pullable_somewhere(tx, &visitor, &digest).await?,
+                        Some(from) => registry.is_pullable_at(tx, &client, from, &digest).await?,
+                        None => registry.is_pullable_somewhere(tx, &client, &digest).await?,
                     };
                     if !is_found {
                         return Ok(None);
                     }
-                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
+                    registry.show_blob(tx, &client, &repo, &digest).await?;
                     find_in(tx, &repo, &digest).await
                 })
             })
             .await
     }
 
-    /// Shows a blob in a repository that the visitor may push to, and records it if it is new there.
+    /// Shows a blob in a repository that the client may push to, and records it if it is new there.
     pub(super) async fn show_blob(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         repo: &Uidp,
         digest: &str,
     ) -> Result<(), RegistryError> {
-        let Some(change) = link(tx, repo, digest, visitor.now()).await? else { return Ok(()) };
-        let call = visitor.visit.authorize_at::<PushBlob>(tx, repo, Interaction::default()).await?;
-        Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
+        let Some(change) = link(tx, repo, digest, client.now()).await? else { return Ok(()) };
+        let call = client.visit.authorize_at::<PushBlob>(tx, repo, Interaction::default()).await?;
+        Ok(client.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 
-    /// Whether the repository holds the blob and the visitor may pull it there. Which of both fails is not told.
+    /// Whether the repository holds the blob and the client may pull it there. Which of both fails is not told.
     async fn is_pullable_at(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         from: &Name,
         digest: &str,
     ) -> Result<bool, RegistryError> {
-        match self.readable::<PullBlob>(tx, visitor, from).await {
+        match self.readable::<PullBlob>(tx, client, from).await {
             Ok(repo) => Ok(find_in(tx, &repo, digest).await?.is_some()),
             Err(RegistryError::Refused(_)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether any repository that the visitor may pull from holds the blob.
+    /// Whether any repository that the client may pull from holds the blob.
     async fn is_pullable_somewhere(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         digest: &str,
     ) -> Result<bool, RegistryError> {
-        let grants = visitor.visit.grants(tx).await?;
-        let needed = visitor.visit.needed::<PullBlob>()?;
+        let grants = client.visit.grants(tx).await?;
+        let needed = client.visit.needed::<PullBlob>()?;
         for range in grants.visible(&needed) {
             let sql = "SELECT r.repo FROM repo_blobs r JOIN blobs b ON b.digest = r.digest
                        WHERE r.digest = $1 AND r.repo >= $2 AND r.repo < $3 LIMIT 1";

@@ -1,4 +1,4 @@
-//! All repositories that the visitor may list, by the names that they are pulled with.
+//! All repositories that the client may list, by the names that they are pulled with.
 
 use std::collections::HashMap;
 
@@ -29,11 +29,11 @@ impl Registry {
     /// The visitor's identity is gone, or `last` is none of their repositories.
     pub async fn catalog(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         wanted: Option<u64>,
         last: Option<&Name>,
     ) -> Result<CatalogPage, RegistryError> {
-        let (registry, visitor, last) = (self.clone(), visitor.clone(), last.cloned());
+        let (registry, client, last) = (self.clone(), client.clone(), last.cloned());
         let wanted = wanted.unwrap_or(PAGE).min(PAGE) as usize;
         self.pipeline
             .db
@@ -41,12 +41,12 @@ impl Registry {
                 Box::pin(async move {
                     let after = match &last {
                         None => String::new(),
-                        Some(last) => just_after(registry.listed(tx, &visitor, last).await?.as_str()),
+                        Some(last) => just_after(registry.listed(tx, &client, last).await?.as_str()),
                     };
-                    let mut rows = visible(tx, &visitor, &after, wanted + 1).await?;
+                    let mut rows = visible(tx, &client, &after, wanted + 1).await?;
                     let has_more = rows.len() > wanted;
                     rows.truncate(wanted);
-                    let mut groups = Groups::new(tx, &visitor).await?;
+                    let mut groups = Groups::new(tx, &client).await?;
                     let mut repositories = Vec::with_capacity(rows.len());
                     for (uid, name) in rows {
                         repositories.push(groups.full_name(tx, &uid, &name).await?);
@@ -57,11 +57,11 @@ impl Registry {
             .await
     }
 
-    async fn listed(&self, tx: &mut ReadTx, visitor: &RegistryClient, name: &Name) -> Result<Uidp, RegistryError> {
+    async fn listed(&self, tx: &mut ReadTx, client: &RegistryClient, name: &Name) -> Result<Uidp, RegistryError> {
         let repo = paths::resolve(tx, name).await?.and_then(|place| place.repo);
-        let grants = visitor.visit.grants(tx).await?;
+        let grants = client.visit.grants(tx).await?;
         match repo {
-            Some(repo) if visitor.visit.allows::<ListCatalog>(&grants, repo.as_str())? => Ok(repo),
+            Some(repo) if client.visit.allows::<ListCatalog>(&grants, repo.as_str())? => Ok(repo),
             _ => Err(unknown(name)),
         }
     }
@@ -69,13 +69,13 @@ impl Registry {
 
 async fn visible(
     tx: &mut ReadTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     after: &str,
     wanted: usize,
 ) -> Result<Vec<(Uidp, String)>, RegistryError> {
-    let grants = visitor.visit.grants(tx).await?;
+    let grants = client.visit.grants(tx).await?;
     let mut rows: Vec<(Uidp, String)> = Vec::new();
-    for range in grants.visible(&visitor.visit.needed::<ListCatalog>()?) {
+    for range in grants.visible(&client.visit.needed::<ListCatalog>()?) {
         let lower = range.lower.as_str().max(after);
         if rows.len() >= wanted || lower >= range.upper.as_str() {
             continue;
@@ -97,12 +97,12 @@ struct Groups {
 }
 
 impl Groups {
-    async fn new(tx: &mut ReadTx, visitor: &RegistryClient) -> Result<Groups, RegistryError> {
-        let (grants, needed) = (visitor.visit.grants(tx).await?, visitor.visit.needed::<GetGroup>()?);
+    async fn new(tx: &mut ReadTx, client: &RegistryClient) -> Result<Groups, RegistryError> {
+        let (grants, needed) = (client.visit.grants(tx).await?, client.visit.needed::<GetGroup>()?);
         Ok(Groups { parts: HashMap::new(), grants, needed })
     }
 
-    /// The name with which the repository is pulled: names where the protocol can spell them and the visitor may
+    /// The name with which the repository is pulled: names where the protocol can spell them and the client may
     /// read them, UIDPs elsewhere.
     async fn full_name(&mut self, tx: &mut ReadTx, uid: &Uidp, name: &str) -> Result<String, RegistryError> {
         let mut above: Vec<&str> = uid.self_and_ancestors().skip(1).collect();

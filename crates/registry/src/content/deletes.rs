@@ -26,10 +26,10 @@ impl Registry {
     /// Takes a tag, or a manifest with all its tags, out of a repository.
     ///
     /// # Errors
-    /// The visitor may not, or it is not there.
+    /// The client may not, or it is not there.
     pub async fn delete_manifest(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<(), RegistryError> {
@@ -37,28 +37,28 @@ impl Registry {
             Reference::Tag(tag) => Doomed::Tag(tag.clone()),
             Reference::Digest(digest) => Doomed::Manifest(digest.clone()),
         };
-        self.delete(visitor, name, doomed).await
+        self.delete(client, name, doomed).await
     }
 
     /// Takes a blob out of a repository.
     ///
     /// # Errors
-    /// The visitor may not, it is not there, or a manifest of the repository names it.
-    pub async fn delete_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
-        self.delete(visitor, name, Doomed::Blob(digest.into())).await
+    /// The client may not, it is not there, or a manifest of the repository names it.
+    pub async fn delete_blob(&self, client: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
+        self.delete(client, name, Doomed::Blob(digest.into())).await
     }
 
-    async fn delete(&self, visitor: &RegistryClient, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
-        let job = Arc::new((self.clone(), visitor.clone(), name.clone(), doomed));
+    async fn delete(&self, client: &RegistryClient, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
+        let job = Arc::new((self.clone(), client.clone(), name.clone(), doomed));
         self.pipeline
             .write_deferring_on(&self.pipeline.db.from_reserve(), move |tx| {
                 let job = job.clone();
                 let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {
-                    let (registry, visitor, name, doomed) = &*job;
+                    let (registry, client, name, doomed) = &*job;
                     match doomed {
-                        Doomed::Tag(tag) => registry.remove_tag(tx, visitor, name, tag).await,
-                        Doomed::Manifest(digest) => registry.remove_manifest(tx, visitor, name, digest).await,
-                        Doomed::Blob(digest) => registry.remove_blob(tx, visitor, name, digest).await,
+                        Doomed::Tag(tag) => registry.remove_tag(tx, client, name, tag).await,
+                        Doomed::Manifest(digest) => registry.remove_manifest(tx, client, name, digest).await,
+                        Doomed::Blob(digest) => registry.remove_blob(tx, client, name, digest).await,
                     }
                 });
                 run
@@ -69,51 +69,51 @@ impl Registry {
     async fn remove_tag(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         tag: &str,
     ) -> Result<(), RegistryError> {
         // Who may not delete tags here must not learn which there are.
-        let repo = self.existing::<DeleteTag>(tx, visitor, name).await?;
+        let repo = self.existing::<DeleteTag>(tx, client, name).await?;
         let request = DeleteTagRequest { uid: repo.as_str().into() };
-        let call = visitor.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
-        let call = call.map_err(|error| self.refusal::<DeleteTag>(visitor, name.as_str(), error))?;
-        let gone = tags::delete_tag(tx, &repo, tag, visitor.now(), call.draw()).await?;
+        let call = client.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
+        let call = call.map_err(|error| self.refusal::<DeleteTag>(client, name.as_str(), error))?;
+        let gone = tags::delete_tag(tx, &repo, tag, client.now(), call.draw()).await?;
         let gone = gone.ok_or_else(|| manifests::unknown(&Reference::Tag(tag.into())))?;
         let uid = paths::stored(&gone.uid)?;
         let event = v1::DeleteTagRequest { id: gone.uid.clone() };
         let changed = Changed::many(vec![tags::change(Some(&gone), None)], ()).with_event(&uid, &event);
-        Ok(visitor.visit.record(tx, &call, changed).await?)
+        Ok(client.visit.record(tx, &call, changed).await?)
     }
 
     async fn remove_manifest(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<(), RegistryError> {
-        let repo = self.changeable::<DeleteManifest>(tx, visitor, name).await?;
-        let call = visitor.visit.authorize_at::<DeleteManifest>(tx, &repo, Interaction::default()).await?;
+        let repo = self.changeable::<DeleteManifest>(tx, client, name).await?;
+        let call = client.visit.authorize_at::<DeleteManifest>(tx, &repo, Interaction::default()).await?;
         let before = find_stored(tx, &repo, digest).await?;
         let before = before.ok_or_else(|| manifests::unknown(&Reference::Digest(digest.into())))?;
         let names = tag_names(tx, &repo, digest).await?;
-        if !names.is_empty() && !visitor.visit.allows::<DeleteTag>(call.grants(), repo.as_str())? {
-            return Err(self.denied::<DeleteTag>(visitor, name.as_str()));
+        if !names.is_empty() && !client.visit.allows::<DeleteTag>(call.grants(), repo.as_str())? {
+            return Err(self.denied::<DeleteTag>(client, name.as_str()));
         }
-        let changes = take_out(tx, &repo, &before, visitor.now(), call.draw()).await?;
-        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+        let changes = take_out(tx, &repo, &before, client.now(), call.draw()).await?;
+        Ok(client.visit.record(tx, &call, Changed::many(changes, ())).await?)
     }
 
     async fn remove_blob(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<(), RegistryError> {
-        let repo = self.changeable::<DeleteBlob>(tx, visitor, name).await?;
-        let call = visitor.visit.authorize_at::<DeleteBlob>(tx, &repo, Interaction::default()).await?;
+        let repo = self.changeable::<DeleteBlob>(tx, client, name).await?;
+        let call = client.visit.authorize_at::<DeleteBlob>(tx, &repo, Interaction::default()).await?;
         if blobs::find_in(tx, &repo, digest).await?.is_none() {
             return Err(blobs::unknown(digest));
         }
@@ -126,7 +126,7 @@ impl Registry {
             return Err(RegistryError::refused(RefusalCode::Unsupported, message));
         }
         let change = blobs::unlink(tx, &repo, digest).await?;
-        Ok(visitor.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
+        Ok(client.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 }
 

@@ -211,6 +211,23 @@ pub async fn blob(db: &Db, digest: &str) -> Result<Option<BlobRow>> {
     read.await
 }
 
+/// Stores what brought the bytes of a blob to where they are now.
+///
+/// # Errors
+/// The storage refuses.
+pub async fn set_upload(db: &Db, digest: &str, upload: &str) -> Result<()> {
+    let (digest, upload) = (digest.to_owned(), upload.to_owned());
+    let written = db.write_derived(move |tx| {
+        let (digest, upload) = (digest.clone(), upload.clone());
+        Box::pin(async move {
+            let params = [Value::from(&digest), Value::from(&upload)];
+            tx.execute("UPDATE blobs SET upload = $2 WHERE digest = $1", &params).await?;
+            Ok::<_, Error>(())
+        })
+    });
+    written.await
+}
+
 fn blob_row(row: &bowline_store::Row<'_>) -> Result<BlobRow> {
     Ok(BlobRow { digest: row.text(0)?, upload: row.text(1)?, size: row.int(2)? as u64, is_linked: row.bool(3)? })
 }
@@ -276,7 +293,7 @@ pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
 
 /// Bytes that lie somewhere, as their place tells of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
+pub struct LocationKey {
     /// The digest, where the place tells it.
     pub digest: Option<String>,
     /// What a blob with these bytes says brought them.
@@ -290,21 +307,21 @@ pub struct Copy {
 ///
 /// # Errors
 /// The storage refuses.
-pub async fn unknown_copies(db: &Db, copies: &[Copy]) -> Result<Vec<usize>> {
+pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec<usize>> {
     let mut unknown = Vec::new();
-    for (n, part) in copies.chunks(AT_ONCE).enumerate() {
+    for (n, part) in locations.chunks(AT_ONCE).enumerate() {
         let part = part.to_vec();
         let read = db.read(move |tx| {
             Box::pin(async move {
-                let known = known_copies(tx, &part).await?;
-                let begun: Vec<String> = part.iter().map(|copy| copy.begun.clone()).collect();
+                let known = known_locations(tx, &part).await?;
+                let begun: Vec<String> = part.iter().map(|location| location.begun.clone()).collect();
                 let live: HashSet<_> = under_way(tx, &begun).await?.into_iter().collect();
-                let is_known = |copy: &Copy| match &copy.digest {
-                    Some(digest) => known.contains(&(digest.clone(), copy.upload.clone())),
-                    None => known.iter().any(|(_, upload)| *upload == copy.upload),
+                let is_known = |location: &LocationKey| match &location.digest {
+                    Some(digest) => known.contains(&(digest.clone(), location.upload.clone())),
+                    None => known.iter().any(|(_, upload)| *upload == location.upload),
                 };
-                let is_unknown = |copy: &Copy| !is_known(copy) && !live.contains(&copy.begun);
-                let of_part = part.iter().enumerate().filter(|(_, copy)| is_unknown(copy)).map(|(at, _)| at);
+                let is_unknown = |location: &LocationKey| !is_known(location) && !live.contains(&location.begun);
+                let of_part = part.iter().enumerate().filter(|(_, location)| is_unknown(location)).map(|(at, _)| at);
                 Ok::<_, Error>(of_part.collect::<Vec<_>>())
             })
         });
@@ -314,10 +331,10 @@ pub async fn unknown_copies(db: &Db, copies: &[Copy]) -> Result<Vec<usize>> {
 }
 
 /// Digest and upload of the blobs that these copies could be the bytes of.
-async fn known_copies(tx: &mut ReadTx, copies: &[Copy]) -> Result<HashSet<(String, String)>> {
+async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<HashSet<(String, String)>> {
     let mut known = HashSet::new();
-    let by_digest = copies.iter().filter_map(|copy| copy.digest.as_ref());
-    let by_upload = copies.iter().filter(|copy| copy.digest.is_none()).map(|copy| &copy.upload);
+    let by_digest = locations.iter().filter_map(|location| location.digest.as_ref());
+    let by_upload = locations.iter().filter(|location| location.digest.is_none()).map(|location| &location.upload);
     let asked = [("digest", by_digest.collect::<Vec<_>>()), ("upload", by_upload.collect())];
     for (column, keys) in asked.into_iter().filter(|(_, keys)| !keys.is_empty()) {
         let places: Vec<String> = (1..=keys.len()).map(|n| format!("${n}")).collect();

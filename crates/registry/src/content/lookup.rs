@@ -1,4 +1,4 @@
-//! From a name to a repository that the visitor may read, or push to.
+//! From a name to a repository that the client may read, or push to.
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1::Interaction;
@@ -20,28 +20,28 @@ impl Registry {
     pub(super) async fn readable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let repo = self.existing::<M>(tx, visitor, name).await?;
-        match visitor.visit.authorize_at::<M>(tx, &repo, Interaction::default()).await {
+        let repo = self.existing::<M>(tx, client, name).await?;
+        match client.visit.authorize_at::<M>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
             Err(error) if error.reason() == Reason::PermissionDenied && is_public(tx, &repo).await? => Ok(repo),
-            Err(error) => Err(self.refusal::<M>(visitor, name.as_str(), error)),
+            Err(error) => Err(self.refusal::<M>(client, name.as_str(), error)),
         }
     }
 
-    /// The repository of this name, if the visitor may push to it: asked before bytes are taken.
+    /// The repository of this name, if the client may push to it: asked before bytes are taken.
     pub(super) async fn readable_for_push(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let repo = self.existing::<PushBlob>(tx, visitor, name).await?;
-        match visitor.visit.authorize_at::<PushBlob>(tx, &repo, Interaction::default()).await {
+        let repo = self.existing::<PushBlob>(tx, client, name).await?;
+        match client.visit.authorize_at::<PushBlob>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
-            Err(error) => Err(self.refusal::<PushBlob>(visitor, name.as_str(), error)),
+            Err(error) => Err(self.refusal::<PushBlob>(client, name.as_str(), error)),
         }
     }
 
@@ -49,27 +49,27 @@ impl Registry {
     pub(super) async fn changeable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        let repo = self.existing::<M>(tx, visitor, name).await?;
-        match visitor.visit.authorize_change_at::<M>(tx, &repo, Interaction::default()).await {
+        let repo = self.existing::<M>(tx, client, name).await?;
+        match client.visit.authorize_change_at::<M>(tx, &repo, Interaction::default()).await {
             Ok(_) => Ok(repo),
-            Err(error) => Err(self.refusal::<M>(visitor, name.as_str(), error)),
+            Err(error) => Err(self.refusal::<M>(client, name.as_str(), error)),
         }
     }
 
-    /// The repository of this name, anyone who asks; else what the visitor may be told of its absence.
+    /// The repository of this name, for any client; else what the client may know of its absence.
     pub(super) async fn existing<M: Method>(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let place = paths::resolve(tx, name).await?;
         match place.as_ref().and_then(|place| place.repo.clone()) {
             Some(repo) => Ok(repo),
-            None => Err(self.absent::<M>(tx, visitor, name, place.map(|place| place.group)).await?),
+            None => Err(self.absent::<M>(tx, client, name, place.map(|place| place.group)).await?),
         }
     }
 
@@ -77,49 +77,49 @@ impl Registry {
     async fn absent<M: Method>(
         &self,
         tx: &mut ReadTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         group: Option<Uidp>,
     ) -> Result<RegistryError, RegistryError> {
-        let grants = visitor.visit.grants(tx).await?;
+        let grants = client.visit.grants(tx).await?;
         let may_list = match &group {
-            Some(group) => visitor.visit.allows::<ListCatalog>(&grants, group.as_str())?,
+            Some(group) => client.visit.allows::<ListCatalog>(&grants, group.as_str())?,
             None => false,
         };
-        Ok(if may_list { unknown(name) } else { self.denied::<M>(visitor, name.as_str()) })
+        Ok(if may_list { unknown(name) } else { self.denied::<M>(client, name.as_str()) })
     }
 
-    /// The repository of this name for a push; it and the groups on the way are created if the visitor may.
+    /// The repository of this name for a push; it and the groups on the way are created if the client may.
     pub(super) async fn pushable(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
-        match self.pushable_there(tx, visitor, name).await? {
+        match self.pushable_there(tx, client, name).await? {
             Some(repo) => Ok(repo),
-            None => self.created(tx, visitor, name).await,
+            None => self.created(tx, client, name).await,
         }
     }
 
-    /// The same without making it: absent if it is not there and the visitor may push to what would be.
+    /// The same without making it: absent if it is not there and the client may push to what would be.
     ///
     /// # Errors
-    /// The visitor may not.
+    /// The client may not.
     pub(super) async fn pushable_there(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
             // A token whose identity is gone is told so first.
-            visitor.visit.grants(tx).await?;
-            return Err(self.denied::<PushBlob>(visitor, name.as_str()));
+            client.visit.grants(tx).await?;
+            return Err(self.denied::<PushBlob>(client, name.as_str()));
         };
         let at = place.repo.as_ref().unwrap_or(&place.group);
-        let allowed = visitor.visit.authorize_change_at::<PushBlob>(tx, at, Interaction::default()).await;
-        allowed.map_err(|error| self.refusal::<PushBlob>(visitor, name.as_str(), error))?;
+        let allowed = client.visit.authorize_change_at::<PushBlob>(tx, at, Interaction::default()).await;
+        allowed.map_err(|error| self.refusal::<PushBlob>(client, name.as_str(), error))?;
         Ok(place.repo)
     }
 
@@ -142,25 +142,25 @@ impl Registry {
             .await
     }
 
-    /// The repository of a name that has none, created with the groups on the way if the visitor may.
+    /// The repository of a name that has none, created with the groups on the way if the client may.
     pub(super) async fn created(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Uidp, RegistryError> {
         let place = paths::resolve(tx, name).await?.ok_or_else(|| unknown(name))?;
         let mut group = place.group;
         for missing in &place.missing {
-            group = self.create_group(tx, visitor, name, &group, missing).await?;
+            group = self.create_group(tx, client, name, &group, missing).await?;
         }
-        self.create_repo(tx, visitor, name, &group, &place.last).await
+        self.create_repo(tx, client, name, &group, &place.last).await
     }
 
     async fn create_group(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         parent: &Uidp,
         group: &str,
@@ -169,28 +169,28 @@ impl Registry {
             parent: parent.as_str().into(),
             group: Some(iam::Group { name: group.into(), ..iam::Group::default() }),
         };
-        let call = visitor.visit.authorize_change_at::<CreateGroup>(tx, parent, request).await;
-        let call = call.map_err(|error| self.refusal::<CreateGroup>(visitor, name.as_str(), error))?;
+        let call = client.visit.authorize_change_at::<CreateGroup>(tx, parent, request).await;
+        let call = call.map_err(|error| self.refusal::<CreateGroup>(client, name.as_str(), error))?;
         let input = GroupInput { name: group.into(), ..GroupInput::default() };
         let changed = groups::create(tx, &call, parent.as_str(), input).await?;
-        Ok(visitor.visit.record(tx, &call, changed).await?.uid)
+        Ok(client.visit.record(tx, &call, changed).await?.uid)
     }
 
     async fn create_repo(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         parent: &Uidp,
         last: &str,
     ) -> Result<Uidp, RegistryError> {
         let repo = registry::Repo { name: last.into(), ..registry::Repo::default() };
         let request = registry::CreateRepoRequest { parent: parent.as_str().into(), repo: Some(repo.clone()) };
-        let call = visitor.visit.authorize_change_at::<CreateRepo>(tx, parent, request).await;
-        let call = call.map_err(|error| self.refusal::<CreateRepo>(visitor, name.as_str(), error))?;
+        let call = client.visit.authorize_change_at::<CreateRepo>(tx, parent, request).await;
+        let call = call.map_err(|error| self.refusal::<CreateRepo>(client, name.as_str(), error))?;
         let input = RepoInput { repo, prevent_existing: true, ..RepoInput::default() };
         let changed = repos::create(tx, &call, input).await?;
-        let stored = visitor.visit.record(tx, &call, changed).await?;
+        let stored = client.visit.record(tx, &call, changed).await?;
         Ok(paths::stored(&stored.repo.uid)?)
     }
 }

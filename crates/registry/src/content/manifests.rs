@@ -19,8 +19,9 @@ use super::config::Config;
 use super::manifest::{Kind, Manifest, ManifestLink};
 use super::pulls::{self, Pull};
 use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError};
+use crate::content::replication::sources;
 use crate::tags::PutTag;
-use crate::{limits, sources, tags};
+use crate::{limits, tags};
 
 /// Digests that one statement looks for.
 const AT_ONCE: usize = 200;
@@ -62,14 +63,14 @@ impl Registry {
     /// A manifest of a repository.
     ///
     /// # Errors
-    /// The visitor may not, or it is not there.
+    /// The client may not, or it is not there.
     pub async fn pull_manifest(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<PulledManifest, RegistryError> {
-        let (registry, by, at, wanted) = (self.clone(), visitor.clone(), name.clone(), reference.clone());
+        let (registry, by, at, wanted) = (self.clone(), client.clone(), name.clone(), reference.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let repo = registry.readable::<PullManifest>(tx, &by, &at).await?;
@@ -83,28 +84,27 @@ impl Registry {
     }
 
     /// Tells of a pull.
-    pub fn note_pull(&self, visitor: &RegistryClient, name: &Name, reference: &Reference, pulled: &PulledManifest) {
+    pub fn note_pull(&self, client: &RegistryClient, name: &Name, reference: &Reference, pulled: &PulledManifest) {
         let repo = pulled.repo.clone();
-        let interaction = interaction(visitor, name, &repo, reference, &pulled.manifest.digest);
-        self.pulls.note(Pull::new(&visitor.visit, &repo, interaction), self.pipeline.db.is_full());
+        let interaction = interaction(client, name, &repo, reference, &pulled.manifest.digest);
+        self.pulls.note(Pull::new(&client.visit, &repo, interaction), self.pipeline.db.is_full());
     }
 
     /// Stores a manifest and tags it, in a repository that is created if it is missing.
     ///
     /// # Errors
-    /// The visitor may not, or the manifest names what is not there.
+    /// The client may not, or the manifest names what is not there.
     pub async fn push_manifest(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         pushed: PushedManifest,
     ) -> Result<(), RegistryError> {
-        let (registry, visitor, name, pushed) = (self.clone(), visitor.clone(), name.clone(), Arc::new(pushed));
+        let (registry, client, name, pushed) = (self.clone(), client.clone(), name.clone(), Arc::new(pushed));
         self.pipeline
             .write_deferring(move |tx| {
-                let (registry, visitor, name, pushed) =
-                    (registry.clone(), visitor.clone(), name.clone(), pushed.clone());
-                Box::pin(async move { registry.push(tx, &visitor, &name, &pushed).await })
+                let (registry, client, name, pushed) = (registry.clone(), client.clone(), name.clone(), pushed.clone());
+                Box::pin(async move { registry.push(tx, &client, &name, &pushed).await })
             })
             .await
     }
@@ -112,28 +112,28 @@ impl Registry {
     async fn push(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         pushed: &PushedManifest,
     ) -> Result<(), RegistryError> {
-        let repo = self.pushable(tx, visitor, name).await?;
-        let call = visitor.visit.authorize_change_at::<PushManifest>(tx, &repo, Interaction::default()).await;
-        let call = call.map_err(|error| self.refusal::<PushManifest>(visitor, name.as_str(), error))?;
+        let repo = self.pushable(tx, client, name).await?;
+        let call = client.visit.authorize_change_at::<PushManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PushManifest>(client, name.as_str(), error))?;
         require_blobs(tx, &repo, &pushed.manifest).await?;
-        let mut changes = store_one(tx, &repo, pushed, visitor.now()).await?;
-        let mut interaction = interaction(visitor, name, &repo, &pushed.reference, &pushed.digest);
+        let mut changes = store_one(tx, &repo, pushed, client.now()).await?;
+        let mut interaction = interaction(client, name, &repo, &pushed.reference, &pushed.digest);
         if let Reference::Tag(tag) = &pushed.reference {
-            let put = self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?;
+            let put = self.put_tag(tx, client, name, &call, &repo, tag, &pushed.digest).await?;
             changes.extend(put.change());
             interaction.tag_previous_digest = put.before.map(|tag| tag.digest).unwrap_or_default();
         }
         limits::match_ahead(tx, &repo, &pushed.tags).await?;
         for tag in &pushed.tags {
-            changes.extend(self.put_tag(tx, visitor, name, &call, &repo, tag, &pushed.digest).await?.change());
+            changes.extend(self.put_tag(tx, client, name, &call, &repo, tag, &pushed.digest).await?.change());
         }
         let mut changed = Changed::many(changes, ());
         changed.event = Some(pulls::event(&repo, &interaction));
-        Ok(visitor.visit.record(tx, &call, changed).await?)
+        Ok(client.visit.record(tx, &call, changed).await?)
     }
 
     /// Puts the tag: a new one and the move of one are different permissions.
@@ -141,24 +141,24 @@ impl Registry {
     async fn put_tag(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         call: &Authorized<Interaction>,
         repo: &Uidp,
         tag: &str,
         digest: &str,
     ) -> Result<PutTag, RegistryError> {
-        let (visit, grants) = (&visitor.visit, call.grants());
+        let (visit, grants) = (&client.visit, call.grants());
         match tags::find_by_name(tx, repo, tag).await? {
             None if !visit.allows::<CreateTag>(grants, repo.as_str())? => {
-                return Err(self.denied::<CreateTag>(visitor, name.as_str()));
+                return Err(self.denied::<CreateTag>(client, name.as_str()));
             }
             Some(before) if before.digest != digest && !visit.allows::<UpdateTag>(grants, repo.as_str())? => {
-                return Err(self.denied::<UpdateTag>(visitor, name.as_str()));
+                return Err(self.denied::<UpdateTag>(client, name.as_str()));
             }
             _ => {}
         }
-        Ok(tags::put_tag(tx, repo, tag, digest, visitor.now(), call.draw()).await?)
+        Ok(tags::put_tag(tx, repo, tag, digest, client.now(), call.draw()).await?)
     }
 }
 
@@ -338,7 +338,7 @@ fn image(pushed: &PushedManifest) -> ours::StoredManifest {
     }
 }
 
-fn interaction(visitor: &RegistryClient, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
+fn interaction(client: &RegistryClient, name: &Name, repo: &Uidp, reference: &Reference, digest: &str) -> Interaction {
     Interaction {
         repository: name.as_str().into(),
         repo_id: repo.as_str().into(),
@@ -347,12 +347,12 @@ fn interaction(visitor: &RegistryClient, name: &Name, repo: &Uidp, reference: &R
             Reference::Digest(_) => String::new(),
         },
         digest: digest.into(),
-        method: visitor.method.clone(),
+        method: client.method.clone(),
         r#type: "manifest".into(),
-        when: civil_time(visitor.now()),
+        when: civil_time(client.now()),
         location: String::new(),
-        remote_address: visitor.visit.peer().map(|peer| peer.to_string()).unwrap_or_default(),
-        user_agent: visitor.user_agent.clone(),
+        remote_address: client.visit.peer().map(|peer| peer.to_string()).unwrap_or_default(),
+        user_agent: client.user_agent.clone(),
         error: None,
         display_name: name.repo().into(),
         tag_previous_digest: String::new(),

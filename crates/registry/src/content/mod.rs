@@ -16,12 +16,11 @@ mod pull_spill;
 mod pulls;
 mod referrers;
 mod refusal;
+pub mod replication;
 mod retaining;
-mod sync;
 mod tag_lists;
 mod upload_growth;
 mod uploads;
-mod upstreams;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,7 +30,6 @@ use bowline_core::{Micros, Reason};
 use bowline_pipeline::{Pipeline, Principal, Visit};
 
 pub use super::paths::Name;
-pub use super::upstream_credentials::Credentials;
 pub use blobs::StoredBlob;
 pub use catalog::CatalogPage;
 pub use config::Config;
@@ -43,10 +41,11 @@ pub use pull_spill::PullSpill;
 pub use pulls::PullBacklog;
 pub use referrers::{Referrer, Referrers};
 pub use refusal::{Refusal, RefusalCode, RegistryError};
+pub use replication::UpstreamConfig;
+pub use replication::credentials::Credentials;
 pub use tag_lists::{Moved, TagPage};
 pub use upload_growth::OpenUpload;
 pub use uploads::UPLOAD_LIFETIME;
-pub use upstreams::UpstreamConfig;
 
 /// The registry's rules over the database.
 #[derive(Clone)]
@@ -128,15 +127,15 @@ impl Registry {
     }
 
     /// The refusal in place of the pipeline's, which says more than a stranger may know.
-    fn refusal<M: Method>(&self, visitor: &RegistryClient, name: &str, error: bowline_core::Error) -> RegistryError {
+    fn refusal<M: Method>(&self, client: &RegistryClient, name: &str, error: bowline_core::Error) -> RegistryError {
         match error.reason() {
-            Reason::PermissionDenied => refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>()),
+            Reason::PermissionDenied => refusal::denied(client.is_anonymous(), name, &self.needed::<M>()),
             _ => error.into(),
         }
     }
 
-    fn denied<M: Method>(&self, visitor: &RegistryClient, name: &str) -> RegistryError {
-        refusal::denied(visitor.is_anonymous(), name, &self.needed::<M>())
+    fn denied<M: Method>(&self, client: &RegistryClient, name: &str) -> RegistryError {
+        refusal::denied(client.is_anonymous(), name, &self.needed::<M>())
     }
 }
 
@@ -146,7 +145,7 @@ impl RegistryClient {
         self.visit.principal().token().is_none()
     }
 
-    /// The same visitor after the body of the request has been read: what is done then is done at that time.
+    /// The same client after the body of the request has been read: what is done then is done at that time.
     ///
     /// # Errors
     /// UNAUTHORIZED if the token has ended meanwhile.

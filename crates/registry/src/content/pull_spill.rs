@@ -100,6 +100,7 @@ impl PullSpill {
         Ok(at)
     }
 
+    /// Bytes of events that wait to be written.
     pub(super) fn waiting(&self) -> u64 {
         self.end - self.start
     }

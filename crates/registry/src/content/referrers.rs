@@ -18,6 +18,7 @@ const MOST_BYTES: i64 = 4 << 20;
 pub struct Referrer {
     pub digest: String,
     pub media_type: String,
+    /// Size of the manifest in bytes.
     pub size: i64,
     /// What it is; empty where it does not say.
     pub artifact_type: String,
@@ -37,22 +38,22 @@ impl Registry {
     /// What refers to this digest, whether or not that or the repository is there; only of one type if it is given.
     ///
     /// # Errors
-    /// The visitor may not.
+    /// The client may not.
     pub async fn referrers(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
         artifact_type: Option<&str>,
         last: &str,
     ) -> Result<Referrers, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let (digest, artifact_type, last) = (digest.to_owned(), artifact_type.map(String::from), last.to_owned());
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = match registry.readable::<ListReferrers>(tx, &visitor, &name).await {
+                    let repo = match registry.readable::<ListReferrers>(tx, &client, &name).await {
                         Ok(repo) => repo,
                         // Who may know that there is none: a client would take a 404 for a registry without referrers.
                         Err(RegistryError::Refused(refusal)) if refusal.code == RefusalCode::NameUnknown => {

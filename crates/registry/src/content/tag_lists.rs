@@ -27,22 +27,22 @@ impl Registry {
     /// The tags after `last`, at most `wanted`.
     ///
     /// # Errors
-    /// The visitor may not, or there is no such repository.
+    /// The client may not, or there is no such repository.
     pub async fn tags(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         wanted: Option<u64>,
         last: &str,
     ) -> Result<TagPage, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let last = last.to_owned();
         let wanted = wanted.map_or(PAGE, |wanted| PAGE.min(i64::try_from(wanted).unwrap_or(PAGE)));
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = registry.readable::<ListTags>(tx, &visitor, &name).await?;
+                    let repo = registry.readable::<ListTags>(tx, &client, &name).await?;
                     let sql =
                         "SELECT name FROM tags WHERE parent = $1 AND name > $2 AND digest <> '' ORDER BY name LIMIT $3";
                     let params = [Value::from(repo.as_str()), Value::from(&last), Value::Int(wanted + 1)];
@@ -58,22 +58,22 @@ impl Registry {
     /// Where a tag was, the oldest first; between two times if they are given. No more than `tags::moves` tells.
     ///
     /// # Errors
-    /// The visitor may not, or there is no such repository.
+    /// The client may not, or there is no such repository.
     pub async fn tag_history(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         tag: &str,
         start: Option<Micros>,
         end: Option<Micros>,
     ) -> Result<Vec<Moved>, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let tag = tag.to_owned();
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = registry.readable::<ListTags>(tx, &visitor, &name).await?;
+                    let repo = registry.readable::<ListTags>(tx, &client, &name).await?;
                     let moves = tags::moves(tx, &repo, &tag, (start, end)).await?;
                     Ok(moves.into_iter().map(|(at, digest)| Moved { at, digest }).collect())
                 })

@@ -16,7 +16,7 @@ use crate::limits::{self, Room};
 /// How long an upload may take.
 pub const UPLOAD_LIFETIME: Micros = 24 * 3600 * 1_000_000;
 
-/// The identity of what is fetched from upstreams: no visitor has it, so that none continues with the upload.
+/// The identity of what is fetched from upstreams: no client has it, so that none continues with the upload.
 pub(super) const NO_IDENTITY: &str = "";
 
 /// Uploads that end in one transaction.
@@ -28,17 +28,17 @@ impl Registry {
     /// A client that goes away meanwhile does not keep the limits from being checked.
     ///
     /// # Errors
-    /// The visitor may not push here, or too many uploads are open.
+    /// The client may not push here, or too many uploads are open.
     pub async fn begin_upload(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         id: &str,
         digest: Option<&str>,
     ) -> Result<OpenUpload, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let (id, digest) = (id.to_owned(), digest.map(str::to_owned));
-        let beginning = async move { registry.begin_to_the_end(visitor, name, id, digest).await };
+        let beginning = async move { registry.begin_to_the_end(client, name, id, digest).await };
         match tokio::spawn(beginning.in_current_span()).await {
             Ok(begun) => begun,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -53,39 +53,39 @@ impl Registry {
     /// make each other's transactions try again.
     async fn begin_to_the_end(
         &self,
-        visitor: RegistryClient,
+        client: RegistryClient,
         name: Name,
         id: String,
         digest: Option<String>,
     ) -> Result<OpenUpload, RegistryError> {
         let db = &self.pipeline.db;
-        let (registry, asked) = (self.clone(), (visitor.clone(), name.clone(), id.clone()));
+        let (registry, asked) = (self.clone(), (client.clone(), name.clone(), id.clone()));
         let begun = db.write_scratch(move |tx| {
-            let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
+            let (registry, (client, name, id)) = (registry.clone(), asked.clone());
             Box::pin(async move {
-                let Some(repo) = registry.pushable_there(tx, &visitor, &name).await? else { return Ok(None) };
-                registry.insert_upload(tx, visitor.subject(), visitor.now(), repo, id).await.map(Some)
+                let Some(repo) = registry.pushable_there(tx, &client, &name).await? else { return Ok(None) };
+                registry.insert_upload(tx, client.subject(), client.now(), repo, id).await.map(Some)
             })
         });
         let begun = if let Some(begun) = begun.await? {
             begun
         } else {
-            let (registry, asked) = (self.clone(), (visitor.clone(), name, id.clone()));
+            let (registry, asked) = (self.clone(), (client.clone(), name, id.clone()));
             let begun = db.write(move |tx| {
-                let (registry, (visitor, name, id)) = (registry.clone(), asked.clone());
+                let (registry, (client, name, id)) = (registry.clone(), asked.clone());
                 Box::pin(async move {
-                    let repo = registry.pushable(tx, &visitor, &name).await?;
-                    let begun = registry.insert_upload(tx, visitor.subject(), visitor.now(), repo, id).await?;
+                    let repo = registry.pushable(tx, &client, &name).await?;
+                    let begun = registry.insert_upload(tx, client.subject(), client.now(), repo, id).await?;
                     // Before anything is committed: an upload that is refused makes no repository.
                     let limits = registry.pipeline.settings.uploads;
-                    require_few(tx, limits, visitor.subject(), &begun.repo).await?;
+                    require_few(tx, limits, client.subject(), &begun.repo).await?;
                     Ok::<_, RegistryError>(begun)
                 })
             });
             begun.await?
         };
         let begun = OpenUpload { digest, ..begun };
-        match self.within_limits(&visitor, &begun).await {
+        match self.within_limits(&client, &begun).await {
             Ok(room) => Ok(OpenUpload { room, ..begun }),
             Err(error) => {
                 self.forget_upload(&id).await?;
@@ -117,13 +117,9 @@ impl Registry {
     }
 
     /// What quotas leave an upload that has just begun, unless too many are open with it.
-    async fn within_limits(
-        &self,
-        visitor: &RegistryClient,
-        upload: &OpenUpload,
-    ) -> Result<Option<Room>, RegistryError> {
+    async fn within_limits(&self, client: &RegistryClient, upload: &OpenUpload) -> Result<Option<Room>, RegistryError> {
         let limits = self.pipeline.settings.uploads;
-        let (identity, upload) = (visitor.subject().to_owned(), upload.clone());
+        let (identity, upload) = (client.subject().to_owned(), upload.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 require_few(tx, limits, &identity, &upload.repo).await?;
@@ -137,22 +133,22 @@ impl Registry {
     /// finishes it.
     ///
     /// # Errors
-    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
+    /// BLOB_UPLOAD_UNKNOWN, or the client may not push here.
     pub async fn own_upload(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         id: &str,
         digest: Option<&str>,
     ) -> Result<OpenUpload, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let (id, digest) = (id.to_owned(), digest.map(str::to_owned));
         self.pipeline
             .db
             .read(move |tx| {
                 Box::pin(async move {
-                    let repo = registry.readable_for_push(tx, &visitor, &name).await?;
-                    let upload = require_own(tx, &visitor, &repo, &id).await?;
+                    let repo = registry.readable_for_push(tx, &client, &name).await?;
+                    let upload = require_own(tx, &client, &repo, &id).await?;
                     let room = limits::room(tx, &repo, &id, digest.as_deref()).await?;
                     Ok(OpenUpload { digest, room, ..upload })
                 })
@@ -173,27 +169,27 @@ impl Registry {
     /// no one's any more: the upload that brought them is told, so that they can go.
     ///
     /// # Errors
-    /// BLOB_UPLOAD_UNKNOWN, the visitor may not push here, or a quota has no room for it.
+    /// BLOB_UPLOAD_UNKNOWN, the client may not push here, or a quota has no room for it.
     pub async fn finish_upload(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         id: &str,
         digest: &str,
         blob: StoredBlob,
     ) -> Result<Option<String>, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let (id, digest) = (id.to_owned(), digest.to_owned());
         self.pipeline
             .db
             .write(move |tx| {
-                let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+                let (registry, client, name) = (registry.clone(), client.clone(), name.clone());
                 let (id, digest, blob) = (id.clone(), digest.clone(), blob.clone());
                 Box::pin(async move {
-                    let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
-                    require_own(tx, &visitor, &repo, &id).await?;
-                    let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
-                    registry.show_blob(tx, &visitor, &repo, &digest).await?;
+                    let repo = registry.changeable::<PushBlob>(tx, &client, &name).await?;
+                    require_own(tx, &client, &repo, &id).await?;
+                    let before = blobs::put(tx, &digest, &blob, client.now()).await?;
+                    registry.show_blob(tx, &client, &repo, &digest).await?;
                     forget(tx, &id).await?;
                     Ok(before)
                 })
@@ -204,17 +200,17 @@ impl Registry {
     /// Ends an upload without a blob.
     ///
     /// # Errors
-    /// BLOB_UPLOAD_UNKNOWN, or the visitor may not push here.
-    pub async fn cancel_upload(&self, visitor: &RegistryClient, name: &Name, id: &str) -> Result<(), RegistryError> {
-        let (registry, visitor, name, id) = (self.clone(), visitor.clone(), name.clone(), id.to_owned());
+    /// BLOB_UPLOAD_UNKNOWN, or the client may not push here.
+    pub async fn cancel_upload(&self, client: &RegistryClient, name: &Name, id: &str) -> Result<(), RegistryError> {
+        let (registry, client, name, id) = (self.clone(), client.clone(), name.clone(), id.to_owned());
         self.pipeline
             .db
             .from_reserve()
             .write(move |tx| {
-                let (registry, visitor, name, id) = (registry.clone(), visitor.clone(), name.clone(), id.clone());
+                let (registry, client, name, id) = (registry.clone(), client.clone(), name.clone(), id.clone());
                 Box::pin(async move {
-                    let repo = registry.changeable::<PushBlob>(tx, &visitor, &name).await?;
-                    require_own(tx, &visitor, &repo, &id).await?;
+                    let repo = registry.changeable::<PushBlob>(tx, &client, &name).await?;
+                    require_own(tx, &client, &repo, &id).await?;
                     forget(tx, &id).await
                 })
             })
@@ -292,14 +288,13 @@ async fn require_few(tx: &mut ReadTx, limits: UploadLimits, identity: &str, repo
 
 async fn require_own(
     tx: &mut ReadTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     repo: &Uidp,
     id: &str,
 ) -> Result<OpenUpload, RegistryError> {
     let sql = "SELECT created_at, expires_at, bytes FROM uploads
                WHERE id = $1 AND repo = $2 AND identity = $3 AND expires_at > $4";
-    let params =
-        [Value::from(id), Value::from(repo.as_str()), Value::from(visitor.subject()), Value::Int(visitor.now())];
+    let params = [Value::from(id), Value::from(repo.as_str()), Value::from(client.subject()), Value::Int(client.now())];
     let read = |row: &Row<'_>| {
         Ok::<_, Error>(OpenUpload {
             id: id.to_owned(),

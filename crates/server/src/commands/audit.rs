@@ -1,8 +1,9 @@
+use bowline_terminal::Work;
 use std::io::{IsTerminal as _, Write as _};
 
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock as _, Uidp};
-use bowline_pipeline::audit::{Findings, erase_images, verify};
+use bowline_pipeline::audit::{Findings, erase_snapshots, verify};
 use bowline_pipeline::{Actor, OPERATOR};
 use clap::{Args, Subcommand};
 
@@ -45,7 +46,11 @@ pub struct EraseCommand {
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Runs `bowline audit`.
-pub async fn run(command: AuditCommand) -> Result<(), StartError> {
+pub fn run(command: AuditCommand) -> Work<StartError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: AuditCommand) -> Result<(), StartError> {
     match command {
         AuditCommand::Verify(command) => check(*command).await,
         AuditCommand::Erase(command) => erase(*command).await,
@@ -109,7 +114,7 @@ async fn erase_all(storage: &Storage, resource: &str) -> Result<u64, StartError>
             let (uid, request_id) = (uid.clone(), request_id.clone());
             Box::pin(async move {
                 let actor = Actor { subject: OPERATOR, request_id: &request_id, method: "bowline audit erase" };
-                erase_images(tx, &uid, &actor, now).await
+                erase_snapshots(tx, &uid, &actor, now).await
             })
         });
         let erased = erased.await?;

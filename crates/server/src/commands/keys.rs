@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_authn::keys::{Algorithm, KeyState};
 use bowline_core::{Clock as _, SystemClock};
-use bowline_terminal::{Output, Table, seconds};
+use bowline_terminal::{Output, Table, Work, seconds};
 use clap::{Args, Subcommand};
 
 use crate::commands::print;
@@ -82,7 +82,11 @@ pub struct RewrapCommand {
 }
 
 /// Runs `bowline keys`.
-pub async fn run(command: KeysCommand) -> Result<(), StartError> {
+pub fn run(command: KeysCommand) -> Work<StartError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: KeysCommand) -> Result<(), StartError> {
     match command {
         KeysCommand::Rotate(command) => rotate(*command).await,
         KeysCommand::Revoke(command) => revoke(*command).await,
@@ -95,7 +99,7 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
     let storage = Storage::open_existing(&command.options.with_file()?).await?;
     let algorithm = command.algorithm.map(Algorithm::from);
     let now = SystemClock.now();
-    let said = match command.every.as_deref() {
+    let message = match command.every.as_deref() {
         Some("never") => {
             keys::clear_schedule(&storage.db, now).await?;
             "signing keys no longer rotate by themselves\n".to_owned()
@@ -119,7 +123,7 @@ async fn rotate(command: RotateCommand) -> Result<(), StartError> {
         }
     };
     storage.db.close().await;
-    print(&said)
+    print(&message)
 }
 
 async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
@@ -129,13 +133,13 @@ async fn revoke(command: RevokeCommand) -> Result<(), StartError> {
     let (first, now) = (storage.token_algorithm, SystemClock.now());
     let revoked = keys::revoke(&storage.db, &storage.wrapping_key, which, algorithm, first, now).await?;
     storage.db.close().await;
-    let mut said = String::new();
+    let mut message = String::new();
     for kid in &revoked.gone {
-        said.push_str(&format!("{kid} is revoked\n"));
+        message.push_str(&format!("{kid} is revoked\n"));
     }
-    said.push_str(&format!("{} signs\n", revoked.signs));
-    said.push_str("Running servers refuse tokens of revoked keys within two seconds.\n");
-    print(&said)
+    message.push_str(&format!("{} signs\n", revoked.signs));
+    message.push_str("Running servers refuse tokens of revoked keys within two seconds.\n");
+    print(&message)
 }
 
 async fn rewrap(command: RewrapCommand) -> Result<(), StartError> {

@@ -2,10 +2,15 @@
 //! are the crate `cli`'s.
 
 pub mod audit;
+pub mod backup;
 pub mod contract;
 pub mod keys;
+pub mod migrate;
 pub mod openapi;
 pub mod operator;
+mod progress;
+pub mod restore;
+pub mod self_check;
 pub mod serve;
 pub mod stored;
 

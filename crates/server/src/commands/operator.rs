@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use bowline_authn::wrap::random_bytes;
 use bowline_core::{Clock as _, SystemClock};
 use bowline_identity::people::{self, ConfiguredProvider};
-use bowline_terminal::{Output, Table, public_url, seconds};
+use bowline_terminal::{Output, Table, Work, public_url, seconds};
 use clap::{Args, Subcommand};
 
 use crate::commands::print;
@@ -107,7 +107,11 @@ pub struct TokenCommand {
 }
 
 /// Runs `bowline operator`.
-pub async fn run(command: OperatorCommand) -> Result<(), StartError> {
+pub fn run(command: OperatorCommand) -> Work<StartError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
         OperatorCommand::LoginUrl(command) => login_url(command.options.for_issuing(command.issuing)?).await,

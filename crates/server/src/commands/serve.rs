@@ -1,3 +1,4 @@
+use bowline_terminal::Work;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
@@ -7,19 +8,30 @@ use tracing_subscriber::EnvFilter;
 
 use crate::commands::print;
 use crate::error::StartError;
+use crate::notify::Supervisor;
 use crate::options::{LogFormat, Options};
+use crate::self_check;
 use crate::server::Server;
-use crate::storage::Storage;
 
 /// Runs `bowline serve`: until a signal, or until a command has taken this server for stopped.
-pub async fn run(options: Options) -> Result<(), StartError> {
+pub fn run(options: Options) -> Work<StartError> {
+    Box::pin(execute(options))
+}
+
+async fn execute(options: Options) -> Result<(), StartError> {
     start_log(&options)?;
+    for finding in self_check::at_start(&options, &SystemClock) {
+        tracing::warn!(subject = finding.subject, hint = finding.hint, "{}", finding.text);
+    }
+    let supervisor = Supervisor::of_this_process();
     let server = Server::start(&options, Arc::new(SystemClock)).await?;
     greet(&options, &server)?;
+    supervisor.say("READY=1");
     let outcome = tokio::select! {
         signal = wait_for_signal() => Ok(signal?),
         () = server.unregistered() => Err(unregistered()),
     };
+    supervisor.say("STOPPING=1");
     tracing::info!("stopping: running calls may end, new ones are refused; a second signal stops at once");
     tokio::spawn(async {
         if wait_for_signal().await.is_ok() {
@@ -35,12 +47,6 @@ fn unregistered() -> StartError {
         cause: "this server was silent for too long, and a command that needs every server stopped may have run".into(),
         hint: "start it again, with the key file that `bowline keys rewrap` made if it ran".into(),
     }
-}
-
-pub async fn migrate(options: Options) -> Result<(), StartError> {
-    let storage = Storage::open(&options).await?;
-    storage.close().await;
-    print(&format!("{} migrations applied\n", storage.migrated))
 }
 
 /// Logs go to stderr: stdout is for data.

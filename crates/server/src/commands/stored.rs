@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use bowline_core::{Clock as _, SystemClock};
-use bowline_terminal::seconds;
+use bowline_terminal::{Work, seconds};
 use clap::{Args, Subcommand};
 
 use crate::blobs::content;
@@ -24,7 +24,11 @@ pub enum StoredCommand {
 }
 
 /// Runs `bowline registry gc` or `bowline registry verify`.
-pub async fn run(command: StoredCommand) -> Result<(), StartError> {
+pub fn run(command: StoredCommand) -> Work<StartError> {
+    Box::pin(execute(command))
+}
+
+async fn execute(command: StoredCommand) -> Result<(), StartError> {
     match command {
         StoredCommand::Gc(command) => gc(*command).await,
         StoredCommand::Verify(command) => check(*command).await,

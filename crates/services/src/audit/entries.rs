@@ -8,8 +8,8 @@ use bowline_store::{ReadTx, Value};
 use prost::Message as _;
 use prost_types::Timestamp;
 
-use super::images;
 use super::scan::{EXAMINED, EntryFilter, Limits, ScanResult, Span, find, scan};
+use super::snapshots;
 use super::visibility::{Sequence, require_at, sees, sequence};
 
 /// Kind of an entry, in errors.
@@ -45,7 +45,7 @@ pub(super) async fn list(
     let page = Page::validate(call, &page, ORDERS, (0, Direction::Descending))?;
     let limits = Limits { found: page.size, examined: EXAMINED };
     let found = scan(tx, call, &wanted, span(&page), limits).await?;
-    let entries = found.rows.iter().map(|row| images::entry(call, row)).collect();
+    let entries = found.rows.iter().map(|row| snapshots::entry(call, row)).collect();
     Ok(audit::ListEntriesResponse { entries, next_page_token: next_token(call, &page, &found) })
 }
 
@@ -55,8 +55,8 @@ pub(super) async fn history(
 ) -> Result<audit::GetHistoryResponse> {
     let request = call.request();
     let wanted = EntryFilter {
-        sequence: Sequence::Of(call.scope_name()?.root_str().into()),
-        resource: call.scope_name()?.as_str().into(),
+        sequence: Sequence::Of(call.require_scope()?.root_str().into()),
+        resource: call.require_scope()?.as_str().into(),
         within: String::new(),
         actor: String::new(),
         method: String::new(),
@@ -74,7 +74,7 @@ pub(super) async fn history(
     let page = Page::validate(call, &page, ORDERS, (0, Direction::Ascending))?;
     let limits = Limits { found: page.size, examined: EXAMINED };
     let mut found = scan(tx, call, &wanted, span(&page), limits).await?;
-    let entries = images::entries(tx, call, &found.rows).await?;
+    let entries = snapshots::entries(tx, call, &found.rows).await?;
     if let Some(last) = entries.last().filter(|_| entries.len() < found.rows.len()) {
         found = ScanResult { rows: Vec::new(), last: Some(last.sequence), more: true };
     }
@@ -89,7 +89,7 @@ pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<audit::GetEntryReques
     let sequence = sequence(call, &request.organization, &[])?;
     let row = find(tx, &sequence, request.sequence).await?.filter(|row| sees(call, row));
     let row = row.ok_or_else(|| Error::not_found(ENTRY, request.sequence.to_string()))?;
-    let mut entries = images::entries(tx, call, &[row]).await?;
+    let mut entries = snapshots::entries(tx, call, &[row]).await?;
     entries.pop().ok_or_else(|| Error::internal("a row made no entry"))
 }
 

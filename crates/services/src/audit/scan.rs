@@ -37,7 +37,7 @@ pub(super) struct Span {
     pub(super) direction: Direction,
 }
 
-/// A row of the audit log, without its images.
+/// A row of the audit log, without its snapshots.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) seq: i64,
@@ -97,7 +97,7 @@ impl Row {
 }
 
 /// The index that a scan walks.
-enum Walk<'a> {
+enum ScanIndex<'a> {
     All,
     Organization(&'a str),
     Resource(&'a str),
@@ -107,14 +107,14 @@ enum Walk<'a> {
 
 impl EntryFilter {
     /// The narrowest index. What the operator did is everywhere, so it narrows an organization's rows least.
-    fn walk(&self) -> Walk<'_> {
+    fn index(&self) -> ScanIndex<'_> {
         match &self.sequence {
-            _ if !self.resource.is_empty() => Walk::Resource(&self.resource),
-            Sequence::Server if !self.actor.is_empty() => Walk::Actor(&self.actor),
-            Sequence::Of(_) if !self.actor.is_empty() && self.actor != OPERATOR => Walk::Actor(&self.actor),
-            Sequence::Of(root) => Walk::Organization(root),
-            Sequence::Server if !self.method.is_empty() => Walk::Method(&self.method),
-            Sequence::Server => Walk::All,
+            _ if !self.resource.is_empty() => ScanIndex::Resource(&self.resource),
+            Sequence::Server if !self.actor.is_empty() => ScanIndex::Actor(&self.actor),
+            Sequence::Of(_) if !self.actor.is_empty() && self.actor != OPERATOR => ScanIndex::Actor(&self.actor),
+            Sequence::Of(root) => ScanIndex::Organization(root),
+            Sequence::Server if !self.method.is_empty() => ScanIndex::Method(&self.method),
+            Sequence::Server => ScanIndex::All,
         }
     }
 
@@ -131,15 +131,15 @@ impl EntryFilter {
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> ScanIndex<'a> {
     /// The condition, its value, and the number that orders the index.
     fn parts(self) -> (&'static str, Option<&'a str>, &'static str) {
         match self {
-            Walk::All => ("", None, "seq"),
-            Walk::Organization(root) => ("AND org = $4", Some(root), "org_seq"),
-            Walk::Resource(uid) => ("AND resource = $4", Some(uid), "seq"),
-            Walk::Actor(uid) => ("AND actor = $4", Some(uid), "seq"),
-            Walk::Method(name) => ("AND method = $4", Some(name), "seq"),
+            ScanIndex::All => ("", None, "seq"),
+            ScanIndex::Organization(root) => ("AND org = $4", Some(root), "org_seq"),
+            ScanIndex::Resource(uid) => ("AND resource = $4", Some(uid), "seq"),
+            ScanIndex::Actor(uid) => ("AND actor = $4", Some(uid), "seq"),
+            ScanIndex::Method(name) => ("AND method = $4", Some(name), "seq"),
         }
     }
 }
@@ -189,7 +189,7 @@ pub(super) async fn scan<T>(
 }
 
 async fn batch(tx: &mut ReadTx, wanted: &EntryFilter, span: Span) -> Result<Vec<Row>> {
-    let (condition, value, number) = wanted.walk().parts();
+    let (condition, value, number) = wanted.index().parts();
     let (after, before) = match &wanted.sequence {
         Sequence::Of(root) if number == "seq" => (
             seq_at(tx, root, span.after, AT_MOST).await?.unwrap_or(0),

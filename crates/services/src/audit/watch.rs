@@ -5,8 +5,8 @@ use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Direction, Watched};
 use bowline_store::ReadTx;
 
-use super::images;
 use super::scan::{EXAMINED_BY_WATCH, EntryFilter, Limits, Span, ends, scan};
+use super::snapshots;
 use super::visibility::{Sequence, sequence};
 
 /// Entries of one look.
@@ -28,7 +28,7 @@ pub(super) async fn look(
     let span = Span { after, before: i64::MAX, direction: Direction::Ascending };
     let limits = Limits { found: AT_ONCE, examined: EXAMINED_BY_WATCH };
     let found = scan(tx, call, &matches, span, limits).await?;
-    let entries = images::entries(tx, call, &found.rows).await?;
+    let entries = snapshots::entries(tx, call, &found.rows).await?;
     let is_whole = entries.len() == found.rows.len();
     let number = |entry: &Entry| match &matches.sequence {
         Sequence::Server => entry.global_sequence,

@@ -4,7 +4,7 @@
 use bowline_contract::bowline::events::v1;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{GetDeliveryStatus, ListDeadLetters, Redeliver};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::kinds::SUBSCRIPTION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
@@ -18,9 +18,9 @@ const LOOKED_AT: i64 = 20_000;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetDeliveryStatus>(|tx, call| Box::pin(status(tx, call)))
-        .read::<ListDeadLetters>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Redeliver>(|tx, call| Box::pin(redeliver(tx, call)))
+        .read::<GetDeliveryStatus>(handler!(status))
+        .read::<ListDeadLetters>(handler!(list))
+        .write::<Redeliver>(handler!(redeliver))
 }
 
 /// Where the relay says that a subscription stands.
@@ -34,7 +34,7 @@ struct CursorRow {
 }
 
 async fn status(tx: &mut ReadTx, call: &Authorized<v1::GetDeliveryStatusRequest>) -> Result<v1::DeliveryStatus> {
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     subscriptions::require(tx, uid).await?;
     let sql = "SELECT cursor, attempts, failing_since, next_at, last_error
                FROM subscription_cursors WHERE subscription = $1";
@@ -98,7 +98,7 @@ async fn dead(tx: &mut ReadTx, uid: &Uidp) -> Result<i64> {
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListDeadLettersRequest>) -> Result<v1::ListDeadLettersResponse> {
     let request = call.request();
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     require_something(tx, uid).await?;
     let asked = PageRequest {
         page_size: request.page_size,
@@ -177,7 +177,7 @@ async fn redeliver(
     if request.all != request.event_id.is_empty() {
         return Err(Error::invalid_field("eventId", "give either eventId or all, and not both"));
     }
-    let uid = call.scope_name()?;
+    let uid = call.require_scope()?;
     let subscription = subscriptions::require(tx, uid).await?;
     let mut sql = String::from(
         "INSERT INTO redeliveries (subscription, seq, event_id, asked_at)

@@ -6,7 +6,7 @@ use bowline_contract::v2::events::rpc::subscriptions_service::{
     CreateSubscription, DeleteSubscription, GetSubscription, ListSubscriptions,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, SortKey, handler};
 use bowline_resources::kinds::SUBSCRIPTION;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Table};
 use bowline_resources::references::require_room;
@@ -22,13 +22,13 @@ const MOST_IN_ORGANIZATION: i64 = 10_000;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetSubscription>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListSubscriptions>(|tx, call| Box::pin(list(tx, call)))
+        .read::<GetSubscription>(handler!(get))
+        .read::<ListSubscriptions>(handler!(list))
         .validate::<CreateSubscription>(|request| {
             sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https"])
         })
-        .write::<CreateSubscription>(|tx, call| Box::pin(create_v2(tx, call)))
-        .write::<DeleteSubscription>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<CreateSubscription>(handler!(create_v2))
+        .write::<DeleteSubscription>(handler!(delete))
 }
 
 pub(super) const TABLE: Table =
@@ -81,7 +81,7 @@ pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<SubscriptionR
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetSubscriptionRequest>) -> Result<v2::Subscription> {
-    Ok(require(tx, call.scope_name()?).await?.to_v2())
+    Ok(require(tx, call.require_scope()?).await?.to_v2())
 }
 
 async fn list(
@@ -148,7 +148,7 @@ async fn require_room_in_organization(tx: &mut ReadTx, parent: &Uidp) -> Result<
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    remove(tx, call.scope_name()?).await
+    remove(tx, call.require_scope()?).await
 }
 
 /// Ends a subscription; what was not delivered yet goes with it, its dead letters a little later.

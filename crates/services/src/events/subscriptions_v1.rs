@@ -3,7 +3,7 @@
 use bowline_contract::v1::events as v1;
 use bowline_contract::v1::events::rpc::subscriptions::{Create, Delete, List};
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::list;
 use bowline_store::{ReadTx, WriteTx};
 use prost::Message;
@@ -16,9 +16,9 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .validate::<Create>(|request| {
             sink::violations(request.subscription.as_ref().map_or("", |given| &given.sink), &["https", "http"])
         })
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .write::<Create>(handler!(create))
+        .read::<List>(handler!(list))
+        .write::<Delete>(handler!(delete))
 }
 
 async fn create(
@@ -42,5 +42,5 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::SubscriptionFilter>) -> Res
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteSubscriptionRequest>) -> Result<Changed<()>> {
-    subscriptions::remove(tx, call.scope_name()?).await
+    subscriptions::remove(tx, call.require_scope()?).await
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::future::BoxFuture;
+
 use super::{BUCKET, after, below_node, bucket_node, child_node, folded, join, pending};
 use crate::error::StoreError;
 use crate::tx::ReadTx;
@@ -27,37 +29,39 @@ pub async fn seek(tx: &mut ReadTx, collection: &str, lower: &str, upper: &str, s
 
 /// [`seek`] with another bound on `remaining`; tests make it small.
 #[doc(hidden)]
-pub async fn seek_within(
-    tx: &mut ReadTx,
-    collection: &str,
-    lower: &str,
-    upper: &str,
+pub fn seek_within<'a>(
+    tx: &'a mut ReadTx,
+    collection: &'a str,
+    lower: &'a str,
+    upper: &'a str,
     skip: i64,
     enough: i64,
-) -> Result<Seek, StoreError> {
-    for bound in [lower, upper] {
-        // Such a character sorts before `/`, between a uid and what is below it.
-        if bound.bytes().any(|byte| byte < b'/') {
-            return Err(StoreError::bug(format!("{bound:?} is not a uid bound")));
+) -> BoxFuture<'a, Result<Seek, StoreError>> {
+    Box::pin(async move {
+        for bound in [lower, upper] {
+            // Such a character sorts before `/`, between a uid and what is below it.
+            if bound.bytes().any(|byte| byte < b'/') {
+                return Err(StoreError::bug(format!("{bound:?} is not a uid bound")));
+            }
         }
-    }
-    let here = Seek { start_uid_prefix: lower.to_owned(), remaining: skip };
-    if skip <= 0 || lower >= upper {
-        return Ok(Seek { remaining: 0, ..here });
-    }
-    let mut walk = Walk { tx, collection, enough };
-    let base = base(lower, upper);
-    let found = {
-        let rest = lower.strip_prefix(base).unwrap_or(lower);
-        let rest = rest.strip_prefix('/').unwrap_or(rest);
-        let before = walk.count_before(base, rest).await?;
-        walk.descend(base, before + skip).await?
-    };
-    Ok(match found {
-        // The range starts inside the bucket that was found.
-        Some(found) if found.start_uid_prefix.as_str() < lower => here,
-        Some(found) if found.start_uid_prefix.as_str() < upper => found,
-        _ => Seek { start_uid_prefix: upper.to_owned(), remaining: 0 },
+        let here = Seek { start_uid_prefix: lower.to_owned(), remaining: skip };
+        if skip <= 0 || lower >= upper {
+            return Ok(Seek { remaining: 0, ..here });
+        }
+        let mut walk = RangeCount { tx, collection, enough };
+        let base = base(lower, upper);
+        let found = {
+            let rest = lower.strip_prefix(base).unwrap_or(lower);
+            let rest = rest.strip_prefix('/').unwrap_or(rest);
+            let before = walk.count_before(base, rest).await?;
+            walk.descend(base, before + skip).await?
+        };
+        Ok(match found {
+            // The range starts inside the bucket that was found.
+            Some(found) if found.start_uid_prefix.as_str() < lower => here,
+            Some(found) if found.start_uid_prefix.as_str() < upper => found,
+            _ => Seek { start_uid_prefix: upper.to_owned(), remaining: 0 },
+        })
     })
 }
 
@@ -67,13 +71,13 @@ fn base<'a>(lower: &'a str, upper: &str) -> &'a str {
     paths.take_while(|path| !path.is_empty() && upper <= after(path).as_str()).last().unwrap_or("")
 }
 
-struct Walk<'t, 'c> {
+struct RangeCount<'t, 'c> {
     tx: &'t mut ReadTx,
     collection: &'c str,
     enough: i64,
 }
 
-impl Walk<'_, '_> {
+impl RangeCount<'_, '_> {
     /// How many resources below `base` sort before `base/bound`.
     async fn count_before(&mut self, base: &str, bound: &str) -> Result<i64, StoreError> {
         if bound.is_empty() {

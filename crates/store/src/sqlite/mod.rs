@@ -1,14 +1,13 @@
 //! The embedded engine: inline readers and one writer thread.
 
-mod job;
 mod reader;
 mod writer;
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -17,13 +16,13 @@ use futures_util::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-pub(crate) use self::job::{Flush, JobKind};
-use crate::error::{ErrorKind, StoreError};
+use crate::error::StoreError;
+use crate::job::{Job, JobKind};
 use crate::load::WriterLoad;
 use crate::placeholders::rewrite_placeholders;
 use crate::room::Room;
 use crate::row::{Engines, Row};
-use crate::tx::{ReadTx, WriteTx};
+use crate::tx::ReadTx;
 use crate::value::Value;
 
 /// How the embedded engine is set up; the default fits a server.
@@ -88,15 +87,19 @@ impl Sqlite {
         self.readers.read(f)
     }
 
-    pub(crate) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
-        &self,
-        kind: JobKind,
-        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
+    /// Queues a job, which delivers its outcome when it has run.
+    pub(crate) async fn write(&self, kind: JobKind, job: Box<dyn Job>) -> Result<(), StoreError> {
         if !kind.may_use_reserve && self.room().is_some_and(|room| room.is_full()) {
-            return Err(StoreError::full("little room is left on the disk").into());
+            return Err(StoreError::full("little room is left on the disk"));
         }
-        self.writer.write(kind, f).await
+        self.writer.write(kind, job).await
+    }
+
+    /// A connection of its own inside a transaction that only reads.
+    pub(crate) fn snapshot(&self) -> Result<SqliteTx, StoreError> {
+        let conn = self.file.open_reader()?;
+        conn.control("BEGIN")?;
+        Ok(conn)
     }
 
     pub(crate) fn load(&self) -> WriterLoad {
@@ -210,22 +213,22 @@ impl SqliteTx {
         &rewritten[sql]
     }
 
-    /// The outer result is the engine's, the inner one the program's.
-    pub(crate) fn for_each<E>(
+    /// Runs a statement, and `each` for every row until it breaks off.
+    pub(crate) fn for_each(
         &mut self,
         sql: &str,
         params: &[Value<'_>],
-        each: &mut dyn FnMut(&Row<'_>) -> Result<(), E>,
-    ) -> Result<Result<(), E>, StoreError> {
+        each: &mut dyn FnMut(&Row<'_>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         let text = Self::text(&mut self.rewritten, sql);
         let mut statement = self.conn.prepare_cached(text)?;
         let mut rows = statement.query(rusqlite::params_from_iter(params))?;
         while let Some(row) = rows.next()? {
-            if let Err(error) = each(&Row(Engines::Sqlite(row))) {
-                return Ok(Err(error));
+            if each(&Row(Engines::Sqlite(row))).is_break() {
+                break;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
@@ -256,7 +259,7 @@ thread_local! {
 struct OpenTransaction;
 
 impl OpenTransaction {
-    fn enter() -> Result<Self, StoreError> {
+    fn begin() -> Result<Self, StoreError> {
         if INSIDE.replace(true) {
             return Err(StoreError::bug("a transaction inside a transaction"));
         }
@@ -272,14 +275,9 @@ impl Drop for OpenTransaction {
 
 /// Polls a closure's future exactly once. Statements on SQLite never wait, so
 /// pending means that the closure awaits something else.
-fn poll_once<T, E: From<StoreError>>(
-    mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send + '_>>,
-) -> Result<T, E> {
+fn poll_once<T>(mut future: BoxFuture<'_, T>) -> Result<T, StoreError> {
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(outcome) => outcome,
-        Poll::Pending => {
-            let message = "a transaction closure awaited something other than its transaction";
-            Err(StoreError::new(ErrorKind::Bug, message).into())
-        }
+        Poll::Ready(outcome) => Ok(outcome),
+        Poll::Pending => Err(StoreError::bug("a transaction closure awaited something other than its transaction")),
     }
 }

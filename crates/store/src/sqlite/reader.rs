@@ -41,21 +41,14 @@ impl Readers {
         self: &Arc<Self>,
         f: impl for<'a> FnOnce(&'a mut ReadTx) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
-        let _inside = OpenTransaction::enter()?;
+        let _inside = OpenTransaction::begin()?;
         let slot = self.slot();
         // A panic in `f` drops the connection with the transaction; the next
         // read opens another one.
         let mut tx = ReadTx::new(Inner::Sqlite(self.begin(&slot)?));
         let outcome = poll_once(f(&mut tx));
-        let healthy = tx.failure().is_none();
-        if let Inner::Sqlite(conn) = tx.inner {
-            // COMMIT of a read cannot fail in a way that matters to the caller.
-            let ended = conn.control("COMMIT").is_ok() || conn.control("ROLLBACK").is_ok();
-            if healthy && ended {
-                self.put_back(&slot, conn);
-            }
-        }
-        outcome
+        self.end(&slot, tx);
+        outcome?
     }
 
     fn begin(&self, slot: &Slot) -> Result<SqliteTx, StoreError> {
@@ -69,6 +62,18 @@ impl Readers {
         };
         conn.control("BEGIN")?;
         Ok(conn)
+    }
+
+    /// Ends a transaction, and keeps its connection unless something failed.
+    fn end(&self, slot: &Slot, tx: ReadTx) {
+        let healthy = tx.failure().is_none();
+        if let Inner::Sqlite(conn) = tx.inner {
+            // COMMIT of a read cannot fail in a way that matters to the caller.
+            let ended = conn.control("COMMIT").is_ok() || conn.control("ROLLBACK").is_ok();
+            if healthy && ended {
+                self.put_back(slot, conn);
+            }
+        }
     }
 
     fn put_back(&self, slot: &Slot, conn: SqliteTx) {

@@ -6,26 +6,58 @@
 //! fails), every job of it runs again in a transaction of its own, so that only
 //! the culprit fails.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures_util::future::BoxFuture;
 use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
-use super::job::{Flush, Job, JobKind, TypedJob};
 use super::reader::Readers;
-use super::{File, SqliteTx};
+use super::{File, OpenTransaction, SqliteTx, poll_once};
 use crate::error::StoreError;
+use crate::job::{Flush, Job, JobKind};
 use crate::load::WriterLoad;
 use crate::tx::{Inner, WriteTx};
 
 const MAX_GROUP: usize = 256;
 
 enum Message {
-    Job(Box<dyn Job>),
+    Job(Queued),
     CheckpointIfIdle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
+}
+
+/// A job with what is known of it, and the span to run it in.
+struct Queued {
+    job: Box<dyn Job>,
+    kind: JobKind,
+    span: tracing::Span,
+}
+
+impl Queued {
+    /// Runs the closure. `true`: keep what it did.
+    fn run(&mut self, tx: &mut WriteTx) -> bool {
+        let _span = self.span.enter();
+        tx.reset();
+        // The closure may be left in any state by a panic; then it does not run again
+        // but in a group that was lost for another reason, where it fails again.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _inside = OpenTransaction::begin()?;
+            poll_once(self.job.run(tx))
+        }));
+        let error = match outcome {
+            Ok(Ok(false)) => return false,
+            Ok(Ok(true)) => match tx.swallowed() {
+                None => return true,
+                Some(error) => error,
+            },
+            Ok(Err(error)) => error,
+            Err(_panic) => StoreError::bug("a transaction closure panicked"),
+        };
+        self.job.fail(error);
+        false
+    }
 }
 
 #[derive(Clone)]
@@ -85,16 +117,10 @@ impl Writer {
         }
     }
 
-    pub(super) async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
-        &self,
-        kind: JobKind,
-        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
-    ) -> Result<T, E> {
-        let (reply, answer) = oneshot::channel();
-        let job = TypedJob::new(f, kind, reply);
-        let closed = || StoreError::unavailable("the database is closed");
-        self.queue.send(Message::Job(Box::new(job))).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+    pub(super) async fn write(&self, kind: JobKind, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let queued = Queued { job, kind, span: tracing::Span::current() };
+        let sent = self.queue.send(Message::Job(queued)).await;
+        sent.map_err(|_| StoreError::unavailable("the database is closed"))
     }
 
     pub(super) async fn checkpoint_if_idle(&self) {
@@ -157,8 +183,8 @@ impl Thread {
                 self.counts.groups.fetch_add(1, Ordering::Relaxed);
                 self.counts.writes.fetch_add(group.len() as u64, Ordering::Relaxed);
             }
-            for job in &mut group {
-                job.answer();
+            for queued in &mut group {
+                queued.job.answer();
             }
             if !asking.is_empty() {
                 self.checkpoint_if_idle();
@@ -191,9 +217,9 @@ impl Thread {
     }
 
     /// On a full disk the log must not grow: what was written goes into the database at once.
-    fn run_with_room(&mut self, group: &mut [Box<dyn Job>]) {
+    fn run_with_room(&mut self, group: &mut [Queued]) {
         let room = self.file.options.room.clone();
-        if let Some(room) = room.as_ref().filter(|_| group.iter().any(|job| job.kind().may_use_reserve)) {
+        if let Some(room) = room.as_ref().filter(|_| group.iter().any(|queued| queued.kind.may_use_reserve)) {
             room.make_way();
         }
         self.run_group(group);
@@ -202,7 +228,7 @@ impl Thread {
         }
     }
 
-    fn run_group(&mut self, group: &mut [Box<dyn Job>]) {
+    fn run_group(&mut self, group: &mut [Queued]) {
         if let [_, _, ..] = group {
             match self.together(group) {
                 Ok(()) => return,
@@ -211,29 +237,29 @@ impl Thread {
                 }
                 Err(Lost::Broken(error)) => {
                     tracing::error!(%error, jobs = group.len(), "write group lost");
-                    for job in group {
-                        job.fail(error.replicate());
+                    for queued in group {
+                        queued.job.fail(error.replicate());
                     }
                     return;
                 }
             }
         }
-        for job in group {
-            if let Err(error) = self.alone(job.as_mut()) {
+        for queued in group {
+            if let Err(error) = self.alone(queued) {
                 tracing::warn!(%error, "write failed");
-                job.fail(error);
+                queued.job.fail(error);
             }
         }
     }
 
     /// All jobs in one transaction.
-    fn together(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), Lost> {
-        let is_scratch = group.iter().all(|job| job.kind().flush == Flush::Later);
+    fn together(&mut self, group: &mut [Queued]) -> Result<(), Lost> {
+        let is_scratch = group.iter().all(|queued| queued.kind.flush == Flush::Later);
         let flush = if is_scratch { Flush::Later } else { Flush::AtCommit };
         let mut tx = self.begin(flush).map_err(Lost::Broken)?;
-        for job in group {
+        for queued in group {
             let kept = control(&tx, "SAVEPOINT job").is_ok() && {
-                let keep = job.run(&mut tx);
+                let keep = queued.run(&mut tx);
                 // Asked first: a lost transaction took the savepoint with it.
                 !is_lost(&tx)
                     && (keep || control(&tx, "ROLLBACK TO job").is_ok())
@@ -258,9 +284,9 @@ impl Thread {
     }
 
     /// One job in a transaction of its own. An error replaces the job's outcome.
-    fn alone(&mut self, job: &mut dyn Job) -> Result<(), StoreError> {
-        let mut tx = self.begin(job.kind().flush)?;
-        if !job.run(&mut tx) {
+    fn alone(&mut self, queued: &mut Queued) -> Result<(), StoreError> {
+        let mut tx = self.begin(queued.kind.flush)?;
+        if !queued.run(&mut tx) {
             let cause = tx.failure().map(StoreError::replicate);
             self.put_back(tx, cause.as_ref());
             return Ok(());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_contract::v1::vulnerabilities::rpc::advisories::{Create, Delete, List, Update};
 use bowline_core::{Error, FieldViolation, Result};
-use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot};
+use bowline_pipeline::{Authorized, Change, Changed, Direction, Handlers, PageRequest, ResourceSnapshot, handler};
 use bowline_resources::kinds::{ADVISORY, ADVISORY_EVENT};
 use bowline_resources::list;
 use bowline_resources::references::require_scope;
@@ -21,11 +21,11 @@ use super::{events, review, shapes};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<Create>(|tx, call| Box::pin(create(tx, call)))
+        .write::<Create>(handler!(create))
         .validate::<Create>(|request| request.advisory.as_ref().map(validate_new).unwrap_or_default())
-        .read::<List>(|tx, call| Box::pin(list(tx, call)))
-        .write::<Update>(|tx, call| Box::pin(update(tx, call)))
-        .write::<Delete>(|tx, call| Box::pin(delete(tx, call)))
+        .read::<List>(handler!(list))
+        .write::<Update>(handler!(update))
+        .write::<Delete>(handler!(delete))
 }
 
 /// Most events that an advisory is created with.
@@ -109,7 +109,7 @@ pub(super) async fn require_in_use(tx: &mut ReadTx, uid: &bowline_core::Uidp) ->
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::Advisory>) -> Result<Changed<v1::Advisory>> {
-    let before = require_in_use(tx, call.scope_name()?).await?;
+    let before = require_in_use(tx, call.require_scope()?).await?;
     let given = call.request();
     if !given.advisory_id.is_empty() && given.advisory_id != before.advisory_id {
         return Err(Error::invalid_field("advisoryId", "cannot be changed"));
@@ -122,7 +122,7 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::Advisory>) -> Result<Cha
         return Ok(Changed::nothing(shown(tx, &before.uid).await?.1));
     }
     if before.latest_event_type != 0 && is_about_another(&before, &after) {
-        // Approved events would come to be about it, unseen by anyone who approved them.
+        // Approved events would come to be about it, unseen by their approvers.
         review::require_may_decide(tx, call, &before.uid, call.principal().subject()).await?;
     }
     after.updated_at = call.now();
@@ -142,7 +142,7 @@ fn is_about_another(before: &AdvisoryRow, after: &AdvisoryRow) -> bool {
 }
 
 async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteAdvisoryRequest>) -> Result<Changed<()>> {
-    let before = rows::require(tx, call.scope_name()?).await?;
+    let before = rows::require(tx, call.require_scope()?).await?;
     if before.deleted_at.is_some() {
         return Ok(Changed::nothing(()));
     }

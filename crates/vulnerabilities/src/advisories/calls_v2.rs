@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bowline_contract::v2::vulnerabilities as v2;
 use bowline_contract::v2::vulnerabilities::rpc::advisories_service::{GetAdvisory, ListAdvisories};
 use bowline_core::Result;
-use bowline_pipeline::{Authorized, Direction, Handlers};
+use bowline_pipeline::{Authorized, Direction, Handlers, handler};
 use bowline_resources::list;
 use bowline_store::ReadTx;
 
@@ -15,13 +15,11 @@ use super::rows::AdvisoryRow;
 use super::{events, rows, severities};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<GetAdvisory>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListAdvisories>(|tx, call| Box::pin(list(tx, call)))
+    handlers.read::<GetAdvisory>(handler!(get)).read::<ListAdvisories>(handler!(list))
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetAdvisoryRequest>) -> Result<v2::Advisory> {
-    let row = rows::require(tx, call.scope_name()?).await?;
+    let row = rows::require(tx, call.require_scope()?).await?;
     let mut shown = shown(tx, &[row]).await?;
     shown.pop().ok_or_else(|| bowline_core::Error::internal("an advisory that was found is not shown"))
 }

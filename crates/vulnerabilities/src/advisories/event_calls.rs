@@ -6,7 +6,7 @@ use bowline_contract::v1::vulnerabilities::rpc::advisories::{
     CreateAdvisoryEvent, ListAdvisoryEvents, UpdateAdvisoryEvent,
 };
 use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::ADVISORY_EVENT;
 use bowline_resources::list::micros;
 use bowline_store::{ReadTx, WriteTx};
@@ -18,12 +18,12 @@ use super::{review, rows, shapes};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<CreateAdvisoryEvent>(|tx, call| Box::pin(create(tx, call)))
+        .write::<CreateAdvisoryEvent>(handler!(create))
         .validate::<CreateAdvisoryEvent>(|request| {
             request.advisory_event.as_ref().map(|event| validate("advisoryEvent.", event)).unwrap_or_default()
         })
-        .read::<ListAdvisoryEvents>(|tx, call| Box::pin(list(tx, call)))
-        .write::<UpdateAdvisoryEvent>(|tx, call| Box::pin(update(tx, call)))
+        .read::<ListAdvisoryEvents>(handler!(list))
+        .write::<UpdateAdvisoryEvent>(handler!(update))
         .validate::<UpdateAdvisoryEvent>(|event| validate("", event))
 }
 
@@ -73,7 +73,7 @@ async fn create(
     tx: &mut WriteTx,
     call: &Authorized<v1::CreateAdvisoryEventRequest>,
 ) -> Result<Changed<v1::AdvisoryEvent>> {
-    let advisory = require_in_use(tx, call.scope_name()?).await?;
+    let advisory = require_in_use(tx, call.require_scope()?).await?;
     let given = call.request().advisory_event.clone();
     let given = given.ok_or_else(|| Error::invalid_field("advisoryEvent", "advisoryEvent is required"))?;
     let event = operations::append_event(tx, call, &advisory, new_event(given, call.now())?).await?;
@@ -87,7 +87,7 @@ async fn create(
 
 /// The events of an advisory, or the one event that is named.
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Result<v1::AdvisoryEventList> {
-    let place = call.scope_name()?;
+    let place = call.require_scope()?;
     let items = if let Some(event) = events::find(tx, place).await? {
         vec![event.to_v1()]
     } else {
@@ -99,7 +99,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Re
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Result<Changed<v1::AdvisoryEvent>> {
-    let before = events::require(tx, call.scope_name()?).await?;
+    let before = events::require(tx, call.require_scope()?).await?;
     let advisory = require_in_use(tx, &advisory_of(&before)?).await?;
     if before.is_final() {
         return Err(Error::precondition(
@@ -124,7 +124,7 @@ fn advisory_of(event: &EventRow) -> Result<Uidp> {
     event.uid.parent().ok_or_else(|| Error::internal("an advisory event has no advisory"))
 }
 
-/// The event with what the caller says again; anyone who changes what it says is its author from then on. What names no
+/// The event with what the caller says again; a caller who changes what it says is its author from then on. What names no
 /// kind is a review alone and leaves the kind as it is.
 fn corrected(before: &EventRow, call: &Authorized<v1::AdvisoryEvent>) -> Result<EventRow> {
     let given = call.request();

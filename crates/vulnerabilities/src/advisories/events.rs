@@ -107,7 +107,7 @@ pub(crate) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<EventRow> {
 }
 
 /// The events of these advisories by advisory, the earliest first. What they can have is bounded by the advisories'
-/// [`MOST_EVENT_BYTES`]; anyone who asks for many advisories looks at `event_bytes` first.
+/// [`MOST_EVENT_BYTES`]; a call for many advisories looks at `event_bytes` first.
 pub(crate) async fn load(tx: &mut ReadTx, advisories: &[&str]) -> Result<HashMap<String, Vec<EventRow>>> {
     let mut by_advisory: HashMap<String, Vec<EventRow>> = HashMap::with_capacity(advisories.len());
     for advisories in advisories.chunks(LOADED_AT_ONCE) {

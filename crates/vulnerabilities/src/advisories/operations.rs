@@ -57,7 +57,7 @@ pub(crate) async fn create<T>(
         aliases: input.aliases,
         author: call.principal().subject().to_owned(),
         latest_event_type: 0,
-        latest_judgement_type: 0,
+        latest_statement_type: 0,
         event_count: 0,
         event_bytes: 0,
         created_at: call.now(),

@@ -73,7 +73,7 @@ pub(super) async fn require_may_decide<T>(
         return Err(Error::precondition(
             "SECOND_REVIEWER_REQUIRED",
             place.as_str(),
-            "the group wants events to be decided by somebody other than their author; ask another reviewer",
+            "events of this group are reviewed by someone other than their author; ask another reviewer",
         ));
     }
     Ok(())

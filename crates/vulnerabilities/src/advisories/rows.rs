@@ -53,7 +53,7 @@ pub(crate) struct AdvisoryRow {
     pub(crate) author: String,
     /// Numbers of v1's `EventTypeFilter`; 0 while no event is approved.
     pub(crate) latest_event_type: i32,
-    pub(crate) latest_judgement_type: i32,
+    pub(crate) latest_statement_type: i32,
     pub(crate) event_count: i64,
     pub(crate) event_bytes: i64,
     pub(crate) created_at: Micros,
@@ -78,7 +78,7 @@ impl Listed for AdvisoryRow {
             aliases: serde_json::from_str(&row.text(9)?).map_err(Error::internal)?,
             author: row.text(10)?,
             latest_event_type: row.int(11)? as i32,
-            latest_judgement_type: row.int(12)? as i32,
+            latest_statement_type: row.int(12)? as i32,
             event_count: row.int(13)?,
             event_bytes: row.int(14)?,
             created_at: row.int(15)?,

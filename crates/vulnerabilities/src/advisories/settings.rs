@@ -4,7 +4,7 @@ use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as methods;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers};
+use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::ADVISORY_SETTINGS;
 use bowline_resources::list::{self, timestamp};
 use bowline_resources::references::require_group;
@@ -14,8 +14,8 @@ use super::rows::placeholders;
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<methods::GetAdvisorySettings>(|tx, call| Box::pin(get(tx, call)))
-        .write::<methods::UpdateAdvisorySettings>(|tx, call| Box::pin(update(tx, call)))
+        .read::<methods::GetAdvisorySettings>(handler!(get))
+        .write::<methods::UpdateAdvisorySettings>(handler!(update))
 }
 
 /// What is set for a group; nothing is on until someone turns it on.
@@ -34,15 +34,15 @@ async fn of(tx: &mut ReadTx, group: &Uidp) -> Result<ours::AdvisorySettings> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetAdvisorySettingsRequest>) -> Result<ours::AdvisorySettings> {
-    require_group(tx, call.scope_name()?).await?;
-    of(tx, call.scope_name()?).await
+    require_group(tx, call.require_scope()?).await?;
+    of(tx, call.require_scope()?).await
 }
 
 async fn update(
     tx: &mut WriteTx,
     call: &Authorized<ours::UpdateAdvisorySettingsRequest>,
 ) -> Result<Changed<ours::AdvisorySettings>> {
-    let group = call.scope_name()?;
+    let group = call.require_scope()?;
     require_group(tx, group).await?;
     let (before, given, mask) =
         (of(tx, group).await?, call.request().settings.clone().unwrap_or_default(), call.mask());

@@ -22,6 +22,7 @@ pub(super) struct Piece {
     pub(super) advisory_id: String,
     /// What it is asked for by, in upper case: its identifier and its aliases.
     pub(super) names: Vec<String>,
+    /// The `DocumentAdvisory` in wire format.
     pub(super) wire: Bytes,
 }
 
@@ -56,7 +57,7 @@ const READ_AT_ONCE: i64 = 200;
 /// Bytes of events that are read at once, if one advisory does not have more.
 const EVENT_BYTES: i64 = 8 << 20;
 
-/// What is told of an advisory besides its events.
+/// An advisory without its events.
 struct Head {
     uid: String,
     advisory_id: String,
@@ -68,8 +69,8 @@ struct Head {
 
 const COLUMNS: &str = "a.uid, a.advisory_id, a.artifact_name, a.aliases, a.event_bytes, g.name FROM advisories a
      JOIN groups g ON g.uid = a.parent JOIN advisory_settings s ON s.place = a.parent AND s.is_public";
-/// An advisory in use of which something is approved.
-const TOLD: &str = "a.deleted_at IS NULL AND a.latest_event_type <> 0";
+/// The advisory is in use and has an approved event.
+const HAS_APPROVED: &str = "a.deleted_at IS NULL AND a.latest_event_type <> 0";
 
 fn head(row: &Row<'_>) -> Result<Head> {
     Ok(Head {
@@ -84,7 +85,7 @@ fn head(row: &Row<'_>) -> Result<Head> {
 
 /// Some advisories of a public group, from the one after this UIDP on; and the last UIDP, absent once there is no more.
 pub(super) async fn of_group(tx: &mut ReadTx, group: &str, after: &str) -> Result<(Vec<Piece>, Option<String>)> {
-    let sql = format!("SELECT {COLUMNS} WHERE a.parent = $1 AND a.uid > $2 AND {TOLD} ORDER BY a.uid LIMIT $3");
+    let sql = format!("SELECT {COLUMNS} WHERE a.parent = $1 AND a.uid > $2 AND {HAS_APPROVED} ORDER BY a.uid LIMIT $3");
     let params = [Value::from(group), Value::from(after), Value::Int(READ_AT_ONCE)];
     let heads = tx.query(&sql, &params, head).await?;
     let next = heads.last().map(|last| last.uid.clone()).filter(|_| heads.len() as i64 == READ_AT_ONCE);
@@ -100,7 +101,7 @@ pub(super) async fn named(
     (most, most_bytes): (i64, usize),
 ) -> Result<Option<Vec<Piece>>> {
     let mut params = Vec::new();
-    let mut sql = format!("SELECT {COLUMNS} WHERE {TOLD}");
+    let mut sql = format!("SELECT {COLUMNS} WHERE {HAS_APPROVED}");
     if !document.is_empty() {
         params.push(Value::from(document));
         sql += " AND a.artifact_name = $1";

@@ -22,7 +22,7 @@ pub(super) async fn begin(
         return Err(Error::precondition("SOURCE_CHANGED", &request.source, description));
     }
     if let Some(open) = import_row::unfinished(tx, &request.source).await? {
-        return take_over(tx, go_on(open, request)?).await;
+        return claim(tx, go_on(open, request)?).await;
     }
     if source.is_none() {
         sources::create(tx, request).await?;
@@ -51,8 +51,8 @@ fn go_on(open: ImportRow, request: &feeds::BeginImportRequest) -> Result<ImportR
     Ok(open)
 }
 
-/// Makes the import the caller's: batches of anyone who began it before are refused from now on.
-async fn take_over(tx: &mut WriteTx, open: ImportRow) -> Result<Changed<feeds::RecordImport>> {
+/// Makes the import the caller's: batches of the client that began it before are refused from now on.
+async fn claim(tx: &mut WriteTx, open: ImportRow) -> Result<Changed<feeds::RecordImport>> {
     let before = open.to_message();
     let sql = "UPDATE record_imports SET attempt = attempt + 1 WHERE uid = $1";
     tx.execute(sql, &[Value::from(&open.uid)]).await?;

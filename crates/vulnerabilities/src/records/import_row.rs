@@ -51,7 +51,7 @@ impl ImportRow {
             uid: row.text(0)?,
             source: row.text(1)?,
             source_number: row.int(2)?,
-            state: state.ok_or_else(|| Error::internal("an import has a state that is none"))?,
+            state: state.ok_or_else(|| Error::internal("an import has an unknown state"))?,
             full: row.bool(4)?,
             licence: row.text(5)?,
             url: row.text(6)?,
@@ -105,7 +105,7 @@ pub(super) async fn require_open(tx: &mut ReadTx, uid: &str, attempt: Option<i64
         ));
     }
     if attempt.is_some_and(|attempt| attempt != import.attempt) {
-        let description = "somebody has begun the import again since, and goes on with it; wait until it is committed";
+        let description = "another client has begun the import again and continues it; wait until it is committed";
         return Err(Error::precondition("IMPORT_TAKEN_OVER", uid, description));
     }
     Ok(import)

@@ -3,7 +3,7 @@
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports as methods;
 use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::kinds::RECORD_IMPORT;
 use bowline_store::{ReadTx, Value, WriteTx};
 use feeds::ImportState;
@@ -13,11 +13,11 @@ use super::{begin, sweep};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<methods::BeginImport>(|tx, call| Box::pin(begin::begin(tx, call)))
-        .read::<methods::GetImport>(|tx, call| Box::pin(get(tx, call)))
-        .read::<methods::ListImports>(|tx, call| Box::pin(list(tx, call)))
-        .write::<methods::CommitImport>(|tx, call| Box::pin(commit(tx, call)))
-        .write::<methods::AbortImport>(|tx, call| Box::pin(abort(tx, call)))
+        .write::<methods::BeginImport>(handler!(begin::begin))
+        .read::<methods::GetImport>(handler!(get))
+        .read::<methods::ListImports>(handler!(list))
+        .write::<methods::CommitImport>(handler!(commit))
+        .write::<methods::AbortImport>(handler!(abort))
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<feeds::GetImportRequest>) -> Result<feeds::RecordImport> {

@@ -12,6 +12,7 @@ use super::visible::VISIBLE;
 pub struct Newest {
     /// Name of the source.
     pub source: String,
+    /// The record as canonical JSON.
     pub body: Vec<u8>,
 }
 

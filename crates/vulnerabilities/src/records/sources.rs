@@ -3,12 +3,12 @@
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports::ListSources;
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<ListSources>(|tx, call| Box::pin(list(tx, call)))
+    handlers.read::<ListSources>(handler!(list))
 }
 
 const MOST: i64 = 1000;

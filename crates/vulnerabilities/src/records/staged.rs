@@ -1,17 +1,15 @@
-//! What a source has and what an import has staged, as ids with digests: what anyone who brings an import compares with.
+//! What a source has and what an import has staged, as ids with digests: what an importing client compares with.
 
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports::{ListRecords, ListStaged};
 use bowline_core::{Error, Result};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_store::{ReadTx, Row, Value};
 
 use super::{import_row, sources};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers
-        .read::<ListRecords>(|tx, call| Box::pin(records(tx, call)))
-        .read::<ListStaged>(|tx, call| Box::pin(staged(tx, call)))
+    handlers.read::<ListRecords>(handler!(records)).read::<ListStaged>(handler!(staged))
 }
 
 /// Most records of a page: 64 bytes each.

@@ -129,7 +129,7 @@ impl Documents {
         });
         let manifest = json!({
             "name": self.publisher.name,
-            "description": format!("Judgements about vulnerabilities, by {}", self.publisher.name),
+            "description": format!("Statements about vulnerabilities, by {}", self.publisher.name),
             "versions": [version],
         });
         write_json(tree, ".well-known/vex-repository.json", &manifest)

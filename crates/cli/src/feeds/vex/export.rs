@@ -179,7 +179,7 @@ fn tell(counts: &Counts, problems: &Problems) -> Result<(), CliError> {
     }
     if counts.restricted > 0 {
         talk.push_str(&format!(
-            "{} judgements were left out: their licence forbids to hand on derivatives (--include-restricted)\n",
+            "{} statements were left out: their licence forbids to hand on derivatives (--include-restricted)\n",
             counts.restricted
         ));
     }

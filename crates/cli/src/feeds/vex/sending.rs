@@ -121,7 +121,7 @@ impl<'a> Sender<'a> {
     async fn send(&self, origin: &Origin, batch: Batch, report: &mut Report) -> Result<(), CliError> {
         let answer = self.api.call::<ImportAdvisories>(&self.request(origin, batch.advisories)).await?;
         if answer.advisories.len() != batch.named.len() {
-            return Err(CliError::Defect(format!("{} told of other advisories", ImportAdvisories::FULL_NAME)));
+            return Err(CliError::Defect(format!("{} are about other advisories", ImportAdvisories::FULL_NAME)));
         }
         for ((file, name), told) in batch.named.into_iter().zip(answer.advisories) {
             report.outcome(&file, name, told);

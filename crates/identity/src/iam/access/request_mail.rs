@@ -13,7 +13,7 @@ const TOLD: i64 = 20;
 
 /// Queues a mail to each owner with a verified address.
 pub(super) async fn to_owners<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &GroupRow) -> Result<()> {
-    let subject = format!("Somebody asks for access to {}", group.name);
+    let subject = format!("Access to {} was requested", group.name);
     let body = body(tx, call, group).await?;
     for recipient in owners(tx, call, group).await? {
         mail::queue(tx, call, &Mail { recipient: &recipient, subject: &subject, body: &body }).await?;
@@ -49,7 +49,7 @@ async fn body<T>(tx: &mut ReadTx, call: &Authorized<T>, group: &GroupRow) -> Res
     let viewer = role(call, "viewer")?;
     Ok(format!(
         "{email} (who goes by the name \"{name}\") asks to be let into the organization {organization} at {base}.\n\n\
-         Nobody has been let in. If you know this person, give them a role:\n\n  \
+         No access was given. If you know this person, give them a role:\n\n  \
            chainctl iam role-bindings create --parent={uid} --identity={subject} --role=viewer\n\n\
          or send to {base}/iam/v2/roleBindings/{uid}, as a POST with your token:\n\n  \
            {{\"identityUid\": \"{subject}\", \"roleUid\": \"{viewer}\"}}\n\n\

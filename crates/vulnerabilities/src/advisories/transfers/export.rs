@@ -7,7 +7,7 @@ use bowline_contract::bowline::advisories::v1 as ours;
 use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ExportAdvisories;
 use bowline_contract::v1::vulnerabilities::{Advisory, AdvisoryEvent, ReviewStatus};
 use bowline_core::{Error, Micros, Result, Uidp};
-use bowline_pipeline::{Authorized, Direction, Handlers, Page, PageRequest, SortKey};
+use bowline_pipeline::{Authorized, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::list::{Listed as _, timestamp};
 use bowline_resources::references::require_scope;
 use bowline_store::{ReadTx, Value};
@@ -18,7 +18,7 @@ use super::super::rows::{ALL, AdvisoryRow};
 use super::origins::{self, Origin};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
-    handlers.read::<ExportAdvisories>(|tx, call| Box::pin(export(tx, call)))
+    handlers.read::<ExportAdvisories>(handler!(export))
 }
 
 type Call = Authorized<ours::ExportAdvisoriesRequest>;

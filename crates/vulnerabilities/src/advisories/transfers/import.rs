@@ -6,7 +6,7 @@ use bowline_contract::bowline::advisories::v1::rpc::advisory_transfers::ImportAd
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::vulnerabilities::ReviewStatus;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
-use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot};
+use bowline_pipeline::{Authorized, Change, Changed, Handlers, ResourceSnapshot, handler};
 use bowline_resources::kinds::{ADVISORY, ADVISORY_EVENT};
 use bowline_resources::references::require_scope;
 use bowline_store::WriteTx;
@@ -21,7 +21,7 @@ use super::{known, origins};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .write::<ImportAdvisories>(|tx, call| Box::pin(import(tx, call)))
+        .write::<ImportAdvisories>(handler!(import))
         .validate::<ImportAdvisories>(|request| validate(request.advisories.len()).into_iter().collect())
 }
 

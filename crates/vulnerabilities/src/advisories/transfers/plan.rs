@@ -134,7 +134,7 @@ impl Plan {
     pub(super) fn add(&mut self, given: &v1::Advisory) -> Step {
         let names = names(given);
         if names.is_empty() {
-            return Step::refused("it has neither an alias nor a public id, so that nothing tells it from others");
+            return Step::refused("it has neither an alias nor a public id, so it cannot be identified");
         }
         let events = match self.validated(given) {
             Ok(events) => events,

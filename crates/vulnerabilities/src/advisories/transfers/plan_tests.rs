@@ -38,7 +38,7 @@ fn stored(id: &str, aliases: &[&str], published: bool) -> Entry {
         aliases: aliases.iter().map(ToString::to_string).collect(),
         author: "author".into(),
         latest_event_type: i32::from(published),
-        latest_judgement_type: i32::from(published),
+        latest_statement_type: i32::from(published),
         event_count: 1,
         event_bytes: 10,
         created_at: 0,

@@ -26,7 +26,7 @@ impl fmt::Debug for Credentials {
 
 /// What becomes of the stored password.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Password {
+pub(crate) enum Password {
     Kept,
     /// There is none any more.
     Gone,
@@ -35,12 +35,12 @@ pub(super) enum Password {
 }
 
 /// Takes the password out of an upstream that is to be stored, and says whether it has one then. The stored one stays
-/// with the address and the name that it was given for alone: with another address it would go to anyone who that is, or
+/// with the address and the name that it was given for alone: with another address it would go to whatever host that is, or
 /// read there what it was never meant to, at the wish of someone who does not know it.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a user name without a password, and for a password without a user name.
-pub(super) fn settle(before: Option<&Upstream>, after: Option<&mut Upstream>) -> Result<Password> {
+pub(crate) fn settle(before: Option<&Upstream>, after: Option<&mut Upstream>) -> Result<Password> {
     let Some(after) = after else { return Ok(Password::Gone) };
     let password = std::mem::take(&mut after.password);
     after.has_password = !after.username.is_empty();
@@ -71,14 +71,14 @@ fn account(upstream: &Upstream) -> (&str, &str) {
 }
 
 /// The password of the upstream of a place's policy, as it is stored; empty if there is none.
-pub(super) async fn sealed(tx: &mut ReadTx, place: &str) -> Result<Vec<u8>> {
+pub(crate) async fn sealed(tx: &mut ReadTx, place: &str) -> Result<Vec<u8>> {
     let sql = "SELECT upstream_password FROM registry_policies WHERE place = $1";
     let found = tx.query_opt(sql, &[Value::from(place)], |row| row.bytes(0).map_err(Error::from)).await?;
     Ok(found.unwrap_or_default())
 }
 
 /// What is stored in place of `before`.
-pub(super) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec<u8>) -> Vec<u8> {
+pub(crate) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec<u8>) -> Vec<u8> {
     match password {
         Password::Kept => before,
         Password::Gone => Vec::new(),
@@ -87,7 +87,7 @@ pub(super) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec
 }
 
 /// The account of the upstream of a place's policy; absent if it has none.
-pub(super) async fn of(
+pub(crate) async fn of(
     tx: &mut ReadTx,
     vault: &Vault,
     place: &str,

@@ -3,18 +3,18 @@
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{GetRepoCountBySource, GetSyncStatus, ListSyncStatuses};
 use bowline_core::{Error, Result, UidRange};
-use bowline_pipeline::{Authorized, Handlers};
+use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::timestamp;
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value};
 
-use super::repos;
+use crate::repos;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
-        .read::<GetSyncStatus>(|tx, call| Box::pin(get(tx, call)))
-        .read::<ListSyncStatuses>(|tx, call| Box::pin(list(tx, call)))
-        .read::<GetRepoCountBySource>(|tx, call| Box::pin(count_by_source(tx, call)))
+        .read::<GetSyncStatus>(handler!(get))
+        .read::<ListSyncStatuses>(handler!(list))
+        .read::<GetRepoCountBySource>(handler!(count_by_source))
 }
 
 fn status(row: &Row<'_>) -> Result<v1::SyncStatus> {
@@ -23,14 +23,14 @@ fn status(row: &Row<'_>) -> Result<v1::SyncStatus> {
 }
 
 async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetSyncStatusRequest>) -> Result<v1::SyncStatus> {
-    let repo = call.scope_name()?;
+    let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
     let sql = "SELECT status, checked_at FROM upstream_syncs WHERE repo = $1";
     Ok(tx.query_opt(sql, &[Value::from(repo.as_str())], status).await?.unwrap_or_default())
 }
 
 async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListSyncStatusesRequest>) -> Result<v1::SyncStatusList> {
-    let registry = call.scope_name()?;
+    let registry = call.require_scope()?;
     require_group(tx, registry).await?;
     let range = UidRange::below(registry.as_str());
     let sql = "SELECT status, checked_at, repo FROM upstream_syncs WHERE repo >= $1 AND repo < $2 ORDER BY repo";
@@ -42,7 +42,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::ListSyncStatusesRequest>) -
 
 /// How many of the repositories that the caller may see are synchronized from this one.
 async fn count_by_source(tx: &mut ReadTx, call: &Authorized<v1::GetRepoCountBySourceRequest>) -> Result<v1::RepoCount> {
-    let source = call.scope_name()?;
+    let source = call.require_scope()?;
     repos::require(tx, source).await?;
     let sql = "SELECT count(*) FROM repos WHERE source = $1 AND source <> '' AND uid >= $2 AND uid < $3";
     let mut count = 0;

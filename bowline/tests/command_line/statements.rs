@@ -105,7 +105,7 @@ async fn export(terminal: &Terminal, format: &str, group: &str, more: &[&str]) -
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
-async fn judgements_come_in_and_go_out_in_every_format_as_the_same_bytes() {
+async fn statements_come_in_and_go_out_in_every_format_as_the_same_bytes() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, terminal, _) = organization(&server, "acme").await;
     let directory = given(&terminal, &[("apk/curl.yaml", CURL), ("library/urllib3.yaml", URLLIB)]);
@@ -225,7 +225,7 @@ async fn what_may_not_be_handed_on_is_left_out_and_said() {
         Some("2\t0\t0\t0\t1\t0\t2")
     );
     let (written, said) = export(&terminal, "secdb", "acme", &[]).await;
-    assert!(said.contains("2 judgements were left out") && said.contains("--include-restricted"), "{said}");
+    assert!(said.contains("2 statements were left out") && said.contains("--include-restricted"), "{said}");
     let database: Value = serde_json::from_slice(&written["security.json"]).expect("JSON");
     assert_eq!(database["packages"], json!([]));
     let (written, _) = export(&terminal, "secdb", "acme", &["--include-restricted"]).await;

@@ -14,12 +14,15 @@ use bowline_pipeline::{Changed, Vault};
 use bowline_resources::patterns;
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::upload_growth::OpenUpload;
-use super::uploads::{NO_IDENTITY, forget};
-use super::{Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredBlob, blobs, manifests};
-use crate::sources::{self, Source};
-use crate::upstream_credentials::{self, Credentials};
-use crate::{limits, paths, tags, upstream_tags};
+use super::credentials::{self, Credentials};
+use super::sources::{self, Source};
+use super::upstream_tags;
+use crate::content::upload_growth::OpenUpload;
+use crate::content::uploads::{NO_IDENTITY, forget};
+use crate::content::{
+    Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredBlob, blobs, lookup, manifests,
+};
+use crate::{limits, paths, tags};
 
 /// How long a tag counts as what the upstream has, once that was asked.
 const FRESH: Micros = 60 * 1_000_000;
@@ -64,7 +67,7 @@ impl UpstreamConfig {
         let mut parts = vec![upstream.url.trim_end_matches('/').to_owned()];
         parts.extend(names_below(tx, at, &place).await?);
         parts.extend_from_slice(below);
-        let credentials = upstream_credentials::of(tx, vault, &place, &upstream).await?;
+        let credentials = credentials::of(tx, vault, &place, &upstream).await?;
         Ok(Some(UpstreamConfig { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
     }
 
@@ -92,17 +95,17 @@ async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<Stri
 }
 
 impl Registry {
-    /// Where a manifest comes from that the visitor has not found; absent if it may only lie here.
+    /// Where a manifest comes from that the client has not found; absent if it may only lie here.
     ///
     /// # Errors
     /// The storage refuses.
     pub async fn upstream_of(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<Option<UpstreamConfig>, RegistryError> {
-        match self.upstream_for::<PullManifest>(visitor, name).await? {
+        match self.upstream_for::<PullManifest>(client, name).await? {
             Some(mirror) if mirror.has(reference).await? && !self.is_ours(name, reference).await? => Ok(Some(mirror)),
             _ => Ok(None),
         }
@@ -123,10 +126,10 @@ impl Registry {
 
     async fn upstream_for<M: Method<Request = Interaction>>(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
     ) -> Result<Option<UpstreamConfig>, RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(place) = paths::resolve(tx, &name).await? else { return Ok(None) };
@@ -134,20 +137,20 @@ impl Registry {
                     Some(repo) => (repo, Vec::new()),
                     None => (place.group, [place.missing, vec![place.last]].concat()),
                 };
-                if visitor.is_anonymous() {
+                if client.is_anonymous() {
                     return Ok(None);
                 }
-                let call = match visitor.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
+                let call = match client.visit.authorize_at::<M>(tx, &at, Interaction::default()).await {
                     Ok(call) => call,
                     // Everyone may pull what is here already; that is no right to have more fetched.
                     Err(error) if error.reason() == Reason::PermissionDenied => return Ok(None),
                     Err(error) => return Err(error.into()),
                 };
-                let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, visitor.now()).await?;
+                let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, client.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
                 // Said before anything is fetched that could not be kept.
-                if is_new && !visitor.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
-                    return Err(registry.denied::<CreateRepo>(&visitor, name.as_str()));
+                if is_new && !client.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
+                    return Err(registry.denied::<CreateRepo>(&client, name.as_str()));
                 }
                 Ok(mirror)
             })
@@ -155,18 +158,18 @@ impl Registry {
         read.await
     }
 
-    /// Where a tag comes from that the visitor has found, if it is time to ask whether it still names the same.
+    /// Where a tag comes from that the client has found, if it is time to ask whether it still names the same.
     ///
     /// # Errors
     /// The storage refuses.
     pub async fn stale(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         tag: &str,
     ) -> Result<Option<UpstreamConfig>, RegistryError> {
-        let Some(mirror) = self.upstream_of(visitor, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
-        let (now, name, tag) = (visitor.now(), name.clone(), tag.to_owned());
+        let Some(mirror) = self.upstream_of(client, name, &Reference::Tag(tag.into())).await? else { return Ok(None) };
+        let (now, name, tag) = (client.now(), name.clone(), tag.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
@@ -182,12 +185,12 @@ impl Registry {
     /// The storage refuses.
     pub async fn note_upstream(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         tag: Option<&str>,
         problem: Option<&str>,
     ) -> Result<(), RegistryError> {
-        let (now, name) = (visitor.now(), name.clone());
+        let (now, name) = (client.now(), name.clone());
         let (tag, problem) = (tag.map(String::from), problem.map(String::from));
         let written = self.pipeline.db.write(move |tx| {
             let (name, tag, problem) = (name.clone(), tag.clone(), problem.clone());
@@ -208,18 +211,18 @@ impl Registry {
     /// blobs come when they are asked for.
     ///
     /// # Errors
-    /// The visitor may not pull, or not create the repository that is missing.
+    /// The client may not pull, or not create the repository that is missing.
     pub async fn keep_manifest(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         fetched: PushedManifest,
     ) -> Result<(), RegistryError> {
-        let (registry, visitor, name) = (self.clone(), visitor.clone(), name.clone());
+        let (registry, client, name) = (self.clone(), client.clone(), name.clone());
         let fetched = std::sync::Arc::new(fetched);
         let written = self.pipeline.write_deferring(move |tx| {
-            let (registry, visitor, name, fetched) = (registry.clone(), visitor.clone(), name.clone(), fetched.clone());
-            Box::pin(async move { registry.keep(tx, &visitor, &name, &fetched).await })
+            let (registry, client, name, fetched) = (registry.clone(), client.clone(), name.clone(), fetched.clone());
+            Box::pin(async move { registry.keep(tx, &client, &name, &fetched).await })
         });
         written.await
     }
@@ -227,30 +230,30 @@ impl Registry {
     async fn keep(
         &self,
         tx: &mut WriteTx,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         fetched: &PushedManifest,
     ) -> Result<(), RegistryError> {
         let repo = match repo_of(tx, name).await? {
             Some(repo) => repo,
-            None => self.created(tx, visitor, name).await?,
+            None => self.created(tx, client, name).await?,
         };
-        let call = visitor.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
-        let call = call.map_err(|error| self.refusal::<PullManifest>(visitor, name.as_str(), error))?;
+        let call = client.visit.authorize_at::<PullManifest>(tx, &repo, Interaction::default()).await;
+        let call = call.map_err(|error| self.refusal::<PullManifest>(client, name.as_str(), error))?;
         if let Reference::Tag(tag) = &fetched.reference
             && upstream_tags::is_ours(tx, &repo, tag).await?
         {
             // It was pushed while the upstream answered.
             return Ok(());
         }
-        let mut changes = manifests::store_one(tx, &repo, fetched, visitor.now()).await?;
+        let mut changes = manifests::store_one(tx, &repo, fetched, client.now()).await?;
         if let Reference::Tag(tag) = &fetched.reference {
-            let put = tags::put_tag(tx, &repo, tag, &fetched.digest, visitor.now(), call.draw()).await?;
+            let put = tags::put_tag(tx, &repo, tag, &fetched.digest, client.now(), call.draw()).await?;
             changes.extend(put.change());
-            note_tag(tx, &repo, tag, visitor.now()).await?;
+            note_tag(tx, &repo, tag, client.now()).await?;
         }
-        note_status(tx, &repo, None, visitor.now()).await?;
-        Ok(visitor.visit.record(tx, &call, Changed::many(changes, ())).await?)
+        note_status(tx, &repo, None, client.now()).await?;
+        Ok(client.visit.record(tx, &call, Changed::many(changes, ())).await?)
     }
 
     /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
@@ -260,11 +263,11 @@ impl Registry {
     /// The storage refuses.
     pub async fn blob_upstream(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
     ) -> Result<Option<(UpstreamConfig, u64)>, RegistryError> {
-        let Some(mirror) = self.upstream_for::<PullBlob>(visitor, name).await? else { return Ok(None) };
+        let Some(mirror) = self.upstream_for::<PullBlob>(client, name).await? else { return Ok(None) };
         let (name, digest) = (name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
@@ -286,16 +289,16 @@ impl Registry {
     /// The repository is gone.
     pub async fn begin_fetch(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         id: &str,
         digest: &str,
     ) -> Result<OpenUpload, RegistryError> {
-        let (registry, now, name, id) = (self.clone(), visitor.now(), name.clone(), id.to_owned());
+        let (registry, now, name, id) = (self.clone(), client.now(), name.clone(), id.to_owned());
         let written = self.pipeline.db.write_scratch(move |tx| {
             let (registry, name, id) = (registry.clone(), name.clone(), id.clone());
             Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::lookup::unknown(&name))?;
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| lookup::unknown(&name))?;
                 registry.insert_upload(tx, NO_IDENTITY, now, repo, id).await
             })
         });
@@ -308,29 +311,29 @@ impl Registry {
     /// one had.
     ///
     /// # Errors
-    /// The visitor may not pull, the repository is gone, or a quota has no room.
+    /// The client may not pull, the repository is gone, or a quota has no room.
     pub async fn keep_fetched(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         digest: &str,
         id: &str,
         blob: StoredBlob,
     ) -> Result<Option<String>, RegistryError> {
-        let (registry, visitor, name, digest) = (self.clone(), visitor.clone(), name.clone(), digest.to_owned());
+        let (registry, client, name, digest) = (self.clone(), client.clone(), name.clone(), digest.to_owned());
         let id = id.to_owned();
         let written = self.pipeline.db.write(move |tx| {
-            let (registry, visitor, name) = (registry.clone(), visitor.clone(), name.clone());
+            let (registry, client, name) = (registry.clone(), client.clone(), name.clone());
             let (digest, id, blob) = (digest.clone(), id.clone(), blob.clone());
             Box::pin(async move {
-                let repo = repo_of(tx, &name).await?.ok_or_else(|| super::lookup::unknown(&name))?;
-                let call = visitor.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
-                let call = call.map_err(|error| registry.refusal::<PullBlob>(&visitor, name.as_str(), error))?;
-                let before = blobs::put(tx, &digest, &blob, visitor.now()).await?;
-                let change = blobs::link(tx, &repo, &digest, visitor.now()).await?;
+                let repo = repo_of(tx, &name).await?.ok_or_else(|| lookup::unknown(&name))?;
+                let call = client.visit.authorize_at::<PullBlob>(tx, &repo, Interaction::default()).await;
+                let call = call.map_err(|error| registry.refusal::<PullBlob>(&client, name.as_str(), error))?;
+                let before = blobs::put(tx, &digest, &blob, client.now()).await?;
+                let change = blobs::link(tx, &repo, &digest, client.now()).await?;
                 forget(tx, &id).await?;
                 let changed = Changed::many(change.into_iter().collect(), ());
-                visitor.visit.record(tx, &call, changed).await?;
+                client.visit.record(tx, &call, changed).await?;
                 Ok(before)
             })
         });

@@ -8,14 +8,14 @@ use bowline_pipeline::Authorized;
 use bowline_store::{ReadTx, Value, WriteTx};
 use prost::Message;
 
-use super::content::is_public;
-use super::paths::{self, Name};
-use super::policies::{require_capabilities_of, require_push, validate_address};
-use super::repos;
+use crate::content::is_public;
+use crate::paths::{self, Name};
+use crate::policies::{require_capabilities_of, require_push, validate_address};
+use crate::repos;
 
 /// The source of a synchronized repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Here(Uidp),
     /// An https address of a repository of another registry.
     There(String),
@@ -31,7 +31,7 @@ impl Source {
     }
 
     /// How it is stored.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Source::Here(uid) => uid.as_str(),
             Source::There(url) => url,
@@ -40,7 +40,7 @@ impl Source {
 }
 
 /// Where the repository takes what it lacks from, unless its synchronization has ended.
-pub(super) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Option<Source>> {
+pub(crate) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Option<Source>> {
     let sql = "SELECT synced_from, spec FROM repos WHERE uid = $1 AND synced_from <> ''";
     let read = |row: &bowline_store::Row<'_>| Ok::<_, Error>((row.text(0)?, row.bytes(1)?));
     let Some((from, spec)) = tx.query_opt(sql, &[Value::from(repo.as_str())], read).await? else { return Ok(None) };
@@ -59,7 +59,7 @@ pub(super) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Opti
 /// # Errors
 /// INVALID_ARGUMENT if it names nothing that the caller may pull from, PERMISSION_DENIED if it changes and the caller
 /// lacks what a push needs at the place.
-pub(super) async fn settle<T>(
+pub(crate) async fn settle<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     place: &Uidp,
@@ -89,7 +89,7 @@ pub(super) async fn settle<T>(
 }
 
 /// What a text names as a source; absent if it names nothing that the caller may pull from.
-pub(super) async fn named<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Option<Source>> {
+pub(crate) async fn named<T>(tx: &mut ReadTx, call: &Authorized<T>, text: &str) -> Result<Option<Source>> {
     if let Some(name) = on_own_host(call, text) {
         return Ok(here(tx, call, name).await?.map(Source::Here));
     }
@@ -111,17 +111,17 @@ const NO_SOURCE: &str = "names no repository that you may pull from: give the UI
                          reference without a tag at another registry, such as registry.example.com/team/app";
 
 /// A source that was checked.
-pub(super) struct Settled(Option<Source>);
+pub(crate) struct Settled(Option<Source>);
 
 impl Settled {
     /// What [`named`] has found.
-    pub(super) fn of(source: Source) -> Settled {
+    pub(crate) fn of(source: Source) -> Settled {
         Settled(Some(source))
     }
 }
 
 /// Keeps a source that was checked.
-pub(super) async fn put(tx: &mut WriteTx, repo: &Uidp, settled: Option<Settled>) -> Result<()> {
+pub(crate) async fn put(tx: &mut WriteTx, repo: &Uidp, settled: Option<Settled>) -> Result<()> {
     let Some(Settled(source)) = settled else { return Ok(()) };
     let text = source.as_ref().map_or("", Source::text);
     let sql = "UPDATE repos SET synced_from = $2 WHERE uid = $1";

@@ -1,7 +1,7 @@
 //! Repositories that take what they lack from another one here, which they name as their source.
 //!
 //! Anyone who named it was allowed to pull from it then; of another organization, which may have changed its mind since,
-//! only what is public, or what the visitor may pull there too, is taken over. Only someone who may pull from the
+//! only what is public, or what the client may pull there too, is taken over. Only someone who may pull from the
 //! repository by right has anything taken over, as with an upstream, and a tag that was written here stays. Bytes are
 //! shared: a copy is links in the database.
 
@@ -11,15 +11,17 @@ use bowline_core::{Error, Reason, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-use super::lookup::is_public;
-use super::manifest::Kind;
+use super::sources::{self, Source};
+use super::upstream_tags;
 use super::upstreams::{is_due, note_status, note_tag, repo_of};
-use super::{Manifest, Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredManifest};
-use super::{blobs, manifests};
-use crate::sources::{self, Source};
-use crate::{tags, upstream_tags};
+use crate::content::manifest::Kind;
+use crate::content::{
+    Manifest, Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredManifest, blobs,
+    is_public, manifests,
+};
+use crate::tags;
 
-/// A repository, where it takes what it lacks from, and the permission of the visitor to pull from it.
+/// A repository, where it takes what it lacks from, and the permission of the client to pull from it.
 struct Synced {
     repo: Uidp,
     source: Uidp,
@@ -31,26 +33,26 @@ impl Registry {
     ///
     /// # Errors
     /// A quota has no room for it, or the tag is immutable.
-    pub async fn copy_manifest(
+    pub async fn sync_manifest(
         &self,
-        visitor: &RegistryClient,
+        client: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<bool, RegistryError> {
-        let (by, at, wanted) = (visitor.clone(), name.clone(), reference.clone());
+        let (by, at, wanted) = (client.clone(), name.clone(), reference.clone());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move { Ok::<_, RegistryError>(lacking(tx, &by, &at, &wanted).await?.is_some()) })
         });
         if !read.await? {
             return Ok(false);
         }
-        let (visitor, name, reference) = (visitor.clone(), name.clone(), reference.clone());
+        let (client, name, reference) = (client.clone(), name.clone(), reference.clone());
         let written = self.pipeline.write_deferring(move |tx| {
-            let (visitor, name, reference) = (visitor.clone(), name.clone(), reference.clone());
+            let (client, name, reference) = (client.clone(), name.clone(), reference.clone());
             Box::pin(async move {
-                match lacking(tx, &visitor, &name, &reference).await? {
-                    Some((synced, manifest)) => copy(tx, &visitor, &synced, &reference, manifest).await,
-                    // Another request has copied it meanwhile.
+                match lacking(tx, &client, &name, &reference).await? {
+                    Some((synced, manifest)) => sync(tx, &client, &synced, &reference, manifest).await,
+                    // Another request has synced it meanwhile.
                     None => Ok(()),
                 }
             })
@@ -60,26 +62,26 @@ impl Registry {
     }
 
     /// Whether a blob that a manifest of the repository names may be here now, because the source has it: a source
-    /// that mirrors an upstream may have got it after its manifest was copied.
+    /// that mirrors an upstream may have got it after its manifest was.
     ///
     /// # Errors
     /// A quota has no room for it.
-    pub async fn copy_blob(&self, visitor: &RegistryClient, name: &Name, digest: &str) -> Result<bool, RegistryError> {
-        let (by, at, wanted) = (visitor.clone(), name.clone(), digest.to_owned());
+    pub async fn sync_blob(&self, client: &RegistryClient, name: &Name, digest: &str) -> Result<bool, RegistryError> {
+        let (by, at, wanted) = (client.clone(), name.clone(), digest.to_owned());
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move { Ok::<_, RegistryError>(lacking_blob(tx, &by, &at, &wanted).await?.is_some()) })
         });
         if !read.await? {
             return Ok(false);
         }
-        let (visitor, name, digest) = (visitor.clone(), name.clone(), digest.to_owned());
+        let (client, name, digest) = (client.clone(), name.clone(), digest.to_owned());
         let written = self.pipeline.db.write(move |tx| {
-            let (visitor, name, digest) = (visitor.clone(), name.clone(), digest.clone());
+            let (client, name, digest) = (client.clone(), name.clone(), digest.clone());
             Box::pin(async move {
-                let Some(synced) = lacking_blob(tx, &visitor, &name, &digest).await? else { return Ok(()) };
-                let change = blobs::link(tx, &synced.repo, &digest, visitor.now()).await?;
+                let Some(synced) = lacking_blob(tx, &client, &name, &digest).await? else { return Ok(()) };
+                let change = blobs::link(tx, &synced.repo, &digest, client.now()).await?;
                 let changed = Changed::many(change.into_iter().collect(), ());
-                Ok::<_, RegistryError>(visitor.visit.record(tx, &synced.call, changed).await?)
+                Ok::<_, RegistryError>(client.visit.record(tx, &synced.call, changed).await?)
             })
         });
         written.await?;
@@ -87,33 +89,33 @@ impl Registry {
     }
 }
 
-/// The repository of this name, if it has a source here and the visitor may pull from it by right.
-async fn synced<M>(tx: &mut ReadTx, visitor: &RegistryClient, name: &Name) -> Result<Option<Synced>, RegistryError>
+/// The repository of this name, if it has a source here and the client may pull from it by right.
+async fn synced<M>(tx: &mut ReadTx, client: &RegistryClient, name: &Name) -> Result<Option<Synced>, RegistryError>
 where
     M: bowline_contract::Method<Request = Interaction>,
 {
-    if visitor.is_anonymous() {
+    if client.is_anonymous() {
         return Ok(None);
     }
     let Some(repo) = repo_of(tx, name).await? else { return Ok(None) };
-    let Some(Source::Here(source)) = sources::of(tx, &repo, visitor.now()).await? else { return Ok(None) };
-    let Some(call) = allowed::<M>(tx, visitor, &repo).await? else { return Ok(None) };
+    let Some(Source::Here(source)) = sources::of(tx, &repo, client.now()).await? else { return Ok(None) };
+    let Some(call) = allowed::<M>(tx, client, &repo).await? else { return Ok(None) };
     let is_shared = source.root_str() == repo.root_str()
         || is_public(tx, &source).await?
-        || allowed::<M>(tx, visitor, &source).await?.is_some();
+        || allowed::<M>(tx, client, &source).await?.is_some();
     Ok(is_shared.then_some(Synced { repo, source, call }))
 }
 
-/// The permission of the visitor by right, if they have it.
+/// The permission of the client by right, if they have it.
 async fn allowed<M>(
     tx: &mut ReadTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     at: &Uidp,
 ) -> Result<Option<Authorized<Interaction>>, RegistryError>
 where
     M: bowline_contract::Method<Request = Interaction>,
 {
-    match visitor.visit.authorize_at::<M>(tx, at, Interaction::default()).await {
+    match client.visit.authorize_at::<M>(tx, at, Interaction::default()).await {
         Ok(call) => Ok(Some(call)),
         Err(error) if error.reason() == Reason::PermissionDenied => Ok(None),
         Err(error) => Err(error.into()),
@@ -123,11 +125,11 @@ where
 /// What the source has under this reference, if the repository has it not, or something else.
 async fn lacking(
     tx: &mut ReadTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     name: &Name,
     reference: &Reference,
 ) -> Result<Option<(Synced, StoredManifest)>, RegistryError> {
-    let Some(synced) = synced::<PullManifest>(tx, visitor, name).await? else { return Ok(None) };
+    let Some(synced) = synced::<PullManifest>(tx, client, name).await? else { return Ok(None) };
     if let Reference::Tag(tag) = reference
         && upstream_tags::is_ours(tx, &synced.repo, tag).await?
     {
@@ -137,7 +139,7 @@ async fn lacking(
     let is_lacking = match (digest_of(tx, &synced.repo, reference).await?, reference) {
         (None, _) => true,
         // What could not be kept is not tried at every pull.
-        (Some(here), Reference::Tag(tag)) if here != there => is_due(tx, &synced.repo, tag, visitor.now()).await?,
+        (Some(here), Reference::Tag(tag)) if here != there => is_due(tx, &synced.repo, tag, client.now()).await?,
         (Some(_), _) => false,
     };
     if !is_lacking {
@@ -164,11 +166,11 @@ async fn digest_of(tx: &mut ReadTx, repo: &Uidp, reference: &Reference) -> Resul
 /// The repository, if it lacks a blob that a manifest of it names and that the source has.
 async fn lacking_blob(
     tx: &mut ReadTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     name: &Name,
     digest: &str,
 ) -> Result<Option<Synced>, RegistryError> {
-    let Some(synced) = synced::<PullBlob>(tx, visitor, name).await? else { return Ok(None) };
+    let Some(synced) = synced::<PullBlob>(tx, client, name).await? else { return Ok(None) };
     let sql = "SELECT b.digest FROM repo_blobs b WHERE b.repo = $1 AND b.digest = $2
                  AND NOT EXISTS (SELECT 1 FROM repo_blobs o WHERE o.repo = $3 AND o.digest = b.digest)
                  AND EXISTS (SELECT 1 FROM manifest_references f JOIN repo_manifests r ON r.digest = f.manifest
@@ -179,14 +181,14 @@ async fn lacking_blob(
 }
 
 /// Takes over a manifest with the blobs that it names; the members of an index come when they are asked for.
-async fn copy(
+async fn sync(
     tx: &mut WriteTx,
-    visitor: &RegistryClient,
+    client: &RegistryClient,
     synced: &Synced,
     reference: &Reference,
     stored: StoredManifest,
 ) -> Result<(), RegistryError> {
-    let (repo, now) = (&synced.repo, visitor.now());
+    let (repo, now) = (&synced.repo, client.now());
     let manifest = Manifest::read(&stored.content, Some(&stored.media_type))?;
     let mut changes: Vec<Change> = Vec::new();
     for named in manifest.named.iter().filter(|named| named.kind != Kind::Child) {
@@ -195,13 +197,14 @@ async fn copy(
         }
     }
     let (reference, tags, config) = (reference.clone(), Vec::new(), None);
-    let copied = PushedManifest { reference, tags, digest: stored.digest, manifest, content: stored.content, config };
-    changes.extend(manifests::store_one(tx, repo, &copied, now).await?);
-    if let Reference::Tag(tag) = &copied.reference {
-        let put = tags::put_tag(tx, repo, tag, &copied.digest, now, synced.call.draw()).await?;
+    let synced_manifest =
+        PushedManifest { reference, tags, digest: stored.digest, manifest, content: stored.content, config };
+    changes.extend(manifests::store_one(tx, repo, &synced_manifest, now).await?);
+    if let Reference::Tag(tag) = &synced_manifest.reference {
+        let put = tags::put_tag(tx, repo, tag, &synced_manifest.digest, now, synced.call.draw()).await?;
         changes.extend(put.change());
         note_tag(tx, repo, tag, now).await?;
     }
     note_status(tx, repo, None, now).await?;
-    Ok(visitor.visit.record(tx, &synced.call, Changed::many(changes, ())).await?)
+    Ok(client.visit.record(tx, &synced.call, Changed::many(changes, ())).await?)
 }

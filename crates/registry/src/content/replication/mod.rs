@@ -1,0 +1,34 @@
+//! Repositories that take what they lack from elsewhere: from another repository here (`sync`), or from another registry
+//! (`upstreams`).
+//!
+//! What becomes of a tag, or of content that a digest names, when a client who may pull by right asks for it:
+//!
+//! ```text
+//!               not here ---- no source, or one that does not have it ----> unknown to the client
+//!                  |
+//!                  | the source has it
+//!                  v
+//!      from the source, asked now  <--- the source has another by now ---.
+//!                  |                                                     |
+//!                  | a minute                                            |
+//!                  v                                                     |
+//!      from the source, to be asked again ---- a client asks ------------'
+//!                  |
+//!                  | someone pushes the tag here
+//!                  v
+//!             written here, which the source never replaces
+//! ```
+//!
+//! Content by digest does not change: once here, it stays. A source that does not answer changes nothing either.
+//!
+//! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
+//! goes.
+
+pub mod credentials;
+pub(crate) mod sources;
+pub(crate) mod statuses;
+mod sync;
+pub(crate) mod upstream_tags;
+mod upstreams;
+
+pub use upstreams::UpstreamConfig;
