@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
-use bowline_testkit::{Actor, TestServer, each_engine};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine, on_engine_with};
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, done, execute, inventory, machine, number, on_each_engine_with, person, refused};
+use crate::support::{Machine, call, done, execute, inventory, machine, number, person, refused};
 
 const LOOKUP: &str = "GET /iam/v2/groups:lookupGroup";
 const CHECK: &str = "GET /iam/v2/groups:checkEligibility";
@@ -79,10 +79,9 @@ async fn every_way_to_have_no_organization_looks_the_same(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM access_requests").await, 0);
 }
 
-#[tokio::test]
-async fn the_operator_says_which_domains_prove_nothing() {
+async fn the_operator_says_which_domains_prove_nothing(engine: Engine) {
     let block = |options: &mut bowline_server::Options| options.blocked_email_domains = vec!["ACME.example".into()];
-    on_each_engine_with(block, async |server| {
+    on_engine_with(engine, block, async |server| {
         verified(server, "acme.example").await;
         verified(server, "gmail.com").await;
         assert!(!eligible(&person(server, "me", "me@acme.example").await.actor).await);
@@ -199,3 +198,5 @@ each_engine!(
     a_provider_proves_addresses_to_its_own_organization_alone,
     requests_go_with_the_group_and_with_the_person
 );
+
+by_engine!(the_operator_says_which_domains_prove_nothing);

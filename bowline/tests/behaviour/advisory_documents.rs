@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
+use bowline_testkit::{Actor, Engine, RestReply, TestServer, by_engine, each_engine, on_engine_with};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, advisory, create, event};
-use crate::support::{call, done, each, on_each_engine, on_each_engine_with};
+use crate::support::{call, done, each};
 
 const DOCUMENTS: &str = "/advisory/v2/documents";
 
@@ -38,72 +38,63 @@ async fn publish(actor: &Actor, group: &str, public: bool) {
     done(actor, &what, json!({ "public": public })).await;
 }
 
-#[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
-async fn documents_tell_what_is_approved_in_public_groups_within_a_second() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let below = server.group(&org, "below").await;
-        let operator = server.operator().await;
-        let uid = advisory(&operator, &org, "curl", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]).await;
-        let hidden = advisory(&operator, &below, "curl", &["CVE-2026-9"]).await;
-        let scan = json!({ "scanner": "grype", "subpackageName": "libcurl", "grypeDbChecksum": "sum" });
-        let approved = |event: Value| {
-            let mut event = event;
-            (event["status"], event["findings"], event["issue"]) = (json!("APPROVED"), json!("e30="), json!("secret"));
-            event
-        };
-        event(
-            &operator,
-            &uid,
-            approved(json!({ "timestamp": "2020-01-01T00:00:01Z", "detection": { "scanv1": scan } })),
-        )
+async fn documents_tell_what_is_approved_in_public_groups_within_a_second(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let below = server.group(&org, "below").await;
+    let operator = server.operator().await;
+    let uid = advisory(&operator, &org, "curl", &["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]).await;
+    let hidden = advisory(&operator, &below, "curl", &["CVE-2026-9"]).await;
+    let scan = json!({ "scanner": "grype", "subpackageName": "libcurl", "grypeDbChecksum": "sum" });
+    let approved = |event: Value| {
+        let mut event = event;
+        (event["status"], event["findings"], event["issue"]) = (json!("APPROVED"), json!("e30="), json!("secret"));
+        event
+    };
+    event(&operator, &uid, approved(json!({ "timestamp": "2020-01-01T00:00:01Z", "detection": { "scanv1": scan } })))
         .await;
-        let fixed = json!({ "fixedVersion": "8.1-r0", "note": "secret", "grypeDbBuilt": "then" });
-        event(&operator, &uid, approved(json!({ "timestamp": "2020-01-01T00:00:02Z", "fixed": fixed }))).await;
-        event(&operator, &uid, approved(json!({ "patched": { "patchedVersions": ["secret"] } }))).await;
-        event(&operator, &uid, json!({ "fixNotPlanned": { "note": "secret" } })).await;
-        event(&operator, &hidden, approved(json!({ "fixNotPlanned": {} }))).await;
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        assert_eq!(public(server, "").await, json!([]), "nothing is public until a group is");
+    let fixed = json!({ "fixedVersion": "8.1-r0", "note": "secret", "grypeDbBuilt": "then" });
+    event(&operator, &uid, approved(json!({ "timestamp": "2020-01-01T00:00:02Z", "fixed": fixed }))).await;
+    event(&operator, &uid, approved(json!({ "patched": { "patchedVersions": ["secret"] } }))).await;
+    event(&operator, &uid, json!({ "fixNotPlanned": { "note": "secret" } })).await;
+    event(&operator, &hidden, approved(json!({ "fixNotPlanned": {} }))).await;
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(public(server, "").await, json!([]), "nothing is public until a group is");
 
-        publish(&operator, &org, true).await;
-        let documents = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;
-        assert!(!documents.to_string().contains("secret"), "{documents}");
-        assert_eq!(each(&documents, "id"), ["curl"]);
-        let told = &documents[0]["advisories"];
-        assert_eq!(told.as_array().expect("a list").len(), 1, "groups below a public one are not");
-        assert_eq!(told[0]["packageNamespace"], json!("acme"));
-        assert_eq!(told[0]["aliases"], json!(["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]));
-        let events = told[0]["events"].as_array().expect("a list");
-        assert_eq!(events.len(), 2);
-        assert_eq!(events[0]["detection"]["scanv1"]["subpackageName"], json!("libcurl"));
-        assert_eq!(events[1]["fixed"]["fixedVersion"], json!("8.1-r0"));
-        assert_eq!(events[1]["fixed"]["grypeDbBuilt"], json!("then"));
+    publish(&operator, &org, true).await;
+    let documents = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;
+    assert!(!documents.to_string().contains("secret"), "{documents}");
+    assert_eq!(each(&documents, "id"), ["curl"]);
+    let told = &documents[0]["advisories"];
+    assert_eq!(told.as_array().expect("a list").len(), 1, "groups below a public one are not");
+    assert_eq!(told[0]["packageNamespace"], json!("acme"));
+    assert_eq!(told[0]["aliases"], json!(["CVE-2026-1", "GHSA-aaaa-bbbb-cccc"]));
+    let events = told[0]["events"].as_array().expect("a list");
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["detection"]["scanv1"]["subpackageName"], json!("libcurl"));
+    assert_eq!(events[1]["fixed"]["fixedVersion"], json!("8.1-r0"));
+    assert_eq!(events[1]["fixed"]["grypeDbBuilt"], json!("then"));
 
-        let first = done(&server.anonymous(), "GET /advisory/v1/documents", Value::Null).await;
-        assert_eq!(each(&first["items"], "id"), ["curl"]);
-        let public_id = told[0]["id"].as_str().expect("an id").to_lowercase();
-        for (query, count) in [
-            ("?id=curl".to_owned(), 1),
-            ("?id=wget".to_owned(), 0),
-            ("?cves=cve-2026-1&cves=CVE-2026-1".to_owned(), 1),
-            (format!("?cves={public_id}"), 1),
-            ("?cves=CVE-2026-9".to_owned(), 0),
-            ("?id=wget&cves=CVE-2026-1".to_owned(), 0),
-        ] {
-            assert_eq!(public(server, &query).await.as_array().expect("a list").len(), count, "{query}");
-        }
-        create(&operator, &org, about("wget", "a", &["CVE-2026-2"])).await;
-        let wget = advisory(&operator, &org, "wget", &["CVE-2026-3"]).await;
-        event(&operator, &wget, approved(json!({ "fixNotPlanned": {} }))).await;
-        within_a_second(server, "", |seen| each(seen, "id") == ["curl", "wget"]).await;
-        done(&operator, &format!("DELETE {ADVISORIES}/{wget}"), Value::Null).await;
-        within_a_second(server, "", |seen| each(seen, "id") == ["curl"]).await;
-        publish(&operator, &org, false).await;
-        within_a_second(server, "", |seen| *seen == json!([])).await;
-    })
-    .await;
+    let first = done(&server.anonymous(), "GET /advisory/v1/documents", Value::Null).await;
+    assert_eq!(each(&first["items"], "id"), ["curl"]);
+    let public_id = told[0]["id"].as_str().expect("an id").to_lowercase();
+    for (query, count) in [
+        ("?id=curl".to_owned(), 1),
+        ("?id=wget".to_owned(), 0),
+        ("?cves=cve-2026-1&cves=CVE-2026-1".to_owned(), 1),
+        (format!("?cves={public_id}"), 1),
+        ("?cves=CVE-2026-9".to_owned(), 0),
+        ("?id=wget&cves=CVE-2026-1".to_owned(), 0),
+    ] {
+        assert_eq!(public(server, &query).await.as_array().expect("a list").len(), count, "{query}");
+    }
+    create(&operator, &org, about("wget", "a", &["CVE-2026-2"])).await;
+    let wget = advisory(&operator, &org, "wget", &["CVE-2026-3"]).await;
+    event(&operator, &wget, approved(json!({ "fixNotPlanned": {} }))).await;
+    within_a_second(server, "", |seen| each(seen, "id") == ["curl", "wget"]).await;
+    done(&operator, &format!("DELETE {ADVISORIES}/{wget}"), Value::Null).await;
+    within_a_second(server, "", |seen| each(seen, "id") == ["curl"]).await;
+    publish(&operator, &org, false).await;
+    within_a_second(server, "", |seen| *seen == json!([])).await;
 }
 
 async fn get(server: &TestServer, headers: &[(&str, &str)]) -> RestReply {
@@ -141,28 +132,29 @@ async fn documents_are_compressed_and_not_sent_again_to_whoever_has_them(server:
     assert_ne!(changed.header("etag"), Some(&*tag));
 }
 
-#[tokio::test]
-async fn anonymous_reads_are_limited_by_address_and_judged() {
+async fn anonymous_reads_are_limited_by_address(engine: Engine) {
     let few = |options: &mut bowline_server::Options| options.rate_limit_address = Some(1);
-    on_each_engine_with(few, async |server| {
+    on_engine_with(engine, few, async |server| {
         let mut limited = 0;
         for _ in 0..40 {
             limited += usize::from(get(server, &[]).await.status == 429);
         }
-        assert!(limited > 0, "nobody was asked to wait");
+        assert!(limited > 0, "no request got 429");
     })
     .await;
-    on_each_engine(async |server| {
-        let many = (0..201).map(|n| format!("cves=CVE-{n}")).collect::<Vec<_>>().join("&");
-        for query in [many, format!("id={}", "a".repeat(513)), "cves=a%00".into()] {
-            let reply = call(&server.anonymous(), &format!("GET {DOCUMENTS}?{query}"), Value::Null).await;
-            assert_eq!(reply.status, 400, "{query}");
-        }
-        // A token that is no good is no reason to refuse what everyone may read.
-        let reply = call(&server.anonymous().with_token("nonsense"), &format!("GET {DOCUMENTS}"), Value::Null).await;
-        assert!(matches!(reply.status, 200 | 503), "{}", reply.text());
-    })
-    .await;
+}
+
+by_engine!(anonymous_reads_are_limited_by_address);
+
+async fn anonymous_reads_are_validated(server: &TestServer) {
+    let many = (0..201).map(|n| format!("cves=CVE-{n}")).collect::<Vec<_>>().join("&");
+    for query in [many, format!("id={}", "a".repeat(513)), "cves=a%00".into()] {
+        let reply = call(&server.anonymous(), &format!("GET {DOCUMENTS}?{query}"), Value::Null).await;
+        assert_eq!(reply.status, 400, "{query}");
+    }
+    // A token that is no good is no reason to refuse what everyone may read.
+    let reply = call(&server.anonymous().with_token("nonsense"), &format!("GET {DOCUMENTS}"), Value::Null).await;
+    assert!(matches!(reply.status, 200 | 503), "{}", reply.text());
 }
 
 /// A small generator of numbers, so that a history that went wrong comes again.
@@ -280,6 +272,8 @@ async fn no_history_shows_anybody_what_is_pending_rejected_or_private(server: &T
 }
 
 each_engine!(
+    anonymous_reads_are_validated,
     documents_are_compressed_and_not_sent_again_to_whoever_has_them,
-    no_history_shows_anybody_what_is_pending_rejected_or_private
+    no_history_shows_anybody_what_is_pending_rejected_or_private,
+    documents_tell_what_is_approved_in_public_groups_within_a_second,
 );

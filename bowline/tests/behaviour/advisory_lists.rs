@@ -2,11 +2,11 @@
 
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, TestServer, each_engine};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine, on_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{call, done, each, machine, on_each_engine, role};
+use crate::support::{call, done, each, machine, role};
 
 /// The names of the artifacts on a page of v2, in their order.
 async fn names(actor: &Actor, query: &str) -> Vec<String> {
@@ -47,75 +47,62 @@ async fn three(server: &TestServer) -> (String, Actor) {
     (org, bot)
 }
 
-#[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
-async fn each_filter_keeps_what_it_names() {
-    on_each_engine(async |server| {
-        let (org, bot) = three(server).await;
-        let operator = server.operator().await;
-        let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
-        assert_eq!(list["totalCount"], json!("3"));
-        let of = |name: &str, member: &str| {
-            let items = list["advisories"].as_array().expect("a list");
-            let found = items.iter().find(|item| item["artifactName"] == name).expect("an advisory");
-            found[member].as_str().unwrap_or_default().to_owned()
-        };
-        let bot_uid = of("libfoo", "author");
-        let reviewer = of("curl", "author");
-        let public = of("curl", "advisoryId");
-        for (query, query1, expected) in [
-            (format!("advisoryIds={public}"), format!("advisoryIds={public}"), "curl"),
-            ("legacyAdvisoryIds=OLD-1".into(), "legacyAdvisoryIds=OLD-1".into(), "curl"),
-            ("artifactNames=curl&artifactNames=foo".into(), "artifactName=curl&artifactName=foo".into(), "curl foo"),
-            ("artifactTypes=apk".into(), "artifactType=apk".into(), "curl foo"),
-            ("artifactArchitectures=aarch64".into(), "artifactArchitecture=aarch64".into(), "libfoo"),
-            ("componentNames=stdlib".into(), "componentName=stdlib".into(), "foo"),
-            ("componentTypes=python".into(), "componentType=python".into(), "libfoo"),
-            ("componentLocations=/lib/b".into(), "componentLocation=/lib/b".into(), "libfoo"),
-            (
-                "aliases=cve-2026-1&aliases=CVE-2026-2".into(),
-                "aliases=CVE-2026-1&aliases=cve-2026-2".into(),
-                "curl libfoo",
-            ),
-            ("origin=foo&artifactNames=curl".into(), "origin=foo&artifactName=curl".into(), "foo libfoo"),
-            ("eventReviewStates=REVIEW_STATE_APPROVED".into(), "eventStatuses=APPROVED".into(), "curl"),
-            (format!("eventAuthors={bot_uid}"), format!("eventAuthor={bot_uid}"), "curl libfoo"),
-            (format!("excludeEventAuthors={bot_uid}"), format!("excludeEventAuthor={bot_uid}"), "foo"),
-            (format!("eventReviewers={reviewer}"), format!("eventReviewer={reviewer}"), "curl"),
-            ("eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "curl libfoo"),
-            (
-                "latestEventType=EVENT_TYPE_FILTER_FIXED".into(),
-                "latestEventType=EVENT_TYPE_FILTER_FIXED".into(),
-                "curl",
-            ),
-            // One and the same event.
-            (
-                "eventTypes=EVENT_TYPE_FILTER_FIXED&eventReviewStates=REVIEW_STATE_PENDING".into(),
-                "eventTypes=EVENT_TYPE_FILTER_FIXED&eventStatuses=PENDING".into(),
-                "libfoo",
-            ),
-            // All filters together.
-            ("artifactTypes=apk&componentNames=stdlib".into(), "artifactType=apk&componentName=stdlib".into(), "foo"),
-            ("artifactTypes=apk&componentTypes=python".into(), "artifactType=apk&componentType=python".into(), ""),
-            (
-                format!("uidp.childrenOf={org}&artifactTypes=apk"),
-                format!("uidp.childrenOf={org}&artifactType=apk"),
-                "curl foo",
-            ),
-        ] {
-            let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
-            assert_eq!(sorted(names(&operator, &query).await), expected, "{query}");
-            assert_eq!(sorted(names(&bot, &query).await), expected, "{query}, as seen from the organization");
-            assert_eq!(sorted(names1(&operator, &query1).await), expected, "{query1}");
-        }
-        for bad in ["eventTypes=NOTHING", "orderBy=nothing", "pageSize=-1", "skip=-1", "query=a%0Ab", "eventTypes=99"] {
-            let reply = call(&operator, &format!("GET /vulnerabilities/v2/advisories?{bad}"), Value::Null).await;
-            assert_eq!(reply.status, 400, "{bad}: {}", reply.text());
-        }
-        let many = (0..201).map(|n| format!("aliases=CVE-{n}")).collect::<Vec<_>>().join("&");
-        assert_eq!(call(&operator, &format!("GET {ADVISORIES}?{many}"), Value::Null).await.status, 400);
-    })
-    .await;
+async fn each_filter_keeps_what_it_names(server: &TestServer) {
+    let (org, bot) = three(server).await;
+    let operator = server.operator().await;
+    let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
+    assert_eq!(list["totalCount"], json!("3"));
+    let of = |name: &str, member: &str| {
+        let items = list["advisories"].as_array().expect("a list");
+        let found = items.iter().find(|item| item["artifactName"] == name).expect("an advisory");
+        found[member].as_str().unwrap_or_default().to_owned()
+    };
+    let bot_uid = of("libfoo", "author");
+    let reviewer = of("curl", "author");
+    let public = of("curl", "advisoryId");
+    for (query, query1, expected) in [
+        (format!("advisoryIds={public}"), format!("advisoryIds={public}"), "curl"),
+        ("legacyAdvisoryIds=OLD-1".into(), "legacyAdvisoryIds=OLD-1".into(), "curl"),
+        ("artifactNames=curl&artifactNames=foo".into(), "artifactName=curl&artifactName=foo".into(), "curl foo"),
+        ("artifactTypes=apk".into(), "artifactType=apk".into(), "curl foo"),
+        ("artifactArchitectures=aarch64".into(), "artifactArchitecture=aarch64".into(), "libfoo"),
+        ("componentNames=stdlib".into(), "componentName=stdlib".into(), "foo"),
+        ("componentTypes=python".into(), "componentType=python".into(), "libfoo"),
+        ("componentLocations=/lib/b".into(), "componentLocation=/lib/b".into(), "libfoo"),
+        ("aliases=cve-2026-1&aliases=CVE-2026-2".into(), "aliases=CVE-2026-1&aliases=cve-2026-2".into(), "curl libfoo"),
+        ("origin=foo&artifactNames=curl".into(), "origin=foo&artifactName=curl".into(), "foo libfoo"),
+        ("eventReviewStates=REVIEW_STATE_APPROVED".into(), "eventStatuses=APPROVED".into(), "curl"),
+        (format!("eventAuthors={bot_uid}"), format!("eventAuthor={bot_uid}"), "curl libfoo"),
+        (format!("excludeEventAuthors={bot_uid}"), format!("excludeEventAuthor={bot_uid}"), "foo"),
+        (format!("eventReviewers={reviewer}"), format!("eventReviewer={reviewer}"), "curl"),
+        ("eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "eventTypes=EVENT_TYPE_FILTER_FIXED".into(), "curl libfoo"),
+        ("latestEventType=EVENT_TYPE_FILTER_FIXED".into(), "latestEventType=EVENT_TYPE_FILTER_FIXED".into(), "curl"),
+        // One and the same event.
+        (
+            "eventTypes=EVENT_TYPE_FILTER_FIXED&eventReviewStates=REVIEW_STATE_PENDING".into(),
+            "eventTypes=EVENT_TYPE_FILTER_FIXED&eventStatuses=PENDING".into(),
+            "libfoo",
+        ),
+        // All filters together.
+        ("artifactTypes=apk&componentNames=stdlib".into(), "artifactType=apk&componentName=stdlib".into(), "foo"),
+        ("artifactTypes=apk&componentTypes=python".into(), "artifactType=apk&componentType=python".into(), ""),
+        (
+            format!("uidp.childrenOf={org}&artifactTypes=apk"),
+            format!("uidp.childrenOf={org}&artifactType=apk"),
+            "curl foo",
+        ),
+    ] {
+        let expected: Vec<String> = expected.split_whitespace().map(String::from).collect();
+        assert_eq!(sorted(names(&operator, &query).await), expected, "{query}");
+        assert_eq!(sorted(names(&bot, &query).await), expected, "{query}, as seen from the organization");
+        assert_eq!(sorted(names1(&operator, &query1).await), expected, "{query1}");
+    }
+    for bad in ["eventTypes=NOTHING", "orderBy=nothing", "pageSize=-1", "skip=-1", "query=a%0Ab", "eventTypes=99"] {
+        let reply = call(&operator, &format!("GET /vulnerabilities/v2/advisories?{bad}"), Value::Null).await;
+        assert_eq!(reply.status, 400, "{bad}: {}", reply.text());
+    }
+    let many = (0..201).map(|n| format!("aliases=CVE-{n}")).collect::<Vec<_>>().join("&");
+    assert_eq!(call(&operator, &format!("GET {ADVISORIES}?{many}"), Value::Null).await.status, 400);
 }
 
 async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case(server: &TestServer) {
@@ -245,10 +232,9 @@ async fn many(server: &TestServer, group: &str, count: i64) {
     written.await.expect("the database takes it");
 }
 
-#[tokio::test]
-async fn pages_of_what_very_many_match_bring_every_advisory_once() {
+async fn pages_of_what_very_many_match_bring_every_advisory_once(engine: Engine) {
     const COUNT: i64 = 2800;
-    on_each_engine(async |server| {
+    on_engine(engine, async |server| {
         let org = server.organization("acme").await;
         let group = server.group(&org, "one").await;
         many(server, &group, COUNT).await;
@@ -284,7 +270,7 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once() {
                     let total = if wanted.len() > 2000 { Value::Null } else { json!(wanted.len().to_string()) };
                     assert_eq!(page["totalCount"], total, "{query}");
                     seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
-                    token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+                    page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
                     if token.is_empty() {
                         break;
                     }
@@ -324,10 +310,9 @@ async fn free_text_is_found_however_many_have_its_parts(server: &TestServer) {
     }
 }
 
-#[tokio::test]
-async fn pages_of_what_very_many_match_leave_out_what_lies_between() {
+async fn pages_of_what_very_many_match_leave_out_what_lies_between(engine: Engine) {
     const COUNT: i64 = 1300;
-    on_each_engine(async |server| {
+    on_engine(engine, async |server| {
         let org = server.organization("acme").await;
         let mut groups = Vec::new();
         for name in ["one", "two", "three"] {
@@ -350,7 +335,7 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between() {
                 let page = done(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
                 assert_eq!(page["totalCount"], Value::Null, "{query}");
                 seen.extend(each(&page["advisories"], "uid").into_iter().map(String::from));
-                token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
+                page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
                 if token.is_empty() {
                     break;
                 }
@@ -371,5 +356,11 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between() {
 each_engine!(
     free_text_is_found_inside_of_words_and_without_regard_to_letter_case,
     pages_in_every_order_bring_every_advisory_once,
-    free_text_is_found_however_many_have_its_parts
+    free_text_is_found_however_many_have_its_parts,
+    each_filter_keeps_what_it_names,
+);
+
+by_engine!(
+    pages_of_what_very_many_match_bring_every_advisory_once,
+    pages_of_what_very_many_match_leave_out_what_lies_between
 );

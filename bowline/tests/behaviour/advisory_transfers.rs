@@ -4,7 +4,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{absent, done, each, inventory, number, on_each_engine, refused};
+use crate::support::{absent, done, each, inventory, number, refused};
 
 /// An advisory of a package with these events.
 fn with(artifact: &str, aliases: &[&str], events: Vec<Value>) -> Value {
@@ -251,24 +251,20 @@ async fn checked(actor: &Actor, group: &str, approved: &[String]) {
     }
 }
 
-#[tokio::test]
-async fn a_batch_is_all_or_nothing_and_bounded() {
-    on_each_engine(async |server: &TestServer| {
-        let org = server.organization("acme").await;
-        let author = validate(server, &org, "author", &["CREATE", "LIST"]).await;
-        let post = format!("POST /advisorytransfers/v1/groups/{org}/import");
-        let before = inventory(server).await;
-        let many: Vec<Value> = (0..101).map(|at| with("curl", &[&format!("CVE-2026-{at}")], vec![])).collect();
-        let wrong = vec![with("curl", &["CVE-2026-1"], vec![]), with("curl", &["not an id"], vec![])];
-        for (advisories, field) in [(many, "advisories"), (wrong, "advisories[1].aliases[0]")] {
-            let refusal = refused(&author, &post, json!({ "advisories": advisories }), 400, "INVALID_ARGUMENT").await;
-            assert_eq!(refusal.fields(), [field]);
-        }
-        let lines = json!({ "advisories": [], "source": "two\nlines" });
-        refused(&author, &post, lines, 400, "INVALID_ARGUMENT").await;
-        assert_eq!(inventory(server).await, before);
-    })
-    .await;
+async fn a_batch_is_all_or_nothing_and_bounded(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let author = validate(server, &org, "author", &["CREATE", "LIST"]).await;
+    let post = format!("POST /advisorytransfers/v1/groups/{org}/import");
+    let before = inventory(server).await;
+    let many: Vec<Value> = (0..101).map(|at| with("curl", &[&format!("CVE-2026-{at}")], vec![])).collect();
+    let wrong = vec![with("curl", &["CVE-2026-1"], vec![]), with("curl", &["not an id"], vec![])];
+    for (advisories, field) in [(many, "advisories"), (wrong, "advisories[1].aliases[0]")] {
+        let refusal = refused(&author, &post, json!({ "advisories": advisories }), 400, "INVALID_ARGUMENT").await;
+        assert_eq!(refusal.fields(), [field]);
+    }
+    let lines = json!({ "advisories": [], "source": "two\nlines" });
+    refused(&author, &post, lines, 400, "INVALID_ARGUMENT").await;
+    assert_eq!(inventory(server).await, before);
 }
 
 each_engine!(
@@ -277,5 +273,6 @@ each_engine!(
     what_is_approved_gets_no_alias_by_a_pending_import,
     what_may_not_be_handed_on_stays_unless_somebody_asks_for_it,
     an_export_comes_by_artifact_and_in_pages,
-    nothing_pending_or_private_leaves_through_an_export
+    nothing_pending_or_private_leaves_through_an_export,
+    a_batch_is_all_or_nothing_and_bounded,
 );

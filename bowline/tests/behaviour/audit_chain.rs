@@ -6,7 +6,7 @@ use bowline_core::Clock as _;
 use bowline_pipeline::audit::{Findings, erase_snapshots, verify};
 use bowline_pipeline::{Actor as Doer, OPERATOR};
 use bowline_store::Engine;
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
 use crate::audit_log::numbered;
@@ -169,47 +169,44 @@ async fn rows_that_came_with_a_dump_of_another_server_are_numbered_before_others
     sound(server, None).await;
 }
 
-#[tokio::test]
-async fn what_was_pruned_leaves_a_checkpoint_that_verifies() {
-    for engine in engines() {
-        let server = TestServer::start_with(engine, |options| options.audit_retention = Some(30)).await;
-        let org = server.organization("acme").await;
-        for name in ["a", "b", "c"] {
-            server.repo(&org, name).await;
-        }
-        numbered(&server).await;
-        let before = number(&server, "SELECT count(*) FROM audit").await;
-        server.clock().advance(Duration::from_secs(40 * 24 * 3600));
-        // The newest stays in any case.
-        let pruned = "SELECT coalesce(max(pruned_rows), 0) FROM audit_chains WHERE org = ''";
-        for _ in 0..400 {
-            if number(&server, pruned).await == before - 1 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        assert_eq!(number(&server, pruned).await, before - 1);
-        let findings = sound(&server, None).await;
-        assert_eq!((findings.rows, findings.first, findings.last), (1, before, before));
-        server.repo(&org, "d").await;
-        numbered(&server).await;
-        let findings = sound(&server, None).await;
-        assert_eq!((findings.first, findings.last), (before, number(&server, "SELECT max(seq) FROM audit").await));
-        sound(&server, Some(&org)).await;
-        let operator = server.operator().await;
-        numbered(&server).await;
-        let checkpoint = done(&operator, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
-        let list = done(&operator, &format!("GET /audit/v1/entries?organization={org}"), Value::Null).await;
-        assert_eq!(checkpoint["hash"], list["entries"][0]["hash"]);
-        assert_eq!(checkpoint["sequence"], list["entries"][0]["sequence"]);
-        let left = list["entries"].as_array().expect("a list").len() as i64;
-        let text = |value: &Value| value.as_str().and_then(|n| n.parse::<i64>().ok()).expect("a number");
-        assert_eq!(text(&checkpoint["prunedSequence"]) + left, text(&checkpoint["sequence"]));
-        assert_eq!(checkpoint["prunedEntries"], checkpoint["prunedSequence"]);
-        execute(&server, "UPDATE audit_chains SET pruned_hash = hash WHERE org = ''", &[]).await;
-        assert!(verified(&server, None).await.wrong.is_some(), "a false checkpoint is found");
-        server.stop().await;
+async fn what_was_pruned_leaves_a_checkpoint_that_verifies(engine: bowline_testkit::Engine) {
+    let server = TestServer::start_with(engine, |options| options.audit_retention = Some(30)).await;
+    let org = server.organization("acme").await;
+    for name in ["a", "b", "c"] {
+        server.repo(&org, name).await;
     }
+    numbered(&server).await;
+    let before = number(&server, "SELECT count(*) FROM audit").await;
+    server.clock().advance(Duration::from_secs(40 * 24 * 3600));
+    // The newest stays in any case.
+    let pruned = "SELECT coalesce(max(pruned_rows), 0) FROM audit_chains WHERE org = ''";
+    for _ in 0..400 {
+        if number(&server, pruned).await == before - 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(number(&server, pruned).await, before - 1);
+    let findings = sound(&server, None).await;
+    assert_eq!((findings.rows, findings.first, findings.last), (1, before, before));
+    server.repo(&org, "d").await;
+    numbered(&server).await;
+    let findings = sound(&server, None).await;
+    assert_eq!((findings.first, findings.last), (before, number(&server, "SELECT max(seq) FROM audit").await));
+    sound(&server, Some(&org)).await;
+    let operator = server.operator().await;
+    numbered(&server).await;
+    let checkpoint = done(&operator, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
+    let list = done(&operator, &format!("GET /audit/v1/entries?organization={org}"), Value::Null).await;
+    assert_eq!(checkpoint["hash"], list["entries"][0]["hash"]);
+    assert_eq!(checkpoint["sequence"], list["entries"][0]["sequence"]);
+    let left = list["entries"].as_array().expect("a list").len() as i64;
+    let text = |value: &Value| value.as_str().and_then(|n| n.parse::<i64>().ok()).expect("a number");
+    assert_eq!(text(&checkpoint["prunedSequence"]) + left, text(&checkpoint["sequence"]));
+    assert_eq!(checkpoint["prunedEntries"], checkpoint["prunedSequence"]);
+    execute(&server, "UPDATE audit_chains SET pruned_hash = hash WHERE org = ''", &[]).await;
+    assert!(verified(&server, None).await.wrong.is_some(), "a false checkpoint is found");
+    server.stop().await;
 }
 
 async fn erased_images_leave_the_chain_whole(server: &TestServer) {
@@ -247,3 +244,5 @@ each_engine!(
     rows_that_came_with_a_dump_of_another_server_are_numbered_before_others,
     erased_images_leave_the_chain_whole
 );
+
+by_engine!(what_was_pruned_leaves_a_checkpoint_that_verifies);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bowline_contract::bowline::audit::v1::rpc::audit::WatchEntries;
 use bowline_contract::bowline::audit::v1::{Entry, WatchEntriesRequest};
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -103,43 +103,40 @@ async fn a_stream_ends_when_the_binding_or_the_token_does(server: &TestServer) {
     assert_eq!(error.code, 16, "{error:?}");
 }
 
-#[tokio::test]
-async fn a_caller_has_sixteen_streams_and_a_stop_ends_them() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
-        let mut streams = Vec::new();
-        for _ in 0..16 {
-            streams.push(owner.watch_grpc::<WatchEntries>(request(&org, None)).await);
-        }
-        let mut further = owner.watch_grpc::<WatchEntries>(request(&org, None)).await;
-        assert_eq!(further.message::<Entry>().await.expect_err("one too many").code, 8);
-        let path = format!("/audit/v1/entries:watch?organization={org}");
-        assert_eq!(owner.watch_rest(&path, HeaderMap::new()).await.status, 429);
-        // One that is closed makes room.
-        drop(streams.pop());
-        for _ in 0..200 {
-            if server.server().parts().pipeline.streams.open_of(&owner.identity) < 16 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
+async fn a_caller_has_sixteen_streams_and_a_stop_ends_them(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let mut streams = Vec::new();
+    for _ in 0..16 {
         streams.push(owner.watch_grpc::<WatchEntries>(request(&org, None)).await);
-        let ended = tokio::spawn(async move {
-            let mut codes = Vec::new();
-            for stream in &mut streams {
-                codes.push(loop {
-                    if let Err(error) = stream.message::<Entry>().await {
-                        break error.code;
-                    }
-                });
-            }
-            codes
-        });
-        tokio::time::timeout(Duration::from_secs(10), server.stop()).await.expect("streams hold no stop up");
-        assert_eq!(ended.await.expect("every stream ends with a status"), vec![14; 16]);
     }
+    let mut further = owner.watch_grpc::<WatchEntries>(request(&org, None)).await;
+    assert_eq!(further.message::<Entry>().await.expect_err("one too many").code, 8);
+    let path = format!("/audit/v1/entries:watch?organization={org}");
+    assert_eq!(owner.watch_rest(&path, HeaderMap::new()).await.status, 429);
+    // One that is closed makes room.
+    drop(streams.pop());
+    for _ in 0..200 {
+        if server.server().parts().pipeline.streams.open_of(&owner.identity) < 16 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    streams.push(owner.watch_grpc::<WatchEntries>(request(&org, None)).await);
+    let ended = tokio::spawn(async move {
+        let mut codes = Vec::new();
+        for stream in &mut streams {
+            codes.push(loop {
+                if let Err(error) = stream.message::<Entry>().await {
+                    break error.code;
+                }
+            });
+        }
+        codes
+    });
+    tokio::time::timeout(Duration::from_secs(10), server.stop()).await.expect("streams hold no stop up");
+    assert_eq!(ended.await.expect("every stream ends with a status"), vec![14; 16]);
 }
 
 /// Rows that no filter of the test admits: they have numbers, and the log continues after them.
@@ -186,3 +183,5 @@ each_engine!(
     a_stream_ends_when_the_binding_or_the_token_does,
     a_filter_that_matches_nothing_lets_others_go_on
 );
+
+by_engine!(a_caller_has_sixteen_streams_and_a_stop_ends_them);

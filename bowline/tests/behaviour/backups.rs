@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{Engine, TestServer, by_engine};
 
 use crate::deliveries::until;
 use crate::metrics::{metrics, value};
@@ -26,36 +26,33 @@ fn backups(archive: &Path) -> usize {
     std::fs::read_dir(archive.join("backups")).map_or(0, Iterator::count)
 }
 
-#[tokio::test]
-async fn backups_are_made_kept_and_tried_again_after_a_failure() {
-    for engine in engines() {
-        let directory = tempfile::tempdir().expect("a scratch directory is made");
-        let (archive, recipient) = (directory.path().join("archive"), recipient(directory.path()));
-        let server = TestServer::start_with(engine, |options| {
-            options.backup_to = archive.to_str().map(str::to_owned);
-            options.backup_recipient = Some(recipient.clone());
-            options.backup_every = Some("1s".into());
-            options.backup_keep = Some(2);
-        })
-        .await;
-        for made in 1..4 {
-            until("a backup is made", async || count(&server, MADE).await == made).await;
-            server.clock().advance(Duration::from_secs(2));
-        }
-        assert!(backups(&archive) <= 2, "older ones are removed");
-        assert!(metrics(&server).await.contains("bowline_backup_last_success_timestamp_seconds"));
-
-        // A file where the directory was.
-        std::fs::remove_dir_all(&archive).expect("the archive is gone");
-        std::fs::write(&archive, "").expect("a file is in its place");
-        server.clock().advance(Duration::from_secs(1000));
-        until("a backup fails", async || count(&server, FAILED).await >= 1).await;
-        std::fs::remove_file(&archive).expect("the file is gone");
-        let made = count(&server, MADE).await;
-        server.clock().advance(Duration::from_secs(1000));
-        until("a backup is made again", async || count(&server, MADE).await > made).await;
-        server.stop().await;
+async fn backups_are_made_kept_and_tried_again_after_a_failure(engine: Engine) {
+    let directory = tempfile::tempdir().expect("a scratch directory is made");
+    let (archive, recipient) = (directory.path().join("archive"), recipient(directory.path()));
+    let server = TestServer::start_with(engine, |options| {
+        options.backup_to = archive.to_str().map(str::to_owned);
+        options.backup_recipient = Some(recipient.clone());
+        options.backup_every = Some("1s".into());
+        options.backup_keep = Some(2);
+    })
+    .await;
+    for made in 1..4 {
+        until("a backup is made", async || count(&server, MADE).await == made).await;
+        server.clock().advance(Duration::from_secs(2));
     }
+    assert!(backups(&archive) <= 2, "older ones are removed");
+    assert!(metrics(&server).await.contains("bowline_backup_last_success_timestamp_seconds"));
+
+    // A file where the directory was.
+    std::fs::remove_dir_all(&archive).expect("the archive is gone");
+    std::fs::write(&archive, "").expect("a file is in its place");
+    server.clock().advance(Duration::from_secs(1000));
+    until("a backup fails", async || count(&server, FAILED).await >= 1).await;
+    std::fs::remove_file(&archive).expect("the file is gone");
+    let made = count(&server, MADE).await;
+    server.clock().advance(Duration::from_secs(1000));
+    until("a backup is made again", async || count(&server, MADE).await > made).await;
+    server.stop().await;
 }
 
 #[tokio::test]
@@ -75,3 +72,5 @@ async fn backups_need_a_key_and_a_place() {
         assert!(output.status.code() == Some(2) && said.contains(words), "{said}");
     }
 }
+
+by_engine!(backups_are_made_kept_and_tried_again_after_a_failure);

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
 use bowline_core::Clock as _;
-use bowline_testkit::{RestReply, TestServer, engines};
+use bowline_testkit::{Engine, RestReply, TestServer, by_engine};
 use serde_json::{Value, json};
 
 use crate::support::{call, claims_of, done, log, number, token_of, uid_of};
@@ -78,74 +78,72 @@ async fn present(server: &TestServer, token: &str, identity: &str) -> RestReply 
     server.exchange(token, &parameters).await
 }
 
-#[tokio::test]
 #[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
-async fn an_aws_identity_is_assumed_by_whom_aws_names() {
+async fn an_aws_identity_is_assumed_by_whom_aws_names(engine: Engine) {
     log();
-    for engine in engines() {
-        let sts = Sts::start().await;
-        let url = sts.url.clone();
-        let server = TestServer::start_with(engine, |options| options.aws_sts_url = Some(url)).await;
-        let server = &server;
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        let create = async |aws: Value| {
-            let body = json!({ "name": "deploy", "awsIdentity": aws });
-            uid_of(&done(&operator, &format!("POST /iam/v2/identities/{org}"), body).await)
-        };
-        let pattern = "arn:aws:sts::123456789012:assumed-role/deploy/.*";
-        let good =
-            create(json!({ "awsAccount": "123456789012", "arnPattern": pattern, "userIdPattern": "AROA:.*" })).await;
-        server.bind(&good, &server.role("viewer"), &org).await;
-        let audited = number(server, "SELECT count(*) FROM audit").await;
-        let token = token_of(&present(server, &signed(server, "GOOD", &good), &good).await);
-        assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited + 1);
-        let claims = claims_of(&token);
-        let act = json!({
-            "iss": sts.url, "sub": ARN, "aud": server.base(), "account": "123456789012", "arn": ARN,
-            "user_id": "AROA:session",
-        });
-        assert_eq!((&claims["sub"], &claims["act"]), (&json!(good), &act));
-        let actor = server.anonymous().with_token(&token);
-        assert_eq!(call(&actor, &format!("GET /iam/v2/groups/{org}"), Value::Null).await.status, 200);
+    let sts = Sts::start().await;
+    let url = sts.url.clone();
+    let server = TestServer::start_with(engine, |options| options.aws_sts_url = Some(url)).await;
+    let server = &server;
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let create = async |aws: Value| {
+        let body = json!({ "name": "deploy", "awsIdentity": aws });
+        uid_of(&done(&operator, &format!("POST /iam/v2/identities/{org}"), body).await)
+    };
+    let pattern = "arn:aws:sts::123456789012:assumed-role/deploy/.*";
+    let good = create(json!({ "awsAccount": "123456789012", "arnPattern": pattern, "userIdPattern": "AROA:.*" })).await;
+    server.bind(&good, &server.role("viewer"), &org).await;
+    let audited = number(server, "SELECT count(*) FROM audit").await;
+    let token = token_of(&present(server, &signed(server, "GOOD", &good), &good).await);
+    assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited + 1);
+    let claims = claims_of(&token);
+    let act = json!({
+        "iss": sts.url, "sub": ARN, "aud": server.base(), "account": "123456789012", "arn": ARN,
+        "user_id": "AROA:session",
+    });
+    assert_eq!((&claims["sub"], &claims["act"]), (&json!(good), &act));
+    let actor = server.anonymous().with_token(&token);
+    assert_eq!(call(&actor, &format!("GET /iam/v2/groups/{org}"), Value::Null).await.status, 200);
 
-        // AWS accepts the signature, and the identity does not accept the signer.
-        for (aws, member) in [
-            (json!({ "awsAccount": "210987654321", "arn": ARN }), "account"),
-            (json!({ "awsAccount": "123456789012", "arn": "arn" }), "arn"),
-            (json!({ "awsAccount": "123456789012", "arn": ARN, "userId": "AROA" }), "user_id"),
-        ] {
-            let other = create(aws).await;
-            let reply = present(server, &signed(server, "GOOD", &other), &other).await;
-            assert_eq!(reply.status, 403, "{}", reply.text());
-            assert!(reply.text().contains(member), "{}", reply.text());
-        }
-        let bad = present(server, &signed(server, "BAD", &good), &good).await;
-        assert_eq!(bad.status, 401, "{}", bad.text());
-        let down = present(server, &signed(server, "DOWN", &good), &good).await;
-        assert_eq!((down.status, down.header("retry-after").is_some()), (503, true), "{}", down.text());
-
-        // None of these is worth a question to AWS.
-        let asked = sts.asked.load(Ordering::SeqCst);
-        let robot = server.identity(&org, "robot").await;
-        let absent = crate::support::absent(&org);
-        let refusal = async |token: &str, identity: &str| {
-            let reply = present(server, token, identity).await;
-            (reply.status, reply.json()["message"].as_str().unwrap_or_default().to_owned())
-        };
-        let hidden = refusal(&signed(server, "GOOD", &absent), &absent).await;
-        assert_eq!(hidden.0, 403);
-        assert_eq!(refusal(&signed(server, "GOOD", &robot), &robot).await, hidden, "no AWS identity, or none at all");
-        assert_eq!(refusal(&signed(server, "GOOD", &robot), &good).await.0, 401, "signed for another identity");
-        assert_eq!(refusal(&signed(server, "GOOD", &good), "").await.0, 403, "no identity is named");
-        let old = signed(server, "GOOD", &good);
-        assert_eq!(refusal("bm8gcmVxdWVzdA==", &good).await, refusal("bm8gcmVxdWVzdA==", &absent).await);
-        let jwt = server.idp().token("robot", server.base(), Value::Null);
-        assert_eq!(refusal(&jwt, &good).await.0, 403, "a token is no signature of AWS");
-        server.clock().advance(Duration::from_secs(901));
-        assert_eq!(refusal(&old, &good).await.0, 401, "signed too long ago");
-        crate::support::execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&good]).await;
-        assert_eq!(refusal(&signed(server, "GOOD", &good), &good).await.0, 403);
-        assert_eq!(sts.asked.load(Ordering::SeqCst), asked);
+    // AWS accepts the signature, and the identity does not accept the signer.
+    for (aws, member) in [
+        (json!({ "awsAccount": "210987654321", "arn": ARN }), "account"),
+        (json!({ "awsAccount": "123456789012", "arn": "arn" }), "arn"),
+        (json!({ "awsAccount": "123456789012", "arn": ARN, "userId": "AROA" }), "user_id"),
+    ] {
+        let other = create(aws).await;
+        let reply = present(server, &signed(server, "GOOD", &other), &other).await;
+        assert_eq!(reply.status, 403, "{}", reply.text());
+        assert!(reply.text().contains(member), "{}", reply.text());
     }
+    let bad = present(server, &signed(server, "BAD", &good), &good).await;
+    assert_eq!(bad.status, 401, "{}", bad.text());
+    let down = present(server, &signed(server, "DOWN", &good), &good).await;
+    assert_eq!((down.status, down.header("retry-after").is_some()), (503, true), "{}", down.text());
+
+    // None of these is worth a question to AWS.
+    let asked = sts.asked.load(Ordering::SeqCst);
+    let robot = server.identity(&org, "robot").await;
+    let absent = crate::support::absent(&org);
+    let refusal = async |token: &str, identity: &str| {
+        let reply = present(server, token, identity).await;
+        (reply.status, reply.json()["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let hidden = refusal(&signed(server, "GOOD", &absent), &absent).await;
+    assert_eq!(hidden.0, 403);
+    assert_eq!(refusal(&signed(server, "GOOD", &robot), &robot).await, hidden, "no AWS identity, or none at all");
+    assert_eq!(refusal(&signed(server, "GOOD", &robot), &good).await.0, 401, "signed for another identity");
+    assert_eq!(refusal(&signed(server, "GOOD", &good), "").await.0, 403, "no identity is named");
+    let old = signed(server, "GOOD", &good);
+    assert_eq!(refusal("bm8gcmVxdWVzdA==", &good).await, refusal("bm8gcmVxdWVzdA==", &absent).await);
+    let jwt = server.idp().token("robot", server.base(), Value::Null);
+    assert_eq!(refusal(&jwt, &good).await.0, 403, "a token is no signature of AWS");
+    server.clock().advance(Duration::from_secs(901));
+    assert_eq!(refusal(&old, &good).await.0, 401, "signed too long ago");
+    crate::support::execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&good]).await;
+    assert_eq!(refusal(&signed(server, "GOOD", &good), &good).await.0, 403);
+    assert_eq!(sts.asked.load(Ordering::SeqCst), asked);
 }
+
+by_engine!(an_aws_identity_is_assumed_by_whom_aws_names);

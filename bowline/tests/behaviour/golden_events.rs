@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_server::{Options, TermsOption};
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with};
 use serde_json::{Value, json};
 
 use crate::contents;
@@ -16,7 +16,7 @@ use crate::deliveries::subscribe;
 use crate::golden_steps::{CLIENT_SECRET, Caller, steps};
 use crate::people_support;
 use crate::sink::{Delivery, Sink};
-use crate::support::{done, on_each_engine_with, person, provider, role, uid_of};
+use crate::support::{done, person, provider, role, uid_of};
 
 /// The organization in which everything happens, named as the domain of its people, and what the steps need there.
 /// Whatever a step refers to as `{name}` is in the answer, or kept by a step before.
@@ -128,9 +128,8 @@ fn terms(options: &mut Options) {
     options.terms = vec![document];
 }
 
-#[tokio::test]
-async fn events_are_golden() {
-    on_each_engine_with(terms, async |server| {
+async fn events_are_golden(engine: Engine) {
+    on_engine_with(engine, terms, async |server| {
         let mut names = prepared(server).await;
         let callers = Callers::of(server, &mut names).await;
         let sink = Sink::start().await;
@@ -243,3 +242,5 @@ fn compare(event_type: &str, text: &str) -> Option<String> {
     let known = std::fs::read_to_string(&path).unwrap_or_default();
     (known != text).then(|| format!("{event_type}:\n{text}"))
 }
+
+by_engine!(events_are_golden);

@@ -3,7 +3,7 @@
 use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_contract::v2::registry::{CreateRepoRequest, Repo};
 use bowline_server::{Options, StartError};
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
 use crate::support::{call, done, each, inventory, number, refused, role, uid_of};
@@ -78,30 +78,27 @@ async fn limits_of_the_operator_hold_everywhere_below(server: &TestServer) {
     done(&owner, &create, json!({ "name": "four" })).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_holds_against_many_at_once() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let org = server.organization("acme").await;
-        let operator = server.operator().await;
-        let limit = json!({ "name": "acme", "resourceLimits": { "repositories": 3 } });
-        done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
-        let mut tasks = tokio::task::JoinSet::new();
-        for n in 0..12 {
-            let (operator, org) = (operator.clone(), org.clone());
-            tasks.spawn(async move {
-                let repo = Repo { name: format!("r{n}"), ..Repo::default() };
-                let request = CreateRepoRequest { parent: org, repo: Some(repo) };
-                operator.grpc::<CreateRepo>(request).await.map_or_else(|error| error.code, |_| 0)
-            });
-        }
-        let codes = tasks.join_all().await;
-        assert!(codes.iter().all(|code| [0, 8, 14].contains(code)), "{codes:?}");
-        let stored = number(&server, "SELECT count(*) FROM repos").await;
-        assert_eq!(stored, codes.iter().filter(|code| **code == 0).count() as i64);
-        assert!(stored <= 3, "{codes:?}");
-        server.stop().await;
+async fn a_limit_holds_against_many_at_once(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let limit = json!({ "name": "acme", "resourceLimits": { "repositories": 3 } });
+    done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let (operator, org) = (operator.clone(), org.clone());
+        tasks.spawn(async move {
+            let repo = Repo { name: format!("r{n}"), ..Repo::default() };
+            let request = CreateRepoRequest { parent: org, repo: Some(repo) };
+            operator.grpc::<CreateRepo>(request).await.map_or_else(|error| error.code, |_| 0)
+        });
     }
+    let codes = tasks.join_all().await;
+    assert!(codes.iter().all(|code| [0, 8, 14].contains(code)), "{codes:?}");
+    let stored = number(&server, "SELECT count(*) FROM repos").await;
+    assert_eq!(stored, codes.iter().filter(|code| **code == 0).count() as i64);
+    assert!(stored <= 3, "{codes:?}");
+    server.stop().await;
 }
 
 async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestServer) {
@@ -146,33 +143,30 @@ async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestSer
     assert_eq!(done(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
 }
 
-#[tokio::test]
-async fn who_creates_an_organization_is_a_setting() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let org = server.organization("acme").await;
-        let owner = server.actor("owner", &org).await;
-        let before = inventory(&server).await;
-        for what in ["POST /iam/v2/groups", "POST /iam/v2/groups/", "POST /iam/v1/groups/"] {
-            let reply = call(&owner, what, json!({ "name": "mine" })).await;
-            assert!([403, 404, 405].contains(&reply.status), "{what}: {}", reply.text());
-        }
-        assert_eq!(inventory(&server).await, before);
-        server.stop().await;
-
-        let anyone = |options: &mut Options| *options = with_organizations_for_anyone(options);
-        let server = TestServer::start_with(engine, anyone).await;
-        let home = server.organization("home").await;
-        let somebody = crate::support::machine(&server, &home, "somebody").await;
-        let org = uid_of(&done(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
-        let bindings =
-            done(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
-        assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);
-        assert_eq!(each(&bindings["roleBindings"], "identityUid"), [somebody.uid.as_str()]);
-        done(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
-        refused(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
-        server.stop().await;
+async fn who_creates_an_organization_is_a_setting(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let before = inventory(&server).await;
+    for what in ["POST /iam/v2/groups", "POST /iam/v2/groups/", "POST /iam/v1/groups/"] {
+        let reply = call(&owner, what, json!({ "name": "mine" })).await;
+        assert!([403, 404, 405].contains(&reply.status), "{what}: {}", reply.text());
     }
+    assert_eq!(inventory(&server).await, before);
+    server.stop().await;
+
+    let anyone = |options: &mut Options| *options = with_organizations_for_anyone(options);
+    let server = TestServer::start_with(engine, anyone).await;
+    let home = server.organization("home").await;
+    let somebody = crate::support::machine(&server, &home, "somebody").await;
+    let org = uid_of(&done(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
+    let bindings =
+        done(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
+    assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);
+    assert_eq!(each(&bindings["roleBindings"], "identityUid"), [somebody.uid.as_str()]);
+    done(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
+    refused(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
+    server.stop().await;
 }
 
 /// The option's type is private to the command line, so that it is set as a configuration file sets it.
@@ -209,3 +203,7 @@ each_engine!(
     limits_of_the_operator_hold_everywhere_below,
     verified_names_are_unique_stable_and_usable_as_parents
 );
+
+by_engine!(who_creates_an_organization_is_a_setting);
+
+by_engine!(multi_thread: a_limit_holds_against_many_at_once);

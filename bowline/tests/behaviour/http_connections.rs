@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use bowline_server::Options;
-use bowline_testkit::{TestServer, each_engine};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine, on_engine_with};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use crate::support::{on_each_engine, on_each_engine_with, send};
+use crate::support::send;
 
 /// A connection that is used until a response says that it closes.
 struct Plain {
@@ -203,12 +203,15 @@ async fn exchange_streams_and_sign_in_name_the_verbs_that_they_take(server: &Tes
     }
 }
 
-#[tokio::test]
-async fn pages_of_the_sites_that_the_operator_names_may_read_responses() {
-    const SITE: &str = "https://console.example.com";
+const SITE: &str = "https://console.example.com";
+
+fn preflight(origin: &'static str) -> [(&'static str, &'static str); 2] {
+    [("origin", origin), ("access-control-request-method", "PATCH")]
+}
+
+async fn pages_of_the_sites_that_the_operator_names_may_read_responses(engine: Engine) {
     let sites = |options: &mut Options| options.cors_origins = vec![SITE.into(), "http://localhost:3000".into()];
-    let preflight = |origin: &'static str| [("origin", origin), ("access-control-request-method", "PATCH")];
-    on_each_engine_with(sites, async |server| {
+    on_engine_with(engine, sites, async |server| {
         let operator = server.operator().await;
         let reply = send(&server.anonymous(), "OPTIONS /iam/v2/groups", &preflight(SITE), "").await;
         assert_eq!((reply.status, reply.header("access-control-allow-origin")), (204, Some(SITE)));
@@ -239,8 +242,11 @@ async fn pages_of_the_sites_that_the_operator_names_may_read_responses() {
         assert_eq!((reply.status, reply.header("access-control-allow-origin")), (405, None));
     })
     .await;
+}
+
+async fn pages_of_every_site_may_read_responses_where_the_operator_says_so(engine: Engine) {
     let any = |options: &mut Options| options.cors_origins = vec!["*".into()];
-    on_each_engine_with(any, async |server| {
+    on_engine_with(engine, any, async |server| {
         for what in ["OPTIONS /iam/v2/groups", "GET /iam/v2/groups"] {
             let reply = send(&server.anonymous(), what, &preflight("https://any.example"), "").await;
             assert_eq!(reply.header("access-control-allow-origin"), Some("*"), "{what}");
@@ -248,17 +254,22 @@ async fn pages_of_the_sites_that_the_operator_names_may_read_responses() {
         }
     })
     .await;
-    // No one, where the operator names none.
-    on_each_engine(async |server| {
-        for what in ["OPTIONS /iam/v2/groups", "GET /iam/v2/groups", "GET /"] {
-            let reply = send(&server.anonymous(), what, &preflight(SITE), "").await;
-            assert!(!reply.headers.keys().any(|name| name.as_str().starts_with("access-control")), "{what}");
-        }
-    })
-    .await;
 }
 
+async fn pages_of_other_sites_may_not_by_default(server: &TestServer) {
+    for what in ["OPTIONS /iam/v2/groups", "GET /iam/v2/groups", "GET /"] {
+        let reply = send(&server.anonymous(), what, &preflight(SITE), "").await;
+        assert!(!reply.headers.keys().any(|name| name.as_str().starts_with("access-control")), "{what}");
+    }
+}
+
+by_engine!(
+    pages_of_the_sites_that_the_operator_names_may_read_responses,
+    pages_of_every_site_may_read_responses_where_the_operator_says_so
+);
+
 each_engine!(
+    pages_of_other_sites_may_not_by_default,
     refused_calls_with_small_bodies_keep_their_connection,
     refused_calls_whose_body_is_not_read_say_that_the_connection_closes,
     head_is_get_without_a_body,

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine, engines, on_engine_with};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::deliveries::until;
-use crate::support::{call, on_each_engine_with};
+use crate::support::call;
 
 /// Most bytes of the page of a fresh server.
 const PAGE: usize = 50 << 10;
@@ -32,10 +32,9 @@ pub(crate) fn value(page: &str, series: &str) -> i64 {
     line.and_then(|value| value.split('.').next()?.parse().ok()).unwrap_or_else(|| panic!("no {series} in {page}"))
 }
 
-#[tokio::test]
-async fn metrics_of_process_storage_and_delivery_have_help_and_stay_small() {
+async fn metrics_of_process_storage_and_delivery_have_help_and_stay_small(engine: Engine) {
     let few = |options: &mut bowline_server::Options| options.rate_limit_address = Some(1);
-    on_each_engine_with(few, async |server| {
+    on_engine_with(engine, few, async |server| {
         let counted = async || metrics(server).await.contains("\nbowline_blobs ");
         until("blobs are counted", counted).await;
         let before = metrics(server).await;
@@ -105,13 +104,12 @@ async fn every_family_has_help_and_type_a_conventional_name_and_few_series(serve
     }
 }
 
-#[tokio::test]
-async fn refusals_of_a_rate_limit_count_where_they_happen() {
+async fn refusals_of_a_rate_limit_count_where_they_happen(engine: Engine) {
     let few = |options: &mut bowline_server::Options| {
         options.rate_limit_address = Some(1);
         options.osv_rate = Some(1);
     };
-    on_each_engine_with(few, async |server| {
+    on_engine_with(engine, few, async |server| {
         let calls = [
             ("api", "GET /advisory/v1/documents"),
             ("registry", "GET /v2/"),
@@ -196,34 +194,37 @@ async fn add_blob(server: &TestServer, digest: &str, bytes: i64) {
     added.await.expect("the blob is stored");
 }
 
-#[tokio::test]
-async fn blobs_and_their_collections_are_counted() {
-    for engine in engines() {
-        let server = TestServer::start_with(engine, |options| options.gc_every = Some("never".into())).await;
-        for (digest, bytes) in [("a", 1), ("b", 20), ("c", 300)] {
-            add_blob(&server, digest, bytes).await;
-        }
-        let server = server.restarted().await;
-        until("blobs are counted", async || metrics(&server).await.contains("\nbowline_blobs ")).await;
-        let page = metrics(&server).await;
-        assert_eq!((value(&page, "bowline_blobs"), value(&page, "bowline_blob_bytes")), (3, 321));
-        let now = server.clock().seconds();
-        assert_eq!(value(&page, "bowline_blobs_counted_timestamp_seconds"), now);
-        assert_eq!(value(&page, "bowline_garbage_collections_total{outcome=\"success\"}"), 0);
-        assert!(!page.contains("bowline_garbage_last_success"), "it never ran");
-
-        let server = server.restarted_with(|options| options.gc_every = Some("1s".into())).await;
-        let collections = "bowline_garbage_collections_total{outcome=\"success\"}";
-        until("garbage is collected", async || value(&metrics(&server).await, collections) >= 1).await;
-        let page = metrics(&server).await;
-        assert_eq!(value(&page, "bowline_garbage_removed_total{kind=\"blobs\"}"), 3);
-        assert_eq!(value(&page, "bowline_garbage_removed_bytes_total"), 321);
-        assert_eq!(value(&page, "bowline_garbage_last_success_timestamp_seconds"), now);
-        server.stop().await;
+async fn blobs_and_their_collections_are_counted(engine: Engine) {
+    let server = TestServer::start_with(engine, |options| options.gc_every = Some("never".into())).await;
+    for (digest, bytes) in [("a", 1), ("b", 20), ("c", 300)] {
+        add_blob(&server, digest, bytes).await;
     }
+    let server = server.restarted().await;
+    until("blobs are counted", async || metrics(&server).await.contains("\nbowline_blobs ")).await;
+    let page = metrics(&server).await;
+    assert_eq!((value(&page, "bowline_blobs"), value(&page, "bowline_blob_bytes")), (3, 321));
+    let now = server.clock().seconds();
+    assert_eq!(value(&page, "bowline_blobs_counted_timestamp_seconds"), now);
+    assert_eq!(value(&page, "bowline_garbage_collections_total{outcome=\"success\"}"), 0);
+    assert!(!page.contains("bowline_garbage_last_success"), "it never ran");
+
+    let server = server.restarted_with(|options| options.gc_every = Some("1s".into())).await;
+    let collections = "bowline_garbage_collections_total{outcome=\"success\"}";
+    until("garbage is collected", async || value(&metrics(&server).await, collections) >= 1).await;
+    let page = metrics(&server).await;
+    assert_eq!(value(&page, "bowline_garbage_removed_total{kind=\"blobs\"}"), 3);
+    assert_eq!(value(&page, "bowline_garbage_removed_bytes_total"), 321);
+    assert_eq!(value(&page, "bowline_garbage_last_success_timestamp_seconds"), now);
+    server.stop().await;
 }
 
 each_engine!(
     every_family_has_help_and_type_a_conventional_name_and_few_series,
     writes_and_connections_of_the_database_are_counted
+);
+
+by_engine!(
+    metrics_of_process_storage_and_delivery_have_help_and_stay_small,
+    refusals_of_a_rate_limit_count_where_they_happen,
+    blobs_and_their_collections_are_counted
 );

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_server::Options;
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
 use crate::support::{Machine, call, claims_of, done, each, machine, refused, token_of};
@@ -98,28 +98,27 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer(server: &TestServ
     assert_eq!(back.status, 403, "{}", back.text());
 }
 
-#[tokio::test]
-async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity() {
-    for engine in engines() {
-        let anyone = |options: &mut Options| *options = crate::groups::with_organizations_for_anyone(options);
-        let server = TestServer::start_with(engine, anyone).await;
-        let org = server.organization("acme").await;
-        let owner = machine(&server, &org, "owner").await;
-        server.bind(&owner.uid, &server.role("owner"), &org).await;
-        for narrowing in [("scopes", org.as_str()), ("cap", "groups.create"), ("cap", "identity.update")] {
-            let narrowed = owner.narrowed(&server, &[narrowing]).await;
-            let reply = call(&narrowed, "POST /iam/v2/groups/", json!({ "name": "mine" })).await;
-            assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
-            let own = format!("PATCH /iam/v2/identities/{}", owner.uid);
-            let reply = call(&narrowed, &own, json!({ "description": "d" })).await;
-            assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
-        }
-        done(&owner.actor, &format!("PATCH /iam/v2/identities/{}", owner.uid), json!({ "description": "d" })).await;
-        server.stop().await;
+async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity(engine: Engine) {
+    let anyone = |options: &mut Options| *options = crate::groups::with_organizations_for_anyone(options);
+    let server = TestServer::start_with(engine, anyone).await;
+    let org = server.organization("acme").await;
+    let owner = machine(&server, &org, "owner").await;
+    server.bind(&owner.uid, &server.role("owner"), &org).await;
+    for narrowing in [("scopes", org.as_str()), ("cap", "groups.create"), ("cap", "identity.update")] {
+        let narrowed = owner.narrowed(&server, &[narrowing]).await;
+        let reply = call(&narrowed, "POST /iam/v2/groups/", json!({ "name": "mine" })).await;
+        assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
+        let own = format!("PATCH /iam/v2/identities/{}", owner.uid);
+        let reply = call(&narrowed, &own, json!({ "description": "d" })).await;
+        assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
     }
+    done(&owner.actor, &format!("PATCH /iam/v2/identities/{}", owner.uid), json!({ "description": "d" })).await;
+    server.stop().await;
 }
 
 each_engine!(
     a_narrowed_token_may_no_more_than_it_was_narrowed_to,
     presented_again_a_token_never_widens_nor_lasts_longer
 );
+
+by_engine!(a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity);

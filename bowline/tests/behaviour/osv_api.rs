@@ -1,10 +1,10 @@
 //! The query API of OSV.
 
-use bowline_testkit::{TestServer, each_engine};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine, on_engine_with};
 use serde_json::{Value, json};
 
 use crate::feeds_support::{found, ids, import, record, refused_by_osv, with_aliases};
-use crate::support::{call, done, on_each_engine_with};
+use crate::support::{call, done};
 
 async fn a_record_is_answered_as_it_was_brought(server: &TestServer) {
     let mut brought = with_aliases(record("A-1", "flask", "2"), &["CVE-2026-1"]);
@@ -134,9 +134,9 @@ async fn what_makes_no_sense_is_refused_in_the_form_of_the_api(server: &TestServ
     refused_by_osv(&nobody, "GET /osv/v1/nothing", Value::Null, 404, 5).await;
 }
 
-#[tokio::test]
-async fn an_address_that_asks_too_often_is_told_to_wait() {
-    on_each_engine_with(
+async fn an_address_that_asks_too_often_is_told_to_wait(engine: Engine) {
+    on_engine_with(
+        engine,
         |options| options.osv_rate = Some(1),
         async |server| {
             let nobody = server.anonymous();
@@ -162,3 +162,5 @@ each_engine!(
     of_two_sources_the_newer_record_is_shown_and_each_id_once,
     what_makes_no_sense_is_refused_in_the_form_of_the_api
 );
+
+by_engine!(an_address_that_asks_too_often_is_told_to_wait);

@@ -2,13 +2,13 @@
 
 use bowline_core::{Reason, Result};
 use bowline_identity::people::{Entry, Login, Provider, Upstream};
-use bowline_testkit::{TestServer, each_engine};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine, on_engine_with};
 use serde_json::{Value, json};
 
 use crate::people_support::{
     Own, WELCOME, actor, context, map, offered, own, people, person, plain, provision, sign_in, vouched,
 };
-use crate::support::{call, done, number, on_each_engine_with, refused};
+use crate::support::{call, done, number, refused};
 
 async fn invite(server: &TestServer, group: &str, more: Value) -> String {
     let mut body = json!({ "roleUid": server.role("viewer"), "ttl": "3600s" });
@@ -105,14 +105,13 @@ async fn the_audit_log_knows_whom_the_directory_turned_out_to_mean(server: &Test
     assert_eq!(sign_in(server, &provider, &bob).await.identity.as_str(), person(server, "bob"));
 }
 
-#[tokio::test]
-async fn terms_that_nobody_accepted_yet_keep_nobody_out() {
+async fn terms_that_nobody_accepted_yet_keep_nobody_out(engine: Engine) {
     let required = |options: &mut bowline_server::Options| {
         let (id, label, url) = ("terms".into(), "Terms".into(), "https://operator.example/terms".into());
         options.terms = vec![bowline_server::TermsOption { id, label, url }];
         options.terms_required = true;
     };
-    on_each_engine_with(required, async |server| {
+    on_engine_with(engine, required, async |server| {
         let org = server.organization("acme").await;
         let provider = own(server, &org, Own { default_role: &server.role("viewer"), ..Own::default() }).await;
         let operators = offered(server).await;
@@ -134,3 +133,5 @@ each_engine!(
     an_invitation_is_made_by_who_could_stand_behind_it_later,
     the_audit_log_knows_whom_the_directory_turned_out_to_mean
 );
+
+by_engine!(terms_that_nobody_accepted_yet_keep_nobody_out);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, each_engine, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
 use crate::scim::{Directory, TOKEN};
@@ -105,44 +105,41 @@ async fn bodies_have_a_size_and_a_depth(server: &TestServer) {
     directory.done("POST Users", with(60 << 10), 201).await;
 }
 
-#[tokio::test]
-async fn a_directory_writes_at_its_rate() {
+async fn a_directory_writes_at_its_rate(engine: Engine) {
     log();
-    for engine in engines() {
-        let server = TestServer::start_with(engine, |options| options.scim_rate = Some(1)).await;
-        let org = server.organization("acme").await;
-        let directory = Directory::new(&server, &org, 1).await;
-        let other = Directory::new(&server, &org, 2).await;
-        // Who has no token takes nothing from those who have one.
-        for _ in 0..20 {
-            assert_eq!(directory.call_as(&server.anonymous(), "DELETE Users/x", &Value::Null).await.status, 401);
-        }
-        let mut limited = None;
-        for _ in 0..30 {
-            let reply = directory.call("DELETE Users/0123456789abcdef", Value::Null).await;
-            if reply.status == 429 {
-                limited = Some(reply);
-                break;
-            }
-            assert_eq!(reply.status, 404);
-        }
-        let limited = limited.expect("a bucket of ten is empty after thirty");
-        assert!(limited.header("retry-after").and_then(|wait| wait.parse::<u64>().ok()).is_some_and(|wait| wait > 0));
-        assert_eq!(limited.json()["status"], "429");
-        assert_eq!(directory.call("GET Users", Value::Null).await.status, 200, "reading goes on");
-        let search = "GET Users?filter=emails.value%20eq%20%22a@acme.example%22";
-        assert_eq!(directory.call(search, Value::Null).await.status, 429, "but not reading everybody");
-        assert_eq!(other.call(search, Value::Null).await.status, 200);
-        assert_eq!(other.call("DELETE Users/0123456789abcdef", Value::Null).await.status, 404, "others go on");
-        server.stop().await;
-        let server = TestServer::start_with(engine, |options| options.rate_limit_address = Some(1)).await;
-        let mut statuses = Vec::new();
-        for _ in 0..30 {
-            statuses.push(server.anonymous().rest("GET", "/scim/v2/x/Users", None).await.status);
-        }
-        assert!(statuses.starts_with(&[401; 10]) && statuses.contains(&429), "{statuses:?}");
-        server.stop().await;
+    let server = TestServer::start_with(engine, |options| options.scim_rate = Some(1)).await;
+    let org = server.organization("acme").await;
+    let directory = Directory::new(&server, &org, 1).await;
+    let other = Directory::new(&server, &org, 2).await;
+    // Who has no token takes nothing from those who have one.
+    for _ in 0..20 {
+        assert_eq!(directory.call_as(&server.anonymous(), "DELETE Users/x", &Value::Null).await.status, 401);
     }
+    let mut limited = None;
+    for _ in 0..30 {
+        let reply = directory.call("DELETE Users/0123456789abcdef", Value::Null).await;
+        if reply.status == 429 {
+            limited = Some(reply);
+            break;
+        }
+        assert_eq!(reply.status, 404);
+    }
+    let limited = limited.expect("a bucket of ten is empty after thirty");
+    assert!(limited.header("retry-after").and_then(|wait| wait.parse::<u64>().ok()).is_some_and(|wait| wait > 0));
+    assert_eq!(limited.json()["status"], "429");
+    assert_eq!(directory.call("GET Users", Value::Null).await.status, 200, "reading goes on");
+    let search = "GET Users?filter=emails.value%20eq%20%22a@acme.example%22";
+    assert_eq!(directory.call(search, Value::Null).await.status, 429, "but not reading everybody");
+    assert_eq!(other.call(search, Value::Null).await.status, 200);
+    assert_eq!(other.call("DELETE Users/0123456789abcdef", Value::Null).await.status, 404, "others go on");
+    server.stop().await;
+    let server = TestServer::start_with(engine, |options| options.rate_limit_address = Some(1)).await;
+    let mut statuses = Vec::new();
+    for _ in 0..30 {
+        statuses.push(server.anonymous().rest("GET", "/scim/v2/x/Users", None).await.status);
+    }
+    assert!(statuses.starts_with(&[401; 10]) && statuses.contains(&429), "{statuses:?}");
+    server.stop().await;
 }
 
 async fn the_endpoint_describes_itself(server: &TestServer) {
@@ -178,3 +175,5 @@ each_engine!(
     bodies_have_a_size_and_a_depth,
     the_endpoint_describes_itself
 );
+
+by_engine!(a_directory_writes_at_its_rate);

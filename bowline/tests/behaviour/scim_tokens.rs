@@ -8,7 +8,7 @@ use bowline_identity::scim::{Presented, ScimError};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, execute, inventory, machine, newest_event, on_each_engine, provider, refused};
+use crate::support::{call, done, execute, inventory, machine, newest_event, provider, refused};
 
 fn path(provider: &str, verb: &str) -> String {
     format!("POST /iam/v2/identityProviders/{provider}:{verb}")
@@ -48,75 +48,67 @@ async fn enable(server: &TestServer, group: &str, provider: &str) {
     done(&operator, &path(provider, "setScimEnabled"), json!({ "enabled": true, "etag": etag })).await;
 }
 
-#[tokio::test]
-#[expect(clippy::too_many_lines, reason = "one scenario, step by step")]
-async fn a_token_lives_is_replaced_and_is_withdrawn() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let idp = provider(server, &org, "okta").await;
-        enable(server, &org, &idp).await;
-        let operator = server.operator().await;
-        let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
-        let (first, etag) = (text(&made, "token"), text(&made, "etag"));
-        let random = first.strip_prefix("cgscim_").expect("the prefix");
-        assert!(random.len() == 64 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
-        assert!(works(server, &idp, &first).await && !works(server, &idp, random).await);
-        let state = scim(&operator, &idp).await;
-        assert_eq!((&state["credentialState"], &state["etag"]), (&json!("CREDENTIAL_STATE_LIVE"), &json!(etag)));
-        assert_eq!((&state["tokenExpireTime"], &state["endpointUrl"]), (&made["expireTime"], &made["endpointUrl"]));
-        let again = refused(&operator, &path(&idp, "generateScimToken"), json!({}), 400, "FAILED_PRECONDITION").await;
-        assert!(again.message().contains("regenerate"), "{}", again.message());
+async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let idp = provider(server, &org, "okta").await;
+    enable(server, &org, &idp).await;
+    let operator = server.operator().await;
+    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let (first, etag) = (text(&made, "token"), text(&made, "etag"));
+    let random = first.strip_prefix("cgscim_").expect("the prefix");
+    assert!(random.len() == 64 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
+    assert!(works(server, &idp, &first).await && !works(server, &idp, random).await);
+    let state = scim(&operator, &idp).await;
+    assert_eq!((&state["credentialState"], &state["etag"]), (&json!("CREDENTIAL_STATE_LIVE"), &json!(etag)));
+    assert_eq!((&state["tokenExpireTime"], &state["endpointUrl"]), (&made["expireTime"], &made["endpointUrl"]));
+    let again = refused(&operator, &path(&idp, "generateScimToken"), json!({}), 400, "FAILED_PRECONDITION").await;
+    assert!(again.message().contains("regenerate"), "{}", again.message());
 
-        let renew = path(&idp, "regenerateScimToken");
-        let before = inventory(server).await;
-        refused(&operator, &renew, json!({ "etag": "other" }), 409, "ABORTED").await;
-        refused(&operator, &renew, json!({}), 400, "INVALID_ARGUMENT").await;
-        for overlap in ["-1s", "86401s"] {
-            let body = json!({ "etag": etag, "overlap": overlap });
-            assert_eq!(refused(&operator, &renew, body, 400, "INVALID_ARGUMENT").await.fields(), ["overlap"]);
-        }
-        assert_eq!(inventory(server).await, before);
-        let made = done(&operator, &renew, json!({ "etag": etag })).await;
-        let second = text(&made, "token");
-        assert_eq!(made["requestedOverlap"], "3600s");
-        assert!(works(server, &idp, &first).await && works(server, &idp, &second).await);
-        let state = scim(&operator, &idp).await;
-        assert_eq!(state["credentialState"], "CREDENTIAL_STATE_ROTATING");
-        assert_eq!(state["previousTokenExpireTime"], made["previousTokenExpireTime"]);
-        // The etag of before is spent.
-        refused(&operator, &renew, json!({ "etag": etag }), 409, "ABORTED").await;
-        server.clock().advance(Duration::from_secs(3599));
-        assert!(works(server, &idp, &first).await);
-        server.clock().advance(Duration::from_secs(1));
-        assert!(!works(server, &idp, &first).await && works(server, &idp, &second).await);
+    let renew = path(&idp, "regenerateScimToken");
+    let before = inventory(server).await;
+    refused(&operator, &renew, json!({ "etag": "other" }), 409, "ABORTED").await;
+    refused(&operator, &renew, json!({}), 400, "INVALID_ARGUMENT").await;
+    for overlap in ["-1s", "86401s"] {
+        let body = json!({ "etag": etag, "overlap": overlap });
+        assert_eq!(refused(&operator, &renew, body, 400, "INVALID_ARGUMENT").await.fields(), ["overlap"]);
+    }
+    assert_eq!(inventory(server).await, before);
+    let made = done(&operator, &renew, json!({ "etag": etag })).await;
+    let second = text(&made, "token");
+    assert_eq!(made["requestedOverlap"], "3600s");
+    assert!(works(server, &idp, &first).await && works(server, &idp, &second).await);
+    let state = scim(&operator, &idp).await;
+    assert_eq!(state["credentialState"], "CREDENTIAL_STATE_ROTATING");
+    assert_eq!(state["previousTokenExpireTime"], made["previousTokenExpireTime"]);
+    // The etag of before is spent.
+    refused(&operator, &renew, json!({ "etag": etag }), 409, "ABORTED").await;
+    server.clock().advance(Duration::from_secs(3599));
+    assert!(works(server, &idp, &first).await);
+    server.clock().advance(Duration::from_secs(1));
+    assert!(!works(server, &idp, &first).await && works(server, &idp, &second).await);
 
-        // Without an overlap the one before ends at once; the one before that is long gone.
-        let operator = server.operator().await;
-        let v1 = json!({ "etag": made["etag"], "overlap": "0s", "neverExpires": true });
-        let made = done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:regenerateScimToken"), v1).await;
-        let third = text(&made, "token");
-        assert!(!works(server, &idp, &second).await && works(server, &idp, &third).await);
-        let state = scim(&operator, &idp).await;
-        assert_eq!(
-            (&state["credentialState"], &state["tokenExpireTime"]),
-            (&json!("CREDENTIAL_STATE_LIVE"), &Value::Null)
-        );
+    // Without an overlap the one before ends at once; the one before that is long gone.
+    let operator = server.operator().await;
+    let v1 = json!({ "etag": made["etag"], "overlap": "0s", "neverExpires": true });
+    let made = done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:regenerateScimToken"), v1).await;
+    let third = text(&made, "token");
+    assert!(!works(server, &idp, &second).await && works(server, &idp, &third).await);
+    let state = scim(&operator, &idp).await;
+    assert_eq!((&state["credentialState"], &state["tokenExpireTime"]), (&json!("CREDENTIAL_STATE_LIVE"), &Value::Null));
 
-        let revoke = path(&idp, "revokeScimToken");
-        let revoked = done(&operator, &revoke, json!({})).await;
-        assert_eq!(revoked["enabled"], false);
-        assert!(revoked["revokeTime"].is_string(), "{revoked}");
-        assert!(!works(server, &idp, &third).await);
-        let state = scim(&operator, &idp).await;
-        assert_eq!((&state["credentialState"], &state["enabled"]), (&json!("CREDENTIAL_STATE_REVOKED"), &json!(false)));
-        let before = inventory(server).await;
-        assert_eq!(done(&operator, &revoke, json!({})).await, revoked, "withdrawn once is withdrawn");
-        let body = json!({ "etag": revoked["etag"] });
-        refused(&operator, &renew, body, 404, "NOT_FOUND").await;
-        assert_eq!(inventory(server).await, before);
-        done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:generateScimToken"), json!({})).await;
-    })
-    .await;
+    let revoke = path(&idp, "revokeScimToken");
+    let revoked = done(&operator, &revoke, json!({})).await;
+    assert_eq!(revoked["enabled"], false);
+    assert!(revoked["revokeTime"].is_string(), "{revoked}");
+    assert!(!works(server, &idp, &third).await);
+    let state = scim(&operator, &idp).await;
+    assert_eq!((&state["credentialState"], &state["enabled"]), (&json!("CREDENTIAL_STATE_REVOKED"), &json!(false)));
+    let before = inventory(server).await;
+    assert_eq!(done(&operator, &revoke, json!({})).await, revoked, "withdrawn once is withdrawn");
+    let body = json!({ "etag": revoked["etag"] });
+    refused(&operator, &renew, body, 404, "NOT_FOUND").await;
+    assert_eq!(inventory(server).await, before);
+    done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:generateScimToken"), json!({})).await;
 }
 
 async fn a_token_ends_when_it_was_to_end(server: &TestServer) {
@@ -296,5 +288,6 @@ each_engine!(
     provisioning_is_switched_on_only_where_owners_are_left,
     a_token_is_shown_once_and_stored_nowhere,
     owners_who_cannot_act_do_not_count,
-    withdrawing_switches_provisioning_off_whenever_it_is_on
+    withdrawing_switches_provisioning_off_whenever_it_is_on,
+    a_token_lives_is_replaced_and_is_withdrawn,
 );

@@ -2,102 +2,86 @@
 
 use std::time::Duration;
 
-use bowline_testkit::TestServer;
+use bowline_testkit::{TestServer, each_engine};
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use super::signin::{CALLBACK, answer, field, location, offer_provider, press, query, to_confirmation};
-use super::support::{number, on_each_engine};
+use super::support::number;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_counts_in_the_browser_that_asked_and_once() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let (victim, attacker) = (server.browser(), server.browser());
-        // The attacker's own answer, sent to the victim as a link.
-        let begun = location(&attacker.get(&query("")).await);
-        let back = server.idp().approve(&begun, "mallory", Value::Null);
-        assert_eq!(victim.get(&back).await.status, 400, "a browser without the flow");
-        location(&victim.get(&query("")).await);
-        assert_eq!(victim.get(&back).await.status, 400, "a browser with another flow");
-        let changed = back.replace("state=", "state=0");
-        assert_eq!(attacker.get(&changed).await.status, 400, "another state");
-        let page = attacker.get(&back).await;
-        assert_eq!(page.status, 200, "{}", page.text());
-        assert_eq!(attacker.get(&back).await.status, 400, "the same answer again");
-        assert!(answer(&press(&attacker, &page, "continue").await, "token").is_some(), "which harms nothing");
-        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1);
-    })
-    .await;
+async fn an_answer_counts_in_the_browser_that_asked_and_once(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let (victim, attacker) = (server.browser(), server.browser());
+    // The attacker's own answer, sent to the victim as a link.
+    let begun = location(&attacker.get(&query("")).await);
+    let back = server.idp().approve(&begun, "mallory", Value::Null);
+    assert_eq!(victim.get(&back).await.status, 400, "a browser without the flow");
+    location(&victim.get(&query("")).await);
+    assert_eq!(victim.get(&back).await.status, 400, "a browser with another flow");
+    let changed = back.replace("state=", "state=0");
+    assert_eq!(attacker.get(&changed).await.status, 400, "another state");
+    let page = attacker.get(&back).await;
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert_eq!(attacker.get(&back).await.status, 400, "the same answer again");
+    assert!(answer(&press(&attacker, &page, "continue").await, "token").is_some(), "which harms nothing");
+    assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_provider_says_must_belong_to_the_flow() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let browser = server.browser();
-        let failed = async |change: &dyn Fn(String) -> String, extra: Value| {
-            let begun = location(&browser.get(&query("")).await);
-            let back = change(server.idp().approve(&begun, "ada", extra));
-            let page = browser.get(&back).await;
-            assert!(answer(&page, "token").is_none());
-            answer(&page, "status_code").expect("a status")
-        };
-        let as_is = |back: String| back;
-        assert_eq!(failed(&as_is, json!({ "nonce": "another" })).await, "401", "nonce");
-        assert_eq!(failed(&as_is, json!({ "aud": "another" })).await, "401", "audience");
-        let mixed = |back: String| format!("{back}&iss=https%3A%2F%2Fother.example");
-        assert_eq!(failed(&mixed, Value::Null).await, "401", "another issuer's answer");
-        let invented = |back: String| back.replace("code=", "code=x");
-        assert_eq!(failed(&invented, Value::Null).await, "401", "an invented code");
-        let twice = |back: String| format!("{back}&code=other");
-        assert_eq!(failed(&twice, Value::Null).await, "400", "two codes");
-        let refused = |back: String| format!("{}&error=access_denied", back.replace("code=", "was="));
-        assert_eq!(failed(&refused, Value::Null).await, "403", "the provider's own refusal");
-        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flow_ends_after_ten_minutes() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let browser = server.browser();
+async fn what_the_provider_says_must_belong_to_the_flow(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let browser = server.browser();
+    let failed = async |change: &dyn Fn(String) -> String, extra: Value| {
         let begun = location(&browser.get(&query("")).await);
-        let back = server.idp().approve(&begun, "ada", Value::Null);
-        server.clock().advance(Duration::from_secs(601));
-        assert_eq!(browser.get(&back).await.status, 400);
-        let page = to_confirmation(server, &browser, &query(""), "ada").await;
-        server.clock().advance(Duration::from_secs(601));
-        assert_eq!(press(&browser, &page, "continue").await.status, 400);
-        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
-    })
-    .await;
+        let back = change(server.idp().approve(&begun, "ada", extra));
+        let page = browser.get(&back).await;
+        assert!(answer(&page, "token").is_none());
+        answer(&page, "status_code").expect("a status")
+    };
+    let as_is = |back: String| back;
+    assert_eq!(failed(&as_is, json!({ "nonce": "another" })).await, "401", "nonce");
+    assert_eq!(failed(&as_is, json!({ "aud": "another" })).await, "401", "audience");
+    let mixed = |back: String| format!("{back}&iss=https%3A%2F%2Fother.example");
+    assert_eq!(failed(&mixed, Value::Null).await, "401", "another issuer's answer");
+    let invented = |back: String| back.replace("code=", "code=x");
+    assert_eq!(failed(&invented, Value::Null).await, "401", "an invented code");
+    let twice = |back: String| format!("{back}&code=other");
+    assert_eq!(failed(&twice, Value::Null).await, "400", "two codes");
+    let refused = |back: String| format!("{}&error=access_denied", back.replace("code=", "was="));
+    assert_eq!(failed(&refused, Value::Null).await, "403", "the provider's own refusal");
+    assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn confirming_takes_the_persons_own_click() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let (browser, other) = (server.browser(), server.browser());
-        let page = to_confirmation(server, &browser, &query(""), "ada").await;
-        let (flow, token) = (field(&page, "flow"), field(&page, "token"));
-        let form = [("flow", flow.as_str()), ("token", token.as_str()), ("answer", "continue")];
-        assert_eq!(other.post("/oauth/confirm", &form).await.status, 400, "another browser");
-        let mut headers = HeaderMap::new();
-        headers.insert("sec-fetch-site", HeaderValue::from_static("cross-site"));
-        assert_eq!(browser.post_with("/oauth/confirm", headers, &form).await.status, 403, "another site");
-        let guessed = [("flow", flow.as_str()), ("token", "guessed"), ("answer", "continue")];
-        assert_eq!(browser.post("/oauth/confirm", &guessed).await.status, 403, "without the form's token");
-        assert_eq!(browser.post("/oauth/confirm", &form[..2]).await.status, 400, "without an answer");
-        assert_eq!(browser.get("/oauth/confirm").await.status, 405);
-        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
-        assert!(answer(&browser.post("/oauth/confirm", &form).await, "token").is_some());
-        assert_eq!(browser.post("/oauth/confirm", &form).await.status, 400, "twice");
-        assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1);
-    })
-    .await;
+async fn a_flow_ends_after_ten_minutes(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let browser = server.browser();
+    let begun = location(&browser.get(&query("")).await);
+    let back = server.idp().approve(&begun, "ada", Value::Null);
+    server.clock().advance(Duration::from_secs(601));
+    assert_eq!(browser.get(&back).await.status, 400);
+    let page = to_confirmation(server, &browser, &query(""), "ada").await;
+    server.clock().advance(Duration::from_secs(601));
+    assert_eq!(press(&browser, &page, "continue").await.status, 400);
+    assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
+}
+
+async fn confirming_takes_the_persons_own_click(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let (browser, other) = (server.browser(), server.browser());
+    let page = to_confirmation(server, &browser, &query(""), "ada").await;
+    let (flow, token) = (field(&page, "flow"), field(&page, "token"));
+    let form = [("flow", flow.as_str()), ("token", token.as_str()), ("answer", "continue")];
+    assert_eq!(other.post("/oauth/confirm", &form).await.status, 400, "another browser");
+    let mut headers = HeaderMap::new();
+    headers.insert("sec-fetch-site", HeaderValue::from_static("cross-site"));
+    assert_eq!(browser.post_with("/oauth/confirm", headers, &form).await.status, 403, "another site");
+    let guessed = [("flow", flow.as_str()), ("token", "guessed"), ("answer", "continue")];
+    assert_eq!(browser.post("/oauth/confirm", &guessed).await.status, 403, "without the form's token");
+    assert_eq!(browser.post("/oauth/confirm", &form[..2]).await.status, 400, "without an answer");
+    assert_eq!(browser.get("/oauth/confirm").await.status, 405);
+    assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
+    assert!(answer(&browser.post("/oauth/confirm", &form).await, "token").is_some());
+    assert_eq!(browser.post("/oauth/confirm", &form).await.status, 400, "twice");
+    assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -131,66 +115,57 @@ async fn tokens_leave_to_this_machine_and_registered_sites_alone() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_keeps_others_out() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let browser = server.browser();
-        let confirm = to_confirmation(server, &browser, &query(""), "ada").await;
-        let mut pages = vec![confirm];
-        for path in [
-            "/oauth",
-            "/oauth?exit=other",
-            "/oauth?connection=unknown",
-            "/oauth/callback",
-            "/oauth/callback?state=x&code=y",
-            "/oauth/operator?code=x",
-            "/activate",
-            "/signout",
-            "/orgcheck?name=x",
-            "/oauth/assets/style.css",
-            &query(""),
-        ] {
-            pages.push(browser.get(path).await);
+async fn every_answer_keeps_others_out(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let browser = server.browser();
+    let confirm = to_confirmation(server, &browser, &query(""), "ada").await;
+    let mut pages = vec![confirm];
+    for path in [
+        "/oauth",
+        "/oauth?exit=other",
+        "/oauth?connection=unknown",
+        "/oauth/callback",
+        "/oauth/callback?state=x&code=y",
+        "/oauth/operator?code=x",
+        "/activate",
+        "/signout",
+        "/orgcheck?name=x",
+        "/oauth/assets/style.css",
+        &query(""),
+    ] {
+        pages.push(browser.get(path).await);
+    }
+    pages.push(browser.post("/oauth/token", &[]).await);
+    pages.push(browser.post("/activate", &[("user_code", "<script>")]).await);
+    for page in pages {
+        let header = |name: &str| page.header(name).unwrap_or_default().to_owned();
+        let policy = header("content-security-policy");
+        for part in ["default-src 'none'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{policy}: {}", page.text());
         }
-        pages.push(browser.post("/oauth/token", &[]).await);
-        pages.push(browser.post("/activate", &[("user_code", "<script>")]).await);
-        for page in pages {
-            let header = |name: &str| page.header(name).unwrap_or_default().to_owned();
-            let policy = header("content-security-policy");
-            for part in ["default-src 'none'", "style-src 'self'", "form-action 'self'", "frame-ancestors 'none'"] {
-                assert!(policy.contains(part), "{policy}: {}", page.text());
-            }
-            assert_eq!(header("x-content-type-options"), "nosniff");
-            assert_eq!(header("referrer-policy"), "no-referrer");
-            assert!(!header("x-request-id").is_empty());
-            if !header("content-type").starts_with("text/css") {
-                assert_eq!(header("cache-control"), "no-store", "{}", page.text());
-            }
-            let text = page.text();
-            assert!(!text.contains("<script") && !text.contains(" style="), "{text}");
-            if header("content-type").starts_with("text/html") {
-                assert!(
-                    text.contains("<html lang=\"en\">") && text.contains("<main") && text.contains("<h1>"),
-                    "{text}"
-                );
-            }
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        assert_eq!(header("referrer-policy"), "no-referrer");
+        assert!(!header("x-request-id").is_empty());
+        if !header("content-type").starts_with("text/css") {
+            assert_eq!(header("cache-control"), "no-store", "{}", page.text());
         }
-    })
-    .await;
+        let text = page.text();
+        assert!(!text.contains("<script") && !text.contains(" style="), "{text}");
+        if header("content-type").starts_with("text/html") {
+            assert!(text.contains("<html lang=\"en\">") && text.contains("<main") && text.contains("<h1>"), "{text}");
+        }
+    }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_stored_of_a_flow_tells_nothing() {
-    on_each_engine(async |server| {
-        offer_provider(server, "main").await;
-        let browser = server.browser();
-        let address = format!("/oauth?exit=redirect&redirect={CALLBACK}&connection=main&invite=the-secret-invitation");
-        to_confirmation(server, &browser, &address, "ada").await;
-        let whole = "SELECT count(*) FROM signin_flows WHERE state LIKE '%invit%' OR state LIKE '%ada%' \
-                     OR state LIKE '%localhost%'";
-        assert_eq!(number(server, whole).await, 0);
-        assert_eq!(number(server, "SELECT count(*) FROM signin_flows").await, 1);
-    })
-    .await;
+async fn what_is_stored_of_a_flow_tells_nothing(server: &TestServer) {
+    offer_provider(server, "main").await;
+    let browser = server.browser();
+    let address = format!("/oauth?exit=redirect&redirect={CALLBACK}&connection=main&invite=the-secret-invitation");
+    to_confirmation(server, &browser, &address, "ada").await;
+    let whole = "SELECT count(*) FROM signin_flows WHERE state LIKE '%invit%' OR state LIKE '%ada%' \
+                 OR state LIKE '%localhost%'";
+    assert_eq!(number(server, whole).await, 0);
+    assert_eq!(number(server, "SELECT count(*) FROM signin_flows").await, 1);
 }
+
+each_engine!(multi_thread: an_answer_counts_in_the_browser_that_asked_and_once, what_the_provider_says_must_belong_to_the_flow, a_flow_ends_after_ten_minutes, confirming_takes_the_persons_own_click, every_answer_keeps_others_out, what_is_stored_of_a_flow_tells_nothing);

@@ -3,28 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
-use bowline_server::Options;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, RestReply, TestServer, engines};
+use bowline_testkit::{Actor, RestReply, TestServer};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::contents::Manifest;
-
-/// Runs a test once on each engine.
-pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
-    on_each_engine_with(|_| {}, test).await;
-}
-
-/// The same with other options than the usual ones.
-pub(crate) async fn on_each_engine_with(change: impl Fn(&mut Options), test: impl AsyncFn(&TestServer)) {
-    log();
-    for engine in engines() {
-        let server = TestServer::start_with(engine, &change).await;
-        test(&server).await;
-        server.stop().await;
-    }
-}
 
 /// Lets `RUST_LOG` show what the servers say.
 pub(crate) fn log() {

@@ -5,10 +5,10 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::UpdateGroup;
 use bowline_contract::v2::iam::rpc::terms_service::AcceptTerms;
 use bowline_server::{Options, TermsOption};
-use bowline_testkit::{Actor, TestServer};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, machine, number, on_each_engine_with, refused, uid_of};
+use crate::support::{call, done, each, inventory, machine, number, refused, uid_of};
 
 fn documents(options: &mut Options) {
     let document = |id: &str| TermsOption {
@@ -51,9 +51,8 @@ async fn rows(server: &TestServer) -> (i64, i64, i64) {
     )
 }
 
-#[tokio::test]
-async fn an_organization_accepts_once_and_says_who_and_when() {
-    on_each_engine_with(documents, async |server| {
+async fn an_organization_accepts_once_and_says_who_and_when(engine: Engine) {
+    on_engine_with(engine, documents, async |server| {
         let org = server.organization("acme").await;
         let owner = server.actor("owner", &org).await;
         let accept = format!("POST /iam/v2/terms/{org}");
@@ -94,9 +93,8 @@ async fn an_organization_accepts_once_and_says_who_and_when() {
     .await;
 }
 
-#[tokio::test]
-async fn only_an_organization_accepts_and_only_what_there_is() {
-    on_each_engine_with(documents, async |server| {
+async fn only_an_organization_accepts_and_only_what_there_is(engine: Engine) {
+    on_engine_with(engine, documents, async |server| {
         let org = server.organization("acme").await;
         let team = server.group(&org, "team").await;
         let owner = server.actor("owner", &org).await;
@@ -131,9 +129,8 @@ async fn only_an_organization_accepts_and_only_what_there_is() {
     .await;
 }
 
-#[tokio::test]
-async fn nothing_changes_in_an_organization_that_has_not_accepted() {
-    on_each_engine_with(required, async |server| {
+async fn nothing_changes_in_an_organization_that_has_not_accepted(engine: Engine) {
+    on_engine_with(engine, required, async |server| {
         let org = server.organization("acme").await;
         let team = server.group(&org, "team").await;
         let repo = server.repo(&team, "web").await;
@@ -175,9 +172,8 @@ async fn nothing_changes_in_an_organization_that_has_not_accepted() {
     .await;
 }
 
-#[tokio::test]
-async fn accepting_and_leaving_are_always_open() {
-    on_each_engine_with(required, async |server| {
+async fn accepting_and_leaving_are_always_open(engine: Engine) {
+    on_engine_with(engine, required, async |server| {
         let org = server.organization("acme").await;
         let (team, doomed) = (server.group(&org, "team").await, server.group(&org, "doomed").await);
         let repo = server.repo(&team, "web").await;
@@ -214,9 +210,8 @@ async fn accepting_and_leaving_are_always_open() {
     .await;
 }
 
-#[tokio::test]
-async fn acceptances_go_with_the_organization() {
-    on_each_engine_with(documents, async |server| {
+async fn acceptances_go_with_the_organization(engine: Engine) {
+    on_engine_with(engine, documents, async |server| {
         let org = server.organization("acme").await;
         let operator = server.operator().await;
         let body = json!({ "documentIds": ["terms-1", "privacy-1"] });
@@ -238,3 +233,11 @@ async fn what_is_required_must_be_there() {
     let error = started.err().expect("there is nothing to accept").to_string();
     assert!(error.contains("[[terms]]"), "{error}");
 }
+
+by_engine!(
+    an_organization_accepts_once_and_says_who_and_when,
+    only_an_organization_accepts_and_only_what_there_is,
+    nothing_changes_in_an_organization_that_has_not_accepted,
+    accepting_and_leaving_are_always_open,
+    acceptances_go_with_the_organization
+);

@@ -2,12 +2,11 @@
 //! an element, and no other organization waits for it.
 
 use bowline_contract::{Auth, MethodInfo};
-use bowline_testkit::{Actor, GrpcError};
+use bowline_testkit::{Actor, GrpcError, TestServer, each_engine};
 use prost::encoding::encode_varint;
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 
 use crate::neighbours::{Neighbour, is_caused, median};
-use crate::support::on_each_engine;
 
 const ELEMENTS: usize = 40_000;
 const INVALID: i32 = 3;
@@ -24,47 +23,43 @@ enum Texts {
     Empty,
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forty_thousand_elements_are_refused_by_their_number_and_hold_up_no_neighbour() {
-    on_each_engine(async |server| {
-        let org = server.organization("loud").await;
-        let (owner, operator) = (server.actor("owner", &org).await, server.operator().await);
-        let neighbour = Neighbour::of(server).await;
-        let contract = server.server().parts().contract.clone();
-        let mut harmless = Vec::new();
-        let mut lists = Vec::new();
-        for method in contract.methods().iter().filter(|method| !method.server_streaming) {
-            let paths = paths(&method.input);
-            if paths.is_empty() {
-                continue;
-            }
-            let Some(caller) = caller(method, &org, [&owner, &operator]).await else { continue };
-            let call = caller.grpc_raw(&method.grpc_path, scope(method, &org));
-            harmless.push(neighbour.waits_beside(call).await.0);
-            lists.extend(paths.into_iter().map(|path| (method, caller, path)));
+async fn forty_thousand_elements_are_refused_by_their_number_and_hold_up_no_neighbour(server: &TestServer) {
+    let org = server.organization("loud").await;
+    let (owner, operator) = (server.actor("owner", &org).await, server.operator().await);
+    let neighbour = Neighbour::of(server).await;
+    let contract = server.server().parts().contract.clone();
+    let mut harmless = Vec::new();
+    let mut lists = Vec::new();
+    for method in contract.methods().iter().filter(|method| !method.server_streaming) {
+        let paths = paths(&method.input);
+        if paths.is_empty() {
+            continue;
         }
-        let usual = median(harmless);
-        assert!(lists.len() > 100, "the contract has more lists than {}", lists.len());
-        let mut problems = Vec::new();
-        for (method, caller, path) in lists {
-            for texts in [Texts::Patterns, Texts::Empty] {
-                let what = format!("{} {} {texts:?}", method.full_name, shown(&path));
-                let request = [scope(method, &org), filled(&path, texts)].concat();
-                let call = || caller.grpc_raw(&method.grpc_path, request.clone());
-                let (mut wait, answer) = neighbour.waits_beside(call()).await;
-                if is_caused(wait, usual) {
-                    let again = [neighbour.waits_beside(call()).await.0, neighbour.waits_beside(call()).await.0];
-                    wait = median([&again[..], &[wait]].concat());
-                }
-                if is_caused(wait, usual) {
-                    problems.push(format!("{what}: the neighbour waits {wait:?} instead of {usual:?}"));
-                }
-                problems.extend(problem(method, &path, answer.err()).map(|problem| format!("{what}: {problem}")));
+        let Some(caller) = caller(method, &org, [&owner, &operator]).await else { continue };
+        let call = caller.grpc_raw(&method.grpc_path, scope(method, &org));
+        harmless.push(neighbour.waits_beside(call).await.0);
+        lists.extend(paths.into_iter().map(|path| (method, caller, path)));
+    }
+    let usual = median(harmless);
+    assert!(lists.len() > 100, "the contract has more lists than {}", lists.len());
+    let mut problems = Vec::new();
+    for (method, caller, path) in lists {
+        for texts in [Texts::Patterns, Texts::Empty] {
+            let what = format!("{} {} {texts:?}", method.full_name, shown(&path));
+            let request = [scope(method, &org), filled(&path, texts)].concat();
+            let call = || caller.grpc_raw(&method.grpc_path, request.clone());
+            let (mut wait, answer) = neighbour.waits_beside(call()).await;
+            if is_caused(wait, usual) {
+                let again = [neighbour.waits_beside(call()).await.0, neighbour.waits_beside(call()).await.0];
+                wait = median([&again[..], &[wait]].concat());
             }
+            if is_caused(wait, usual) {
+                problems.push(format!("{what}: the neighbour waits {wait:?} instead of {usual:?}"));
+            }
+            problems.extend(problem(method, &path, answer.err()).map(|problem| format!("{what}: {problem}")));
         }
-        assert!(problems.is_empty(), "{}", problems.join("\n"));
-    })
-    .await;
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// What is wrong with the answer. Methods without a permission have limits of their own; what only the server sets is not
@@ -188,3 +183,5 @@ fn is_output_only(field: &FieldDescriptor) -> bool {
 fn shown(path: &Path) -> String {
     path.iter().map(FieldDescriptor::name).collect::<Vec<_>>().join(".")
 }
+
+each_engine!(multi_thread: forty_thousand_elements_are_refused_by_their_number_and_hold_up_no_neighbour);

@@ -12,7 +12,7 @@ use bowline_contract::v2::registry::{
 };
 use bowline_core::{Clock as _, Error};
 use bowline_store::{Value, WriteTx, counters};
-use bowline_testkit::{Actor, Engine, TestServer, engines};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine};
 use tokio::task::JoinSet;
 
 use crate::support::number;
@@ -50,30 +50,27 @@ fn rows_on(engine: Engine) -> usize {
     })
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_row_that_stays_comes_exactly_once_and_in_order() {
+async fn every_row_that_stays_comes_exactly_once_and_in_order(engine: Engine) {
     crate::support::log();
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let rows = Arc::new(fill(&server, rows_on(engine)).await);
-        let operator = server.operator().await;
-        let stop = Arc::new(AtomicBool::new(false));
-        let writes = Arc::new(AtomicUsize::new(0));
-        let writers = start_writers(&server, &operator, &rows, &stop, &writes);
-        for order in ["uid", "name", "created_at desc", "uid desc"] {
-            let done_before = writes.load(Ordering::SeqCst);
-            let walked = walk(&operator, order).await;
-            validate(order, &rows, &walked);
-            let done = writes.load(Ordering::SeqCst) - done_before;
-            assert!(done > 0, "{order}: nothing was written during the walk");
-        }
-        stop.store(true, Ordering::SeqCst);
-        writers.join_all().await;
-        let page = operator.grpc::<ListRepos>(ListReposRequest::default()).await.expect("a page");
-        let stored = number(&server, "SELECT count(*) FROM repos").await;
-        assert_eq!(page.total_count, Some(stored), "the kept count is the true one");
-        server.stop().await;
+    let server = TestServer::start(engine).await;
+    let rows = Arc::new(fill(&server, rows_on(engine)).await);
+    let operator = server.operator().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let writes = Arc::new(AtomicUsize::new(0));
+    let writers = start_writers(&server, &operator, &rows, &stop, &writes);
+    for order in ["uid", "name", "created_at desc", "uid desc"] {
+        let done_before = writes.load(Ordering::SeqCst);
+        let walked = walk(&operator, order).await;
+        validate(order, &rows, &walked);
+        let done = writes.load(Ordering::SeqCst) - done_before;
+        assert!(done > 0, "{order}: nothing was written during the walk");
     }
+    stop.store(true, Ordering::SeqCst);
+    writers.join_all().await;
+    let page = operator.grpc::<ListRepos>(ListReposRequest::default()).await.expect("a page");
+    let stored = number(&server, "SELECT count(*) FROM repos").await;
+    assert_eq!(page.total_count, Some(stored), "the kept count is the true one");
+    server.stop().await;
 }
 
 /// Stores repositories in three groups, with counters, as fast as the engine takes them.
@@ -221,3 +218,5 @@ fn validate(order: &str, rows: &[Row], walked: &[String]) {
     let wrong = found.iter().zip(&expected).position(|(found, expected)| *found != expected.uid);
     assert_eq!(wrong, None, "{order}: the first row out of its place");
 }
+
+by_engine!(multi_thread: every_row_that_stays_comes_exactly_once_and_in_order);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::contents::{Manifest, digest, store};
 use crate::neighbours::Neighbour;
-use crate::support::{call, done, execute, inventory, on_each_engine, refused};
+use crate::support::{call, done, execute, inventory, refused};
 
 /// 450 KB of patterns, each other than the others, and each costly to compile.
 fn patterns() -> Vec<String> {
@@ -29,38 +29,34 @@ fn require_limit(error: &GrpcError, field: &str, most: usize) {
     assert_eq!(error.message, format!("Invalid argument: {field}: at most {most} elements"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifteen_thousand_patterns_are_refused_before_the_first_is_compiled() {
-    on_each_engine(async |server| {
-        let org = server.organization("loud").await;
-        let repo = server.repo(&org, "app").await;
-        let (owner, viewer) = (server.actor("owner", &org).await, server.actor("viewer", &org).await);
-        let neighbour = Neighbour::of(server).await;
-        let (before, many) = (inventory(server).await, patterns());
-        let harmless = async || {
-            let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, vec![String::new()])).await.unwrap_err();
-            assert!(error.message.contains("must not be empty"), "{}", error.message);
-        };
-        let writes = async || {
-            let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, many.clone())).await.unwrap_err();
-            require_limit(&error, "immutableTagPatterns", 20);
-        };
-        neighbour.is_not_held_up("a policy", harmless, writes).await;
-        let preview = async |keep_patterns: Vec<String>| {
-            let retention = Some(ours::Retention { keep_patterns, ..ours::Retention::default() });
-            let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
-            viewer.grpc::<PreviewRetention>(request).await
-        };
-        let harmless = async || assert!(preview(vec!["v.*".into()]).await.is_ok());
-        let reads = async || {
-            let error = preview(many.clone()).await.unwrap_err();
-            require_limit(&error, "retention.keepPatterns", 20);
-        };
-        neighbour.is_not_held_up("a preview", harmless, reads).await;
-        let unchanged = inventory(server).await;
-        assert_eq!(unchanged.len(), before.len());
-    })
-    .await;
+async fn fifteen_thousand_patterns_are_refused_before_the_first_is_compiled(server: &TestServer) {
+    let org = server.organization("loud").await;
+    let repo = server.repo(&org, "app").await;
+    let (owner, viewer) = (server.actor("owner", &org).await, server.actor("viewer", &org).await);
+    let neighbour = Neighbour::of(server).await;
+    let (before, many) = (inventory(server).await, patterns());
+    let harmless = async || {
+        let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, vec![String::new()])).await.expect_err("a refusal");
+        assert!(error.message.contains("must not be empty"), "{}", error.message);
+    };
+    let writes = async || {
+        let error = owner.grpc::<UpdateGroupPolicy>(policy(&org, many.clone())).await.expect_err("a refusal");
+        require_limit(&error, "immutableTagPatterns", 20);
+    };
+    neighbour.is_not_held_up("a policy", harmless, writes).await;
+    let preview = async |keep_patterns: Vec<String>| {
+        let retention = Some(ours::Retention { keep_patterns, ..ours::Retention::default() });
+        let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+        viewer.grpc::<PreviewRetention>(request).await
+    };
+    let harmless = async || assert!(preview(vec!["v.*".into()]).await.is_ok());
+    let reads = async || {
+        let error = preview(many.clone()).await.expect_err("a refusal");
+        require_limit(&error, "retention.keepPatterns", 20);
+    };
+    neighbour.is_not_held_up("a preview", harmless, reads).await;
+    let unchanged = inventory(server).await;
+    assert_eq!(unchanged.len(), before.len());
 }
 
 async fn a_caller_without_the_permission_learns_nothing_about_the_fields(server: &TestServer) {
@@ -74,33 +70,29 @@ async fn a_caller_without_the_permission_learns_nothing_about_the_fields(server:
     refused(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_identity_provider_of_many_scopes_is_refused_at_once() {
-    on_each_engine(async |server| {
-        let org = server.organization("loud").await;
-        let owner = server.actor("owner", &org).await;
-        let neighbour = Neighbour::of(server).await;
-        let create = async |scopes: usize| {
-            let oidc = Oidc {
-                issuer: "https://login.example.com".into(),
-                client_id: "client".into(),
-                additional_scopes: vec![String::new(); scopes],
-                ..Oidc::default()
-            };
-            let provider = IdentityProvider {
-                name: "login".into(),
-                default_role: server.role("viewer"),
-                configuration: Some(Configuration::Oidc(oidc)),
-                ..IdentityProvider::default()
-            };
-            let request = CreateIdentityProviderRequest { parent: org.clone(), identity_provider: Some(provider) };
-            owner.grpc::<CreateIdentityProvider>(request).await.unwrap_err()
+async fn an_identity_provider_of_many_scopes_is_refused_at_once(server: &TestServer) {
+    let org = server.organization("loud").await;
+    let owner = server.actor("owner", &org).await;
+    let neighbour = Neighbour::of(server).await;
+    let create = async |scopes: usize| {
+        let oidc = Oidc {
+            issuer: "https://login.example.com".into(),
+            client_id: "client".into(),
+            additional_scopes: vec![String::new(); scopes],
+            ..Oidc::default()
         };
-        let harmless = async || assert!(create(1).await.message.contains("a scope must not be empty"));
-        let hostile = async || require_limit(&create(40_000).await, "oidc.additionalScopes", 20);
-        neighbour.is_not_held_up("an identity provider", harmless, hostile).await;
-    })
-    .await;
+        let provider = IdentityProvider {
+            name: "login".into(),
+            default_role: server.role("viewer"),
+            configuration: Some(Configuration::Oidc(oidc)),
+            ..IdentityProvider::default()
+        };
+        let request = CreateIdentityProviderRequest { parent: org.clone(), identity_provider: Some(provider) };
+        owner.grpc::<CreateIdentityProvider>(request).await.expect_err("a refusal")
+    };
+    let harmless = async || assert!(create(1).await.message.contains("a scope must not be empty"));
+    let hostile = async || require_limit(&create(40_000).await, "oidc.additionalScopes", 20);
+    neighbour.is_not_held_up("an identity provider", harmless, hostile).await;
 }
 
 async fn an_answer_names_a_hundred_wrong_fields_and_counts_the_others(server: &TestServer) {
@@ -155,27 +147,23 @@ async fn patterns_in_force_at_one_repository_have_one_budget(server: &TestServer
     assert_eq!(set(server, "groups", &org, 1).await.0, 200);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn there_is_no_preview_of_a_repository_that_is_too_large_for_it() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let (small, large) = (server.repo(&org, "small").await, server.repo(&org, "large").await);
-        let viewer = server.actor("viewer", &org).await;
-        let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
-                                          annotations, content, created_at)
-                   WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
-                   SELECT 'sha256:' || n, '', '', '', '', 1, 0, '{}', m.content, 0 FROM numbers, manifests m";
-        store(server, &small, &Manifest { digest: &digest('a'), shape: 1, size: 0, names: &[], config: None }).await;
-        execute(server, sql, &[]).await;
-        let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
-                   SELECT $1, digest, $2, '', '', 0 FROM manifests";
-        execute(server, sql, &[&large, &org]).await;
-        let preview = |repo: &str| format!("GET /registrypolicies/v1/repos/{repo}:previewRetention");
-        done(&viewer, &preview(&small), Value::Null).await;
-        let refusal = refused(&viewer, &preview(&large), Value::Null, 400, "FAILED_PRECONDITION").await;
-        assert!(refusal.message().contains("more than 100000 manifests"), "{}", refusal.message());
-    })
-    .await;
+async fn there_is_no_preview_of_a_repository_that_is_too_large_for_it(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let (small, large) = (server.repo(&org, "small").await, server.repo(&org, "large").await);
+    let viewer = server.actor("viewer", &org).await;
+    let sql = "INSERT INTO manifests (digest, media_type, artifact_type, config_digest, subject, shape, total_size,
+                                      annotations, content, created_at)
+               WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000)
+               SELECT 'sha256:' || n, '', '', '', '', 1, 0, '{}', m.content, 0 FROM numbers, manifests m";
+    store(server, &small, &Manifest { digest: &digest('a'), shape: 1, size: 0, names: &[], config: None }).await;
+    execute(server, sql, &[]).await;
+    let sql = "INSERT INTO repo_manifests (repo, digest, org, subject, artifact_type, pushed_at)
+               SELECT $1, digest, $2, '', '', 0 FROM manifests";
+    execute(server, sql, &[&large, &org]).await;
+    let preview = |repo: &str| format!("GET /registrypolicies/v1/repos/{repo}:previewRetention");
+    done(&viewer, &preview(&small), Value::Null).await;
+    let refusal = refused(&viewer, &preview(&large), Value::Null, 400, "FAILED_PRECONDITION").await;
+    assert!(refusal.message().contains("more than 100000 manifests"), "{}", refusal.message());
 }
 
 /// A repository with 20,000 tags of a long name each.
@@ -193,48 +181,40 @@ async fn tagged(server: &TestServer, org: &str) -> String {
     repo
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn previews_that_are_given_up_count_until_they_have_ended() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let repo = tagged(server, &org).await;
-        let viewer = server.actor("viewer", &org).await;
-        let mut limited = 0;
-        for round in 0..100 {
-            // Another question each time, so that nothing is remembered of it.
-            let keep = format!("b*[ab]{{{}}}[0-9]*", round % 30 + 1);
-            let retention = Some(ours::Retention { keep_patterns: vec![keep], ..ours::Retention::default() });
-            let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
-            let call = viewer.grpc::<PreviewRetention>(request);
-            match tokio::time::timeout(std::time::Duration::from_millis(30), call).await {
-                Ok(Err(error)) if error.code == 8 => {
-                    assert!(error.message.contains("are under way"), "{}", error.message);
-                    limited += 1;
-                }
-                Ok(Err(error)) => panic!("{} {}", error.code, error.message),
-                Ok(Ok(_)) | Err(_) => {}
+async fn previews_that_are_given_up_count_until_they_have_ended(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let repo = tagged(server, &org).await;
+    let viewer = server.actor("viewer", &org).await;
+    let mut limited = 0;
+    for round in 0..100 {
+        // Another question each time, so that nothing is remembered of it.
+        let keep = format!("b*[ab]{{{}}}[0-9]*", round % 30 + 1);
+        let retention = Some(ours::Retention { keep_patterns: vec![keep], ..ours::Retention::default() });
+        let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };
+        let call = viewer.grpc::<PreviewRetention>(request);
+        match tokio::time::timeout(std::time::Duration::from_millis(30), call).await {
+            Ok(Err(error)) if error.code == 8 => {
+                assert!(error.message.contains("are under way"), "{}", error.message);
+                limited += 1;
             }
+            Ok(Err(error)) => panic!("{} {}", error.code, error.message),
+            Ok(Ok(_)) | Err(_) => {}
         }
-        assert!(limited > 0, "callers who give up begin as many as they like");
-    })
-    .await;
+    }
+    assert!(limited > 0, "callers who give up begin as many as they like");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_queue_of_costly_requests_is_not_one_organizations() {
-    on_each_engine(async |server| {
-        let org = server.organization("loud").await;
-        let owner = server.actor("owner", &org).await;
-        let calls = (0..64).map(|call| {
-            let patterns = (0..20).map(|n| format!(r"c{call}-v[0-9]{{1,9}}\.(a|b){{1,9}}-{n}")).collect();
-            owner.grpc::<UpdateGroupPolicy>(policy(&org, patterns))
-        });
-        let answers = futures_util::future::join_all(calls).await;
-        let limited = answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| error.code == 8).count();
-        assert!(limited > 0, "64 costly requests of one organization wait at once");
-        assert!(answers.iter().any(Result::is_ok), "those within the limit are answered");
-    })
-    .await;
+async fn the_queue_of_costly_requests_is_not_one_organizations(server: &TestServer) {
+    let org = server.organization("loud").await;
+    let owner = server.actor("owner", &org).await;
+    let calls = (0..64).map(|call| {
+        let patterns = (0..20).map(|n| format!(r"c{call}-v[0-9]{{1,9}}\.(a|b){{1,9}}-{n}")).collect();
+        owner.grpc::<UpdateGroupPolicy>(policy(&org, patterns))
+    });
+    let answers = futures_util::future::join_all(calls).await;
+    let limited = answers.iter().filter_map(|answer| answer.as_ref().err()).filter(|error| error.code == 8).count();
+    assert!(limited > 0, "64 costly requests of one organization wait at once");
+    assert!(answers.iter().any(Result::is_ok), "those within the limit are answered");
 }
 
 each_engine!(
@@ -242,3 +222,5 @@ each_engine!(
     an_answer_names_a_hundred_wrong_fields_and_counts_the_others,
     patterns_in_force_at_one_repository_have_one_budget
 );
+
+each_engine!(multi_thread: fifteen_thousand_patterns_are_refused_before_the_first_is_compiled, an_identity_provider_of_many_scopes_is_refused_at_once, there_is_no_preview_of_a_repository_that_is_too_large_for_it, previews_that_are_given_up_count_until_they_have_ended, the_queue_of_costly_requests_is_not_one_organizations);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_core::Error;
-use bowline_testkit::{Actor, TestServer, engines};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine, engines};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -99,29 +99,26 @@ async fn the_first_key_has_the_algorithm_asked_for() {
     assert!(keys.iter().all(|key| key["algorithm"] == "ES256"), "{keys:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_key_ends_its_tokens_on_a_running_server() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let org = server.organization("acme").await;
-        let caller = server.actor("viewer", &org).await;
-        until_status(&caller, 200).await;
-        let unknown = on(&server, &["keys", "revoke", "-nosuchkey"]).await;
-        ended(&unknown, 2);
-        assert!(text(&unknown.stderr).contains("bowline keys list"), "{}", text(&unknown.stderr));
-        until_status(&caller, 200).await;
+async fn a_revoked_key_ends_its_tokens_on_a_running_server(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let org = server.organization("acme").await;
+    let caller = server.actor("viewer", &org).await;
+    until_status(&caller, 200).await;
+    let unknown = on(&server, &["keys", "revoke", "-nosuchkey"]).await;
+    ended(&unknown, 2);
+    assert!(text(&unknown.stderr).contains("bowline keys list"), "{}", text(&unknown.stderr));
+    until_status(&caller, 200).await;
 
-        let listed = keys(&on(&server, &["keys", "list", "-o", "json"]).await);
-        let kid = listed[0]["kid"].as_str().expect("a key id");
-        let said = ended(&on(&server, &["keys", "revoke", kid]).await, 0);
-        assert!(said.contains(&format!("{kid} is revoked")), "{said}");
-        server.clock().advance(MINUTE);
-        until_status(&caller, 401).await;
-        until_status(&server.operator().await, 200).await;
-        let listed = keys(&on(&server, &["keys", "list", "-o", "json"]).await);
-        assert!(listed.len() == 1 && listed[0]["kid"] != kid, "{listed:?}");
-        server.stop().await;
-    }
+    let listed = keys(&on(&server, &["keys", "list", "-o", "json"]).await);
+    let kid = listed[0]["kid"].as_str().expect("a key id");
+    let said = ended(&on(&server, &["keys", "revoke", kid]).await, 0);
+    assert!(said.contains(&format!("{kid} is revoked")), "{said}");
+    server.clock().advance(MINUTE);
+    until_status(&caller, 401).await;
+    until_status(&server.operator().await, 200).await;
+    let listed = keys(&on(&server, &["keys", "list", "-o", "json"]).await);
+    assert!(listed.len() == 1 && listed[0]["kid"] != kid, "{listed:?}");
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,51 +147,45 @@ async fn a_running_server_rotates_by_schedule() {
     server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let home = tempfile::tempdir().expect("a scratch directory is made");
-        let new = home.path().join("new-key");
-        until_idle(&server).await;
-        let rewrap = ["keys", "rewrap", "--new-key-file", new.to_str().expect("text")];
-        let beside = on(&server, &rewrap).await;
-        ended(&beside, 2);
-        assert!(text(&beside.stderr).contains("server"), "{}", text(&beside.stderr));
-        assert!(!new.exists());
+async fn everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let home = tempfile::tempdir().expect("a scratch directory is made");
+    let new = home.path().join("new-key");
+    until_idle(&server).await;
+    let rewrap = ["keys", "rewrap", "--new-key-file", new.to_str().expect("text")];
+    let beside = on(&server, &rewrap).await;
+    ended(&beside, 2);
+    assert!(text(&beside.stderr).contains("server"), "{}", text(&beside.stderr));
+    assert!(!new.exists());
 
-        let server = server
-            .restarted_after(async |storage: Vec<String>| {
-                let storage: Vec<&str> = storage.iter().map(String::as_str).collect();
-                let arguments = [&rewrap[..], &storage].concat();
-                let output = run(home.path(), &arguments).await;
-                assert!(ended(&output, 0).contains("values are sealed with"), "{}", text(&output.stdout));
-                // The old key opens nothing.
-                let stale = run(home.path(), &[&["keys", "list"][..], &storage].concat()).await;
-                ended(&stale, 1);
-                assert!(text(&stale.stderr).contains("key file"), "{}", text(&stale.stderr));
-                new.clone()
-            })
-            .await;
-        until_status(&server.operator().await, 200).await;
-        server.stop().await;
-    }
+    let server = server
+        .restarted_after(async |storage: Vec<String>| {
+            let storage: Vec<&str> = storage.iter().map(String::as_str).collect();
+            let arguments = [&rewrap[..], &storage].concat();
+            let output = run(home.path(), &arguments).await;
+            assert!(ended(&output, 0).contains("values are sealed with"), "{}", text(&output.stdout));
+            // The old key opens nothing.
+            let stale = run(home.path(), &[&["keys", "list"][..], &storage].concat()).await;
+            ended(&stale, 1);
+            assert!(text(&stale.stderr).contains("key file"), "{}", text(&stale.stderr));
+            new.clone()
+        })
+        .await;
+    until_status(&server.operator().await, 200).await;
+    server.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_was_taken_for_stopped_stops() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let removed = server.server().parts().storage.db.write(|tx| {
-            Box::pin(
-                async move { Ok::<_, Error>(tx.execute("DELETE FROM leases WHERE name LIKE 'server %'", &[]).await?) },
-            )
-        });
-        // The embedded engine has the lock of the directory in place of rows.
-        if removed.await.expect("the row is removed") == 0 {
-            continue;
-        }
-        let noticed = tokio::time::timeout(MINUTE, server.server().unregistered()).await;
-        assert!(noticed.is_ok(), "the server goes on after a minute");
+async fn a_server_that_was_taken_for_stopped_stops(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let removed = server.server().parts().storage.db.write(|tx| {
+        Box::pin(async move { Ok::<_, Error>(tx.execute("DELETE FROM leases WHERE name LIKE 'server %'", &[]).await?) })
+    });
+    // The embedded engine has the lock of the directory in place of rows.
+    if removed.await.expect("the row is removed") == 0 {
+        return;
     }
+    let noticed = tokio::time::timeout(MINUTE, server.server().unregistered()).await;
+    assert!(noticed.is_ok(), "the server goes on after a minute");
 }
+
+by_engine!(multi_thread: a_revoked_key_ends_its_tokens_on_a_running_server, everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one, a_server_that_was_taken_for_stopped_stops);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_testkit::{Engine, TestServer, engines};
+use bowline_testkit::{Engine, TestServer, by_engine};
 use prost_reflect::{DynamicMessage, Kind as Type, ReflectMessage as _, Value};
 use serde_json::Value as Json;
 
@@ -11,19 +11,16 @@ use crate::fixture::{Caller, Fixture, Kind, Standing, UNSHARED};
 use crate::oracle::{holds, needed};
 use crate::table::{Row, table};
 
-#[tokio::test]
-async fn lists_show_what_the_caller_may_see_and_nothing_else() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let fixture = Fixture::new(&server).await;
-        for row in table().iter().filter(|row| row.lists.is_some()) {
-            for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
-                one(&fixture, engine, row, caller).await;
-            }
+async fn lists_show_what_the_caller_may_see_and_nothing_else(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let fixture = Fixture::new(&server).await;
+    for row in table().iter().filter(|row| row.lists.is_some()) {
+        for caller in fixture.callers.iter().filter(|caller| !matches!(caller.standing, Standing::Nobody)) {
+            one(&fixture, engine, row, caller).await;
         }
-        drop(fixture);
-        server.stop().await;
     }
+    drop(fixture);
+    server.stop().await;
 }
 
 async fn one(fixture: &Fixture<'_>, engine: Engine, row: &Row, caller: &Caller) {
@@ -87,3 +84,5 @@ fn uids_of_json(reply: &Json) -> BTreeSet<String> {
     };
     list.iter().map(uid).collect()
 }
+
+by_engine!(lists_show_what_the_caller_may_see_and_nothing_else);

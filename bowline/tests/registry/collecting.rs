@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bowline_core::{Clock as _, Error};
 use bowline_server::{Collected, Plan, collect};
-use bowline_testkit::{Engine, TestServer};
+use bowline_testkit::{Engine, TestServer, each_engine};
 
 use crate::bytes::kept;
 use crate::charts::push_chart;
@@ -35,107 +35,91 @@ async fn rows(server: &TestServer, table: &str) -> i64 {
     read.await.unwrap().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        client.image(&name, "1", b"a layer").await;
-        client.blob(&name, b"nobody names it").await;
-        client.blob(&format!("{org}/other"), b"nobody names it").await;
-        assert_eq!(collected(server, false).await, Collected::default(), "it may be named yet");
-        past_the_grace(server);
-        client.blob(&format!("{org}/other"), b"nobody names it").await;
-        let would = Collected { links: 1, ..Collected::default() };
-        assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
-        assert!(!is_there(&client, &name, b"nobody names it").await);
-        past_the_grace(server);
-        let would = Collected { links: 1, blobs: 1, bytes: 15, ..Collected::default() };
-        assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
-        assert_eq!(kept(server).len(), 2);
-        assert_eq!(client.get(&format!("/v2/{name}/manifests/1")).await.status, 200);
-        assert!(is_there(&client, &name, b"a layer").await);
-    })
-    .await;
+async fn what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    client.image(&name, "1", b"a layer").await;
+    client.blob(&name, b"nobody names it").await;
+    client.blob(&format!("{org}/other"), b"nobody names it").await;
+    assert_eq!(collected(server, false).await, Collected::default(), "it may be named yet");
+    past_the_grace(server);
+    client.blob(&format!("{org}/other"), b"nobody names it").await;
+    let would = Collected { links: 1, ..Collected::default() };
+    assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
+    assert!(!is_there(&client, &name, b"nobody names it").await);
+    past_the_grace(server);
+    let would = Collected { links: 1, blobs: 1, bytes: 15, ..Collected::default() };
+    assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
+    assert_eq!(kept(server).len(), 2);
+    assert_eq!(client.get(&format!("/v2/{name}/manifests/1")).await.status, 200);
+    assert!(is_there(&client, &name, b"a layer").await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn manifests_go_with_the_last_repository_that_holds_them() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let (one, two) = (format!("{org}/one"), format!("{org}/two"));
-        let of = digest_of(&client.image(&one, "1", b"a layer").await);
-        client.image(&two, "1", b"a layer").await;
-        past_the_grace(server);
-        client.send(&format!("DELETE /v2/{one}/manifests/{of}"), &[], b"").await;
-        assert_eq!(collected(server, false).await, Collected { links: 2, ..Collected::default() });
-        let repo = repo_uid(server, "two").await;
-        let operator = server.operator().await;
-        assert_eq!(operator.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await.status, 200);
-        let bytes = (CONFIG_BYTES.len() + 7) as u64;
-        let would = Collected { manifests: 1, blobs: 2, bytes, ..Collected::default() };
-        assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
-        for table in ["manifests", "manifest_references", "image_configs", "blobs"] {
-            assert_eq!(rows(server, table).await, 0, "{table}");
-        }
-        let chart = push_chart(&client, &one, "chart", Some("- image: r.example/app")).await;
-        past_the_grace(server);
-        let client = crate::support::client(server, "registry.push", &org).await;
-        client.send(&format!("DELETE /v2/{one}/manifests/{}", digest_of(&chart)), &[], b"").await;
-        assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (1, 1));
-        collected(server, false).await;
-        assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (0, 0));
-        client.image(&one, "1", b"a layer").await;
-        assert_eq!(client.get(&format!("/v2/{one}/manifests/1")).await.status, 200);
-    })
-    .await;
+async fn manifests_go_with_the_last_repository_that_holds_them(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let (one, two) = (format!("{org}/one"), format!("{org}/two"));
+    let of = digest_of(&client.image(&one, "1", b"a layer").await);
+    client.image(&two, "1", b"a layer").await;
+    past_the_grace(server);
+    client.send(&format!("DELETE /v2/{one}/manifests/{of}"), &[], b"").await;
+    assert_eq!(collected(server, false).await, Collected { links: 2, ..Collected::default() });
+    let repo = repo_uid(server, "two").await;
+    let operator = server.operator().await;
+    assert_eq!(operator.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await.status, 200);
+    let bytes = (CONFIG_BYTES.len() + 7) as u64;
+    let would = Collected { manifests: 1, blobs: 2, bytes, ..Collected::default() };
+    assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
+    for table in ["manifests", "manifest_references", "image_configs", "blobs"] {
+        assert_eq!(rows(server, table).await, 0, "{table}");
+    }
+    let chart = push_chart(&client, &one, "chart", Some("- image: r.example/app")).await;
+    past_the_grace(server);
+    let client = crate::support::client(server, "registry.push", &org).await;
+    client.send(&format!("DELETE /v2/{one}/manifests/{}", digest_of(&chart)), &[], b"").await;
+    assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (1, 1));
+    collected(server, false).await;
+    assert_eq!((rows(server, "charts").await, rows(server, "chart_images").await), (0, 0));
+    client.image(&one, "1", b"a layer").await;
+    assert_eq!(client.get(&format!("/v2/{one}/manifests/1")).await.status, 200);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_blob_that_was_asked_for_waits_for_its_manifest_anew() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        client.blob(&name, CONFIG_BYTES).await;
-        client.blob(&name, b"a layer").await;
-        past_the_grace(server);
-        assert!(is_there(&client, &name, CONFIG_BYTES).await);
-        let mount = format!("POST /v2/{name}/blobs/uploads/?mount={}", digest(b"a layer"));
-        assert_eq!(client.send(&mount, &[], b"").await.status, 201);
-        assert_eq!(collected(server, false).await, Collected::default());
-        assert_eq!(client.put(&name, "1", &image(b"a layer")).await.status, 201);
-        // Who may not push keeps nothing.
-        client.blob(&name, b"another").await;
-        let reader = crate::support::client(server, "registry.pull", &org).await;
-        past_the_grace(server);
-        assert!(is_there(&reader, &name, b"another").await);
-        assert_eq!(collected(server, false).await.links, 1);
-    })
-    .await;
+async fn a_blob_that_was_asked_for_waits_for_its_manifest_anew(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    client.blob(&name, CONFIG_BYTES).await;
+    client.blob(&name, b"a layer").await;
+    past_the_grace(server);
+    assert!(is_there(&client, &name, CONFIG_BYTES).await);
+    let mount = format!("POST /v2/{name}/blobs/uploads/?mount={}", digest(b"a layer"));
+    assert_eq!(client.send(&mount, &[], b"").await.status, 201);
+    assert_eq!(collected(server, false).await, Collected::default());
+    assert_eq!(client.put(&name, "1", &image(b"a layer")).await.status, 201);
+    // Who may not push keeps nothing.
+    client.blob(&name, b"another").await;
+    let reader = crate::support::client(server, "registry.pull", &org).await;
+    past_the_grace(server);
+    assert!(is_there(&reader, &name, b"another").await);
+    assert_eq!(collected(server, false).await.links, 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn files_that_are_nobodys_go_and_those_on_their_way_stay() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let at = client.begin(&format!("{org}/app")).await;
-        client.send(&format!("PATCH {at}"), &[], b"hello").await;
-        let id = at.rsplit('/').next().unwrap();
-        let content = &server.server().parts().content;
-        let of = bowline_content::Digest::parse(&digest(b"hello")).unwrap();
-        // As if the server had been killed before the row was written: the upload may still become the blob.
-        content.finish(id, &of).await.unwrap();
-        let stray = server.data_dir().join("blobs/sha256/aa").join("aa".repeat(32) + "-0123");
-        std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
-        std::fs::write(&stray, b"xyz").unwrap();
-        let would = Collected { files: 1, bytes: 3, ..Collected::default() };
-        assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
-        assert_eq!(content.size(&of, id).await.unwrap(), Some(5));
-        client.send(&format!("DELETE {at}"), &[], b"").await;
-        assert_eq!(collected(server, false).await, Collected { files: 1, bytes: 5, ..Collected::default() });
-        assert_eq!(kept(server).len(), 0);
-    })
-    .await;
+async fn files_that_are_nobodys_go_and_those_on_their_way_stay(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let at = client.begin(&format!("{org}/app")).await;
+    client.send(&format!("PATCH {at}"), &[], b"hello").await;
+    let id = at.rsplit('/').next().unwrap();
+    let content = &server.server().parts().content;
+    let of = bowline_content::Digest::parse(&digest(b"hello")).unwrap();
+    // As if the server had been killed before the row was written: the upload may still become the blob.
+    content.finish(id, &of).await.unwrap();
+    let stray = server.data_dir().join("blobs/sha256/aa").join("aa".repeat(32) + "-0123");
+    std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
+    std::fs::write(&stray, b"xyz").unwrap();
+    let would = Collected { files: 1, bytes: 3, ..Collected::default() };
+    assert_eq!((collected(server, true).await, collected(server, false).await), (would, would));
+    assert_eq!(content.size(&of, id).await.unwrap(), Some(5));
+    client.send(&format!("DELETE {at}"), &[], b"").await;
+    assert_eq!(collected(server, false).await, Collected { files: 1, bytes: 5, ..Collected::default() });
+    assert_eq!(kept(server).len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,3 +163,5 @@ async fn the_commands_collect_and_verify_beside_the_server() {
     assert_eq!((code, printed.as_str(), kept(&server).len()), (2, "", 1));
     server.stop().await;
 }
+
+each_engine!(multi_thread: what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it, manifests_go_with_the_last_repository_that_holds_them, a_blob_that_was_asked_for_waits_for_its_manifest_anew, files_that_are_nobodys_go_and_those_on_their_way_stay);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use tokio::net::TcpListener;
@@ -53,49 +53,46 @@ async fn mirrored(server: &TestServer, org: &str) -> (String, String) {
     (name.clone(), format!("/v2/{name}/blobs/{layer}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_fetch_counts_as_it_arrives_and_no_more_once_its_client_is_gone() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let org = server.organization("acme").await;
-        let (name, layer) = mirrored(&server, &org).await;
-        quota(&server, "groups", &org, LAYER_BYTES + MIB).await;
-        let reader = client(&server, "registry.pull", &org).await;
-        let pusher = client(&server, "registry.push", &org).await;
-        for round in 0..2 {
-            let waiting = Slow::begin(&server, &reader, &format!("GET {layer}"), "", 0).await;
-            let noted = async || number(&server, "SELECT coalesce(max(bytes), 0) FROM uploads").await;
-            until("what has arrived is noted", async || noted().await >= 16 * MIB as i64).await;
-            assert!(noted().await <= LAYER_BYTES as i64 / 2, "no more than has arrived");
-            let pushed = pusher.begin(&name).await;
-            let refused = pusher.send(&format!("PATCH {pushed}"), &[], &vec![1; 30 * MIB]).await;
-            assert_eq!(code(&refused, 403), "DENIED", "round {round}");
-            assert_eq!(pusher.send(&format!("DELETE {pushed}"), &[], b"").await.status, 204);
-            drop(waiting);
-            until("nothing is open", async || number(&server, "SELECT count(*) FROM uploads").await == 0).await;
-        }
-        let files = async || server.server().parts().content.uploads().await.unwrap();
-        until("no bytes stay", async || {
-            server.server().parts().distribution.expire_uploads().await;
-            files().await.is_empty()
-        })
-        .await;
-        server.stop().await;
+async fn a_fetch_counts_as_it_arrives_and_no_more_once_its_client_is_gone(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let org = server.organization("acme").await;
+    let (name, layer) = mirrored(&server, &org).await;
+    quota(&server, "groups", &org, LAYER_BYTES + MIB).await;
+    let reader = client(&server, "registry.pull", &org).await;
+    let pusher = client(&server, "registry.push", &org).await;
+    for round in 0..2 {
+        let waiting = Slow::begin(&server, &reader, &format!("GET {layer}"), "", 0).await;
+        let noted = async || number(&server, "SELECT coalesce(max(bytes), 0) FROM uploads").await;
+        until("what has arrived is noted", async || noted().await >= 16 * MIB as i64).await;
+        assert!(noted().await <= LAYER_BYTES as i64 / 2, "no more than has arrived");
+        let pushed = pusher.begin(&name).await;
+        let refused = pusher.send(&format!("PATCH {pushed}"), &[], &vec![1; 30 * MIB]).await;
+        assert_eq!(code(&refused, 403), "DENIED", "round {round}");
+        assert_eq!(pusher.send(&format!("DELETE {pushed}"), &[], b"").await.status, 204);
+        drop(waiting);
+        until("nothing is open", async || number(&server, "SELECT count(*) FROM uploads").await == 0).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_quota_has_no_room_for_is_not_fetched() {
-    on_each_engine(async |server| {
-        let org = server.organization("acme").await;
-        let (_, layer) = mirrored(server, &org).await;
-        quota(server, "groups", &org, LAYER_BYTES / 2).await;
-        let reader = client(server, "registry.pull", &org).await;
-        // The upstream would send half of it, and then keep the client waiting.
-        let refused = tokio::time::timeout(Duration::from_secs(20), reader.get(&layer)).await.expect("an answer");
-        assert_eq!(code(&refused, 403), "DENIED");
-        assert!(refused.text().contains("ask for a higher quota"), "{}", refused.text());
-        assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
+    let files = async || server.server().parts().content.uploads().await.unwrap();
+    until("no bytes stay", async || {
+        server.server().parts().distribution.expire_uploads().await;
+        files().await.is_empty()
     })
     .await;
+    server.stop().await;
 }
+
+async fn what_a_quota_has_no_room_for_is_not_fetched(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let (_, layer) = mirrored(server, &org).await;
+    quota(server, "groups", &org, LAYER_BYTES / 2).await;
+    let reader = client(server, "registry.pull", &org).await;
+    // The upstream would send half of it, and then keep the client waiting.
+    let refused = tokio::time::timeout(Duration::from_secs(20), reader.get(&layer)).await.expect("an answer");
+    assert_eq!(code(&refused, 403), "DENIED");
+    assert!(refused.text().contains("ask for a higher quota"), "{}", refused.text());
+    assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
+}
+
+each_engine!(multi_thread: what_a_quota_has_no_room_for_is_not_fetched);
+
+by_engine!(multi_thread: a_fetch_counts_as_it_arrives_and_no_more_once_its_client_is_gone);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bowline_core::{Clock as _, Error, Reason};
 use bowline_server::{Plan, collect, verify};
-use bowline_testkit::{Actor, RestReply, TestServer};
+use bowline_testkit::{Actor, RestReply, TestServer, each_engine};
 use tokio::sync::RwLock;
 use tokio::task::JoinSet;
 
@@ -178,42 +178,40 @@ async fn pairs(server: &TestServer, sql: &'static str) -> Vec<(String, String)> 
     read.await.unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_push_loses_what_a_collection_takes() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let (turn, over) = (Arc::new(RwLock::new(())), AtomicBool::new(false));
-        let mut workers = JoinSet::new();
-        for n in 0..WORKERS {
-            let (client, operator, org) = (client.clone(), server.operator().await, org.clone());
-            workers.spawn(Worker { client, operator, org, random: Random::new(n), turn: turn.clone() }.work());
-        }
-        let collecting = async {
-            let (mut turns, mut blobs) = (0, 0);
-            while !over.load(Ordering::Relaxed) {
-                if turns < TURNS {
-                    let _alone = turn.write().await;
-                    server.clock().advance(GRACE + Duration::from_secs(1));
-                    turns += 1;
-                }
-                blobs += collect_now(server).await;
-                tokio::time::sleep(Duration::from_millis(5)).await;
+async fn no_push_loses_what_a_collection_takes(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let (turn, over) = (Arc::new(RwLock::new(())), AtomicBool::new(false));
+    let mut workers = JoinSet::new();
+    for n in 0..WORKERS {
+        let (client, operator, org) = (client.clone(), server.operator().await, org.clone());
+        workers.spawn(Worker { client, operator, org, random: Random::new(n), turn: turn.clone() }.work());
+    }
+    let collecting = async {
+        let (mut turns, mut blobs) = (0, 0);
+        while !over.load(Ordering::Relaxed) {
+            if turns < TURNS {
+                let _alone = turn.write().await;
+                server.clock().advance(GRACE + Duration::from_secs(1));
+                turns += 1;
             }
-            blobs
-        };
-        let working = async {
-            workers.join_all().await;
-            over.store(true, Ordering::Relaxed);
-        };
-        let (blobs, ()) = tokio::join!(collecting, working);
-        assert!(blobs > 0, "nothing was collected beside the pushes");
-        everything_is_whole(server, &client).await;
-        server.clock().advance(Duration::from_secs(48 * 3600));
-        server.server().parts().distribution.expire_uploads().await;
-        collect_now(server).await;
-        nothing_is_left_over(server).await;
-        let later = crate::support::client(server, "registry.pull", &org).await;
-        everything_is_whole(server, &later).await;
-    })
-    .await;
+            blobs += collect_now(server).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        blobs
+    };
+    let working = async {
+        workers.join_all().await;
+        over.store(true, Ordering::Relaxed);
+    };
+    let (blobs, ()) = tokio::join!(collecting, working);
+    assert!(blobs > 0, "nothing was collected beside the pushes");
+    everything_is_whole(server, &client).await;
+    server.clock().advance(Duration::from_secs(48 * 3600));
+    server.server().parts().distribution.expire_uploads().await;
+    collect_now(server).await;
+    nothing_is_left_over(server).await;
+    let later = crate::support::client(server, "registry.pull", &org).await;
+    everything_is_whole(server, &later).await;
 }
+
+each_engine!(multi_thread: no_push_loses_what_a_collection_takes);

@@ -4,114 +4,99 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn blobs_come_in_parts() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        let content: Vec<u8> = (0..700_000_u32).map(|n| n as u8).collect();
-        let digest = client.blob(&name, &content).await;
-        let path = format!("GET /v2/{name}/blobs/{digest}");
-        let reply = client.send(&path, &[], b"").await;
-        assert_eq!((reply.status, reply.body == content), (200, true));
-        assert_eq!(header(&reply, "accept-ranges"), "bytes");
-        assert_eq!(header(&reply, "x-content-type-options"), "nosniff");
-        let reply = client.send(&path, &[("range", "bytes=5-400000")], b"").await;
-        assert_eq!((reply.status, reply.body == content[5..=400_000]), (206, true));
-        assert_eq!(header(&reply, "content-range"), "bytes 5-400000/700000");
-        let reply = client.send(&path, &[("range", "bytes=-3")], b"").await;
-        assert_eq!((reply.status, reply.body.as_slice()), (206, &content[699_997..]));
-        let reply = client.send(&path, &[("range", "bytes=700000-")], b"").await;
-        assert_eq!((reply.status, header(&reply, "content-range").as_str()), (416, "bytes */700000"));
-        let etag = format!("\"{digest}\"");
-        let reply = client.send(&path, &[("if-none-match", &etag)], b"").await;
-        assert_eq!((reply.status, reply.body.len()), (304, 0));
-        let reply = client.send(&path, &[("range", "bytes=0-1"), ("if-range", "\"other\"")], b"").await;
-        assert_eq!(reply.status, 200);
-        let reply = client.send(&path.replace("GET", "HEAD"), &[], b"").await;
-        assert_eq!((reply.status, header(&reply, "content-length").as_str(), reply.body.len()), (200, "700000", 0));
-    })
-    .await;
+async fn blobs_come_in_parts(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let content: Vec<u8> = (0..700_000_u32).map(|n| n as u8).collect();
+    let digest = client.blob(&name, &content).await;
+    let path = format!("GET /v2/{name}/blobs/{digest}");
+    let reply = client.send(&path, &[], b"").await;
+    assert_eq!((reply.status, reply.body == content), (200, true));
+    assert_eq!(header(&reply, "accept-ranges"), "bytes");
+    assert_eq!(header(&reply, "x-content-type-options"), "nosniff");
+    let reply = client.send(&path, &[("range", "bytes=5-400000")], b"").await;
+    assert_eq!((reply.status, reply.body == content[5..=400_000]), (206, true));
+    assert_eq!(header(&reply, "content-range"), "bytes 5-400000/700000");
+    let reply = client.send(&path, &[("range", "bytes=-3")], b"").await;
+    assert_eq!((reply.status, reply.body.as_slice()), (206, &content[699_997..]));
+    let reply = client.send(&path, &[("range", "bytes=700000-")], b"").await;
+    assert_eq!((reply.status, header(&reply, "content-range").as_str()), (416, "bytes */700000"));
+    let etag = format!("\"{digest}\"");
+    let reply = client.send(&path, &[("if-none-match", &etag)], b"").await;
+    assert_eq!((reply.status, reply.body.len()), (304, 0));
+    let reply = client.send(&path, &[("range", "bytes=0-1"), ("if-range", "\"other\"")], b"").await;
+    assert_eq!(reply.status, 200);
+    let reply = client.send(&path.replace("GET", "HEAD"), &[], b"").await;
+    assert_eq!((reply.status, header(&reply, "content-length").as_str(), reply.body.len()), (200, "700000", 0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_pull_is_told_and_a_look_is_not() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        let digest = digest_of(&client.image(&name, "1", b"a layer").await);
-        let path = format!("/v2/{name}/manifests/1");
-        let head = client.send(&format!("HEAD {path}"), &[], b"").await;
-        assert_eq!((head.status, header(&head, "docker-content-digest")), (200, digest.clone()));
-        let etag = format!("\"{digest}\"");
-        client.send(&format!("GET {path}"), &[("user-agent", "tester/1")], b"").await;
-        let reply = client.send(&format!("GET {path}"), &[("if-none-match", &etag)], b"").await;
-        assert_eq!((reply.status, reply.body.len()), (304, 0));
-        server.server().parts().registry.flush_pulls().await;
-        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
-        assert_eq!(number(server, told).await, 2);
-        assert_eq!(number(server, "SELECT count(*) FROM repo_manifests WHERE last_pulled_at IS NOT NULL").await, 1);
-        assert_eq!(number(server, "SELECT max(last_pulled_at) % 60000000 FROM repo_manifests").await, 0);
-        assert_eq!(code(&client.get(&format!("/v2/{name}/manifests/2")).await, 404), "MANIFEST_UNKNOWN");
-        assert_eq!(code(&client.send(&format!("POST {path}"), &[], b"").await, 405), "UNSUPPORTED");
-    })
-    .await;
+async fn a_pull_is_told_and_a_look_is_not(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let digest = digest_of(&client.image(&name, "1", b"a layer").await);
+    let path = format!("/v2/{name}/manifests/1");
+    let head = client.send(&format!("HEAD {path}"), &[], b"").await;
+    assert_eq!((head.status, header(&head, "docker-content-digest")), (200, digest.clone()));
+    let etag = format!("\"{digest}\"");
+    client.send(&format!("GET {path}"), &[("user-agent", "tester/1")], b"").await;
+    let reply = client.send(&format!("GET {path}"), &[("if-none-match", &etag)], b"").await;
+    assert_eq!((reply.status, reply.body.len()), (304, 0));
+    server.server().parts().registry.flush_pulls().await;
+    let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+    assert_eq!(number(server, told).await, 2);
+    assert_eq!(number(server, "SELECT count(*) FROM repo_manifests WHERE last_pulled_at IS NOT NULL").await, 1);
+    assert_eq!(number(server, "SELECT max(last_pulled_at) % 60000000 FROM repo_manifests").await, 0);
+    assert_eq!(code(&client.get(&format!("/v2/{name}/manifests/2")).await, 404), "MANIFEST_UNKNOWN");
+    assert_eq!(code(&client.send(&format!("POST {path}"), &[], b"").await, 405), "UNSUPPORTED");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flush_waits_for_the_one_that_took_its_pulls() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        client.image(&name, "1", b"a layer").await;
-        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
-        for pulls in 1..=20 {
-            client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
-            let registry = &server.server().parts().registry;
-            let second = async {
-                registry.flush_pulls().await;
-                number(server, told).await
-            };
-            let (_, there) = tokio::join!(registry.flush_pulls(), second);
-            assert_eq!(there, pulls);
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stop_loses_no_pull() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let (org, client) = pusher(&server, "acme").await;
-        let name = format!("{org}/app");
-        client.image(&name, "1", b"a layer").await;
-        // So many that several transactions write them, of which the second waits when the server stops.
-        let (busy, end) = keep_busy(&server);
-        for _ in 0..450 {
-            let reply = client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
-            assert_eq!(reply.status, 200);
-        }
-        end.store(true, Ordering::Relaxed);
-        busy.await.expect("the transaction ends well");
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let (busy, end) = keep_busy(&server);
-        tokio::time::sleep(Duration::from_millis(1200)).await;
-        drop(client);
-        let stopping = tokio::spawn(server.restarted());
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        end.store(true, Ordering::Relaxed);
-        busy.await.expect("the transaction ends well");
-        let server = stopping.await.expect("the server starts again");
-        let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
-        assert_eq!(number(&server, told).await, 450);
-        server.stop().await;
+async fn a_flush_waits_for_the_one_that_took_its_pulls(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    client.image(&name, "1", b"a layer").await;
+    let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+    for pulls in 1..=20 {
+        client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
+        let registry = &server.server().parts().registry;
+        let second = async {
+            registry.flush_pulls().await;
+            number(server, told).await
+        };
+        let (_, there) = tokio::join!(registry.flush_pulls(), second);
+        assert_eq!(there, pulls);
     }
+}
+
+async fn a_stop_loses_no_pull(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let (org, client) = pusher(&server, "acme").await;
+    let name = format!("{org}/app");
+    client.image(&name, "1", b"a layer").await;
+    // So many that several transactions write them, of which the second waits when the server stops.
+    let (busy, end) = keep_busy(&server);
+    for _ in 0..450 {
+        let reply = client.send(&format!("GET /v2/{name}/manifests/1"), &[], b"").await;
+        assert_eq!(reply.status, 200);
+    }
+    end.store(true, Ordering::Relaxed);
+    busy.await.expect("the transaction ends well");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let (busy, end) = keep_busy(&server);
+    tokio::time::sleep(Duration::from_millis(1200)).await;
+    drop(client);
+    let stopping = tokio::spawn(server.restarted());
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    end.store(true, Ordering::Relaxed);
+    busy.await.expect("the transaction ends well");
+    let server = stopping.await.expect("the server starts again");
+    let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
+    assert_eq!(number(&server, told).await, 450);
+    server.stop().await;
 }
 
 /// A transaction that others wait for until it is told to end.
@@ -139,3 +124,7 @@ fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
     });
     (busy, end)
 }
+
+each_engine!(multi_thread: blobs_come_in_parts, a_pull_is_told_and_a_look_is_not, a_flush_waits_for_the_one_that_took_its_pulls);
+
+by_engine!(multi_thread: a_stop_loses_no_pull);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bowline_testkit::{TestServer, engines};
+use bowline_testkit::{TestServer, each_engine, engines};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -45,72 +45,60 @@ impl Slow {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_manifest_of_somebody_who_may_not_push_is_not_waited_for() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        client.image(&format!("{org}/app"), "1", b"a layer").await;
-        let reader = crate::support::client(server, "registry.pull", &org).await;
-        for name in ["app", "absent", "a/b"] {
-            let slow = Slow::begin(server, &reader, &format!("PUT /v2/{org}/{name}/manifests/1"), IMAGE, 1000).await;
-            let answer = slow.answer().await;
-            assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_ends_before_the_body_does_pushes_nothing() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        let manifest = client.image(&name, "1", b"a layer").await.to_string();
-        let at = client.begin(&name).await;
-        let digest = digest(b"hello");
-        let begin = async |what: &str, length| Slow::begin(server, &client, what, IMAGE, length).await;
-        let mut slow = [
-            (begin(&format!("PUT /v2/{name}/manifests/2"), manifest.len()).await, manifest.as_bytes()),
-            (begin(&format!("PUT {at}?digest={digest}"), 5).await, b"hello"),
-            (begin(&format!("POST /v2/{name}/blobs/uploads/?digest={digest}"), 5).await, b"hello"),
-        ];
-        for (request, body) in &mut slow {
-            request.send(&body[..2]).await;
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        server.clock().advance(Duration::from_secs(2 * 3600));
-        for (mut request, body) in slow {
-            request.send(&body[2..]).await;
-            let answer = request.answer().await;
-            assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-        }
-        assert_eq!(number(server, "SELECT count(*) FROM tags").await, 1);
-        assert_eq!(number(server, "SELECT count(*) FROM blobs").await, 2);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_slow_body_changes_happens_when_it_has_come() {
-    on_each_engine(async |server| {
-        let (org, client) = pusher(server, "acme").await;
-        let name = format!("{org}/app");
-        let manifest = client.image(&name, "1", b"a layer").await.to_string();
-        let what = format!("PUT /v2/{name}/manifests/2");
-        let mut slow = Slow::begin(server, &client, &what, IMAGE, manifest.len()).await;
-        slow.send(&manifest.as_bytes()[..10]).await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        server.clock().advance(Duration::from_secs(60));
-        slow.send(&manifest.as_bytes()[10..]).await;
+async fn a_manifest_of_somebody_who_may_not_push_is_not_waited_for(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    client.image(&format!("{org}/app"), "1", b"a layer").await;
+    let reader = crate::support::client(server, "registry.pull", &org).await;
+    for name in ["app", "absent", "a/b"] {
+        let slow = Slow::begin(server, &reader, &format!("PUT /v2/{org}/{name}/manifests/1"), IMAGE, 1000).await;
         let answer = slow.answer().await;
-        assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-        let apart =
-            "SELECT (SELECT created_at FROM tags WHERE name = '2') - (SELECT created_at FROM tags WHERE name = '1')";
-        assert_eq!(number(server, apart).await, 60_000_000);
-        let audited = "SELECT (SELECT max(at) FROM audit) - (SELECT max(created_at) FROM tags)";
-        assert_eq!(number(server, audited).await, 0);
-    })
-    .await;
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    }
+}
+
+async fn a_token_that_ends_before_the_body_does_pushes_nothing(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let manifest = client.image(&name, "1", b"a layer").await.to_string();
+    let at = client.begin(&name).await;
+    let digest = digest(b"hello");
+    let begin = async |what: &str, length| Slow::begin(server, &client, what, IMAGE, length).await;
+    let mut slow = [
+        (begin(&format!("PUT /v2/{name}/manifests/2"), manifest.len()).await, manifest.as_bytes()),
+        (begin(&format!("PUT {at}?digest={digest}"), 5).await, b"hello"),
+        (begin(&format!("POST /v2/{name}/blobs/uploads/?digest={digest}"), 5).await, b"hello"),
+    ];
+    for (request, body) in &mut slow {
+        request.send(&body[..2]).await;
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.clock().advance(Duration::from_secs(2 * 3600));
+    for (mut request, body) in slow {
+        request.send(&body[2..]).await;
+        let answer = request.answer().await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    }
+    assert_eq!(number(server, "SELECT count(*) FROM tags").await, 1);
+    assert_eq!(number(server, "SELECT count(*) FROM blobs").await, 2);
+}
+
+async fn what_a_slow_body_changes_happens_when_it_has_come(server: &TestServer) {
+    let (org, client) = pusher(server, "acme").await;
+    let name = format!("{org}/app");
+    let manifest = client.image(&name, "1", b"a layer").await.to_string();
+    let what = format!("PUT /v2/{name}/manifests/2");
+    let mut slow = Slow::begin(server, &client, &what, IMAGE, manifest.len()).await;
+    slow.send(&manifest.as_bytes()[..10]).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    server.clock().advance(Duration::from_secs(60));
+    slow.send(&manifest.as_bytes()[10..]).await;
+    let answer = slow.answer().await;
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let apart =
+        "SELECT (SELECT created_at FROM tags WHERE name = '2') - (SELECT created_at FROM tags WHERE name = '1')";
+    assert_eq!(number(server, apart).await, 60_000_000);
+    let audited = "SELECT (SELECT max(at) FROM audit) - (SELECT max(created_at) FROM tags)";
+    assert_eq!(number(server, audited).await, 0);
 }
 
 /// Connections of clients that are open.
@@ -150,3 +138,5 @@ async fn a_client_that_does_not_read_is_disconnected_and_a_slow_one_is_not() {
     assert!((1..BYTES).contains(&rest.len()), "{} bytes came", rest.len());
     server.stop().await;
 }
+
+each_engine!(multi_thread: a_manifest_of_somebody_who_may_not_push_is_not_waited_for, a_token_that_ends_before_the_body_does_pushes_nothing, what_a_slow_body_changes_happens_when_it_has_come);

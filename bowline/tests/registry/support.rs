@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bowline_content::{Algorithm, Digest};
 use bowline_core::Error;
 use bowline_store::Value as Sql;
-use bowline_testkit::{Actor, RestReply, TestServer, engines};
+use bowline_testkit::{Actor, RestReply, TestServer};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -89,15 +89,6 @@ impl Client {
         assert_eq!(reply.status, 201, "{}", reply.text());
         assert_eq!(header(&reply, "docker-content-digest"), digest_of(&manifest));
         manifest
-    }
-}
-
-/// Runs a test once on each engine.
-pub(crate) async fn on_each_engine(test: impl AsyncFn(&TestServer)) {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        test(&server).await;
-        server.stop().await;
     }
 }
 

@@ -14,7 +14,6 @@ mod policy_bindings;
 mod purges;
 mod resolutions;
 mod search;
-mod sql;
 mod tables;
 mod versions;
 

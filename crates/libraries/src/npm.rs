@@ -5,12 +5,11 @@ use bowline_contract::v1::libraries::rpc::npm_packages::{List, ListVersions};
 use bowline_core::{Error, Result};
 use bowline_pipeline::{Authorized, Cursor, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Value};
+use bowline_store::{ReadTx, Sql, Value, like};
 use prost::Message;
 
 use super::ecosystems::Language;
 use super::search::{self, ArtifactPage, ArtifactRow, Search, With};
-use super::sql::like;
 use super::versions::{self, Sources, VersionRow};
 use super::{base64_of_hex, may_look, page_size};
 
@@ -130,7 +129,7 @@ impl Search {
         wanted: usize,
     ) -> Result<Vec<ArtifactRow>> {
         let (start, anywhere) = (like(&self.part, true), like(&self.part, false));
-        let mut sql = super::sql::Sql::new("SELECT ");
+        let mut sql = Sql::new("SELECT ");
         sql.push(search::COLUMNS);
         let trigram = if rank == 2 { search::rarest(tx, &self.part).await? } else { None };
         let (language, with) =

@@ -6,12 +6,11 @@ use bowline_contract::v1::libraries::rpc::resolution_cache::Zap;
 use bowline_core::{Error, FieldViolation, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_store::{ReadTx, Sql, Value, WriteTx, like};
 use prost::Message;
 
 use super::require_organization;
 use super::resolutions::{self, Watermark};
-use super::sql::{Sql, like};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.validate::<Zap>(violations).write::<Zap>(handler!(purge))

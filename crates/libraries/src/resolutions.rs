@@ -7,12 +7,11 @@ use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Changed, Cursor, Direction, Handlers, Page, PageRequest, SortKey, handler};
 use bowline_resources::kinds::RESOLUTION_CACHE;
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx, like};
 use prost::Message;
 
 use super::ecosystems::{LANGUAGES, Language};
 use super::require_organization;
-use super::sql::{Sql, like};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<Status>(handler!(status)).write::<SetOptOut>(handler!(set_opt_out)).read::<List>(handler!(list))
@@ -206,7 +205,7 @@ async fn list(
     let page = Page::validate(call, &page, &[&["id"]], (0, Direction::Ascending))?;
     let marks = watermarks(tx, &organization).await?;
     let prefix = like(&request.package_prefix, true);
-    let mut sql = Sql::new(&format!("SELECT {COLUMNS}"));
+    let mut sql = Sql::new(format!("SELECT {COLUMNS}"));
     conditions(&mut sql, &organization, request, &marks, &prefix)?;
     let after = page.cursor.as_ref().map(cursor).transpose()?;
     if let Some((ecosystem, [registry, package, version])) = &after {

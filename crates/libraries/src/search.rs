@@ -5,10 +5,9 @@
 
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Sql, Value, like};
 
 use super::ecosystems::Language;
-use super::sql::{Sql, like};
 
 /// An artifact as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]

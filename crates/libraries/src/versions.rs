@@ -4,11 +4,10 @@ use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey};
 use bowline_resources::list::Listing;
-use bowline_store::{ReadTx, Row};
+use bowline_store::{ReadTx, Row, Sql};
 
 use super::malware;
 use super::search::ArtifactRow;
-use super::sql::Sql;
 
 /// A version from one source.
 pub(super) struct VersionRow {

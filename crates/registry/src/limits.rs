@@ -3,7 +3,7 @@
 use bowline_contract::bowline::registry::v1::RegistryPolicy;
 use bowline_core::{Error, Result, Uidp};
 use bowline_resources::patterns;
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Value, placeholders};
 use prost::Message;
 
 use super::stored_bytes;
@@ -11,9 +11,8 @@ use super::stored_bytes;
 /// The policies that hold for a repository: its own and those of the groups above it.
 pub(super) async fn policies(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<RegistryPolicy>> {
     let params: Vec<Value<'_>> = repo.self_and_ancestors().map(Value::from).collect();
-    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
-    let sql =
-        format!("SELECT place, policy FROM registry_policies WHERE place IN ({}) ORDER BY place", places.join(", "));
+    let scopes = placeholders(1, params.len());
+    let sql = format!("SELECT place, policy FROM registry_policies WHERE place IN ({scopes}) ORDER BY place");
     let read = |row: &Row<'_>| {
         let policy = RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;
         Ok(RegistryPolicy { uid: row.text(0)?, ..policy })

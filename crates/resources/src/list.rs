@@ -16,7 +16,7 @@ use bowline_store::{ReadTx, Row, Value};
 use counts::total_in;
 pub use counts::{count, total};
 pub use paged::paging;
-pub use query::Query;
+pub use query::push_clause;
 pub use select::{select, select_v1};
 
 /// How a resource's table looks to lists. Every table has `uid`, `parent` and `org` columns.
@@ -241,10 +241,10 @@ impl Rows<'_, '_> {
                 continue;
             }
             let direction = if ascending { "ASC" } else { "DESC" };
-            let mut query = Query::new(self.table, self.selection, &range, false);
-            query.text += &format!(" ORDER BY uid {direction}");
-            query.limit((wanted - items.len()) as i64, skip);
-            items.extend(tx.query(&query.text, &query.params, T::read).await?);
+            let mut sql = query::select(self.table, self.selection, &range, false);
+            sql.text += &format!(" ORDER BY uid {direction}");
+            query::limit(&mut sql, (wanted - items.len()) as i64, skip);
+            items.extend(tx.query(&sql.text, &sql.params, T::read).await?);
             skip = 0;
         }
         Ok(items)
@@ -295,21 +295,21 @@ impl Rows<'_, '_> {
             // What no column says is not counted to find out.
             let by_org = !self.selection.clauses.is_empty()
                 || total_in(tx, self.table, self.selection, range).await? > SORTED_AT_ONCE;
-            let mut query = Query::new(self.table, self.selection, range, by_org);
+            let mut sql = query::select(self.table, self.selection, range, by_org);
             if let Some(cursor) = &self.page.cursor {
                 let key = match &cursor.key {
                     Some(SortKey::Text(text)) => Value::Text(text),
                     Some(SortKey::Int(int)) => Value::Int(*int),
                     None => return Err(Error::internal("a page token of a sorted list has no key")),
                 };
-                let (key, uid) = (query.param(key), query.param(Value::Text(&cursor.uid)));
+                let (key, uid) = (sql.param(key), sql.param(Value::Text(&cursor.uid)));
                 let comparison = if ascending { ">" } else { "<" };
-                query.text += &format!(" AND ({column}, uid) {comparison} ({key}, {uid})");
+                sql.text += &format!(" AND ({column}, uid) {comparison} ({key}, {uid})");
             }
             let direction = if ascending { "ASC" } else { "DESC" };
-            query.text += &format!(" ORDER BY {column} {direction}, uid {direction}");
-            query.limit(reach, offset);
-            items.extend(tx.query(&query.text, &query.params, T::read).await?);
+            sql.text += &format!(" ORDER BY {column} {direction}, uid {direction}");
+            query::limit(&mut sql, reach, offset);
+            items.extend(tx.query(&sql.text, &sql.params, T::read).await?);
         }
         if self.selection.ranges.len() > 1 {
             items.sort_by(|a, b| {

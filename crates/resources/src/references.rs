@@ -3,7 +3,7 @@
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::Authorized;
 use bowline_store::counters::{self, Scope};
-use bowline_store::{ReadTx, Value};
+use bowline_store::{ReadTx, Value, placeholders};
 
 use crate::kinds;
 
@@ -40,11 +40,8 @@ pub async fn require_room(tx: &mut ReadTx, parent: &Uidp, limit: &str, collectio
 /// The groups at and above `parent` that have limits, with them; one look-up for all.
 async fn limited(tx: &mut ReadTx, parent: &Uidp) -> Result<Vec<(String, String)>> {
     let params: Vec<Value<'_>> = parent.self_and_ancestors().map(Value::from).collect();
-    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
-    let sql = format!(
-        "SELECT uid, resource_limits FROM groups WHERE resource_limits <> '{{}}' AND uid IN ({})",
-        places.join(", ")
-    );
+    let groups = placeholders(1, params.len());
+    let sql = format!("SELECT uid, resource_limits FROM groups WHERE resource_limits <> '{{}}' AND uid IN ({groups})");
     tx.query(&sql, &params, |row| Ok((row.text(0)?, row.text(1)?))).await
 }
 

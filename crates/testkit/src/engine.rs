@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 
+use bowline_server::Options;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 
@@ -131,27 +132,61 @@ async fn connect(admin: &str) -> (Client, JoinHandle<Result<(), tokio_postgres::
 
 /// Runs a test of a server on one engine; not at all if that engine is left out on purpose.
 pub async fn on_engine(engine: Engine, test: impl AsyncFnOnce(&TestServer)) {
+    on_engine_with(engine, |_| {}, test).await;
+}
+
+/// The same with other options than the usual ones.
+pub async fn on_engine_with(engine: Engine, change: impl FnOnce(&mut Options), test: impl AsyncFnOnce(&TestServer)) {
     if engines().contains(&engine) {
-        let server = TestServer::start(engine).await;
+        let server = TestServer::start_with(engine, change).await;
         test(&server).await;
         server.stop().await;
     }
 }
 
-/// Makes `name::sqlite` and `name::postgres` tests of functions `async fn name(server: &TestServer)`.
+/// Makes `name::sqlite` and `name::postgres` tests of functions `async fn name(server: &TestServer)`. With
+/// `multi_thread:` in front the server has threads beside the test's, for tests that block or race.
 #[macro_export]
 macro_rules! each_engine {
-    ($($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[tokio::test]
-            async fn sqlite() {
-                $crate::on_engine($crate::Engine::Sqlite, super::$name).await;
-            }
+    (multi_thread: $($name:ident),+ $(,)?) => {
+        $crate::engine_tests!({ flavor = "multi_thread", worker_threads = 2 } $crate::on_engine; $($name),+);
+    };
+    ($($name:ident),+ $(,)?) => {
+        $crate::engine_tests!({ flavor = "current_thread" } $crate::on_engine; $($name),+);
+    };
+}
 
-            #[tokio::test]
-            async fn postgres() {
-                $crate::on_engine($crate::Engine::Postgres, super::$name).await;
-            }
+/// The same of functions `async fn name(engine: Engine)`, which start servers of their own.
+#[macro_export]
+macro_rules! by_engine {
+    (multi_thread: $($name:ident),+ $(,)?) => {
+        $crate::engine_tests!({ flavor = "multi_thread", worker_threads = 2 } $crate::if_chosen; $($name),+);
+    };
+    ($($name:ident),+ $(,)?) => {
+        $crate::engine_tests!({ flavor = "current_thread" } $crate::if_chosen; $($name),+);
+    };
+}
+
+/// Runs a test that starts its servers itself, unless the engine is left out on purpose.
+pub async fn if_chosen(engine: Engine, test: impl AsyncFnOnce(Engine)) {
+    if engines().contains(&engine) {
+        test(engine).await;
+    }
+}
+
+/// What [`each_engine`] and [`by_engine`] share.
+#[macro_export]
+macro_rules! engine_tests {
+    (@one { $($flavor:tt)* } $test:ident, $engine:ident, $run:path, $name:ident) => {
+        #[tokio::test($($flavor)*)]
+        async fn $test() {
+            $run($crate::Engine::$engine, super::$name).await;
+        }
+    };
+    ($flavor:tt $run:path; $($name:ident),+) => {$(
+        mod $name {
+            $crate::engine_tests!(@one $flavor sqlite, Sqlite, $run, $name);
+            $crate::engine_tests!(@one $flavor postgres, Postgres, $run, $name);
         }
     )+};
 }

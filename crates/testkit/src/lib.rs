@@ -18,7 +18,7 @@ mod wire;
 pub use actor::{Actor, GrpcError, RestReply};
 pub use browser::Browser;
 pub use clock::TestClock;
-pub use engine::{Database, Engine, engines, on_engine};
+pub use engine::{Database, Engine, engines, if_chosen, on_engine, on_engine_with};
 pub use idp::{IdentityProvider, SignIn};
 pub use mail::{MailSink, Received};
 pub use server::TestServer;

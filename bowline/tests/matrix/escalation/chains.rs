@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bowline_testkit::{Actor, Engine, TestServer, engines};
+use bowline_testkit::{Actor, Engine, TestServer, by_engine};
 use futures_util::stream::{self, StreamExt as _};
 
 use super::attacks::method;
@@ -136,20 +136,17 @@ fn chains() -> Vec<Vec<Step>> {
     chains
 }
 
-#[tokio::test]
-async fn chains_of_steps_give_no_more_than_their_caller_held() {
-    for engine in engines() {
-        let server = TestServer::start(engine).await;
-        let every = if engine == Engine::Sqlite { 1 } else { 5 };
-        let stage = Stage::new(&server).await;
-        let all = chains();
-        let runs = all.iter().step_by(every).flat_map(|chain| [false, true].map(|owner| run(&stage, chain, owner)));
-        let runs: Vec<Vec<String>> = Box::pin(stream::iter(runs).buffered(AT_ONCE).collect()).await;
-        let gains = runs.concat();
-        assert!(gains.is_empty(), "{} gains on {engine:?}:\n{}", gains.len(), gains.join("\n"));
-        drop(stage);
-        server.stop().await;
-    }
+async fn chains_of_steps_give_no_more_than_their_caller_held(engine: Engine) {
+    let server = TestServer::start(engine).await;
+    let every = if engine == Engine::Sqlite { 1 } else { 5 };
+    let stage = Stage::new(&server).await;
+    let all = chains();
+    let runs = all.iter().step_by(every).flat_map(|chain| [false, true].map(|owner| run(&stage, chain, owner)));
+    let runs: Vec<Vec<String>> = Box::pin(stream::iter(runs).buffered(AT_ONCE).collect()).await;
+    let gains = runs.concat();
+    assert!(gains.is_empty(), "{} gains on {engine:?}:\n{}", gains.len(), gains.join("\n"));
+    drop(stage);
+    server.stop().await;
 }
 
 /// Runs a chain by a machine that holds what its steps need, or by an owner whose token is narrowed to that; what was
@@ -218,3 +215,5 @@ async fn take(stage: &Stage<'_>, world: &mut World, step: Step, actors: &mut Vec
     actors.extend(token.iter().map(|token| server.anonymous().with_token(token).named("a step's token")));
     token.is_some()
 }
+
+by_engine!(chains_of_steps_give_no_more_than_their_caller_held);

@@ -11,7 +11,7 @@ use bowline_contract::{BuiltInRole, Contract};
 use bowline_core::{CapabilitySet, Error, Result};
 use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::list::{Listed, timestamp};
-use bowline_store::{ReadTx, Value};
+use bowline_store::{ReadTx, Value, placeholders};
 
 use crate::iam::groups::{GroupRow, TABLE};
 use crate::oidc::groups_left;
@@ -63,8 +63,8 @@ async fn readable_groups(
     if params.is_empty() {
         return Ok(HashMap::new());
     }
-    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
-    let sql = format!("SELECT {} FROM {} WHERE uid IN ({})", TABLE.columns, TABLE.name, places.join(", "));
+    let groups = placeholders(1, params.len());
+    let sql = format!("SELECT {} FROM {} WHERE uid IN ({groups})", TABLE.columns, TABLE.name);
     let rows = tx.query(&sql, &params, GroupRow::read).await?;
     Ok(rows.iter().map(|row| (row.uid.as_str().to_owned(), row.to_v1())).collect())
 }

@@ -3,7 +3,7 @@
 use bowline_authn::wrap::sha256;
 use bowline_core::{Error, Micros, Uidp, hex};
 use bowline_pipeline::ResourceSnapshot;
-use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
+use bowline_store::{ErrorKind, ReadTx, Row, Sql, Value, WriteTx};
 use prost::Message as _;
 use prost_types::value::Kind;
 use serde_json::{Map, Value as Json};
@@ -163,31 +163,19 @@ fn taken(row: &UserRow) -> ScimError {
     ScimError::refuse(Refusal::Uniqueness, detail)
 }
 
-/// The columns' part of a list's conditions.
-pub(super) struct Where<'a> {
-    pub(super) sql: String,
-    pub(super) params: Vec<Value<'a>>,
-}
-
-impl<'a> Where<'a> {
-    /// Users of a provider for whom all of these hold; `uids` has the UIDPs that conditions on ids mean.
-    pub(super) fn new(provider: &'a str, conditions: &'a [Condition], uids: &'a [String]) -> Where<'a> {
-        let mut clause = Where { sql: "WHERE provider = $1".into(), params: vec![Value::from(provider)] };
-        let mut uids = uids.iter();
-        for condition in conditions {
-            match condition {
-                Condition::UserName(name) => clause.and("user_name", Value::from(name)),
-                Condition::ExternalId(id) => clause.and("external_id", Value::from(id)),
-                Condition::Id(_) => clause.and("uid", uids.next().map_or(Value::Text(""), Value::from)),
-                Condition::Active(active) => clause.and("active", Value::from(*active)),
-                Condition::Email(_) => {}
-            }
-        }
-        clause
+/// Selects from the users of a provider for whom all of these hold; `uids` has the UIDPs that conditions on ids mean.
+pub(super) fn select<'a>(columns: &str, provider: &'a str, conditions: &'a [Condition], uids: &'a [String]) -> Sql<'a> {
+    let mut sql = Sql::new(format!("SELECT {columns} FROM scim_users"));
+    sql.bind(" WHERE provider = ", provider);
+    let mut uids = uids.iter();
+    for condition in conditions {
+        match condition {
+            Condition::UserName(name) => sql.bind(" AND user_name = ", name),
+            Condition::ExternalId(id) => sql.bind(" AND external_id = ", id),
+            Condition::Id(_) => sql.bind(" AND uid = ", uids.next().map_or("", String::as_str)),
+            Condition::Active(active) => sql.bind(" AND active = ", *active),
+            Condition::Email(_) => continue,
+        };
     }
-
-    fn and(&mut self, column: &str, value: Value<'a>) {
-        self.params.push(value);
-        self.sql += &format!(" AND {column} = ${}", self.params.len());
-    }
+    sql
 }

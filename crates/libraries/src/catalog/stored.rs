@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use bowline_contract::bowline::libraries::v1::{ImportOutcome, PackageFile, PackageVersion};
 use bowline_core::{Micros, Result};
 use bowline_resources::list;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 use bowline_versions::{Version, order_key};
 
 use super::Given;
-use crate::sql::Sql;
 
 type Key = (String, String, i32);
 

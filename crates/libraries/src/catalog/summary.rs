@@ -7,13 +7,12 @@ use bowline_contract::v1::libraries::SourceType;
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Authorized, Change, ResourceSnapshot};
 use bowline_resources::kinds::ARTIFACT;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Sql, Value, WriteTx};
 
 use super::{Given, audit_name};
 use crate::artifacts::artifact_v1;
 use crate::ecosystems::Language;
 use crate::search::{self, ArtifactRow};
-use crate::sql::Sql;
 
 /// Brings the artifacts of changed versions up to date, and says how they changed.
 pub(super) async fn refresh<T>(
@@ -61,7 +60,7 @@ struct Facts {
 }
 
 async fn artifacts(tx: &mut ReadTx, ids: &[&str]) -> Result<BTreeMap<String, ArtifactRow>> {
-    let mut sql = Sql::new(&format!("SELECT {} FROM library_artifacts a", search::COLUMNS));
+    let mut sql = Sql::new(format!("SELECT {} FROM library_artifacts a", search::COLUMNS));
     sql.bind_list(" WHERE a.id IN ", ids.iter().map(|id| Value::from(*id)));
     let rows = tx.query(&sql.text, &sql.params, ArtifactRow::read).await?;
     Ok(rows.into_iter().map(|row| (row.id.clone(), row)).collect())

@@ -8,7 +8,7 @@ use bowline_contract::v2::registry::rpc::repos_service::CreateRepo;
 use bowline_contract::v2::{iam, registry};
 use bowline_core::{Reason, Uidp};
 use bowline_identity::groups::{self, GroupInput};
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_store::{ReadTx, Value, WriteTx, placeholders};
 use serde_json::json;
 
 use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
@@ -203,8 +203,8 @@ pub(super) fn unknown(name: &Name) -> RegistryError {
 /// Whether everyone may read the repository: what is set nearest to it decides.
 pub(crate) async fn is_public(tx: &mut ReadTx, repo: &Uidp) -> bowline_core::Result<bool> {
     let params: Vec<Value<'_>> = repo.self_and_ancestors().map(Value::from).collect();
-    let places: Vec<String> = (1..=params.len()).map(|n| format!("${n}")).collect();
-    let sql = format!("SELECT place, is_public FROM registry_policies WHERE place IN ({})", places.join(", "));
+    let scopes = placeholders(1, params.len());
+    let sql = format!("SELECT place, is_public FROM registry_policies WHERE place IN ({scopes})");
     let set: Vec<(String, bool)> =
         tx.query(&sql, &params, |row| Ok::<_, bowline_core::Error>((row.text(0)?, row.bool(1)?))).await?;
     Ok(set.into_iter().max_by_key(|(place, _)| place.len()).is_some_and(|(_, public)| public))

@@ -4,7 +4,7 @@ use bowline_core::{Error, Result, UidRange, Uidp};
 use bowline_store::ReadTx;
 use bowline_store::counters::{self, Scope};
 
-use super::query::Query;
+use super::query;
 use super::{Selection, Table};
 
 /// How many rows a selection has.
@@ -32,8 +32,8 @@ pub(super) async fn total_in(
             return Ok(counters::total(tx, table.name, &scope).await?);
         }
     }
-    let query = Query::count(table, selection, range);
-    let count = tx.query_opt(&query.text, &query.params, |row| row.int(0).map_err(Error::from)).await?;
+    let sql = query::count(table, selection, range);
+    let count = tx.query_opt(&sql.text, &sql.params, |row| row.int(0).map_err(Error::from)).await?;
     Ok(count.unwrap_or(0))
 }
 

@@ -1,91 +1,66 @@
 //! Statements that lists are read with.
 
 use bowline_core::UidRange;
-use bowline_store::Value;
+use bowline_store::{Sql, Value};
 
 use super::{Clause, Comparison, Selection, Table};
 
-/// A statement that is put together from static parts.
-#[derive(Default)]
-pub struct Query<'a> {
-    /// The statement, with `$n` for its values.
-    pub text: String,
-    /// The values, in order.
-    pub params: Vec<Value<'a>>,
+/// Reads the rows of a selection in one range.
+pub(super) fn select<'a>(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Sql<'a> {
+    let mut sql = Sql::new(format!("SELECT {} FROM {}", table.columns, table.name));
+    conditions(&mut sql, table, selection, range, by_org);
+    sql
 }
 
-impl<'a> Query<'a> {
-    pub(super) fn new(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) -> Query<'a> {
-        let mut query = Query { text: format!("SELECT {} FROM {}", table.columns, table.name), params: Vec::new() };
-        query.conditions(table, selection, range, by_org);
-        query
-    }
+/// Counts the rows of a selection in one range.
+pub(super) fn count<'a>(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Sql<'a> {
+    let mut sql = Sql::new(format!("SELECT count(*) FROM {}", table.name));
+    conditions(&mut sql, table, selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
+    sql
+}
 
-    pub(super) fn count(table: &Table, selection: &'a Selection<'_>, range: &'a UidRange) -> Query<'a> {
-        let mut query = Query { text: format!("SELECT count(*) FROM {}", table.name), params: Vec::new() };
-        query.conditions(table, selection, range, selection.filters.iter().any(|filter| filter.column == "name"));
-        query
+fn conditions<'a>(sql: &mut Sql<'a>, table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
+    sql.bind(" WHERE uid >= ", Value::Text(&range.lower)).bind(" AND uid < ", Value::Text(&range.upper));
+    let by_name = selection.filters.iter().any(|filter| filter.column == "name");
+    if let Some(parent) = &selection.parent {
+        sql.bind(" AND parent = ", Value::Text(parent));
+    } else if by_org || by_name {
+        match range.lower.get(..bowline_core::ROOT_LENGTH) {
+            Some(org) => sql.bind(" AND org IN (", Value::Text(org)).push(", '')"),
+            None => sql.push(" AND org IN (SELECT uid FROM groups WHERE parent = '' UNION ALL SELECT '')"),
+        };
     }
+    for filter in &selection.filters {
+        sql.bind(&format!(" AND {} = ", filter.column), filter.value);
+    }
+    for condition in &selection.conditions {
+        let comparison = match condition.comparison {
+            Comparison::Not => "<>",
+            Comparison::AtLeast => ">=",
+        };
+        sql.bind(&format!(" AND {} {comparison} ", condition.column), condition.value);
+    }
+    for clause in &selection.clauses {
+        push_clause(sql.push(" AND "), table.name, clause);
+    }
+}
 
-    fn conditions(&mut self, table: &Table, selection: &'a Selection<'_>, range: &'a UidRange, by_org: bool) {
-        let (lower, upper) = (self.param(Value::Text(&range.lower)), self.param(Value::Text(&range.upper)));
-        self.text += &format!(" WHERE uid >= {lower} AND uid < {upper}");
-        let by_name = selection.filters.iter().any(|filter| filter.column == "name");
-        if let Some(parent) = &selection.parent {
-            let parent = self.param(Value::Text(parent));
-            self.text += &format!(" AND parent = {parent}");
-        } else if by_org || by_name {
-            match range.lower.get(..bowline_core::ROOT_LENGTH) {
-                Some(org) => {
-                    let org = self.param(Value::Text(org));
-                    self.text += &format!(" AND org IN ({org}, '')");
+/// Adds the text of a clause, its values as parameters.
+pub fn push_clause<'a>(sql: &mut Sql<'a>, table: &str, clause: &Clause<'a>) {
+    let mut values = clause.values.iter();
+    for character in clause.text.chars() {
+        match character {
+            '@' => sql.text += table,
+            '?' => {
+                if let Some(value) = values.next() {
+                    sql.bind("", *value);
                 }
-                None => self.text += " AND org IN (SELECT uid FROM groups WHERE parent = '' UNION ALL SELECT '')",
             }
-        }
-        for filter in &selection.filters {
-            let value = self.param(filter.value);
-            self.text += &format!(" AND {} = {value}", filter.column);
-        }
-        for condition in &selection.conditions {
-            let value = self.param(condition.value);
-            let comparison = match condition.comparison {
-                Comparison::Not => "<>",
-                Comparison::AtLeast => ">=",
-            };
-            self.text += &format!(" AND {} {comparison} {value}", condition.column);
-        }
-        for clause in &selection.clauses {
-            self.text += " AND ";
-            self.clause(table.name, clause);
+            other => sql.text.push(other),
         }
     }
+}
 
-    /// Adds the text of a clause, its values at their places.
-    pub fn clause(&mut self, table: &str, clause: &Clause<'a>) {
-        let mut values = clause.values.iter();
-        for character in clause.text.chars() {
-            match character {
-                '@' => self.text += table,
-                '?' => {
-                    if let Some(value) = values.next() {
-                        let place = self.param(*value);
-                        self.text += &place;
-                    }
-                }
-                other => self.text.push(other),
-            }
-        }
-    }
-
-    /// Adds a value and returns its place in the statement.
-    pub fn param(&mut self, value: Value<'a>) -> String {
-        self.params.push(value);
-        format!("${}", self.params.len())
-    }
-
-    pub(super) fn limit(&mut self, limit: i64, offset: i64) {
-        let (limit, offset) = (self.param(Value::Int(limit)), self.param(Value::Int(offset)));
-        self.text += &format!(" LIMIT {limit} OFFSET {offset}");
-    }
+pub(super) fn limit(sql: &mut Sql<'_>, limit: i64, offset: i64) {
+    sql.bind(" LIMIT ", Value::Int(limit)).bind(" OFFSET ", Value::Int(offset));
 }

@@ -7,11 +7,11 @@ use bowline_contract::v1::vulnerabilities::{AdvisoryEvent, EventTypeFilter, Revi
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_resources::kinds::ADVISORY_EVENT;
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Value, WriteTx, placeholders};
 use prost::Message;
 
 use super::publication;
-use super::rows::{AdvisoryRow, LOADED_AT_ONCE, placeholders};
+use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
 /// Most events of an advisory.
 pub(crate) const MOST_EVENTS: i64 = 1000;

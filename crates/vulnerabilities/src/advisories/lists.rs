@@ -6,8 +6,8 @@
 
 use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
-use bowline_resources::list::{self, Clause, Listed, Query, Selection, Table};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_resources::list::{self, Clause, Listed, Selection, Table, push_clause};
+use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::filters::{Filters, Source, WORDS};
 use super::rows::{self, ALL, AdvisoryRow, DELETED, LOADED_AT_ONCE, SHOWN};
@@ -183,7 +183,7 @@ async fn fewest<'f>(tx: &mut ReadTx, filters: &'f Filters, ranges: &[UidRange], 
 async fn least(tx: &mut ReadTx, sources: &[Source<'_>], hull: &UidRange, mut many: i64) -> Result<Option<usize>> {
     let mut best = None;
     for (index, source) in sources.iter().enumerate() {
-        let mut query = Query { text: "SELECT count(*) FROM (".into(), params: Vec::new() };
+        let mut query = Sql::new("SELECT count(*) FROM (");
         within(&mut query, source, hull);
         let limit = query.param(Value::Int(many));
         query.text += &format!(" LIMIT {limit}) f");
@@ -197,13 +197,13 @@ async fn least(tx: &mut ReadTx, sources: &[Source<'_>], hull: &UidRange, mut man
 }
 
 /// Adds the source's SELECT, limited to a range.
-fn within<'a>(query: &mut Query<'a>, source: &Source<'a>, range: &'a UidRange) {
-    query.clause(ALL.name, &source.select());
+fn within<'a>(query: &mut Sql<'a>, source: &Source<'a>, range: &'a UidRange) {
+    push_clause(query, ALL.name, &source.select());
     in_range(query, &source.matching(), range);
 }
 
 /// Adds that a UIDP lies in a range.
-pub(super) fn in_range<'a>(query: &mut Query<'a>, uid: &str, range: &'a UidRange) {
+pub(super) fn in_range<'a>(query: &mut Sql<'a>, uid: &str, range: &'a UidRange) {
     let (lower, upper) = (query.param(Value::Text(&range.lower)), query.param(Value::Text(&range.upper)));
     query.text += &format!(" AND {uid} >= {lower} AND {uid} < {upper}");
 }
@@ -226,10 +226,7 @@ async fn matching(
     let Some(hull) = hull(ranges) else { return Ok(Vec::new()) };
     let name = table.name;
     // The cross join keeps SQLite from beginning with the advisories; another planner finds the same by itself.
-    let mut query = Query {
-        text: format!("SELECT {name}.uid, {name}.{column} FROM (SELECT DISTINCT f.uid FROM ("),
-        params: Vec::new(),
-    };
+    let mut query = Sql::new(format!("SELECT {name}.uid, {name}.{column} FROM (SELECT DISTINCT f.uid FROM ("));
     within(&mut query, source, &hull);
     query.text += &format!(") f) g CROSS JOIN {name} WHERE {name}.uid = g.uid");
     let tests = wanted.filters.tests(&[source.decides]);
@@ -249,7 +246,7 @@ async fn among(
     let tests = wanted.filters.tests(&[WORDS]);
     let mut all = Vec::new();
     for uids in uids.chunks(LOADED_AT_ONCE) {
-        let mut query = Query { text: format!("SELECT uid, {column} FROM {} WHERE ", table.name), params: Vec::new() };
+        let mut query = Sql::new(format!("SELECT uid, {column} FROM {} WHERE ", table.name));
         one_of(&mut query, "uid", uids);
         validate(&mut query, table.name, &tests, wanted);
         all.extend(tx.query(&query.text, &query.params, |row| read_match(row, column)).await?);
@@ -260,7 +257,7 @@ async fn among(
 
 /// Adds that a column has one of some values, the last one as often as makes a power of two: few texts of statements are
 /// prepared then.
-pub(super) fn one_of<'a>(query: &mut Query<'a>, column: &str, values: &'a [String]) {
+pub(super) fn one_of<'a>(query: &mut Sql<'a>, column: &str, values: &'a [String]) {
     let last = values.last().into_iter().cycle();
     let padded = values.iter().chain(last).take(values.len().next_power_of_two());
     let places: Vec<String> = padded.map(|value| query.param(Value::from(value))).collect();
@@ -268,10 +265,10 @@ pub(super) fn one_of<'a>(query: &mut Query<'a>, column: &str, values: &'a [Strin
 }
 
 /// Adds the tests, and the group that was asked for.
-pub(super) fn validate<'a>(query: &mut Query<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a AdvisoryQuery<'_>) {
+pub(super) fn validate<'a>(query: &mut Sql<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a AdvisoryQuery<'_>) {
     for test in tests {
         query.text += " AND ";
-        query.clause(table, test);
+        push_clause(query, table, test);
     }
     if let Some(parent) = &wanted.selection.parent {
         let parent = query.param(Value::Text(parent));

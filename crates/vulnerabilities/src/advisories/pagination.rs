@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use bowline_core::{Error, Result, UidRange};
 use bowline_pipeline::{Direction, Page};
-use bowline_resources::list::{Clause, Listed as _, Query, Table};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_resources::list::{Clause, Listed as _, Table, push_clause};
+use bowline_store::{ReadTx, Row, Sql, Value};
 
 use super::filters::Source;
 use super::lists::{AdvisoryQuery, in_range, one_of, validate};
@@ -119,20 +119,20 @@ fn batch<'a>(
     range: &'a UidRange,
     (last, direction): (Option<&'a str>, Direction),
     count: usize,
-) -> Query<'a> {
+) -> Sql<'a> {
     let found = source.matching();
     let (after, order) = match direction {
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
     let (counted, told) = if source.has_one_value() { (others, [].as_slice()) } else { ([].as_slice(), others) };
-    let mut query = Query { text: "SELECT f.uid, CAST(CASE WHEN 1 = 1".into(), params: Vec::new() };
+    let mut query = Sql::new("SELECT f.uid, CAST(CASE WHEN 1 = 1");
     for other in told {
         query.text += " AND ";
-        query.clause("advisories", &other.has("f.uid"));
+        push_clause(&mut query, "advisories", &other.has("f.uid"));
     }
     query.text += " THEN 1 ELSE 0 END AS BIGINT) FROM (";
-    query.clause("advisories", clause);
+    push_clause(&mut query, "advisories", clause);
     in_range(&mut query, &found, range);
     if let Some(last) = last {
         let last = query.param(Value::Text(last));
@@ -140,7 +140,7 @@ fn batch<'a>(
     }
     for other in counted {
         query.text += " AND ";
-        query.clause("advisories", &other.has(&found));
+        push_clause(&mut query, "advisories", &other.has(&found));
     }
     let limit = query.param(Value::Int(count as i64));
     query.text += &format!(" ORDER BY {found} {order} LIMIT {limit}) f");
@@ -159,7 +159,7 @@ async fn validated(
     if uids.is_empty() {
         return Ok(Vec::new());
     }
-    let mut query = Query { text: format!("SELECT {} FROM {} WHERE ", table.columns, table.name), params: Vec::new() };
+    let mut query = Sql::new(format!("SELECT {} FROM {} WHERE ", table.columns, table.name));
     one_of(&mut query, "uid", uids);
     let tests = wanted.filters.tests(&decided.iter().map(|source| source.decides).collect::<Vec<_>>());
     validate(&mut query, table.name, &tests, wanted);

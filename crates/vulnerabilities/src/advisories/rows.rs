@@ -7,7 +7,7 @@ use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::SortKey;
 use bowline_resources::kinds::ADVISORY;
 use bowline_resources::list::{self, BY_CREATED, BY_UID, Listed, Order, Table};
-use bowline_store::{ReadTx, Row, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Value, WriteTx, placeholders};
 
 use super::publication;
 
@@ -151,12 +151,6 @@ pub(crate) async fn load(tx: &mut ReadTx, uids: &[String]) -> Result<Vec<Advisor
 
 /// Rows that one statement names.
 pub(super) const LOADED_AT_ONCE: usize = 200;
-
-/// Placeholders from `$first` on.
-pub(crate) fn placeholders(first: usize, count: usize) -> String {
-    let places: Vec<String> = (first..first + count).map(|n| format!("${n}")).collect();
-    places.join(", ")
-}
 
 /// The advisory in use of a group that is about this artifact, component and vulnerability, if there is one `besides`.
 pub(crate) async fn find_same(

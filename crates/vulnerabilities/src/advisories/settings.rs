@@ -8,9 +8,7 @@ use bowline_pipeline::{Authorized, Changed, Handlers, handler};
 use bowline_resources::kinds::ADVISORY_SETTINGS;
 use bowline_resources::list::{self, timestamp};
 use bowline_resources::references::require_group;
-use bowline_store::{ReadTx, Row, Value, WriteTx};
-
-use super::rows::placeholders;
+use bowline_store::{ReadTx, Row, Value, WriteTx, placeholders};
 
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers

@@ -4,8 +4,7 @@
 //! all advisories have "cve": the two that the fewest have find about as few, and the words decide.
 
 use bowline_core::{Error, Result, UidRange};
-use bowline_resources::list::Query;
-use bowline_store::{Engine, ReadTx, Value};
+use bowline_store::{Engine, ReadTx, Sql, Value};
 
 use super::filters::Filters;
 use super::lists::in_range;
@@ -24,7 +23,7 @@ pub(super) fn are_indexed(filters: &Filters) -> bool {
 
 /// The advisories of a range that have the text, or as many as the limit says.
 pub(super) async fn matching(tx: &mut ReadTx, filters: &Filters, range: &UidRange, limit: i64) -> Result<Vec<String>> {
-    let mut query = Query { text: "SELECT w.advisory FROM ".into(), params: Vec::new() };
+    let mut query = Sql::new("SELECT w.advisory FROM ");
     let phrase = match tx.engine() {
         Engine::Sqlite => Some(phrase(tx, &filters.query).await?),
         Engine::Postgres => None,

@@ -8,11 +8,11 @@ use bowline_contract::v2::advisory as v2;
 use bowline_contract::v2::advisory::document_event::Data;
 use bowline_core::{Error, Micros, Result};
 use bowline_resources::list::timestamp;
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Value, placeholders};
 use bytes::Bytes;
 use prost::Message;
 
-use crate::advisories::rows::{folded, placeholders};
+use crate::advisories::rows::folded;
 
 /// A public advisory: the same bytes in both versions.
 #[derive(Debug)]

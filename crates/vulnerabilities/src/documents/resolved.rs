@@ -18,11 +18,10 @@ use bowline_registry::attached::Documents;
 use bowline_registry::sboms::{self, Candidates};
 use bowline_registry::vuln_counts::visible_repos;
 use bowline_resources::list::{micros, timestamp};
-use bowline_store::{ReadTx, Row, Value};
+use bowline_store::{ReadTx, Row, Value, placeholders};
 use prost::Message as _;
 use prost_types::Timestamp;
 
-use crate::advisories::rows::placeholders;
 use crate::advisories::severities;
 
 pub(super) fn register(handlers: Handlers, documents: &Documents) -> Handlers {

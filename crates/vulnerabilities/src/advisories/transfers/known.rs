@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use bowline_contract::v1::vulnerabilities as v1;
 use bowline_core::{Error, Result, Uidp};
-use bowline_store::{ReadTx, Value};
+use bowline_store::{ReadTx, Value, placeholders};
 
 use super::super::events;
-use super::super::rows::{self, LOADED_AT_ONCE, folded, placeholders};
+use super::super::rows::{self, LOADED_AT_ONCE, folded};
 use super::plan::{Entry, names};
 
 /// The advisories in use of the group that may be those of the batch, with all their events.

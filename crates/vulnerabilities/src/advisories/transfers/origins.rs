@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use bowline_contract::bowline::advisories::v1::EventOrigin;
 use bowline_core::{Result, Uidp};
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_store::{ReadTx, Value, WriteTx, placeholders};
 
-use super::super::rows::{LOADED_AT_ONCE, placeholders};
+use super::super::rows::LOADED_AT_ONCE;
 
 /// Notes where events came from.
 pub(super) async fn insert(tx: &mut WriteTx, events: &[Uidp], source: &str, licence: &str) -> Result<()> {
