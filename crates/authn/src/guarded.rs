@@ -64,7 +64,7 @@ impl FetchError {
         }
     }
 
-    /// What the caller may be told; the same as `Display`.
+    /// The message for the caller; the same as `Display`.
     pub fn public_message(self) -> String {
         self.to_string()
     }
