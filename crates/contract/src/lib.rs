@@ -43,7 +43,7 @@ pub use route::{Match, Miss, Routes};
 pub use rules::{FieldFacts, FieldRules, TextFacts, Violation, Violations};
 pub use template::Template;
 
-/// A method of the contract as a type: what a handler is registered for.
+/// A method of the contract as a type, by which its handler is registered.
 pub trait Method: Send + Sync + 'static {
     type Request: prost::Message + Default + Clone + Send + Sync + 'static;
     type Response: prost::Message + Default + Send + Sync + 'static;
@@ -51,7 +51,7 @@ pub trait Method: Send + Sync + 'static {
     const FULL_NAME: &'static str;
 }
 
-/// Short names of the packages that handlers use.
+/// Short paths of the packages that handlers use.
 pub mod v1 {
     pub use crate::chainguard::platform::vulnerabilities::v1 as vulnerabilities;
     pub use crate::chainguard::platform::{
@@ -59,7 +59,7 @@ pub mod v1 {
     };
 }
 
-/// Short names of the packages that handlers use.
+/// Short paths of the packages that handlers use.
 pub mod v2 {
     pub use crate::chainguard::platform::advisory::v2 as advisory;
     pub use crate::chainguard::platform::events::v2 as events;
