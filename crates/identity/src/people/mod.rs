@@ -239,9 +239,6 @@ impl People {
 }
 
 /// Deletes sessions and other short-lived rows that have ended, some at a time ([`is_full`]).
-///
-/// # Errors
-/// The storage refuses.
 pub async fn prune(tx: &mut WriteTx, now: Micros) -> Result<u64> {
     prune::prune(tx, now).await
 }
