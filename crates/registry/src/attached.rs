@@ -11,9 +11,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Where the bytes of blobs are read from.
 pub trait BlobBytes: Send + Sync {
     /// The bytes of a blob that an upload brought; absent if they are not there, or more than `most`.
-    ///
-    /// # Errors
-    /// The storage refuses.
     fn read<'a>(&'a self, digest: &'a str, upload: &'a str, most: u64) -> BoxFuture<'a, Result<Option<Vec<u8>>>>;
 }
 

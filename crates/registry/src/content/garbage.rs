@@ -36,9 +36,6 @@ pub struct BlobRow {
 }
 
 /// The repositories with blobs after that one, in order, a page at a time; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -59,9 +56,6 @@ pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
 }
 
 /// Blobs of a repository that none of its manifests names and that no one asked for to push since `until`.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn unnamed_links(db: &Db, repo: &str, until: Micros) -> Result<HashSet<String>> {
     let mut unnamed = HashSet::new();
     let mut after = String::new();
@@ -101,9 +95,6 @@ async fn names_between(db: &Db, repo: &str, after: &str, last: &str) -> Result<V
 }
 
 /// Takes those of these blobs out of a repository that are still unnamed; how many went.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_links(db: &Db, repo: &str, digests: &[String], until: Micros) -> Result<u64> {
     let mut dropped = 0;
     for part in digests.chunks(AT_ONCE) {
@@ -132,9 +123,6 @@ pub async fn drop_links(db: &Db, repo: &str, digests: &[String], until: Micros) 
 }
 
 /// Manifests after that one, in order, each with whether a repository holds it; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn manifests(db: &Db, after: &str) -> Result<Vec<(String, bool)>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -149,9 +137,6 @@ pub async fn manifests(db: &Db, after: &str) -> Result<Vec<(String, bool)>> {
 }
 
 /// Deletes those of these manifests that still no repository holds; how many went.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_manifests(db: &Db, digests: &[String]) -> Result<u64> {
     let mut dropped = 0;
     for part in digests.chunks(AT_ONCE) {
@@ -180,9 +165,6 @@ pub async fn drop_manifests(db: &Db, digests: &[String]) -> Result<u64> {
 }
 
 /// Blobs after that one, in order; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn blobs(db: &Db, after: &str) -> Result<Vec<BlobRow>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -196,9 +178,6 @@ pub async fn blobs(db: &Db, after: &str) -> Result<Vec<BlobRow>> {
 }
 
 /// The row of a blob as it is now.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn blob(db: &Db, digest: &str) -> Result<Option<BlobRow>> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -212,9 +191,6 @@ pub async fn blob(db: &Db, digest: &str) -> Result<Option<BlobRow>> {
 }
 
 /// Stores what brought the bytes of a blob to where they are now.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn set_upload(db: &Db, digest: &str, upload: &str) -> Result<()> {
     let (digest, upload) = (digest.to_owned(), upload.to_owned());
     let written = db.write_derived(move |tx| {
@@ -233,9 +209,6 @@ fn blob_row(row: &bowline_store::Row<'_>) -> Result<BlobRow> {
 }
 
 /// How many repositories show a blob.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn links_of(db: &Db, digest: &str) -> Result<u64> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -248,9 +221,6 @@ pub async fn links_of(db: &Db, digest: &str) -> Result<u64> {
 }
 
 /// UIDPs and names of repositories that show a blob, the first hundred.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn holders(db: &Db, digest: &str) -> Result<Vec<String>> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -265,9 +235,6 @@ pub async fn holders(db: &Db, digest: &str) -> Result<Vec<String>> {
 }
 
 /// Deletes those of these rows that still no repository shows; these are given, and their bytes may go.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
     let mut dropped = Vec::new();
     for part in rows.chunks(AT_ONCE) {
@@ -304,9 +271,6 @@ pub struct LocationKey {
 
 /// The positions of those of these copies that are no blob's bytes and can become none: the caller has seen them before,
 /// and both the row of the blob and that of the upload are missing at one moment.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec<usize>> {
     let mut unknown = Vec::new();
     for (n, part) in locations.chunks(AT_ONCE).enumerate() {
@@ -346,9 +310,6 @@ async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<H
 }
 
 /// Those of these uploads that are not under way: no one writes to them any more, and they become no blob.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn ended_uploads(db: &Db, ids: &[String]) -> Result<Vec<String>> {
     let mut ended = Vec::new();
     for part in ids.chunks(AT_ONCE) {

@@ -124,9 +124,6 @@ impl Registry {
     }
 
     /// Whether everyone may pull from the repository of this name.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn is_public(&self, name: &Name) -> Result<bool, RegistryError> {
         let name = name.clone();
         self.pipeline

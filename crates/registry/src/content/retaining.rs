@@ -16,9 +16,6 @@ use crate::{paths, retention};
 impl Registry {
     /// Removes everything that the rules of retention do not keep now; how many manifests. A repository in which that
     /// fails is left for the next time.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn retain(&self) -> Result<u64, Error> {
         let repos = self.pipeline.db.read(|tx| Box::pin(ruled(tx))).await?;
         let mut removed = 0;

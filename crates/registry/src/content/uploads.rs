@@ -218,17 +218,11 @@ impl Registry {
     }
 
     /// Those of these uploads that are not under way: see [`garbage::ended_uploads`].
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn ended_uploads(&self, ids: &[String]) -> Result<Vec<String>, Error> {
         garbage::ended_uploads(&self.pipeline.db, ids).await
     }
 
     /// Ends the uploads whose time is over; their ids, so that their bytes can go.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn expire_uploads(&self) -> Result<Vec<String>, Error> {
         let now = self.pipeline.clock.now();
         self.pipeline

@@ -96,9 +96,6 @@ async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<Stri
 
 impl Registry {
     /// Where a manifest comes from that the client has not found; absent if it may only lie here.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn upstream_of(
         &self,
         client: &RegistryClient,
@@ -159,9 +156,6 @@ impl Registry {
     }
 
     /// Where a tag comes from that the client has found, if it is time to ask whether it still names the same.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn stale(
         &self,
         client: &RegistryClient,
@@ -180,9 +174,6 @@ impl Registry {
     }
 
     /// Notes that the upstream was asked for a tag, and whether it answered.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn note_upstream(
         &self,
         client: &RegistryClient,
@@ -258,9 +249,6 @@ impl Registry {
 
     /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
     /// only lie here.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn blob_upstream(
         &self,
         client: &RegistryClient,
@@ -341,9 +329,6 @@ impl Registry {
     }
 
     /// Ends a fetch without a blob.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
         self.forget_upload(id).await
     }
