@@ -123,9 +123,6 @@ impl Visit {
     }
 
     /// Appends what a handler changed to the audit log, and the event to the outbox.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn record<R, T>(&self, tx: &mut WriteTx, authorized: &Authorized<R>, changed: Changed<T>) -> Result<T> {
         record::record(tx, &authorized.context, &changed.changes, changed.event.as_ref()).await?;
         Ok(changed.response)

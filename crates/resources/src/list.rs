@@ -110,7 +110,7 @@ pub struct Selection<'a> {
 
 /// One page of a list.
 pub struct Listing<T> {
-    /// Its rows, in the order asked for.
+    /// Its rows, in the requested order.
     pub items: Vec<T>,
     /// Where the next page begins; empty on the last.
     pub next_page_token: String,
@@ -343,7 +343,7 @@ impl Selection<'_> {
         self.parent.is_some() || !self.is_counted()
     }
 
-    /// Whether kept counts may tell how many there are.
+    /// Whether maintained counts give the number of rows.
     fn is_counted(&self) -> bool {
         self.filters.is_empty() && self.conditions.is_empty() && self.clauses.is_empty()
     }

@@ -1,11 +1,11 @@
-//! Statements that lists are read with.
+//! The SQL statements of lists.
 
 use bowline_core::UidRange;
 use bowline_store::Value;
 
 use super::{Clause, Comparison, Selection, Table};
 
-/// A statement that is put together from static parts.
+/// A statement built from static parts.
 #[derive(Default)]
 pub struct Query<'a> {
     /// The statement, with `$n` for its values.
@@ -61,7 +61,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Adds the text of a clause, its values at their places.
+    /// Appends a clause: `@` becomes the table's name, each `?` a placeholder for the next value.
     pub fn clause(&mut self, table: &str, clause: &Clause<'a>) {
         let mut values = clause.values.iter();
         for character in clause.text.chars() {
@@ -78,7 +78,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// Adds a value and returns its place in the statement.
+    /// Adds a value and returns its placeholder, such as `$3`.
     pub fn param(&mut self, value: Value<'a>) -> String {
         self.params.push(value);
         format!("${}", self.params.len())
