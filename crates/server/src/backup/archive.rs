@@ -119,9 +119,6 @@ impl Archive {
 
     /// Whether there is an object of the size that so many bytes take when they are encrypted. One of another size was
     /// damaged, or broke off.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn has(&self, name: &str, plain: u64) -> Result<bool, StartError> {
         match self.store.head(&self.at(name)).await {
             Ok(found) => Ok(found.size == sealed_size(plain)),
@@ -164,9 +161,6 @@ impl Archive {
     }
 
     /// Decrypts an object; absent if it is not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn read(
         &self,
         identity: &Identity,
@@ -180,9 +174,6 @@ impl Archive {
     }
 
     /// Writes a text that is not secret.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn write_text(&self, name: &str, text: String) -> Result<(), StartError> {
         let put = self.store.put(&self.at(name), PutPayload::from(text)).await;
         put.map(drop).map_err(|error| self.refused(name, &error))
@@ -199,9 +190,6 @@ impl Archive {
     }
 
     /// Names of the backups that are whole, the oldest first.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn backups(&self) -> Result<Vec<String>, StartError> {
         let mut names: Vec<String> = self
             .list("backups")
@@ -214,9 +202,6 @@ impl Archive {
     }
 
     /// Removes all but the newest backups, and the blobs that none of those names; how many backups and blobs went.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn prune(&self, keep: usize) -> Result<(usize, usize), StartError> {
         let names = self.backups().await?;
         let old = &names[..names.len().saturating_sub(keep)];

@@ -18,9 +18,6 @@ const AT_ONCE: usize = 8;
 /// Where the bytes of blobs are read.
 pub(crate) trait BlobSource: Sync {
     /// The bytes of a blob; absent if they are not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
     fn open<'a>(&'a self, row: &'a BlobRow, digest: &'a Digest)
     -> BoxFuture<'a, Result<Option<BlobBytes>, StartError>>;
 

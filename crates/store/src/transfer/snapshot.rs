@@ -17,9 +17,6 @@ pub struct Snapshot {
 
 impl Db {
     /// Begins a snapshot. What changes meanwhile piles up in the database until it is dropped.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let inner = match &self.backend {
             Backend::Sqlite(sqlite) => Inner::Sqlite(sqlite.snapshot()?),
@@ -70,9 +67,6 @@ impl Snapshot {
     }
 
     /// How many rows a table has.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub async fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
         let sql = format!("SELECT count(*) FROM {}", table.name);
         let count = self.tx.query_opt(&sql, &[], |row| row.int(0)).await?;
