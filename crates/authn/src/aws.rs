@@ -64,7 +64,7 @@ pub enum AwsError {
     Unsigned,
     #[error("the token's Chainguard-Audience is not this issuer")]
     Audience,
-    /// For another identity than the one that is asked for.
+    /// The token is for another identity than the requested one.
     #[error("the token's Chainguard-Identity is not the requested identity")]
     Identity,
     /// Signed more than 15 minutes ago.
@@ -76,7 +76,7 @@ pub enum AwsError {
     /// AWS does not accept the signature.
     #[error("AWS did not accept the token's signature")]
     Rejected,
-    /// AWS cannot be asked, or its answer is not understood; the word is for logs.
+    /// AWS is not reachable, or its response is not understood; the word is for logs.
     #[error("AWS STS cannot be asked at the moment")]
     Unavailable(&'static str),
 }
@@ -216,7 +216,7 @@ impl AwsSts {
     /// Sends the request on, and reads who signed it. Only after [`AwsSts::check`].
     ///
     /// # Errors
-    /// AWS refuses the signature, or cannot be asked.
+    /// AWS rejects the signature, or is not reachable.
     pub async fn caller(&self, request: &SignedRequest) -> Result<Caller, AwsError> {
         let host = request.header(HOST);
         let issuer = self.url.clone().unwrap_or_else(|| format!("https://{host}"));
@@ -239,7 +239,7 @@ fn outbound(request: &SignedRequest, url: &str) -> Result<HeaderMap, AwsError> {
     let mut headers = HeaderMap::new();
     headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json"));
     for (name, value) in &request.headers {
-        // The client says both itself; a stand-in is told for whom the signature is.
+        // The client sets both headers itself; a stand-in for AWS receives the host that was signed.
         if name == LENGTH || (name == HOST && own_host.as_deref() == Some(value)) {
             continue;
         }

@@ -14,9 +14,9 @@ use url::{Host, Url};
 use crate::addresses::AddressPolicy;
 use crate::resolver::{GuardedResolver, Resolver, SystemResolver, Unusable};
 
-/// Why a request did not bring what it should. `Display` is public: it names no address, and has one text for a refused
-/// address and for no connection, so that callers cannot explore which names and networks the operator has.
-/// [`FetchError::reason`] tells them apart in the log.
+/// Why a request failed. `Display` is public: it names no address, and has one text for a rejected address
+/// and for no connection, so that callers cannot explore the operator's names and networks.
+/// [`FetchError::reason`] distinguishes them in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FetchError {
     /// Not a URL that can be requested, or one with credentials in it.
@@ -338,8 +338,8 @@ impl GuardedClient {
     }
 }
 
-/// The error for a host at an address that is not allowed. Only the log tells the operator: the caller reads the same
-/// text as for a host that is not there.
+/// The error for a host at an address that is not allowed. Only the log distinguishes it: the caller reads
+/// the same text as for a host that does not exist.
 fn refused(url: &Url) -> FetchError {
     let host = url.host_str().unwrap_or_default();
     tracing::info!(host, "outbound request refused: address not allowed; --allow-private-addresses allows networks");

@@ -86,7 +86,7 @@ pub struct Tokens {
     pub access_token: Option<String>,
 }
 
-/// Reads the provider's discovery document. Nothing is kept: a provider that changed is noticed at once.
+/// Reads the provider's discovery document. It is not cached: changes of a provider take effect at once.
 pub async fn discover(client: &GuardedClient, issuer: &str) -> Result<Metadata, RelyingError> {
     let url = discovery_url(issuer).map_err(|_| RelyingError::Issuer)?;
     let document = client.get_json(&url).await?;
@@ -248,7 +248,7 @@ fn basic(id: &str, secret: &str) -> Result<HeaderValue, RelyingError> {
     Ok(value)
 }
 
-/// Errors of the token endpoint that may be told: the text is theirs, so only known ones are.
+/// Error codes of the token endpoint that are shown. The texts are the provider's, so others are not.
 const KNOWN: [&str; 6] = [
     "invalid_request",
     "invalid_client",

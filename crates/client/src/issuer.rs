@@ -7,7 +7,7 @@ use crate::error::ClientError;
 /// Largest answer of the issuer that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// What an exchange asks for.
+/// Parameters of a token exchange.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeRequest {
     /// Audiences of the new token.
@@ -22,7 +22,7 @@ pub struct ExchangeRequest {
     pub scopes: Vec<String>,
 }
 
-/// What a sign-in in the browser asks for.
+/// Parameters of a sign-in in the browser.
 #[derive(Clone, Debug, Default)]
 pub struct SignInRequest {
     /// Audience of the token.

@@ -7,7 +7,7 @@ use crate::digest::Algorithm;
 use crate::error::ContentError;
 use crate::hasher::Hasher;
 
-/// Uploads whose digest is remembered between requests; of others the bytes are read again.
+/// Most uploads whose hash state is cached between requests; for others the bytes are read again.
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]

@@ -94,7 +94,7 @@ impl<'a> Occurrences<'a> {
     fn add(&mut self, field: &FieldPlan, payload: Payload<'a>) {
         let is_message = matches!(field.check, Check::Message(_));
         match &payload {
-            // An empty message is there; an empty scalar is not told from an absent one.
+            // An empty message is present; an empty scalar is not distinguished from an absent one.
             Payload::Empty if !is_message && !field.repeated => self.count = 0,
             _ => self.count += field.elements(&payload),
         }

@@ -6,7 +6,7 @@ use bowline_formats::percent;
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The bearer token of the `authorization` header, absent if there is none of that scheme.
+/// The bearer token of the `authorization` header; absent without one.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

@@ -146,15 +146,15 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// What the server has of the source. An import of everything that was interrupted continues: what it has staged is
-    /// there. One of a part begins again, because no one can tell whether the files are the same.
+    /// The server's records of the source. An interrupted import of everything continues with its staged
+    /// records. An interrupted import of a part begins again, because the files may have changed.
     async fn compare_with(&mut self) -> Result<Known, ClientError> {
         let mut known = Known::default();
         let source = &self.command.source;
         let mut request = feeds::ListRecordsRequest { source: source.clone(), ..Default::default() };
         loop {
             let page = self.api.call::<methods::ListRecords>(&request).await?;
-            // An import between two pages makes ours refused.
+            // A concurrent import between two pages makes the server reject this one.
             if request.after_id.is_empty() {
                 self.generation = page.generation;
             }

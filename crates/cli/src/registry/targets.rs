@@ -130,7 +130,7 @@ impl<'a> Image<'a> {
 /// A tag of a repository.
 ///
 /// # Errors
-/// There is none of that name, or the server refuses.
+/// No tag has that name, or the call fails.
 pub(crate) async fn tag(api: &Api, repo: &str, name: &str) -> Result<v2::Tag, ClientError> {
     let request = v2::ListTagsRequest {
         name: name.into(),
