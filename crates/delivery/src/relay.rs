@@ -264,7 +264,7 @@ impl Relay {
         loop {
             let is_trusted = |session: &Session| session.lease_kept_at.elapsed() <= TRUST_LEASE_FOR;
             if !is_trusted(session) {
-                // Nothing has begun: the next renewal tells.
+                // Nothing has begun: the next renewal shows whether the lease holds.
                 return Ok(true);
             }
             let (now, began) = (self.clock.now(), Instant::now());

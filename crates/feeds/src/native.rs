@@ -104,7 +104,7 @@ fn assessment(from: &Assessment) -> (&'static str, Data) {
     }
 }
 
-/// The members of a scan, and where each is kept.
+/// The members of a scan, and the fields that hold them.
 fn scan_members(scan: &mut Scan) -> [(&'static str, &mut String); 11] {
     [
         ("scanner", &mut scan.scanner),

@@ -99,7 +99,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
     if call.settings().sends_mail {
         request_mail::to_owners(tx, call, &organization).await?;
     }
-    // Nothing of the group changed; the row says who asked.
+    // Nothing of the group changed; the row records who sent the request.
     let asked = Change { kind: GROUP, uid: group.into(), before: None, after: None };
     let event = EventBody {
         subject: group.into(),
@@ -110,7 +110,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
     Ok(Changed { event: Some(event), ..Changed::many(vec![asked], ()) })
 }
 
-/// How long an organization is not asked again by the same person.
+/// Time between two requests of a person to one organization, in microseconds.
 const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Organizations that one person may ask a day.
 const ASKED_A_DAY: usize = 5;

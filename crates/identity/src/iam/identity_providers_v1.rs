@@ -53,7 +53,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityProviderRe
     identity_providers::remove(tx, call).await
 }
 
-/// A provider as events tell of it: what callers say, without the secret.
+/// A provider as events show it: the caller's input without the secret.
 pub(crate) fn rendered(provider: &v2::IdentityProvider) -> v1::IdentityProvider {
     v1::IdentityProvider { scim: None, ..down(provider.clone()) }
 }

@@ -1,4 +1,4 @@
-//! What people tell of themselves, each about themselves alone.
+//! Metadata of people, which each person sets for themselves alone.
 
 use bowline_contract::v1::events as v1;
 use bowline_contract::v1::events::identity_metadata::OnboardingQuestions;

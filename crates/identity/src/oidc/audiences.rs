@@ -1,11 +1,11 @@
-//! Audiences: those that a token may be asked for, and those that a presented token may carry.
+//! Audiences: those that a token may be requested for, and those that a presented token may have.
 
 use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
 
-/// The audiences asked for, each an accepted one. Clients send them repeated or joined with commas.
+/// The requested audiences, all of them accepted. Clients send them repeated or joined with commas.
 ///
 /// # Errors
-/// INVALID_ARGUMENT if none is asked for, or one that no front of this server accepts.
+/// INVALID_ARGUMENT if none is requested, or one that no front of this server accepts.
 pub(crate) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
     for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {

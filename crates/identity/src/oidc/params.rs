@@ -1,4 +1,4 @@
-//! What an exchange asks for, checked before anyone looks at the token.
+//! Parameters of an exchange, validated before the token is looked at.
 
 use bowline_contract::Contract;
 use bowline_contract::v1::oidc::ExchangeRequest;

@@ -220,7 +220,7 @@ impl Use {
         Ok(Used::Fresh(Box::new(Fresh { proof, standing, audiences, token, expires_at: successor.expires_at })))
     }
 
-    /// Spends the token and stores its successor, which can do no more than was asked for now.
+    /// Spends the token and stores its successor, which is limited to the present request.
     async fn rotate(&self, tx: &mut WriteTx, stored: Stored, secret: &[u8; 32]) -> Result<Stored> {
         let sql = "UPDATE refresh_tokens SET spent_at = $2 WHERE hash = $1 AND spent_at IS NULL";
         let hash = sha256(&self.presented.secret);
@@ -272,7 +272,7 @@ pub(super) async fn revoke(parts: &Arc<Parts>, text: &str, context: &Context<'_>
     written.await
 }
 
-/// The audiences asked for: among those of the family, or all of them.
+/// The requested audiences, which must be among those of the family; by default all of them.
 fn audiences(asked: &[String], held: &[String]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
     for one in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {

@@ -139,7 +139,7 @@ impl Job {
     }
 }
 
-/// What a session proves: whose it is, and what it is limited to besides what is asked for.
+/// The proof of a session: its person, and its limits besides those of the request.
 pub(super) async fn prove(
     tx: &mut ReadTx,
     parts: &Parts,

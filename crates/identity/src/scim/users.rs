@@ -55,7 +55,7 @@ pub struct Changing {
     pub versions: Option<Vec<String>>,
 }
 
-/// What a list asks for.
+/// Parameters of a list.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The filter, absent for all.
