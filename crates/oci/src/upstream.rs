@@ -1,8 +1,9 @@
 //! A client of other registries, over the guarded client: with the account of the policy, or as everyone may.
 //!
-//! The account's password goes to two places: to the upstream's own origin, where that asks for Basic authentication,
-//! and to the token service that the upstream's own origin names. Anyone who has the one may as well have the other. What a
-//! redirect leads to elsewhere gets neither the password nor a token of it.
+//! The account's password is sent to two hosts: to the upstream's own origin, if that requires Basic
+//! authentication, and to the token service that the upstream's own origin names. An operator of the one
+//! could get the password from the other anyway. The target of a redirect to another origin gets neither the
+//! password nor a token of it.
 
 mod challenge;
 mod known;
@@ -51,7 +52,7 @@ pub(crate) struct Upstream {
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) problem: Problem,
-    /// Whether the upstream was asked now, and not some time before.
+    /// Whether this request was sent to the upstream, rather than an earlier one.
     pub(crate) is_new: bool,
 }
 
@@ -80,8 +81,8 @@ impl Upstream {
         lock
     }
 
-    /// Asks for something of a repository, such as `manifests/latest`; the answer is a success. What the upstream had
-    /// not, or was away for, a moment ago, it is not asked for again.
+    /// Requests a resource of a repository, such as `manifests/latest`; the result is a successful response.
+    /// While a recent failure is cached, no request is sent.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -102,7 +103,7 @@ impl Upstream {
         })
     }
 
-    /// Sends a request, answers what it is asked for before, and goes where it is sent.
+    /// Sends a request, responds to challenges and follows redirects.
     async fn followed(
         &self,
         method: Method,
@@ -132,7 +133,7 @@ impl Upstream {
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
                 let next = location(opened.headers(), &url)?;
                 if next.origin() != url.origin() {
-                    // What is good for one host is not told to another.
+                    // Credentials for one host are not sent to another.
                     (proof, is_fresh, is_home) = (None, false, false);
                 }
                 url = next;
@@ -145,7 +146,7 @@ impl Upstream {
         Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()).into())
     }
 
-    /// What lets a request in that was asked for a proof by `from`.
+    /// The `authorization` header that answers the challenge of `from`.
     async fn granted(
         &self,
         offered: &[Challenge],
@@ -221,7 +222,8 @@ fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Opt
 
 /// A failure of the upstream's own host: where it did not answer at all, no one need wait for it again so soon.
 fn away(error: FetchError) -> Problem {
-    // A refused address rests like no connection: how often the upstream is asked must not tell which it was.
+    // A rejected address is cached like a failed connection, so that the number of requests does not reveal
+    // which it was.
     let is_away = matches!(error, FetchError::RefusedAddress | FetchError::Connect | FetchError::Timeout);
     if is_away { Problem::Away(error) } else { error.into() }
 }

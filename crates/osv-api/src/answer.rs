@@ -80,7 +80,7 @@ impl Vuln<'_> {
     }
 }
 
-/// Where the next page begins. It tells nothing that the page did not.
+/// Position of the next page. It reveals nothing beyond the page.
 fn token(after: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("1{after}"))
 }
