@@ -20,10 +20,10 @@ pub struct OwnKeys {
     pub verification: Jwks,
 }
 
-/// Verified tokens remembered at once; past it the cache starts again.
+/// Most verified tokens in the cache; above it the cache is cleared.
 const CACHED_TOKENS: usize = 10_000;
 
-/// Verifies tokens and remembers those that passed, by their SHA-256, until they end.
+/// Verifies tokens and caches the valid ones, by their SHA-256, until they expire.
 pub struct Authenticator {
     contract: Arc<Contract>,
     issuer: String,

@@ -48,7 +48,7 @@ pub struct EventBody {
 #[derive(Debug)]
 pub struct Changed<T> {
     pub response: T,
-    /// The changes; none if everything was as asked already.
+    /// The changes; empty if the state was as requested already.
     pub changes: Vec<Change>,
     /// The event, absent if nothing changed or the method has none.
     pub event: Option<EventBody>,

@@ -26,8 +26,8 @@ struct Direct {
     expires_at: Option<Micros>,
 }
 
-/// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks at every
-/// place above the one asked for, and reading all of each would cost more than finding it.
+/// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks up every
+/// scope above the requested one, and hashing all of each would cost more than finding it.
 #[derive(Default)]
 struct LastSegment(u64);
 
@@ -166,14 +166,14 @@ impl Direct {
     }
 }
 
-/// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
-/// that the same snapshot shows.
+/// Grants of callers, cached per revision of the permissions. An entry is used only for the revision that the
+/// same snapshot shows.
 pub struct GrantsCache {
     access: &'static Access,
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
-/// Callers remembered at once; past it the cache starts again.
+/// Most callers in the cache; above it the cache is cleared.
 const CACHED_CALLERS: usize = 20_000;
 
 impl GrantsCache {

@@ -45,7 +45,8 @@ pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer
 pub struct Answer {
     /// The response in wire format.
     pub payload: Bytes,
-    /// What tells the answer from every other one of the method, where callers may keep it until it changes.
+    /// An entity tag that distinguishes the response from every other one of the method, for responses that
+    /// callers may cache.
     pub tag: Option<Arc<str>>,
 }
 
@@ -288,7 +289,7 @@ impl Handlers {
         self
     }
 
-    /// Registers a handler of a public method whose answers are encoded before they are asked for.
+    /// Registers a handler of a public method whose responses are encoded in advance.
     pub fn prepared<M: Method>(
         mut self,
         handler: impl Fn(Open<M::Request>) -> BoxFuture<'static, Result<Answer>> + Clone + Send + Sync + 'static,

@@ -58,7 +58,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The audiences that a token may be asked for.
+    /// The audiences that a token may be requested for.
     pub fn audiences(&self) -> [&str; 3] {
         [&self.api_audience, &self.registry_audience, &self.libraries_audience]
     }

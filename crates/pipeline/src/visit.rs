@@ -17,8 +17,8 @@ use crate::{record, terms};
 
 /// One request at such a front, by someone whom the front has authenticated.
 ///
-/// The front asks for permission by the type of a method or operation of the contract; what that needs, and which
-/// event it has, the contract says.
+/// The front authorizes by the type of a method or operation of the contract, which declares the needed
+/// capabilities and the event.
 #[derive(Clone)]
 pub struct Visit {
     pipeline: Arc<Pipeline>,
@@ -128,7 +128,7 @@ impl Visit {
         Ok(changed.response)
     }
 
-    /// Position and needed capabilities of what is asked for. Only what is checked at a place can be.
+    /// Position and needed capabilities of the method, which must have a scope.
     fn facts<M: Method>(&self) -> Result<(usize, bowline_core::CapabilitySet)> {
         let found = self.pipeline.contract.by_full_name(M::FULL_NAME);
         let info = found.ok_or_else(|| Error::internal(format!("{} is not in the contract", M::FULL_NAME)))?;

@@ -69,7 +69,7 @@ pub struct Filter<'a> {
     pub value: Value<'a>,
 }
 
-/// A condition on a column that does not ask for one value.
+/// A condition on a column other than equality.
 #[derive(Clone, Copy)]
 pub struct Condition<'a> {
     pub column: &'static str,

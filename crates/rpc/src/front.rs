@@ -18,7 +18,7 @@ use crate::peer::TrustedProxies;
 use crate::response_cache::ResponseCache;
 use crate::telemetry::Telemetry;
 
-/// Most bytes of a request to a method that asks for no token of this server.
+/// Most bytes of a request to a method that needs no token of this server.
 const OPEN_REQUEST_BYTES: usize = 1 << 20;
 
 /// What both transports share.

@@ -1,5 +1,5 @@
-//! Answers that callers keep until they change: told by a tag, encoded and compressed once, and not sent again to
-//! callers that have them.
+//! Responses that callers cache until they change: identified by an entity tag, encoded and compressed once,
+//! and not sent again to callers that have them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -138,7 +138,7 @@ fn describe(response: &mut Response<ReplyBody>, etag: &str) {
     if let Ok(etag) = HeaderValue::from_str(etag) {
         headers.insert(ETAG, etag);
     }
-    // It may be kept, and asks whether it still holds.
+    // The client may store it, and must revalidate it.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
 }

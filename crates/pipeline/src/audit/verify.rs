@@ -100,7 +100,7 @@ async fn ends(tx: &mut ReadTx, organization: &str) -> Result<Vec<Ends>> {
     loop {
         let after = all.last().map(|last| last.org.clone()).unwrap_or_default();
         let some = tx.query(ENDS, &[Value::from(&after)], read).await?;
-        // The empty name comes first, and is asked for again if nothing else is there.
+        // The empty name comes first, and is read again if there is nothing else.
         let some: Vec<Ends> = some.into_iter().filter(|end| all.is_empty() || !end.org.is_empty()).collect();
         if some.is_empty() {
             return Ok(all);
