@@ -1,5 +1,5 @@
-//! How many patterns of immutable tags may be in force at one repository: those of its own policy and of the groups
-//! above it. The budget is kept when a policy is written, so that no push finds it exceeded.
+//! Limit of the patterns of immutable tags that are in force at one repository: those of its own policy and
+//! of the groups above it. The limit is enforced when a policy is written, so that no push finds it exceeded.
 
 use bowline_contract::bowline::registry::v1::RegistryPolicy;
 use bowline_core::{Error, Result, UidRange, Uidp};

@@ -31,7 +31,7 @@ struct ReportFilter {
 }
 
 impl ReportFilter {
-    /// What the repository does not hold, no one is told of.
+    /// Reports of manifests that the repository does not have are not shown.
     const CONDITIONS: &'static str =
         "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '') AND (scanner = $4 OR $4 = 0) AND created_at >= $5
          AND EXISTS (SELECT 1 FROM repo_manifests m WHERE m.repo = scan_reports.repo AND m.digest = scan_reports.digest)";
@@ -206,8 +206,7 @@ impl Collected {
     }
 }
 
-/// How much a state of a fix promises: of a vulnerability that is fixed in one package the versions are told, so it is
-/// fixed.
+/// Rank of a fix state: a vulnerability that is fixed in one package is shown as fixed, with the versions.
 fn hope(fix_state: i32) -> i32 {
     match State::try_from(fix_state) {
         Ok(State::Fixed) => 3,

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 use crate::{limits, paths, stored_bytes};
 
-/// So long a link need not be kept again: bounds the writes of those who only ask.
+/// Microseconds for which a link need not be renewed: bounds the writes of clients that only look up.
 const QUITE_NEW: Micros = 60_000_000;
 
 /// A blob whose bytes are durable.
@@ -46,7 +46,8 @@ impl Registry {
             .await
     }
 
-    /// Keeps a blob that the client asked for, and may be about to name in a manifest, from being collected.
+    /// Protects a blob that the client looked up, and may be about to name in a manifest, from garbage
+    /// collection.
     ///
     /// # Errors
     /// It has just been collected: BLOB_UNKNOWN, as if it had never been there.
@@ -140,7 +141,8 @@ impl Registry {
         Ok(client.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 
-    /// Whether the repository holds the blob and the client may pull it there. Which of both fails is not told.
+    /// Whether the repository has the blob and the client may pull it there. The caller does not learn which
+    /// of both fails.
     async fn is_pullable_at(
         &self,
         tx: &mut ReadTx,
@@ -203,7 +205,7 @@ pub(super) async fn put(
     Ok(before)
 }
 
-/// Shows a blob in a repository and counts its bytes, for which the quotas must have room; nothing to tell if the
+/// Links a blob to a repository and counts its bytes, for which the quotas must have room; no change if the
 /// repository had it.
 pub(super) async fn link(
     tx: &mut WriteTx,

@@ -55,7 +55,8 @@ pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
     read.await
 }
 
-/// Blobs of a repository that none of its manifests names and that no one asked for to push since `until`.
+/// Blobs of a repository that none of its manifests names and that no client looked up for a push since
+/// `until`.
 pub async fn unnamed_links(db: &Db, repo: &str, until: Micros) -> Result<HashSet<String>> {
     let mut unnamed = HashSet::new();
     let mut after = String::new();
@@ -258,10 +259,10 @@ pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
     Ok(dropped)
 }
 
-/// Bytes that lie somewhere, as their place tells of them.
+/// Location of stored bytes, as the storage lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationKey {
-    /// The digest, where the place tells it.
+    /// The digest, if the names of the storage contain it.
     pub digest: Option<String>,
     /// What a blob with these bytes says brought them.
     pub upload: String,

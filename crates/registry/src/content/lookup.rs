@@ -31,7 +31,7 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, if the client may push to it: asked before bytes are taken.
+    /// The repository of this name, if the client may push to it: checked before bytes are accepted.
     pub(super) async fn readable_for_push(
         &self,
         tx: &mut ReadTx,
@@ -73,7 +73,7 @@ impl Registry {
         }
     }
 
-    /// What is told of a repository that is not there: the truth only to those who may list where it would be.
+    /// The error for a repository that does not exist: only clients that may list its parent learn that.
     async fn absent<M: Method>(
         &self,
         tx: &mut ReadTx,
@@ -113,7 +113,7 @@ impl Registry {
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
-            // A token whose identity is gone is told so first.
+            // A token whose identity is gone fails first, with its own error.
             client.visit.grants(tx).await?;
             return Err(self.denied::<PushBlob>(client, name.as_str()));
         };

@@ -165,8 +165,8 @@ impl Registry {
         written.await
     }
 
-    /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
-    /// no one's any more: the upload that brought them is told, so that they can go.
+    /// Links the blob that an upload became, whose bytes are durable. Returns the upload that had brought the
+    /// blob's former bytes, if any, so that the caller removes them.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, the client may not push here, or a quota has no room for it.

@@ -24,7 +24,7 @@ use crate::content::{
 };
 use crate::{limits, paths, tags};
 
-/// How long a tag counts as what the upstream has, once that was asked.
+/// Microseconds for which a tag counts as current after the upstream was asked.
 const FRESH: Micros = 60 * 1_000_000;
 
 /// Where the images of a repository come from.
@@ -71,7 +71,7 @@ impl UpstreamConfig {
         Ok(Some(UpstreamConfig { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
     }
 
-    /// Whether the upstream is asked for this.
+    /// Whether the upstream may be asked for this: the policy's tag patterns can leave tags out.
     async fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
         match reference {
             Reference::Tag(tag) if !self.tag_patterns.is_empty() => {
@@ -145,7 +145,7 @@ impl Registry {
                 };
                 let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, client.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
-                // Said before anything is fetched that could not be kept.
+                // Checked before anything is fetched that could not be stored.
                 if is_new && !client.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
                     return Err(registry.denied::<CreateRepo>(&client, name.as_str()));
                 }
@@ -173,7 +173,7 @@ impl Registry {
         read.await
     }
 
-    /// Notes that the upstream was asked for a tag, and whether it answered.
+    /// Records that the upstream was asked for a tag, and whether it responded.
     pub async fn note_upstream(
         &self,
         client: &RegistryClient,
@@ -198,8 +198,8 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a manifest that the upstream sent, whose digest was compared, unless its tag was pushed meanwhile. Its
-    /// blobs come when they are asked for.
+    /// Stores a manifest from the upstream, whose digest was compared, unless its tag was pushed meanwhile.
+    /// Its blobs come when clients request them.
     ///
     /// # Errors
     /// The client may not pull, or not create the repository that is missing.
