@@ -1,4 +1,5 @@
-//! Prepared data directories, written past the server in large transactions and kept for the next run.
+//! Prepared data directories, written to the database in large transactions, without the server, and cached
+//! for the next run.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};

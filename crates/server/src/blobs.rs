@@ -114,7 +114,7 @@ pub(crate) fn bucket_of(named: &str, url: &str) -> Result<(String, String), Star
     Ok((bucket.to_owned(), url.path().trim_matches('/').to_owned()))
 }
 
-/// Reads small blobs, for what the API tells of attached documents, where the registry host stores.
+/// Reads small blobs from the registry's storage, for methods of the API about attached documents.
 pub(crate) struct Blobs(pub(crate) Content);
 
 impl BlobBytes for Blobs {

@@ -64,7 +64,7 @@ pub struct Parts {
     pub vault: Arc<Vault>,
     pub settings: Arc<Settings>,
     pub clock: Arc<dyn Clock>,
-    /// Days for which rows of the audit log are kept; absent for ever.
+    /// Days for which rows of the audit log stay; absent for ever.
     pub audit_retention: Option<u32>,
     /// Pause between two rounds of retention; absent for never.
     pub retention_every: Option<Duration>,

@@ -139,7 +139,7 @@ pub(crate) fn own_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameters, P
 /// A form of a program.
 ///
 /// # Errors
-/// It is none.
+/// The body is not a form.
 pub(crate) fn program_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameters, Refusal> {
     if !is_form(headers) {
         return Err(Refusal::invalid_request("the body must be application/x-www-form-urlencoded"));

@@ -17,7 +17,7 @@ use crate::problem::Problem;
 use crate::secrets::{FlowSecret, id_of_state, same};
 use crate::start::flow_cookie;
 
-/// What is said to a browser that brings an answer to a question it did not ask.
+/// The text for a browser that brings a provider's response to no request of its own.
 const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this browser: it was begun elsewhere, was \
                        answered already, or took longer than ten minutes. Begin again.";
 
@@ -83,7 +83,7 @@ async fn came_back(
     Ok((provider, upstream, is_known))
 }
 
-/// A parameter of the provider's answer, whose errors go to the program that asked for the sign-in.
+/// A parameter of the provider's response, whose errors go to the program that requested the sign-in.
 fn one<'p>(parameters: &'p Parameters, name: &str) -> bowline_core::Result<Option<&'p str>> {
     parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text))
 }

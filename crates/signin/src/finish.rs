@@ -19,7 +19,7 @@ use crate::secrets::{FlowSecret, bytes_of, text_of};
 /// The route that the audit log names.
 const METHOD: &str = "/oauth/confirm";
 
-/// Lets the person in, and hands out what was asked for.
+/// Signs the person in, and issues what was requested.
 ///
 /// # Errors
 /// Why nothing was handed out.

@@ -19,7 +19,7 @@ use crate::blobs::bucket;
 use crate::error::StartError;
 use crate::storage::create_private_directory;
 
-/// The object that tells an archive from any other place.
+/// The object that marks an archive.
 const MARKER: &str = "archive";
 /// Bytes up to which an object is written with one request.
 const AT_ONCE: usize = 8 << 20;
@@ -51,7 +51,7 @@ impl Archive {
             cause: format!("{location} cannot hold backups: {error}"),
             hint: "name a directory that this user may write".into(),
         };
-        // A backup that is said to be done must survive the machine.
+        // A backup that was reported complete must survive the machine.
         let store = LocalFileSystem::new_with_prefix(directory).map_err(unusable)?;
         let store = store.with_fsync(true).with_automatic_cleanup(true);
         Ok(Archive { store: Arc::new(store), prefix: Path::default(), shown: location.to_owned(), _lock: None })
@@ -153,7 +153,7 @@ impl Archive {
             writer.write_all(&sealer.end().map_err(defect)?).await.map_err(|error| self.refused(name, &error))
         };
         if let Err(error) = written.await {
-            // What was sent so far is taken back where that is possible; the error to tell is the first.
+            // What was sent so far is removed where that is possible; the first error is returned.
             let _ = writer.abort().await;
             return Err(error);
         }

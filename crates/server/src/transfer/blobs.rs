@@ -74,8 +74,8 @@ pub(crate) enum BadBlobs {
     Skip,
 }
 
-/// Copies the bytes of every blob of a database that lie in `from` and not yet in `to`, and stores where they lie now.
-/// Their digests are compared on the way. `told` learns how many there were so far.
+/// Copies the bytes of every blob of a database that are in `from` and not yet in `to`, and stores their new
+/// locations. Their digests are compared on the way. `told` is called with the number of blobs so far.
 ///
 /// # Errors
 /// A blob is missing or damaged, if that is to end the work, or either side refuses.

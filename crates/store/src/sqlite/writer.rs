@@ -153,7 +153,7 @@ struct Thread {
     readers: Arc<Readers>,
     /// `None` after an error that a fresh connection may cure.
     tx: Option<WriteTx>,
-    /// Rows that the connection had changed when it was last asked for a checkpoint.
+    /// Rows that the connection had changed at its last checkpoint.
     changes: u64,
     /// Whether all of them are in the database itself.
     is_checkpointed: bool,

@@ -10,7 +10,7 @@ use crate::value::Value;
 /// The table whose key PostgreSQL gives only after the commit, and the order in which it will.
 const NUMBERED_LATER: (&str, &str, &str) = ("outbox", "seq", "txid, id");
 
-/// A database as it was at one moment, on a connection of its own, for as long as it is kept.
+/// A database as it was at one moment, on a connection of its own, until this is dropped.
 pub struct Snapshot {
     tx: ReadTx,
 }
