@@ -50,7 +50,7 @@ pub(super) async fn decide<T>(
         ReviewStatus::Approved | ReviewStatus::Rejected => {
             require_may_decide(tx, call, &after.uid, &after.author).await?;
         }
-        // Back to the author, or to the reviewer, who is remembered.
+        // Back to the author, or to the reviewer, who is recorded.
         ReviewStatus::RequestChanges if before.state != after.state => {}
         ReviewStatus::RequestChanges | ReviewStatus::Pending | ReviewStatus::Unknown => return Ok(()),
     }

@@ -20,9 +20,10 @@ const MOST_READ: i64 = 2000;
 
 #[derive(Default)]
 pub struct Published {
-    /// Absent in a server that only tells what it could do.
+    /// Absent in a server that only describes its methods.
     db: Option<Db>,
-    /// Most bytes of memory that advisories take; what is asked for by name is read from the database beyond it.
+    /// Most bytes of memory that advisories take; beyond it, advisories that are requested by name are read
+    /// from the database.
     most_memory: usize,
     snapshot: RwLock<Option<Arc<Snapshot>>>,
 }

@@ -16,7 +16,7 @@ const MOST_OF_A_QUERY: usize = 1000;
 const MOST_OF_A_BATCH: usize = 50_000;
 /// Bytes of whole records in one answer.
 const MOST_BYTES: usize = 32 << 20;
-/// Packages that one statement asks for: what it finds is held at once.
+/// Most packages of one statement: its result is held in memory.
 const PACKAGES_AT_ONCE: usize = 64;
 
 /// Answers from the visible records.
