@@ -157,7 +157,7 @@ impl Contract {
 }
 
 /// # Panics
-/// A method needs capabilities at a place and does not say which: no one could be checked.
+/// A method needs capabilities at a scope and has no scope field: no caller could be authorized.
 fn require_scope(method: &MethodInfo) {
     if let Auth::Capabilities { needed, unscoped: false } = &method.auth {
         let has_scope = needed.is_empty() || method.scope_field.is_some();

@@ -66,7 +66,7 @@ struct FieldPlan {
     json_name: String,
     proto_name: String,
     required: bool,
-    /// Names the place that is checked: inside a batch, the batch's own stands for it.
+    /// Names the scope that is authorized: inside a batch, the scope of the batch replaces it.
     scope: bool,
     repeated: bool,
     /// Most elements of a repeated field, of whatever type.

@@ -68,7 +68,7 @@ impl Grants {
         Grants { narrowing, ..self }
     }
 
-    /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
+    /// The capabilities at a scope of the hierarchy: those of its bindings and of all bindings above.
     pub fn at(&self, scope: &str) -> CapabilitySet {
         let scopes = &self.narrowing.scopes;
         if !scopes.is_empty() && !scopes.iter().any(|allowed| allowed.contains(scope)) {
@@ -122,7 +122,7 @@ impl Grants {
         intersect(&everywhere, &scopes)
     }
 
-    /// Whether the caller holds all of these at the place, above it or anywhere below it.
+    /// Whether the caller holds all of these at the scope, above it or anywhere below it.
     pub fn sees_around(&self, scope: &str, needed: &CapabilitySet) -> bool {
         let around = [UidRange::subtree(scope)];
         self.allows(scope, needed) || !intersect(&self.visible(needed), &around).is_empty()

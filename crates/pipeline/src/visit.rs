@@ -83,7 +83,7 @@ impl Visit {
     /// What the method or operation needs.
     ///
     /// # Errors
-    /// INTERNAL for what is not checked at a place.
+    /// INTERNAL for a method without a scope.
     pub fn needed<M: Method>(&self) -> Result<bowline_core::CapabilitySet> {
         Ok(self.facts::<M>()?.1)
     }

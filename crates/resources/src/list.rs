@@ -90,7 +90,7 @@ pub enum Comparison {
 pub struct Clause<'a> {
     /// The text: `?` for each value, and `@` for the name of the listed table.
     pub text: String,
-    /// The values, in the order of their places.
+    /// The values, in the order of their placeholders.
     pub values: Vec<Value<'a>>,
 }
 
@@ -322,7 +322,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Rows that may be left out while several places are merged: all of them are read.
+/// Most rows that are skipped while several ranges are merged: all of them are read.
 const MERGED_SKIP: i64 = 10_000;
 
 /// Up to this many rows are sorted at once; more are read along the index of their organization.

@@ -127,7 +127,7 @@ async fn save<T>(
     Ok(())
 }
 
-/// Metadata of v1 as the second has it. Its list of providers has no place there and is not kept.
+/// Metadata of v1 in the form of v2. Its list of providers has no field there and is not stored.
 fn up(metadata: v1::IdentityMetadata) -> v2::IdentityMetadata {
     let answers = metadata.onboarding_questions.unwrap_or_default();
     v2::IdentityMetadata {

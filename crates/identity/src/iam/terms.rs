@@ -94,7 +94,7 @@ async fn list(
         page_token: request.page_token.clone(),
         order_by: request.order_by.clone(),
         skip: request.skip,
-        // The UIDP, however the request spells the place.
+        // The UIDP, however the request spells the group.
         filter: v2::ListTermsAcceptancesRequest { group: group.as_str().into(), ..Default::default() }.encode_to_vec(),
     };
     let default = (0, Direction::Ascending);

@@ -22,7 +22,7 @@ impl Spelling {
     pub(crate) const V1: Spelling = Spelling { prefix: String::new(), identity: "identity", role: "role" };
     pub(crate) const V2: Spelling = Spelling { prefix: String::new(), identity: "identityUid", role: "roleUid" };
 
-    /// The same fields at another place of the request.
+    /// The same fields elsewhere in the request.
     pub(crate) fn within(self, prefix: String) -> Spelling {
         Spelling { prefix, ..self }
     }
