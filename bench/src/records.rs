@@ -161,7 +161,7 @@ async fn metadata_once(lane: &mut Lane, round: u64, records: u64) -> Outcome<u64
     }
 }
 
-/// The same number for the same input, all over the place.
+/// A mixing function: the same number for the same input, spread over the whole range.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -49,7 +49,7 @@ impl Reader {
     /// Reads a small part at once.
     ///
     /// # Errors
-    /// The storage refuses, or the part is not there.
+    /// The storage fails, or the part is missing.
     pub async fn read_small(&self, start: u64, length: u64) -> Result<Bytes, ContentError> {
         match &self.source {
             _ if length == 0 => Ok(Bytes::new()),

@@ -258,7 +258,7 @@ impl Relay {
         Ok(())
     }
 
-    /// Begins whatever has a place. False if the lease may be someone else's by now.
+    /// Begins every attempt that the limits allow. False if another replica may hold the lease by now.
     async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
         session.state.see_late(Instant::now());
         loop {

@@ -39,7 +39,7 @@ pub(crate) struct Attempt {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<str>,
     pub(crate) what: What,
-    /// The number of its place in [`Lanes`].
+    /// The number of the attempt in [`Lanes`].
     flight: u64,
 }
 
@@ -204,7 +204,7 @@ impl State {
         }
     }
 
-    /// The next attempt, if there is a place for it.
+    /// The next attempt, if the limits allow one.
     pub(crate) fn next(&mut self, now: Micros, began: Instant) -> Option<Attempt> {
         loop {
             let uid = self.lanes.pop()?;

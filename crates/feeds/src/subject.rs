@@ -14,7 +14,7 @@ pub(crate) fn package_url(text: &str) -> Result<PackageUrl, String> {
     PackageUrl::parse(text).map_err(|wrong| format!("{text:?} is no package URL: {wrong}"))
 }
 
-/// A package URL with the place that an id adds to it, if it is an id of this server.
+/// A package URL with the location that an id adds to it, if it is an id of this server.
 pub(crate) fn located_by(purl: PackageUrl, id: &str) -> PackageUrl {
     let Ok(located) = PackageUrl::parse(id) else { return purl };
     let mut plain = located.clone();

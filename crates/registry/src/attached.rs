@@ -39,7 +39,7 @@ impl Documents {
         Documents { blobs, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// A place among those who look into documents, until it is dropped.
+    /// A permit to parse documents, held until it is dropped.
     pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit> {
         self.places.clone().acquire_owned().await.map_err(Error::internal)
     }

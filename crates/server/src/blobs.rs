@@ -29,7 +29,7 @@ const RETRIES: usize = 4;
 /// Where the bytes of blobs lie, which are those of one database: to another they would all be garbage.
 ///
 /// # Errors
-/// The place cannot be made or written, or has the blobs of another database.
+/// The storage cannot be created or written, or has the blobs of another database.
 pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, StartError> {
     let own = facts::get_or_insert(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
     content_of_owner(options, db, &own).await

@@ -82,7 +82,7 @@ const MOST_ROWS: usize = 2_000;
 /// Bytes that a page should have at most: rows with images and manifests are megabytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Where a blob lies is not the same in another place.
+/// Locations of blobs differ between source and target.
 const BLOB_LOCATION: (&str, &str) = ("blobs", "upload");
 
 /// How many rows a page may have, by what the last one weighed.

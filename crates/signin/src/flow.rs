@@ -1,7 +1,7 @@
 //! Sign-ins under way, as they are stored.
 //!
-//! A row is sealed with the server's key, for its place alone, and is taken out by every step that continues with
-//! it: of two requests that bring the same answer, one finds nothing.
+//! A row is sealed with the server's key, bound to its table and hash, and is removed by every step that
+//! continues with it: of two requests that bring the same response, one finds nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -8,7 +8,7 @@ use crate::tx::{Inner, WriteTx};
 /// collations differ. Each may hold several statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its place in the order; versions only grow.
+    /// Its position in the order; versions only grow.
     pub version: i64,
     /// What it does, for people.
     pub name: &'static str,
@@ -41,8 +41,8 @@ pub enum SchemaState {
     Current,
 }
 
-/// Marks a database that a transfer fills: its schema is no server's until the transfer ends. Takes away the rows that
-/// migrations have made, in whose place those of the source come.
+/// Marks a database that a transfer fills: no server accepts its schema until the transfer ends. Removes the
+/// rows that migrations have made, which those of the source replace.
 pub(crate) const FILLING: Migration = Migration {
     version: i64::MAX,
     name: "being filled",

@@ -83,7 +83,7 @@ impl IdentityProvider {
         self.state.jwks.load(Ordering::SeqCst)
     }
 
-    /// Publishes another key in place of the present one, and signs with it from now on.
+    /// Publishes another key instead of the present one, and signs with it from now on.
     pub fn rotate(&self) {
         self.state.rotated.fetch_xor(true, Ordering::SeqCst);
     }

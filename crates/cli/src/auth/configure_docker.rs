@@ -121,7 +121,7 @@ fn link(directory: Option<PathBuf>) -> Result<PathBuf, CliError> {
         return Err(CliError::Client(ClientError::Usage(message)));
     }
     let helper = directory.join(credential_helper::COMMAND);
-    // A link to nothing is what a former place of the binary left behind.
+    // A dangling link is left from a former path of the binary.
     if helper.is_symlink() && !helper.exists() {
         std::fs::remove_file(&helper).map_err(|source| failed(&helper, source))?;
     }

@@ -51,7 +51,7 @@ fn uuid(digest: &str) -> String {
 struct Product {
     kind: String,
     name: String,
-    /// By package URL and place: package URL and name.
+    /// By package URL and location: package URL and name.
     parts: BTreeMap<String, (String, String)>,
 }
 

@@ -188,7 +188,7 @@ pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Resul
     Ok(found.await?)
 }
 
-/// Stores that an upload brought a blob, in place of the copy that was there; which upload had brought that.
+/// Points a blob to the bytes that an upload brought; returns the upload that had brought the former bytes.
 pub(super) async fn put(
     tx: &mut WriteTx,
     digest: &str,

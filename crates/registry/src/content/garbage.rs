@@ -1,9 +1,10 @@
 //! What no repository shows any more, found page by page in the database, and checked again in the transaction that
 //! takes it away.
 //!
-//! Rows go before the bytes that they name. A push puts its bytes in place before the row, under a name of its own, so
-//! that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a row are no one's as
-//! soon as the upload that brought them has ended too: only its own row lets it become a blob.
+//! Rows are deleted before the bytes that they name. A push stores its bytes before the row, under a name of
+//! its own, so that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a
+//! row are garbage as soon as the upload that brought them has ended too: only its own row lets it become a
+//! blob.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! What the registry host does: which bytes are whose, and who may see and change them.
+//! The operations of the registry host: repositories' tags, manifests and blobs, and who may read and change
+//! them.
 //!
 //! A blob or manifest is visible through its link to a repository alone. The bytes of blobs are stored
 //! elsewhere. The front that moves them checks here before it does, and records here when they are durable.
@@ -126,7 +127,7 @@ impl Registry {
         }
     }
 
-    /// The refusal in place of the pipeline's, which says more than a stranger may know.
+    /// The error that replaces the pipeline's, which reveals more than a stranger may know.
     fn refusal<M: Method>(&self, client: &RegistryClient, name: &str, error: bowline_core::Error) -> RegistryError {
         match error.reason() {
             Reason::PermissionDenied => refusal::denied(client.is_anonymous(), name, &self.needed::<M>()),

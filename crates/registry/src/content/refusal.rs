@@ -85,7 +85,8 @@ impl From<StoreError> for RegistryError {
     }
 }
 
-/// No one, or someone who may not: the same whether or not what they name exists.
+/// The error for anonymous clients and for those without the permission: the same whether or not the name
+/// exists.
 pub(super) fn denied(is_anonymous: bool, name: &str, needed: &[&str]) -> RegistryError {
     let mut detail = json!({ "name": name, "capabilities": needed });
     // The same for every name, so that it reveals nothing about this one.

@@ -1,4 +1,4 @@
-//! Retention in the background: everywhere, by the rules of each place.
+//! Retention in the background, by the rules of each group and repository.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ impl Registry {
     }
 }
 
-/// The repositories at and below places with rules.
+/// The repositories with rules of their own or of a group above.
 async fn ruled(tx: &mut ReadTx) -> Result<BTreeSet<Uidp>, Error> {
     let read = |row: &Row<'_>| {
         let policy = RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;

@@ -57,10 +57,11 @@ impl Archive {
         Ok(Archive { store: Arc::new(store), prefix: Path::default(), shown: location.to_owned(), _lock: None })
     }
 
-    /// Marks an empty place as an archive. Pruning removes what no backup names: in the place of something else, all of it.
+    /// Marks an empty directory or bucket as an archive. Pruning removes everything that no backup names, so
+    /// it must not run on anything else.
     ///
     /// # Errors
-    /// The place has something else in it, or the storage refuses.
+    /// The directory or bucket has other content, or the storage fails.
     pub(crate) async fn claim(&self) -> Result<(), StartError> {
         match self.store.head(&self.at(MARKER)).await {
             Ok(_) => return Ok(()),

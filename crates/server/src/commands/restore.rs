@@ -1,4 +1,4 @@
-//! `bowline restore`: an empty place filled with a backup.
+//! `bowline restore`: fills an empty storage with a backup.
 
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Clock as _, SystemClock};

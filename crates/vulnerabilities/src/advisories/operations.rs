@@ -27,7 +27,7 @@ pub(crate) struct NewAdvisory {
 pub(crate) struct NewEvent {
     /// Kind, findings and issue; the other fields are not looked at.
     pub(crate) body: AdvisoryEvent,
-    /// When it took place; now, if no one says.
+    /// Time of the event; now by default.
     pub(crate) at: Option<Micros>,
     /// Where its review begins.
     pub(crate) state: ReviewStatus,

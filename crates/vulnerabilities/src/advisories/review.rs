@@ -58,7 +58,7 @@ pub(super) async fn decide<T>(
     Ok(())
 }
 
-/// Refuses anyone who may not approve or reject an event of this author.
+/// Rejects a caller who may not approve or reject an event of this author.
 ///
 /// # Errors
 /// PERMISSION_DENIED without `advisories.approve`; FAILED_PRECONDITION for one's own event where another person decides.

@@ -53,7 +53,7 @@ impl UpstreamConfig {
         }
     }
 
-    /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
+    /// The upstream of the policy nearest to `at`; `below` is the path that names add to that policy's scope.
     async fn nearest(
         tx: &mut ReadTx,
         vault: &Vault,
@@ -82,7 +82,7 @@ impl UpstreamConfig {
     }
 }
 
-/// Names of the groups, and of the repository at the end, that lead from a place to `at` below it.
+/// Names of the groups, and of the repository at the end, that lead from `place` to `at` below it.
 async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<String>, RegistryError> {
     let mut names = Vec::new();
     for uid in at.self_and_ancestors().take_while(|uid| *uid != place) {
