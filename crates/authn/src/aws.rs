@@ -1,9 +1,10 @@
-//! AWS identities: a workload signs a `GetCallerIdentity` request for us and hands it over, and we let AWS say whose
-//! signature it is.
+//! AWS identities: a workload signs a `GetCallerIdentity` request for this server and presents it; AWS
+//! verifies whose signature it is.
 //!
-//! The presented token is base64url of that request as it would go over the wire. What is read here of it is not true
-//! before AWS accepted the signature, and only what the signature covers goes to AWS: two signed headers bind the
-//! request to our issuer and to one identity, so that a request signed for anyone else does not help here.
+//! The presented token is base64url of that request in its wire form. Nothing in it is trusted before AWS
+//! accepted the signature, and only what the signature covers is sent to AWS: two signed headers bind the
+//! request to this issuer and to one identity, so that a request signed for another server or identity is
+//! useless here.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ const MAX_HEADERS: usize = 40;
 const VALIDITY: i64 = 15 * 60;
 /// How far the signer's clock may be ahead, in seconds.
 const SKEW: i64 = 5 * 60;
-/// Bytes of an answer.
+/// Bytes of a response.
 const MAX_ANSWER: usize = 64 * 1024;
 
 const TARGET: &str = "/?Action=GetCallerIdentity&Version=2011-06-15";
@@ -151,7 +152,7 @@ impl SignedRequest {
         let mut headers = BTreeMap::new();
         for line in lines {
             let (name, value) = header(line)?;
-            // A second one could be what AWS looks at while we look at the first.
+            // AWS might read the second of two headers where this code reads the first.
             if headers.insert(name, value).is_some() || headers.len() > MAX_HEADERS {
                 return Err(AwsError::Malformed);
             }
@@ -193,7 +194,8 @@ impl AwsSts {
     /// Checks what can be checked without asking: for whom and when the request was signed.
     ///
     /// # Errors
-    /// Not for one of our hosts, not for this audience or identity, or not now.
+    /// The request is not for an AWS host that is accepted, not for this audience or identity, or not valid
+    /// now.
     pub fn check(&self, request: &SignedRequest, audience: &str, identity: &str, now: i64) -> Result<(), AwsError> {
         if !self.hosts.iter().any(|host| host == request.header(HOST)) {
             return Err(AwsError::Host);

@@ -43,7 +43,7 @@ pub enum FetchError {
     /// The body is not JSON.
     #[error("the answer is not JSON")]
     NotJson,
-    /// The connection broke in the middle of the answer.
+    /// The connection broke in the middle of the response.
     #[error("the answer was cut off")]
     Broken,
 }
@@ -93,7 +93,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// From the first look-up to the last byte.
     pub total: Duration,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub body: usize,
 }
 
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// An answer, complete and within the limits; any status.
+/// A response, complete and within the limits; any status.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: StatusCode,
@@ -131,7 +131,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// An answer whose body has not been read; any status.
+/// A response whose body has not been read; any status.
 #[derive(Debug)]
 pub struct Opened {
     response: reqwest::Response,
@@ -263,7 +263,7 @@ impl GuardedClient {
         Ok((url, client))
     }
 
-    /// Sends a request and reads the whole answer within the limits.
+    /// Sends a request and reads the whole response within the limits.
     pub async fn fetch(&self, request: Request, limits: Limits) -> Result<Response, FetchError> {
         let (url, client) = self.pick(&request.url)?;
         let send = async {

@@ -32,7 +32,7 @@ pub fn is_meant(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new(COMMAND))
 }
 
-/// Answers one question, and gives the exit code.
+/// Serves one request, and returns the exit code.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let verb = arguments.first().and_then(|verb| verb.to_str()).unwrap_or_default();
     let answer = match verb {

@@ -35,7 +35,7 @@ pub enum ContentError {
     TooManyBodies(usize),
     #[error("the content store refuses: {0}")]
     Storage(#[from] std::io::Error),
-    /// The object store refuses, or does not answer.
+    /// The object store rejects the request, or does not respond.
     #[error("the object store refuses: {0}")]
     Objects(#[from] object_store::Error),
 }

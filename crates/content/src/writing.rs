@@ -167,7 +167,7 @@ impl Growing {
     }
 }
 
-/// Makes an upload a copy of the blob that it was compared with, durably; its size.
+/// Makes an upload the replica of the blob that it was compared with, durably; returns its size.
 ///
 /// The bytes are flushed first. A file system with a journal then writes the name along, so that flushing the
 /// name costs little.

@@ -168,7 +168,7 @@ fn require_scope(method: &MethodInfo) {
 /// What lists each kind of resource.
 ///
 /// # Panics
-/// A kind names a method that is none, or one that needs no capability.
+/// A kind names a method that does not exist, or one that needs no capability.
 fn kinds(pool: &DescriptorPool, methods: &[MethodInfo]) -> HashMap<String, CapabilitySet> {
     let extension = options::extension(pool, "bowline.contract.v1.resource_kinds");
     let rules = pool.files().filter_map(|file| options::get(&file.options(), &extension));

@@ -3,10 +3,10 @@
 //! `proto/` is the specification. [`Contract::load`] turns the embedded descriptor set into one
 //! immutable method table; routing, permissions, validation and documentation read it.
 //!
-//! To add a method: declare it in a file under `proto/` with its `google.api.http` binding, its
-//! `iam` option, an `iam_scope` field and, if it changes something, its `events` option. It is then
-//! routed on both transports and answers UNIMPLEMENTED until a handler is registered for the type
-//! that the build script generates, `<package>::rpc::<service>::<Method>`.
+//! To add a method: declare it in a file under `proto/` with its `google.api.http` binding, its `iam` option,
+//! an `iam_scope` field and, if it changes something, its `events` option. It is then routed on both
+//! transports and fails with UNIMPLEMENTED until a handler is registered for the type that the build script
+//! generates, `<package>::rpc::<service>::<Method>`.
 
 mod capabilities;
 mod contract;

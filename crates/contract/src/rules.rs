@@ -350,7 +350,7 @@ fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::Extensio
     }
 }
 
-/// A plain boolean that is false is not on the wire, and false is an answer.
+/// A plain boolean that is false is not on the wire, and false is a valid value.
 fn can_be_absent(field: &FieldDescriptor) -> bool {
     field.kind() != Kind::Bool || field.supports_presence()
 }

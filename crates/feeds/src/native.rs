@@ -150,7 +150,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     Ok(advisories)
 }
 
-/// Members that no one knows are a mistake someone wants to hear of.
+/// Unknown members are reported, because they are mistakes.
 fn only(from: &Cursor<'_>, known: &[&str]) -> Result<(), RecordError> {
     for (name, member) in from.members()? {
         if !known.contains(&name) {

@@ -182,7 +182,7 @@ impl Import<'_> {
         let is_same = (&import.licence, &import.url, import.full) == (&command.licence, &command.url, true);
         match (is_open && is_same && command.full, command.dry_run) {
             (true, true) => self.go_on(uid, known).await,
-            // Taken over first, so that no one stages beside us what we have not seen.
+            // Claimed first, so that no other import stages records that were not compared.
             (true, false) => {
                 let (uid, _) = self.begin().await?;
                 self.go_on(uid, known).await
@@ -205,7 +205,7 @@ impl Import<'_> {
         }
     }
 
-    /// The import and our attempt at it, begun if it was not.
+    /// The import and this attempt at it, begun if it was not.
     async fn begin(&mut self) -> Result<(String, Option<i64>), ClientError> {
         if let Some(begun) = &self.begun {
             return Ok((begun.uid.clone(), Some(begun.attempt)));

@@ -69,7 +69,7 @@ impl Known {
             Some(known) if self.records.contains_key(known) => {
                 self.records.entry(known.into()).or_default().unreadable = true;
             }
-            // A record that the server does not have is none that could be removed.
+            // A record that the server does not have cannot be removed.
             _ if id.is_some() => {}
             _ => self.is_uncertain = true,
         }

@@ -45,7 +45,8 @@ async fn request_v2(
 /// The organization of the caller's e-mail domain.
 ///
 /// # Errors
-/// NOT_FOUND, the same whether there is none, the address proves nothing, or its domain is anyone's.
+/// NOT_FOUND, the same whether the organization does not exist, the address proves nothing, or its domain is
+/// public.
 pub(crate) async fn require_organization<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<GroupRow> {
     organization(tx, call).await?.ok_or_else(not_found)
 }

@@ -58,7 +58,7 @@ pub(crate) fn rendered(provider: &v2::IdentityProvider) -> v1::IdentityProvider 
     v1::IdentityProvider { scim: None, ..down(provider.clone()) }
 }
 
-/// A provider of v1 as the second has it.
+/// A provider of v1 in the form of v2.
 fn up(provider: v1::IdentityProvider) -> v2::IdentityProvider {
     let oidc = |oidc: v1_parts::Oidc| v2_parts::Oidc {
         issuer: oidc.issuer,

@@ -115,8 +115,8 @@ async fn accept_v2(
     Ok(accepted.map(|(group, document_ids)| v2::AcceptTermsResponse { group, document_ids }))
 }
 
-/// Accepts documents for the checked organization; what it has accepted already stays as it is. Answers the
-/// organization and the documents.
+/// Accepts documents for the authorized organization; what it has accepted already stays as it is. Returns
+/// the organization and the documents.
 pub(crate) async fn accept<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,

@@ -32,8 +32,8 @@ fn unspecified() -> Error {
     Error::new(Reason::InvalidArgument, "Audience must be specified").with(Detail::BadRequest(vec![violation]))
 }
 
-/// What a presented token's `aud` may be when the identity names none: our issuer URL, its host and
-/// port, or its host.
+/// The `aud` values that a presented token may have if the identity names none: this issuer's URL, its host
+/// and port, or its host.
 pub(crate) fn defaults(auth_url: &str) -> Vec<String> {
     let mut audiences = vec![auth_url.to_owned()];
     let after_scheme = auth_url.split_once("://").map_or(auth_url, |(_, rest)| rest);

@@ -7,7 +7,7 @@ use bowline_pipeline::{Narrowing, Settings};
 
 use super::{audiences, narrowing};
 
-/// The request in our own types.
+/// The request in typed form.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeParams {
     pub(crate) audiences: Vec<String>,

@@ -52,13 +52,13 @@ pub(super) fn aws_caller(member: &'static str) -> Error {
     Error::permission_denied(format!("invalid {member:?}"))
 }
 
-/// The one answer for an identity that does not exist and one that does not trust the token's issuer.
+/// The one error for an identity that does not exist and one that does not trust the token's issuer.
 pub(crate) fn mismatch(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: the token does not match the identity");
     Error::permission_denied("permission denied: the token does not match the identity")
 }
 
-/// The one answer for no candidate and for several; which it was goes to the log.
+/// The one error for no candidate and for several; which it was goes to the log.
 pub(crate) fn no_identity(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: no identity found");
     Error::permission_denied("no identity found; pass identity=<uid>")

@@ -1,8 +1,9 @@
 //! Refresh tokens: each is good once, and its use makes the next one of its family.
 //!
-//! The next secret is computed from the spent one with a key of the server's. So a client that lost the answer gets
-//! the same successor again for a while, and no secret is stored. Anyone who comes later with a spent token has a copy of
-//! what another used, or the other way round: the family ends, and with it the session.
+//! The next secret is computed from the spent one with a key of the server's. So a client that lost the
+//! response gets the same successor again for a while, and no secret is stored. Anyone who comes later with a
+//! spent token has a copy of what another used, or the other way round: the family ends, and with it the
+//! session.
 
 use std::sync::Arc;
 
