@@ -211,7 +211,7 @@ fn text_of(opened: &Opened, name: header::HeaderName) -> Option<String> {
     opened.headers().get(name)?.to_str().ok().map(String::from)
 }
 
-/// The digest that the upstream says its answer has.
+/// The digest that the upstream says its response has.
 fn stated_digest(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }

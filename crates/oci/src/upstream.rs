@@ -29,7 +29,7 @@ pub(crate) use problem::Problem;
 
 /// Redirects that are followed; each address is checked again.
 const HOPS: usize = 5;
-/// How long an upstream may take to begin its answer, and to continue with it.
+/// How long an upstream may take to begin its response, and to continue with it.
 const HEAD: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(30);
 /// Keys of what is under way that are looked through for finished ones.
@@ -196,7 +196,7 @@ impl Upstream {
     }
 }
 
-/// The token in the answer of a token service.
+/// The token in the response of a token service.
 fn token_of(body: &[u8]) -> Result<Grant, Problem> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| FetchError::NotJson)?;
     let token = ["token", "access_token"].into_iter().find_map(|name| answer.get(name).and_then(Value::as_str));
@@ -205,8 +205,8 @@ fn token_of(body: &[u8]) -> Result<Grant, Problem> {
     Ok(Grant { header: format!("Bearer {token}"), seconds })
 }
 
-/// Why an answer is none. Without an account, not being allowed to see something is the same as its not being there:
-/// registries say the one for the other.
+/// Why a response is an error. Without an account, a resource that is absent and one that may not be read are
+/// the same: registries return one status for both.
 fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Option<&str>) -> Problem {
     let status = opened.status();
     match status {
@@ -220,7 +220,8 @@ fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Opt
     }
 }
 
-/// A failure of the upstream's own host: where it did not answer at all, no one need wait for it again so soon.
+/// A failure of the upstream's own host: if it did not respond at all, the next request need not wait for it
+/// so soon.
 fn away(error: FetchError) -> Problem {
     // A rejected address is cached like a failed connection, so that the number of requests does not reveal
     // which it was.

@@ -45,7 +45,7 @@ pub(crate) fn records(results: Results<Vec<u8>>) -> Answer {
     document(out)
 }
 
-/// The answer to a batch: a result for each query, in their order.
+/// The response to a batch: a result for each query, in their order.
 #[derive(Serialize)]
 struct Batch<'a> {
     results: Vec<Answered<'a>>,

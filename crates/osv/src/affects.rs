@@ -119,7 +119,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// True as soon as the answer is yes.
+    /// Returns true as soon as the version is affected.
     fn read(&mut self, text: &'a str) -> bool {
         let Some((kind, value)) = text.split_at_checked(1) else { return false };
         match (kind, &self.asked.version) {

@@ -247,7 +247,7 @@ impl<T> Authorized<T> {
     }
 }
 
-/// A call whose answer has pages.
+/// A call whose response has pages.
 pub trait Paged {
     /// What page tokens of the call are made with and bound to.
     fn paging(&self) -> Paging<'_>;

@@ -23,7 +23,7 @@ impl BlobBytes for NoBlobs {
     }
 }
 
-/// Answers that look into documents at once: each may hold some of them in memory.
+/// Most responses that parse documents at once: each may hold some of them in memory.
 const AT_ONCE: usize = 4;
 
 /// Looks into documents: in no transaction, on no thread that serves, and a few at once.

@@ -23,7 +23,7 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     )
 }
 
-/// Images that one answer lists.
+/// Most images of one response.
 const MOST_IMAGES: i64 = 10_000;
 /// Most images with packages in one response.
 const MOST_DESCRIBED: usize = 20;

@@ -53,10 +53,10 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 
 /// Most bytes of an attached document that is looked into.
 const MOST_BYTES: u64 = 16 << 20;
-/// Most bytes that are looked into for one answer.
+/// Most bytes that are parsed for one response.
 const MOST_BYTES_IN_ALL: u64 = 64 << 20;
 
-/// Most layers that are looked into for one answer.
+/// Most layers that are parsed for one response.
 const MOST_LAYERS: usize = 200;
 
 /// What may be the SBOM of an image.

@@ -19,7 +19,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListVulnReports>(handler!(list)).read::<GetRawVulnReport>(handler!(raw))
 }
 
-/// Bytes of findings that one answer may be made of.
+/// Most bytes of findings for one response.
 const MOST_BYTES: i64 = 100 << 20;
 
 /// Which reports are meant, within one visible range. Empty texts and zeros mean any.
@@ -85,7 +85,7 @@ async fn requested_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hi
     Ok(tag.map(|tag| tag.digest).filter(|digest| !digest.is_empty()))
 }
 
-/// Refuses where everything together is more than one answer may be made of.
+/// Rejects a request whose findings together exceed the limit.
 async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
     let mut bytes: i64 = 0;
     for wanted in wanted {

@@ -30,7 +30,7 @@ pub struct Front {
     /// Sites whose pages may read responses.
     pub cors: Cors,
     pub proxies: TrustedProxies,
-    /// Answers that callers keep, as they were encoded.
+    /// The cache of encoded responses, for methods whose responses callers cache.
     pub kept: ResponseCache,
     /// Paths outside the contract.
     pub router: axum::Router,

@@ -98,7 +98,7 @@ impl Telemetry {
         self.recorder.register_counter(&key(name, labels), &METADATA).absolute(value);
     }
 
-    /// What `/metrics` answers from.
+    /// The handle that renders `/metrics`.
     pub fn handle(&self) -> PrometheusHandle {
         self.recorder.handle()
     }

@@ -57,7 +57,7 @@ pub(super) enum Extent {
 }
 
 impl Problem {
-    /// The problem that an answer is, by its status.
+    /// The problem that a response stands for, by its status.
     pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Problem {
         match status {
             StatusCode::NOT_FOUND => Problem::Absent,

@@ -30,7 +30,8 @@ pub struct Findings {
     pub wrong: Option<String>,
 }
 
-/// Verifies the chain of all rows, or that of one organization. `progress` hears how many rows are done.
+/// Verifies the chain of all rows, or that of one organization. `progress` is called with the number of
+/// verified rows.
 ///
 /// # Errors
 /// The database cannot be read. What is wrong with the rows is no error but a finding.

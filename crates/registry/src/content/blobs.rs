@@ -93,7 +93,8 @@ impl Registry {
         read.await
     }
 
-    /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.
+    /// Links a blob of another repository that the client may pull from: of `from`, or of any. Absent if
+    /// there is none.
     ///
     /// # Errors
     /// The client may not push here, or a quota has no room for it.

@@ -23,7 +23,7 @@ pub struct CatalogPage {
 }
 
 impl Registry {
-    /// The repositories after `last` that the visitor may list, at most `wanted`.
+    /// The repositories after `last` that the client may list, at most `wanted`.
     ///
     /// # Errors
     /// The client's identity is gone, or `last` is not one of its repositories.

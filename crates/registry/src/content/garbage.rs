@@ -271,8 +271,8 @@ pub struct LocationKey {
     pub begun: String,
 }
 
-/// The positions of those of these copies that are no blob's bytes and can become none: the caller has seen them before,
-/// and both the row of the blob and that of the upload are missing at one moment.
+/// The positions of those of these locations that belong to no blob and can become none: the caller has seen
+/// them before, and both the row of the blob and that of the upload are missing in one snapshot.
 pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec<usize>> {
     let mut unknown = Vec::new();
     for (n, part) in locations.chunks(AT_ONCE).enumerate() {
@@ -296,7 +296,7 @@ pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec
     Ok(unknown)
 }
 
-/// Digest and upload of the blobs that these copies could be the bytes of.
+/// Digest and upload of the blobs that these locations could belong to.
 async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<HashSet<(String, String)>> {
     let mut known = HashSet::new();
     let by_digest = locations.iter().filter_map(|location| location.digest.as_ref());

@@ -16,7 +16,7 @@ use crate::paths;
 use crate::repos::{self, RepoInput};
 
 impl Registry {
-    /// The repository of this name, if the visitor holds there what `M` needs or everyone may read it.
+    /// The repository of this name, if the client holds there what `M` needs or everyone may read it.
     pub(super) async fn readable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut ReadTx,
@@ -45,7 +45,8 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, if the visitor holds there what `M` needs: for changes, which no one is free to do.
+    /// The repository of this name, if the client holds there what `M` needs: for changes, which no one is
+    /// free to do.
     pub(super) async fn changeable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut WriteTx,

@@ -129,8 +129,8 @@ impl Registry {
         read.await
     }
 
-    /// The visitor's own upload in this repository, to which they may still push; `digest` is that of a request that
-    /// finishes it.
+    /// The client's own upload in this repository, to which they may still push; `digest` is that of a
+    /// request that finishes it.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, or the client may not push here.

@@ -28,7 +28,7 @@ impl fmt::Debug for Credentials {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Password {
     Kept,
-    /// There is none any more.
+    /// The upstream has no password any more.
     Gone,
     /// This password replaces it.
     Given(String),

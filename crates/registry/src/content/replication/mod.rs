@@ -20,7 +20,8 @@
 //!             written here, which the source never replaces
 //! ```
 //!
-//! Content by digest does not change: once here, it stays. A source that does not answer changes nothing either.
+//! Content by digest does not change: once here, it stays. A source that does not respond changes nothing
+//! either.
 //!
 //! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
 //! goes.

@@ -61,8 +61,8 @@ impl Registry {
         Ok(true)
     }
 
-    /// Whether a blob that a manifest of the repository names may be here now, because the source has it: a source
-    /// that mirrors an upstream may have got it after its manifest was.
+    /// Whether a blob that a manifest of the repository names may be available now, because the source has
+    /// it: a source with an upstream may have fetched it after its manifest.
     ///
     /// # Errors
     /// A quota has no room for it.
