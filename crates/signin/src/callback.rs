@@ -23,8 +23,8 @@ const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this br
 
 /// `GET /oauth/callback`.
 ///
-/// The answer counts only together with the cookie of the flow it belongs to: a person who is sent a link to
-/// their own answer has not signed them in.
+/// The response counts only together with the cookie of the flow it belongs to: a person who is sent a link
+/// to a response has not signed in.
 pub(crate) async fn callback(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
@@ -46,7 +46,7 @@ pub(crate) async fn callback(
     }
 }
 
-/// The flow that an answer is for, if this browser began it.
+/// The flow that a response is for, if this browser began it.
 fn of_browser(app: &App, headers: &HeaderMap, state: &str) -> Result<FlowSecret, Problem> {
     let foreign = || Problem::bad(FOREIGN);
     let id = id_of_state(state).ok_or_else(foreign)?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SECONDS: i64 = 900;
 /// Seconds between two questions for the result.
 pub(crate) const INTERVAL: i64 = 5;
-/// Microseconds that the row outlives its code, so that a late device hears that it was late.
+/// Microseconds that the row outlives its code, so that a late device gets the error for a late one.
 const KEPT: Micros = 3_600_000_000;
 
 /// The request of a device, and its state.

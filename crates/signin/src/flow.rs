@@ -55,7 +55,7 @@ impl Chosen {
     /// How it is found again.
     ///
     /// # Errors
-    /// INTERNAL: the stored UIDP is none.
+    /// INTERNAL: the stored UIDP is not valid.
     pub(crate) fn choice(&self) -> Result<Choice> {
         match self {
             Chosen::Operator(id) => Ok(Choice::Operator(id.clone())),
@@ -102,7 +102,8 @@ pub(crate) async fn put(db: &Db, vault: &Vault, secret: &FlowSecret, flow: &Flow
     .await
 }
 
-/// Takes a flow at this stage out of the storage; absent if there is none, or none at this stage, or not any more.
+/// Removes a flow at this stage from the storage and returns it; absent if it does not exist, has ended, or
+/// is at another stage.
 ///
 /// # Errors
 /// The storage fails, or the row is damaged.

@@ -38,7 +38,7 @@ impl FlowSecret {
         sha256(&self.0)
     }
 
-    /// The flow's public name: which cookie belongs to an answer.
+    /// The flow's public name: which cookie belongs to a response.
     pub(crate) fn id(&self, vault: &Vault) -> String {
         bowline_core::hex(&vault.mac("sign-in id", &self.0)[..ID_BYTES])
     }

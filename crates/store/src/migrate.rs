@@ -33,7 +33,7 @@ const HAS_TABLE_POSTGRES: &str = "SELECT count(*) FROM information_schema.tables
 /// How a database's schema stands to the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaState {
-    /// There is none: the database is empty, or someone else's.
+    /// There is no schema: the database is empty, or another program's.
     Absent,
     /// The schema lacks migrations of this version.
     Older,

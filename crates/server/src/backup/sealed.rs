@@ -84,7 +84,7 @@ impl Sealer {
     /// Begins the object of that name: what its bytes begin with, and the encryption of the rest.
     ///
     /// # Errors
-    /// The public key is none.
+    /// The text is not a public key.
     pub(crate) fn begin(recipient: &Recipient, name: &str) -> Result<(Vec<u8>, Sealer), rustls::Error> {
         let (secret, sealer) = SUITE.setup_sealer(name.as_bytes(), &recipient.0)?;
         let mut head = MAGIC.to_vec();

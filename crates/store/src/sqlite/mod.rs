@@ -242,7 +242,7 @@ impl SqliteTx {
         Ok(self.conn.execute_batch(sql)?)
     }
 
-    /// A transaction statement of our own.
+    /// A statement that begins or ends a transaction or savepoint.
     fn control(&self, sql: &'static str) -> Result<(), StoreError> {
         self.conn.prepare_cached(sql)?.execute([])?;
         Ok(())

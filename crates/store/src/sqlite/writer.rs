@@ -1,10 +1,9 @@
 //! One thread writes, many writes to a commit.
 //!
-//! A group is what is queued at the moment: one transaction, a savepoint for
-//! each job, one COMMIT, and only then the answers. Whenever the group's
-//! transaction is lost (disk full or interrupt inside a statement, a COMMIT that
-//! fails), every job of it runs again in a transaction of its own, so that only
-//! the culprit fails.
+//! A group is what is queued at the moment: one transaction, a savepoint for each job, one COMMIT, and only
+//! then the results. Whenever the group's transaction is lost (disk full or interrupt inside a statement, a
+//! COMMIT that fails), every job of it runs again in a transaction of its own, so that only the culprit
+//! fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
