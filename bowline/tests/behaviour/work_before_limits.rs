@@ -201,7 +201,7 @@ async fn previews_that_are_given_up_count_until_they_have_ended() {
         let viewer = server.actor("viewer", &org).await;
         let mut limited = 0;
         for round in 0..100 {
-            // Another question each time, so that nothing is remembered of it.
+            // Another pattern each time, so that nothing is cached.
             let keep = format!("b*[ab]{{{}}}[0-9]*", round % 30 + 1);
             let retention = Some(ours::Retention { keep_patterns: vec![keep], ..ours::Retention::default() });
             let request = ours::PreviewRetentionRequest { repo_uid: repo.clone(), retention };

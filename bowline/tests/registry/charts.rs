@@ -87,7 +87,7 @@ async fn a_chart_comes_with_repositories_for_its_images() {
         let org = server.organization("acme").await;
         let owner = server.actor("owner", &org).await;
 
-        // A dry run tells the same and changes nothing.
+        // A dry run returns the same and changes nothing.
         let rows = "SELECT (SELECT count(*) FROM repos) + (SELECT count(*) FROM groups) + (SELECT count(*) FROM audit)";
         let before = number(server, rows).await;
         let dry = add(&owner, &org, json!({ "sourceRepoId": source, "dryRun": true })).await;

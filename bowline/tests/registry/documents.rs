@@ -1,4 +1,4 @@
-//! What was pushed beside images and as charts, told by the API.
+//! What was pushed beside images and as charts, returned by the API.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -104,7 +104,7 @@ async fn an_sbom_is_found_in_what_refers_to_the_image() {
         client.image(&format!("{org}/copy"), "1", b"a layer").await;
         let copy = repo_uid(server, "copy").await;
         assert_eq!(ask(server, &format!("{copy}/digest/{of}/rawsbom")).await.status, 404);
-        // A blob that the repository shows no longer is not told either.
+        // A blob that the repository no longer links is not returned either.
         assert_eq!(
             client.send(&format!("DELETE /v2/{name}/manifests/{}", digest_of(&referrer)), &[], b"").await.status,
             202
@@ -134,7 +134,7 @@ async fn attestations_by_tag_and_in_an_index_are_looked_into() {
         let types: Vec<&Value> = sbom["graph"]["edges"].as_array().unwrap().iter().map(|edge| &edge["type"]).collect();
         assert_eq!(types, [&json!("CONTAINS"), &json!("DEPENDS_ON")]);
 
-        // A builder's index: the image for an architecture, and beside it what is said of it.
+        // A builder's index: the image for an architecture, and beside it the attestation.
         let arm64 = image(b"arm64");
         push(&client, &name, None, &arm64, b"arm64").await;
         let statement = format!(r#"{{"predicateType":"https://spdx.dev/Document","predicate":{SPDX}}}"#);

@@ -145,7 +145,7 @@ async fn no_more_is_stored_than_was_allotted() {
         assert_eq!(delete(&client, &format!("{b}/blobs/{large}")).await.status, 202);
         assert_eq!(push(&a, &[3; 60]).await.status, 201);
 
-        // Each place with a quota is asked, the repository's own too.
+        // Each quota on the path applies, the repository's own too.
         policy(server, "groups", &org, json!({ "byteQuota": "0" })).await;
         let repo = repo_uid(server, "a").await;
         policy(server, "repos", &repo, json!({ "byteQuota": "70" })).await;

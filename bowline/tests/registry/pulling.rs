@@ -1,4 +1,4 @@
-//! Pulls: parts, conditions, and what is told of them.
+//! Pulls: ranges, conditions, and their events.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +114,7 @@ async fn a_stop_loses_no_pull() {
     }
 }
 
-/// A transaction that others wait for until it is told to end.
+/// A transaction that others wait for until the flag ends it.
 fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
     let db = server.server().parts().storage.db.clone();
     let end = Arc::new(AtomicBool::new(false));

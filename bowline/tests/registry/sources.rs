@@ -96,7 +96,7 @@ async fn what_is_missing_comes_from_the_source_and_follows_it() {
                     WHERE r.name = 'copy' AND a.kind = 'registry.chainguard.dev/Manifest'";
         assert_eq!(number(server, told).await, 2);
 
-        // A tag that was pushed here is ours.
+        // A tag that was pushed here does not follow the source.
         let pusher = client(server, "registry.push", &org).await;
         let ours = pusher.image(&name, "1", b"ours").await;
         there.image(&format!("{org}/app"), "1", b"third").await;
@@ -179,7 +179,8 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         let body = json!({ "name": "copy", "sync_config": { "source": secret } });
         assert_eq!(call(&owner, &change, &body).await.status, 400);
 
-        // Everyone may take over what is public; but no one has it taken over who may not pull from the copy by right.
+        // Public content may be copied for everyone, but not for a client without the pull permission at the
+        // copy.
         publish(server, &secret, true).await;
         let change = format!("PATCH /registry/v2/repos/{uid}");
         let taken = call(&owner, &change, &json!({ "sync_config": { "source": secret } })).await;
@@ -198,7 +199,7 @@ async fn nobody_takes_over_what_they_may_not_pull() {
         assert_eq!(reader.get(&path).await.status, 200, "what was copied stays");
         execute(server, "UPDATE registry_policies SET is_public = TRUE").await;
 
-        // Without the synchronization, and after its end, nothing is taken over any more.
+        // Without the synchronization, and after its end, nothing is copied any more.
         let dropped = call(&owner, &format!("{change}?updateMask=sync_config"), &json!({})).await;
         assert_eq!(dropped.status, 200, "{}", dropped.text());
         let reader = client(server, "registry.pull", &org).await;

@@ -63,7 +63,7 @@ async fn tags_that_were_pushed_here_stay_where_they_are() {
         let name = format!("{org}/app");
         let at = async |tag: &str| pusher.get(&format!("/v2/{name}/manifests/{tag}")).await.json();
 
-        // Pushed before anyone asked the upstream.
+        // Pushed before the upstream was asked.
         let ours = pusher.image(&name, "1", b"ours").await;
         later(server);
         assert_eq!(at("1").await, ours);
@@ -143,7 +143,7 @@ async fn a_push_beside_a_fetch_wins() {
         drop(closed);
         assert_eq!(pull.await.unwrap().json(), ours);
 
-        // The tag came from the upstream, and is pushed while it is asked whether it has moved.
+        // The tag came from the upstream, and is pushed while a request checks whether it has moved there.
         assert_eq!(pusher.get(&at("2")).await.json(), image(b"theirs"));
         upstream.moves_to(&image(b"next"));
         later(server);
