@@ -43,8 +43,8 @@ pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec
     .await
 }
 
-/// Records the outcome of a redelivery. If the sink rejected it, the redelivery requests for the
-/// subscription's other letters that existed by then are removed too.
+/// Records the outcome of a redelivery. With `ends_all` the redelivery requests for the subscription's other
+/// letters that existed by then are removed too.
 pub(crate) async fn settle(tx: &mut WriteTx, done: &Redelivered) -> Result<()> {
     let uid = Value::from(&*done.uid);
     let id = Value::from(&done.event_id);

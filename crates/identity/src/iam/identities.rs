@@ -96,7 +96,7 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityRequest>) -> Resu
 }
 
 /// The scopes at which the caller may see identities. Callers may always read their own identity, so it is
-/// included unless the filter is about another scope.
+/// included unless the request filters by the hierarchy.
 pub(crate) fn visible<T>(call: &Authorized<T>, filter: Option<&UidpFilter>) -> Vec<UidRange> {
     let mut ranges = call.visible();
     let is_elsewhere = filter.is_some_and(|filter| {
