@@ -11,7 +11,7 @@ pub(crate) struct Environment {
     pub(crate) server: PathBuf,
     /// Another build of it, to compare with in the same run.
     pub(crate) baseline: Option<PathBuf>,
-    /// Where prepared data directories are kept.
+    /// Directory that caches prepared data directories.
     pub(crate) cache: PathBuf,
     /// Admin database of a PostgreSQL, if there is one to measure with.
     pub(crate) postgres: Option<String>,

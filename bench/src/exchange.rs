@@ -14,7 +14,7 @@ const TOKENS: u64 = 1000;
 const SHAPE: Shape = Shape::Rest { connections: 32 };
 const ROUNDS: usize = 3;
 
-/// Servers that sign by ES256 and by RS256, asked by turns.
+/// Servers that sign by ES256 and by RS256, measured in turn.
 pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome<()> {
     let issuer = Issuer::start().await?;
     let mut es256 = Signing::start(environment, &issuer, "es256").await?;

@@ -25,7 +25,7 @@ pub(crate) struct Ask {
     pub(crate) path: String,
     pub(crate) token: HeaderValue,
     pub(crate) body: Bytes,
-    /// Tag of the answer that the caller has.
+    /// Tag of the response that the caller has.
     pub(crate) known: Option<HeaderValue>,
 }
 
@@ -116,7 +116,7 @@ impl Lane {
         }
     }
 
-    /// Sends, and takes the whole answer.
+    /// Sends, and takes the whole response.
     pub(crate) async fn send(&mut self, ask: Ask) -> Outcome<Bytes> {
         match self {
             Lane::Rest(sender, host) => {
@@ -208,7 +208,7 @@ impl Load {
         Ok(Load { lanes, asks, next: Arc::default() })
     }
 
-    /// Every lane sends its next request as soon as it has its answer: requests per second.
+    /// Every lane sends its next request as soon as it has its response: requests per second.
     pub(crate) async fn peak(&mut self, time: Duration) -> Outcome<f64> {
         let started = Instant::now();
         let mut tasks = JoinSet::new();

@@ -1,4 +1,5 @@
-//! Records of vulnerabilities: an import of 300,000 by the command line, the same again, and what is asked of them.
+//! Records of vulnerabilities: an import of 300,000 by the command line, a second import of the same, and
+//! queries.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -22,7 +23,7 @@ use crate::table::{Table, Target, Unit, note};
 
 /// Records; `BOWLINE_BENCH_RECORDS` sets another number.
 const RECORDS: u64 = 300_000;
-/// Rounds that two servers are asked by turns.
+/// Rounds in which two servers are measured in turn.
 const COMPARED: usize = 150;
 /// Ecosystems with their share of the records, about as they are in the wild, where malware makes npm the largest.
 const ECOSYSTEMS: [(&str, u64); 6] =
@@ -62,7 +63,7 @@ pub(crate) async fn run(environment: &Environment, table: &mut Table) -> Outcome
     Ok(())
 }
 
-/// Both servers, asked by turns: what else the machine does falls on both.
+/// Both servers, measured in turn: other load of the machine affects both.
 async fn compare(server: &Server, baseline: &Server, records: u64, table: &mut Table) -> Outcome<()> {
     let mut lanes = [
         (Lane::grpc(server.api).await?, Lane::rest(server.api).await?),
@@ -160,7 +161,7 @@ async fn metadata_once(lane: &mut Lane, round: u64, records: u64) -> Outcome<u64
     }
 }
 
-/// The same number for the same input, all over the place.
+/// A mixing function: the same number for the same input, spread over the whole range.
 fn mixed(n: u64) -> u64 {
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,5 @@
-//! Prepared data directories, written past the server in large transactions and kept for the next run.
+//! Prepared data directories, written to the database in large transactions, without the server, and cached
+//! for the next run.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ pub(crate) fn sample_repo(name: String) -> v2::Repo {
     }
 }
 
-/// Eight bytes that are all over the place, but the same in every run.
+/// Eight bytes that are spread over the whole range, but the same in every run.
 pub(crate) fn spread(n: u64) -> [u8; 8] {
     let mixed = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -15,7 +15,7 @@ use crate::postgres::Database;
 
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// A running server; it ends with this value.
+/// A running server; dropping the value kills the process.
 pub(crate) struct Server {
     process: Child,
     storage: Vec<String>,
@@ -105,7 +105,7 @@ impl Server {
         self.memory("VmRSS:")
     }
 
-    /// The most that was ever resident, in bytes.
+    /// Peak resident memory in bytes.
     pub(crate) fn peak(&self) -> Outcome<u64> {
         self.memory("VmHWM:")
     }

@@ -1,4 +1,4 @@
-//! What shells and manual pages know of the command line.
+//! Shell completions and manual pages.
 
 use std::path::PathBuf;
 

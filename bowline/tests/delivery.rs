@@ -1,8 +1,8 @@
 //! Kills the real server again and again while it delivers, and looks at what the sinks got.
 //!
-//! Repositories are created in leaf groups; sinks are subscribed there, further up, and at the organization, and
-//! fail at random. In the end every event must have come to every subscription above it at least once, first in
-//! the order of the log, and audit log, outbox and rows must tell of the same repositories.
+//! Repositories are created in leaf groups; sinks are subscribed there, further up, and at the organization,
+//! and fail at random. In the end every event must have come to every subscription above it at least once,
+//! first in the order of the log, and audit log, outbox and rows must have the same repositories.
 //!
 //! `BOWLINE_DELIVERY_SUBSCRIPTIONS`, `BOWLINE_DELIVERY_CHANGES`, `BOWLINE_DELIVERY_KILLS` size it,
 //! `BOWLINE_DELIVERY_SEED` sets another course; PostgreSQL is at `BOWLINE_TEST_POSTGRES`, and

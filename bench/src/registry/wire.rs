@@ -105,7 +105,7 @@ impl Body for Content {
 #[derive(Clone)]
 pub(super) struct Side {
     pub(super) address: SocketAddr,
-    /// Absent where no one asks for it.
+    /// Absent for a registry without authentication.
     pub(super) token: Option<HeaderValue>,
     pub(super) repo: String,
 }

@@ -34,7 +34,7 @@ async fn the_domain_of_the_address_names_the_organization(server: &TestServer) {
     let me = person(server, "me", "me@ACME.example").await.actor;
     let found = done(&me, LOOKUP, Value::Null).await;
     assert_eq!((&found["group"]["uid"], &found["group"]["name"]), (&json!(org), &json!("acme.example")));
-    // Nothing else is told of it.
+    // Nothing else of it is returned.
     assert_eq!((&found["group"]["description"], &found["group"]["verified"]), (&json!(""), &json!(false)));
     let found = done(&me, "GET /iam/v1/groups:lookupGroup", Value::Null).await;
     assert_eq!((&found["group"]["id"], &found["group"]["description"]), (&json!(org), &json!("")));

@@ -21,12 +21,12 @@ pub(crate) async fn create(actor: &Actor, group: &str, advisory: Value) -> Value
     done(actor, &format!("POST {ADVISORIES}"), body).await
 }
 
-/// Creates an advisory and tells its UIDP.
+/// Creates an advisory and returns its UIDP.
 pub(crate) async fn advisory(actor: &Actor, group: &str, artifact: &str, aliases: &[&str]) -> String {
     create(actor, group, about(artifact, "stdlib", aliases)).await["id"].as_str().expect("an id").to_owned()
 }
 
-/// Adds an event and tells its UIDP.
+/// Adds an event and returns its UIDP.
 pub(crate) async fn event(actor: &Actor, advisory: &str, event: Value) -> String {
     let body = json!({ "advisoryEvent": event });
     let added = done(actor, &format!("POST {ADVISORIES}/{advisory}/events"), body).await;
@@ -113,7 +113,7 @@ async fn a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerabil
     let mut taken = about("wget", "stdlib", &[]);
     taken["advisoryId"] = first["advisoryId"].clone();
     refused(&operator, &post, body(&org, taken.clone()), 409, "ALREADY_EXISTS").await;
-    // Another organization is not told what this one has.
+    // Another organization does not see what this one has.
     let elsewhere = server.organization("elsewhere").await;
     create(&operator, &elsewhere, taken).await;
 

@@ -248,7 +248,8 @@ async fn no_history_shows_anybody_what_is_pending_rejected_or_private(server: &T
     for round in 0..12 {
         for _ in 0..12 {
             history.go_on(&mut random, &operator).await;
-            // What was told a moment ago may still be told for a second; what was never public is never told.
+            // What was public a moment ago may still be returned for a second; what was never public is never
+            // returned.
             let seen = public(server, "").await.to_string();
             for (_, _, mark, state) in &history.events {
                 let secret = matches!(*state, "PENDING" | "REQUEST_CHANGES" | "REJECTED");

@@ -149,7 +149,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it(server: &Te
     let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
     assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
 
-    // Where the newest statement may not be handed on, an older one would tell what no longer holds.
+    // Where the newest statement may not be exported, an older one would be out of date.
     server.clock().advance(std::time::Duration::from_secs(1));
     let newer = json!({
         "advisories": [with("wget", &["CVE-2026-1"], vec![fixed("3-r0")])],
@@ -229,7 +229,7 @@ async fn nothing_pending_or_private_leaves_through_an_export(server: &TestServer
     }
     assert!(approved.len() > 3 && waiting.len() > 3, "{} approved, {} waiting", approved.len(), waiting.len());
     checked(&approver, &ours, &approved).await;
-    // A time that tells of something pending would leave as well.
+    // A time that reveals a pending event would be exported as well.
     let before = export(&approver, &ours, "includeRestricted=true").await;
     server.clock().advance(std::time::Duration::from_mins(5));
     let approver = validate(server, &org, "later", &["CREATE", "LIST", "UPDATE", "APPROVE", "DELETE"]).await;

@@ -100,7 +100,7 @@ async fn whatever_is_changed_is_found(server: &TestServer) {
         execute(server, statement(back), &[]).await;
         sound(server, None).await;
     }
-    // Of one organization: its own chain tells.
+    // Of one organization: its own chain shows it.
     let change: &'static str = format!("UPDATE audit SET actor = actor || 'x' WHERE id = {id}").leak();
     execute(server, change, &[]).await;
     let wrong = verified(server, Some(&org)).await.wrong.expect("it is found");

@@ -201,7 +201,7 @@ async fn a_stranger_learns_nothing_from_field_errors(server: &TestServer) {
         let metadata = &refusal.detail("ErrorInfo")["metadata"];
         assert_eq!((&metadata["capability"], &metadata["scope"]), (&json!("repo.create"), &json!(place)));
     }
-    // What exists and what does not answer alike but for the place that was asked for.
+    // What exists and what does not get the same response but for the requested UIDP.
     let answer = async |uid: &str| {
         let reply = call(&stranger, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await;
         (reply.status, reply.text().replace(uid, "?"))

@@ -223,7 +223,7 @@ async fn no_request_leaves_for_an_issuer_that_nobody_trusts(server: &TestServer)
         let reply = server.exchange(&token, &[("aud", server.base()), ("identity", identity)]).await;
         assert_eq!(reply.status, 403, "{}", reply.text());
     }
-    // Static keys trust their own keys alone, so that even their issuer is never asked.
+    // Static keys trust their own keys alone, so that no request goes even to their issuer.
     token_of(&server.exchange(&token, &[("aud", server.base()), ("identity", &fixed)]).await);
     let reply = server.exchange(&token, &[("aud", server.base())]).await;
     assert_eq!((reply.status, reply.json()["message"].as_str()), (403, Some("no identity found; pass identity=<uid>")));

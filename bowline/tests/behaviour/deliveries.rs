@@ -111,8 +111,8 @@ async fn a_delivery_is_a_signed_cloud_event(server: &TestServer) {
     assert_eq!(with_it.status, 401);
 }
 
-/// Verifies a delivery as docs/API-DESIGN.md tells receivers: digests of the body, of the `Ce-*` headers, and of the
-/// sink's address against those of the token.
+/// Verifies a delivery as docs/API-DESIGN.md describes: digests of the body, of the `Ce-*` headers, and of
+/// the sink's address against those of the token.
 fn is_covered(delivery: &Delivery, sink: &str) -> bool {
     let digest = |bytes: &[u8]| format!("sha256:{}", bowline_core::hex(&sha256(bytes)));
     let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}:{}\n", value.to_str().expect("text"));

@@ -161,7 +161,7 @@ async fn events_are_golden(engine: Engine) {
     .await;
 }
 
-/// What only the caller is told, or only the server: tokens, codes, and the client secret of the steps.
+/// What only the caller gets, or only the server: tokens, codes, and the client secret of the steps.
 fn assert_keeps_secrets(answer: &Value, delivery: &Delivery, what: &str) {
     let told = String::from_utf8_lossy(&delivery.body);
     let answered = ["token", "code"].into_iter().filter_map(|member| answer[member].as_str());
@@ -170,7 +170,7 @@ fn assert_keeps_secrets(answer: &Value, delivery: &Delivery, what: &str) {
     }
 }
 
-/// What methods with a handler tell subscriptions.
+/// The event types of methods with a handler.
 fn emitted(server: &TestServer) -> BTreeSet<String> {
     let contract = &server.server().parts().contract;
     let implemented = bowline_services::implemented(contract);

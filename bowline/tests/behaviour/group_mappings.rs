@@ -20,7 +20,7 @@ async fn a_mapping_is_the_same_in_both_versions_and_there_once(server: &TestServ
     let made = done(&operator, &create, body.clone()).await;
     let uid = uid_of(&made);
     assert_eq!((&made["scope"], &made["identityProviderUid"]), (&json!(org), &json!(idp)));
-    // It is told to the group that the provider is in.
+    // The event goes to the group that the provider is in.
     let [kind, subject, group, extensions, told] = newest_event(server).await;
     assert_eq!(kind, "dev.chainguard.api.iam.external_group_role_mappings.created.v1");
     assert_eq!((subject, group), (uid.clone(), team.clone()));
@@ -126,7 +126,7 @@ async fn a_batch_deletes_what_is_there_and_nothing_of_others(server: &TestServer
     }
     let body = json!({ "parent": idp, "names": [mappings[0], foreign] });
     assert_eq!(refused(&operator, v2, body, 400, "INVALID_ARGUMENT").await.fields(), ["names[1]"]);
-    // Nothing there is nothing done, and nothing told.
+    // Without a mapping nothing is done, and there is no event.
     let none = done(&operator, v2, json!({ "parent": idp, "names": [absent(&idp)] })).await;
     assert_eq!((&none["parent"], &none["externalGroupRoleMappings"]), (&json!(idp), &json!([])));
     assert_eq!(inventory(server).await, before);

@@ -125,7 +125,7 @@ async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestSer
     let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
     assert!(uid_of(&team).starts_with(&org));
     assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
-    // Who may not list it cannot tell the name from one that is no one's.
+    // A caller who may not list it cannot distinguish the name from one that is free.
     let stranger = server.stranger().await;
     for collection in ["registry/v2/repos", "iam/v2/groups"] {
         let answer = async |name: &str| {

@@ -27,7 +27,7 @@ async fn where_post_creates_a_form_is_refused_and_json_labelled_as_one_is_json(s
     }
     let repos = done(&operator, "GET /registry/v2/repos", Value::Null).await;
     assert_eq!(repos["repos"], json!([]));
-    // curl calls JSON a form unless it is told otherwise.
+    // curl sends JSON as a form by default.
     let made = send(&operator, "POST /iam/v2/groups", &[FORM], r#" {"name":"globex"}"#).await;
     assert_eq!((made.status, &made.json()["name"]), (200, &json!("globex")));
     // Nothing at all is the list still.

@@ -154,7 +154,7 @@ async fn invitations_and_associations_are_audited_and_told_once(server: &TestSer
         told(format!("{change}/{team}"), json!({ "name": "two" })).await;
         told(format!("{delete}/{team}"), Value::Null).await;
     }
-    // The group, with all that goes along with it, is one event.
+    // The group, with all that is deleted with it, is one event.
     told(format!("POST /iam/v1/group_invites/{team}"), body).await;
     told(format!("POST /iam/v2/accountAssociations/{team}"), json!({ "name": "one" })).await;
     told_once(server, &owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null, 3).await;

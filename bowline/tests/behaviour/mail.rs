@@ -28,7 +28,8 @@ async fn asked(server: &TestServer, name: &str) -> String {
     let org = done(&operator, "POST /iam/v2/groups", body).await["uid"].as_str().expect("a uid").to_owned();
     let owner = person(server, "owner", "owner@acme.example").await;
     server.bind(&owner.uid, &server.role("owner"), &org).await;
-    // Neither a viewer, nor an owner of a group in it, nor a machine, nor someone without an address is told.
+    // Neither a viewer, nor an owner of a group in it, nor a machine, nor an owner without an address gets
+    // mail.
     let team = server.group(&org, "team").await;
     for (subject, email, role, place) in [
         ("viewer", "viewer@acme.example", "viewer", &org),

@@ -1,4 +1,4 @@
-//! What people tell of themselves: only people, only of themselves.
+//! Metadata of people, which only they set, about themselves alone.
 
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::identities_service::UpdateIdentityMetadata;

@@ -38,7 +38,7 @@ async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to(server: &TestServe
     refused(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
     assert_eq!(each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
 
-    // The claim tells clients the same.
+    // The claim for clients has the same.
     let cap = |actor: &bowline_testkit::Actor| claims_of(actor.token.as_deref().expect("a token"))["cap"].clone();
     assert_eq!(
         cap(&only_list).as_object().map(|groups| groups.keys().cloned().collect::<Vec<_>>()),

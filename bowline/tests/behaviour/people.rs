@@ -1,4 +1,4 @@
-//! Signing in: what a provider is asked, what is believed of its answers, and who gets in.
+//! Sign-in: requests to a provider, which of its responses are accepted, and who gets in.
 
 use bowline_core::Reason;
 use bowline_identity::people::{AuthorizationRequest, Choice, Entry, Redemption};

@@ -160,7 +160,7 @@ async fn deleting_a_binding_twice_succeeds_and_says_so_once(server: &TestServer)
         done(&operator, &format!("DELETE {path}/{}", absent(&org)), Value::Null).await;
         assert_eq!(inventory(server).await, before, "nothing changed, so nothing is recorded");
     }
-    // The permission is asked for all the same.
+    // The permission is required all the same.
     refused(
         &server.stranger().await,
         &format!("DELETE /iam/v2/roleBindings/{}", absent(&org)),

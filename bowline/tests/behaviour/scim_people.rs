@@ -179,7 +179,7 @@ async fn the_person_follows_the_external_id(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 0);
     assert_eq!(number(server, "SELECT count(*) FROM sessions WHERE id = 'ben'").await, 1);
 
-    // With the object id, only a sign-in can tell who it is.
+    // With the object id, only a sign-in can resolve who it is.
     let by_object = Directory::with(server, &org, 2, 2).await;
     let id = by_object.user("ann", "ann").await;
     assert_eq!(person_of(server, &by_object, &id).await, "");

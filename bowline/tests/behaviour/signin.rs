@@ -1,4 +1,4 @@
-//! Signing in with a browser: through a provider and back, to the address that asked.
+//! Sign-in with a browser: through a provider and back to the requesting address.
 
 use std::time::Duration;
 

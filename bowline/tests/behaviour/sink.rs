@@ -1,4 +1,4 @@
-//! A receiver of events that notes what it gets and answers as it is told.
+//! A receiver of events that records what it gets and responds as configured.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

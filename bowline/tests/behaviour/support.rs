@@ -83,7 +83,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The same identity with a token for which more was asked.
+    /// The same identity with a token for more parameters.
     pub(crate) async fn narrowed(&self, server: &TestServer, more: &[(&str, &str)]) -> Actor {
         let reply = exchange(server, &self.uid, &self.subject, more).await;
         self.actor.with_token(&token_of(&reply))

@@ -59,7 +59,7 @@ async fn an_organization_accepts_once_and_says_who_and_when(engine: Engine) {
         let answer = done(&owner, &accept, json!({ "documentIds": ["terms-1", "terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
         assert_eq!(rows(server).await, (1, 1, 1));
-        // Again, by someone else, in the other version: nothing happens, and nothing is told.
+        // Again, by another caller, in the other version: nothing changes, and there is no event.
         let other = server.actor("owner", &org).await;
         let answer = done(&other, &format!("POST /iam/v1/terms/{org}"), json!({ "documentIds": ["terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
@@ -161,7 +161,7 @@ async fn nothing_changes_in_an_organization_that_has_not_accepted(engine: Engine
         let detail: v1::TermsNotAcceptedDetail = error.detail().expect("the documents");
         assert_eq!(detail.missing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), both);
 
-        // Anyone who may not, and whatever is wrong, is told that.
+        // A caller without the permission gets that error, whatever else is wrong.
         let (stranger, what) = (server.stranger().await, format!("PATCH /iam/v2/groups/{org}"));
         refused(&stranger, &what, json!({ "description": "d" }), 403, "PERMISSION_DENIED").await;
         refused(&owner, &what, json!({ "name": "/" }), 400, "INVALID_ARGUMENT").await;

@@ -1,4 +1,4 @@
-//! What calls leave behind: the events that will be told, and every byte of the audit log.
+//! What calls leave behind: the events in the outbox, and every byte of the audit log.
 
 use bowline_core::Error;
 use bowline_testkit::{Actor, TestServer};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{done, number, order_of_writing};
 
-/// An event as it waits to be told.
+/// An event as it waits in the outbox.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogFields<M> {
     pub(crate) event_type: String,

@@ -111,7 +111,7 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones(server: &TestS
     let error =
         operator.grpc_raw("/chainguard.platform.iam.v2.GroupsService/Nothing", Vec::new()).await.expect_err("none");
     assert_eq!(error.code, 12);
-    // What is not offered still asks who calls and whether they may.
+    // A method without a handler still authorizes the caller.
     let what = format!("POST /apko/v1/resolve/{org}");
     for (actor, status) in [(&server.anonymous(), 401), (&operator, 501)] {
         let reply = call(actor, &what, json!({})).await;

@@ -71,7 +71,7 @@ async fn container_clients_ask_for_credentials() {
     assert!(text(&wrong.stderr).contains("no token for wrong.example"), "{}", text(&wrong.stderr));
     assert!(!std::fs::read_to_string(&file).expect("the file is there").contains("wrong.example"));
 
-    // What is not ours is not touched.
+    // A file that is not a helper of this binary is not touched.
     std::fs::write(&file, "{").expect("the file is written");
     ended(&terminal.run(&configure).await, 2);
     assert_eq!(std::fs::read_to_string(&file).expect("the file is there"), "{");

@@ -32,7 +32,7 @@ async fn a_record_that_cannot_be_read_is_not_removed() {
     write(&[&first, &second]);
     ended(&operator.run(&import).await, 0);
 
-    // No one can tell which record this is.
+    // The id of this record cannot be read.
     write(&[&first, "{"]);
     let uncertain = operator.run(&import).await;
     ended(&uncertain, 1);

@@ -114,7 +114,7 @@ async fn readiness_is_that_of_the_running_server() {
     ended(&output.expect("the binary runs"), 2);
 }
 
-/// As systemd runs it: it is told when the server serves and when it stops, and the log has the warnings.
+/// As systemd runs it: it is notified when the server serves and when it stops, and the log has the warnings.
 #[tokio::test]
 async fn a_start_tells_its_supervisor_and_warns() {
     let home = scratch();

@@ -15,7 +15,7 @@ use crate::mutation::Mutation;
 /// How a request went, as far as the client knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Acknowledged; a creation tells the new UIDP.
+    /// Acknowledged; a creation returns the new UIDP.
     Done(String),
     /// The server said no.
     Refused(String),

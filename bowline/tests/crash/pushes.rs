@@ -173,7 +173,7 @@ impl Pusher {
                 self.acknowledged += 1;
                 self.kept.insert(digest(&manifest), (manifest, layer));
             }
-            // A push that takes longer than the grace is told to push again.
+            // A push that takes longer than the grace gets an error and is pushed again.
             StatusCode::BAD_REQUEST | StatusCode::SERVICE_UNAVAILABLE => {}
             _ => panic!("{status}: {}", String::from_utf8_lossy(&answer)),
         }

@@ -1,4 +1,4 @@
-//! What is in repositories: tags, images, and what is said of them.
+//! What is in repositories: tags, images, and their metadata.
 
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1 as ours;

@@ -30,7 +30,7 @@ fn anywhere<M: Method>(build: impl Fn(&Aim<'_>) -> M::Request + Send + Sync + 's
     Row { absent_is_fine: true, ..row::<M>(Judged::Operator, build) }
 }
 
-/// A method about an import: anyone who is let through hears that the place is none.
+/// A method about an import: an authorized caller gets NOT_FOUND, because the UIDP is not an import.
 fn of_import<M: Method>(build: impl Fn(String) -> M::Request + Send + Sync + 'static) -> Row {
     Row { let_through: NOT_FOUND, ..anywhere::<M>(move |aim| build(aim.group())) }
 }

@@ -103,7 +103,7 @@ pub(crate) struct Fixture<'s> {
     pub(crate) callers: Vec<Caller>,
     /// Every UIDP of each kind, built-in roles aside.
     pub(crate) all: Mutex<BTreeMap<Kind, BTreeSet<String>>>,
-    /// What the providers with a token want to be told before they change.
+    /// Entity tags that the providers with a token require for a change.
     pub(crate) etags: Mutex<BTreeMap<String, String>>,
     number: AtomicUsize,
 }
@@ -293,7 +293,7 @@ impl<'s> Fixture<'s> {
 
     async fn everybody(&self, organization: &str, own: &str, child: &str, sibling: &str) -> Vec<Caller> {
         let server = self.server;
-        // Used once while it was good, so that the server may remember it.
+        // Used once while it was good, so that the server may have it in its cache.
         let mut expired = self.caller("expired", "owner", own).await;
         expired.actor.grpc::<Validate>(()).await.expect("the token is good at first");
         expired.standing = Standing::Nobody;

@@ -28,7 +28,7 @@ impl Fixture<'_> {
         self.etags.lock().expect(UNSHARED).insert(provider.into(), made.etag);
     }
 
-    /// What the provider wants to be told; something else where there is none.
+    /// The entity tag that the provider requires; another text where there is none.
     pub(crate) fn etag(&self, provider: &str) -> String {
         self.etags.lock().expect(UNSHARED).get(provider).cloned().unwrap_or_else(|| "none".into())
     }

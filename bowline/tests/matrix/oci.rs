@@ -31,7 +31,7 @@ struct Route {
     needed: &'static [&'static str],
     /// What an allowed one is answered with.
     status: u16,
-    /// It does not create what is not there, so that it can be asked for where nothing is.
+    /// It does not create what is not there, so that it can be requested where nothing is.
     finds: bool,
 }
 

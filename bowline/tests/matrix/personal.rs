@@ -11,7 +11,7 @@ use bowline_contract::v2::iam::rpc::{
 use super::{Row, anybody, at, default};
 use crate::oracle::{INVALID, NOT_FOUND, OK, PRECONDITION};
 
-/// Where a call is let through, it is told that there is no such document: the server of the matrix has none.
+/// An authorized call gets the error that there is no such document: the server of the matrix has none.
 pub(super) fn terms() -> Vec<Row> {
     let documents = || vec!["nothing".to_owned()];
     vec![

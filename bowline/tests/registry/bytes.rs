@@ -1,4 +1,4 @@
-//! The files of blobs and uploads: what is lost is told and can be brought again, and nothing stays for ever.
+//! The files of blobs and uploads: losses are reported and can be pushed again, and nothing stays for ever.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! An upstream that wants to know who asks, and writes down what it was asked.
+//! An upstream that requires authentication, and records its requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -91,7 +91,7 @@ impl FakeUpstream {
         self.state.lock().unwrap()
     }
 
-    /// What came since the last time, without what was asked about blobs.
+    /// Requests since the last call, without those for blobs.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let mut seen = std::mem::take(&mut self.state().seen);
         seen.retain(|one| !one.path.contains("/blobs/"));

@@ -1,4 +1,4 @@
-//! Images that come from another registry when they are asked for.
+//! Pull-through: images that come from another registry when clients request them.
 
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ const WORKERS: u64 = 4;
 const OPERATIONS: u64 = 80;
 /// Few, so that they come and go often.
 const LAYERS: u64 = 3;
-/// Longer than a blob that was asked for stays without being kept again.
+/// Longer than the time that a looked-up blob is protected without renewal.
 const GRACE: Duration = Duration::from_secs(70);
 /// Turns of the clock at most, so that tokens outlast them.
 const TURNS: usize = 40;

@@ -51,7 +51,7 @@ async fn a_manifest_that_is_pushed_again_while_it_is_collected_stays() {
     server.stop().await;
 }
 
-/// Holds the row of a manifest, which stays as it is, until it is told to release it.
+/// Holds the row of a manifest, which stays as it is, until it is notified.
 async fn hold(db: &bowline_store::Db, digest: &str, holding: &Arc<Notify>, release: &Arc<Notify>) {
     let (digest, holding, release) = (digest.to_owned(), holding.clone(), release.clone());
     let undone = db.write(move |tx| {

@@ -1,4 +1,4 @@
-//! Retention: what goes, what stays, and what is told of it.
+//! Retention: what is removed, what stays, and the events.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Upstreams that are asked with an account: who gets its password, who does not, and who is told that it is wrong.
+//! Upstreams with an account: who gets its password, who does not, and who learns that it is wrong.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn status(client: &Client, name: &str, tag: &str) -> u16 {
     client.get(&format!("/v2/{name}/manifests/{tag}")).await.status
 }
 
-/// What proved who asked, request by request, of those whose path has this in it.
+/// The `authorization` headers of the requests whose path contains `part`.
 fn proofs(seen: &[Seen], part: &str) -> Vec<String> {
     seen.iter().filter(|one| one.path.contains(part)).map(|one| one.proof.clone()).collect()
 }

@@ -1,4 +1,5 @@
-//! What an upstream had not, or was away for, it is not asked for again at once.
+//! Failures of an upstream are cached: an absent resource, or an upstream that is away, is not requested
+//! again at once.
 
 use bowline_testkit::{TestServer, each_engine};
 use std::time::Duration;

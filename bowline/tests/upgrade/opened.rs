@@ -14,7 +14,7 @@ use serde_json::Value;
 const BASE: &str = "http://127.0.0.1:18281";
 /// Fewest answers of one version: less were not read.
 const FEWEST: usize = 200;
-/// How often an answer is asked for, 100 ms apart, while the server still starts.
+/// Most tries of a request, 100 ms apart, while the server still starts.
 const TRIES: u32 = 100;
 
 /// Paths whose answers differ from those of before, and why.
@@ -140,7 +140,8 @@ impl Opened {
     }
 }
 
-/// Every answer that `directory` has stored, from a server on these data, and every blob; the token it was asked with.
+/// Compares every response that `directory` has stored with that of a server on these data, and every blob;
+/// returns the token of the requests.
 pub(crate) async fn answers_are_those_of_before(directory: &Path, place: &Place, token: Option<String>) -> String {
     let opened = Opened::start(place, &directory.join("seeded_at"), token).await;
     let (mut compared, mut wrong) = (0, Vec::new());

@@ -1,9 +1,10 @@
-//! AWS identities: a workload signs a `GetCallerIdentity` request for us and hands it over, and we let AWS say whose
-//! signature it is.
+//! AWS identities: a workload signs a `GetCallerIdentity` request for this server and presents it; AWS
+//! verifies whose signature it is.
 //!
-//! The presented token is base64url of that request as it would go over the wire. What is read here of it is not true
-//! before AWS accepted the signature, and only what the signature covers goes to AWS: two signed headers bind the
-//! request to our issuer and to one identity, so that a request signed for anyone else does not help here.
+//! The presented token is base64url of that request in its wire form. Nothing in it is trusted before AWS
+//! accepted the signature, and only what the signature covers is sent to AWS: two signed headers bind the
+//! request to this issuer and to one identity, so that a request signed for another server or identity is
+//! useless here.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ const MAX_HEADERS: usize = 40;
 const VALIDITY: i64 = 15 * 60;
 /// How far the signer's clock may be ahead, in seconds.
 const SKEW: i64 = 5 * 60;
-/// Bytes of an answer.
+/// Bytes of a response.
 const MAX_ANSWER: usize = 64 * 1024;
 
 const TARGET: &str = "/?Action=GetCallerIdentity&Version=2011-06-15";
@@ -64,7 +65,7 @@ pub enum AwsError {
     Unsigned,
     #[error("the token's Chainguard-Audience is not this issuer")]
     Audience,
-    /// For another identity than the one that is asked for.
+    /// The token is for another identity than the requested one.
     #[error("the token's Chainguard-Identity is not the requested identity")]
     Identity,
     /// Signed more than 15 minutes ago.
@@ -76,7 +77,7 @@ pub enum AwsError {
     /// AWS does not accept the signature.
     #[error("AWS did not accept the token's signature")]
     Rejected,
-    /// AWS cannot be asked, or its answer is not understood; the word is for logs.
+    /// AWS is not reachable, or its response is not understood; the word is for logs.
     #[error("AWS STS cannot be asked at the moment")]
     Unavailable(&'static str),
 }
@@ -151,7 +152,7 @@ impl SignedRequest {
         let mut headers = BTreeMap::new();
         for line in lines {
             let (name, value) = header(line)?;
-            // A second one could be what AWS looks at while we look at the first.
+            // AWS might read the second of two headers where this code reads the first.
             if headers.insert(name, value).is_some() || headers.len() > MAX_HEADERS {
                 return Err(AwsError::Malformed);
             }
@@ -193,7 +194,8 @@ impl AwsSts {
     /// Checks what can be checked without asking: for whom and when the request was signed.
     ///
     /// # Errors
-    /// Not for one of our hosts, not for this audience or identity, or not now.
+    /// The request is not for an AWS host that is accepted, not for this audience or identity, or not valid
+    /// now.
     pub fn check(&self, request: &SignedRequest, audience: &str, identity: &str, now: i64) -> Result<(), AwsError> {
         if !self.hosts.iter().any(|host| host == request.header(HOST)) {
             return Err(AwsError::Host);
@@ -216,7 +218,7 @@ impl AwsSts {
     /// Sends the request on, and reads who signed it. Only after [`AwsSts::check`].
     ///
     /// # Errors
-    /// AWS refuses the signature, or cannot be asked.
+    /// AWS rejects the signature, or is not reachable.
     pub async fn caller(&self, request: &SignedRequest) -> Result<Caller, AwsError> {
         let host = request.header(HOST);
         let issuer = self.url.clone().unwrap_or_else(|| format!("https://{host}"));
@@ -239,7 +241,7 @@ fn outbound(request: &SignedRequest, url: &str) -> Result<HeaderMap, AwsError> {
     let mut headers = HeaderMap::new();
     headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json"));
     for (name, value) in &request.headers {
-        // The client says both itself; a stand-in is told for whom the signature is.
+        // The client sets both headers itself; a stand-in for AWS receives the host that was signed.
         if name == LENGTH || (name == HOST && own_host.as_deref() == Some(value)) {
             continue;
         }

@@ -1,8 +1,8 @@
 //! The wire form of capability sets in tokens.
 //!
-//! Base64url of an 8-byte big-endian bit length and that many bits in 64-bit big-endian words; bit `i` is
-//! `1 << (i % 64)` of word `i / 64`. Written with padding where the length asks for it, as the clients' decoder wants
-//! it; read with or without.
+//! Base64url of an 8-byte big-endian bit length and that many bits in 64-bit big-endian words; bit `i` is `1
+//! << (i % 64)` of word `i / 64`. Written with padding where the length needs it, as the clients' decoder
+//! requires; read with or without.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;

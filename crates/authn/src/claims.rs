@@ -15,7 +15,7 @@ use crate::keys::SigningKey;
 /// An access token lives at most this long, in seconds; verification refuses a longer one.
 pub const MAX_ACCESS_LIFETIME: i64 = 3600;
 
-/// The keys that we ourselves publish ([`crate::keys::KeyRing::verification_keys`]).
+/// The keys that this server publishes ([`crate::keys::KeyRing::verification_keys`]).
 pub type JwksOfOurs = Jwks;
 
 /// What a token of this server is for; the header's `typ`.
@@ -135,8 +135,9 @@ pub fn mint_value(class: TokenClass, claims: &Value, key: &SigningKey) -> String
     token
 }
 
-/// Verifies a token of this server at a front: signature by a key of this server, class, issuer, one of the audiences, times.
-/// Expiry is exact, since we set it; `iat` has the usual leeway for replicas whose clocks differ.
+/// Verifies a token of this server at a front: signature by a key of this server, class, issuer, one of the
+/// audiences, times. Expiry is exact, since this server sets it; `iat` has the usual leeway for replicas
+/// whose clocks differ.
 pub fn verify_own(
     token: &str,
     class: TokenClass,

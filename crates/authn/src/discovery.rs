@@ -1,4 +1,4 @@
-//! The keys of other issuers, by OIDC discovery.
+//! Public keys of other issuers, found by OIDC discovery and cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use crate::error::TokenError;
 use crate::guarded::{FetchError, GuardedClient};
 use crate::jwks::Jwks;
 
-/// How long keys are kept, in seconds.
+/// Seconds for which fetched keys are cached.
 pub const KEEP: i64 = 600;
-/// How long a failure is kept, in seconds.
+/// Seconds for which a failed fetch is cached.
 pub const KEEP_FAILURE: i64 = 10;
-/// An unknown key id leads to one refresh at most in that many seconds, per issuer.
+/// Seconds between two refreshes of an issuer's keys that unknown key ids cause.
 pub const REFRESH_EVERY: i64 = 30;
-/// So many issuers are remembered; the one unused for longest goes first.
+/// Most issuers in the cache; the least recently used one is evicted.
 pub const MAX_ISSUERS: usize = 10_000;
 
-/// Why an issuer's keys are not at hand.
+/// Why an issuer's keys are not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum KeysError {
     /// The discovery document or the key set could not be fetched.
     #[error("the issuer's keys cannot be fetched: {0}")]
     Fetch(FetchError),
-    /// The issuer is not a URL that discovery works for.
+    /// The issuer is not a URL without query and fragment, as discovery requires.
     #[error("the issuer is not a URL without query and fragment")]
     Issuer,
     /// The discovery document names another issuer, or no `jwks_uri`.
@@ -47,7 +47,7 @@ impl KeysError {
         }
     }
 
-    /// What the caller may be told; the same as `Display`.
+    /// The message for the caller; the same as `Display`.
     pub fn public_message(self) -> String {
         self.to_string()
     }
@@ -74,7 +74,7 @@ struct State {
 #[derive(Default)]
 struct Issuer {
     state: Mutex<State>,
-    /// Held by the one who fetches.
+    /// Held during a fetch, so that one runs at a time.
     flight: tokio::sync::Mutex<()>,
 }
 
@@ -84,7 +84,8 @@ struct Cache {
     clock: u64,
 }
 
-/// The keys of any number of issuers, fetched when first needed. Ask only for issuers that someone trusts.
+/// A cache of issuers' keys, fetched on first use. Pass trusted issuers only: a fetch sends requests to the
+/// issuer.
 pub struct IssuerKeys {
     client: GuardedClient,
     capacity: usize,
@@ -97,7 +98,7 @@ impl std::fmt::Debug for IssuerKeys {
     }
 }
 
-/// What the cache says at a time.
+/// Result of a cache lookup.
 enum Cached {
     Keys(Arc<Jwks>),
     Refused(KeysError),
@@ -107,14 +108,14 @@ enum Cached {
 }
 
 impl State {
-    fn validate(&self, kid: Option<&str>, now: i64) -> Cached {
+    fn lookup(&self, kid: Option<&str>, now: i64) -> Cached {
         if let Some((keys, at)) = &self.keys
             && now < at.saturating_add(KEEP)
         {
             if kid.is_none_or(|kid| keys.has_kid(kid)) {
                 return Cached::Keys(Arc::clone(keys));
             }
-            // Fetched for this very question, or refreshed lately.
+            // The keys were fetched for this call, or refreshed less than `REFRESH_EVERY` ago.
             let lately = self.refreshed_at.is_some_and(|at| now < at.saturating_add(REFRESH_EVERY));
             return if now <= *at || lately {
                 Cached::Refused(KeysError::Token(TokenError::UnknownKid))
@@ -135,39 +136,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl IssuerKeys {
-    /// An empty cache over that client.
+    /// An empty cache with the default capacity.
     pub fn new(client: GuardedClient) -> Self {
         Self::with_capacity(client, MAX_ISSUERS)
     }
 
-    /// An empty cache for so many issuers.
+    /// An empty cache of at most `capacity` issuers.
     pub fn with_capacity(client: GuardedClient, capacity: usize) -> Self {
         Self { client, capacity: capacity.max(1), cache: Mutex::default() }
     }
 
-    /// How many issuers are remembered.
+    /// Number of issuers in the cache.
     pub fn len(&self) -> usize {
         lock(&self.cache).issuers.len()
     }
 
-    /// Whether no issuer is remembered.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets an issuer, so that the next question fetches.
+    /// Removes an issuer from the cache, so that the next call fetches its keys.
     pub fn forget(&self, issuer: &str) {
         lock(&self.cache).issuers.remove(issuer);
     }
 
-    /// The issuer's keys, among them one with that id when one is named. Fetches at most once at a time per issuer;
-    /// an id that is not in the kept keys leads to one refresh at most every 30 seconds.
+    /// Returns the issuer's keys; if `kid` is given, they include it. `now` is in unix seconds. One fetch per
+    /// issuer runs at a time; an id that the cached keys lack causes one refresh per [`REFRESH_EVERY`] at
+    /// most.
     pub async fn keys_for(&self, issuer: &str, kid: Option<&str>, now: i64) -> Result<Arc<Jwks>, KeysError> {
         let url = discovery_url(issuer)?;
         let entry = self.entry(issuer);
         for may_fetch in [false, true] {
             let _flight = if may_fetch { Some(entry.flight.lock().await) } else { None };
-            let stale = match lock(&entry.state).validate(kid, now) {
+            let stale = match lock(&entry.state).lookup(kid, now) {
                 Cached::Keys(keys) => return Ok(keys),
                 Cached::Refused(error) => return Err(error),
                 Cached::Absent => false,
@@ -187,12 +189,12 @@ impl IssuerKeys {
                     state.failure = None;
                 }
                 Err(error) => {
-                    // Kept keys stay good until their own time is over.
+                    // Cached keys stay valid until they expire.
                     state.failure = Some((error, now));
                     return Err(error);
                 }
             }
-            return match state.validate(kid, now) {
+            return match state.lookup(kid, now) {
                 Cached::Keys(keys) => Ok(keys),
                 Cached::Refused(error) => Err(error),
                 Cached::Absent | Cached::Stale => Err(KeysError::Token(TokenError::UnknownKid)),
@@ -230,7 +232,7 @@ impl IssuerKeys {
     }
 }
 
-/// Where an issuer's discovery document is.
+/// URL of an issuer's discovery document.
 pub(crate) fn discovery_url(issuer: &str) -> Result<String, KeysError> {
     let url = Url::parse(issuer).map_err(|_| KeysError::Issuer)?;
     // The parser forgives some of these; an issuer is compared as text, so it has to be written properly.

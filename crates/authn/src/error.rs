@@ -1,7 +1,7 @@
-//! Why a token was refused.
+//! Errors of token verification.
 
-/// Why a token was refused. [`TokenError::reason`] goes to logs and metrics; `Display` is the public message and
-/// says nothing about keys, identities or candidates.
+/// Why a token was refused. [`TokenError::reason`] goes to logs and metrics; `Display` is the public message
+/// and reveals nothing about keys or identities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TokenError {
     /// Not a compact JWS with JSON header and claims, or a claim of the wrong type.
@@ -13,10 +13,10 @@ pub enum TokenError {
     /// `exp`, `sub` or `iss` is missing.
     #[error("the token lacks a required claim (iss, sub or exp)")]
     MissingClaim,
-    /// `alg` is none, symmetric or unknown, or is not the one that the key is for.
+    /// `alg` is `none`, symmetric or unknown, or is not the algorithm of the key.
     #[error("the token's signature algorithm is not accepted")]
     AlgorithmRefused,
-    /// The header carries keys, key addresses or `crit`.
+    /// The header has keys, key URLs or `crit`.
     #[error("the token's header has a member that is not accepted")]
     HeaderRefused,
     /// No key of the issuer has the token's `kid`, or no single key fits a token without one.
@@ -31,14 +31,14 @@ pub enum TokenError {
     /// Before `nbf` or `iat`.
     #[error("the token is not valid yet")]
     NotYetValid,
-    /// Lives longer than its class may.
+    /// The lifetime exceeds the limit of the token's class.
     #[error("the token's lifetime is too long")]
     Lifetime,
     #[error("the token's issuer is not accepted")]
     Issuer,
     #[error("the token's audience is not accepted")]
     Audience,
-    /// Another class of token (header `typ`).
+    /// The token is of another class (header `typ`).
     #[error("this kind of token is not accepted here")]
     Class,
     /// The key set against which it should be verified does not parse.
@@ -67,7 +67,7 @@ impl TokenError {
         }
     }
 
-    /// What the caller may be told; the same as `Display`.
+    /// The message for the caller; the same as `Display`.
     pub fn public_message(self) -> String {
         self.to_string()
     }

@@ -14,9 +14,9 @@ use url::{Host, Url};
 use crate::addresses::AddressPolicy;
 use crate::resolver::{GuardedResolver, Resolver, SystemResolver, Unusable};
 
-/// Why a request did not bring what it should. `Display` is public: it names no address, and has one text for a refused
-/// address and for no connection, so that callers cannot explore which names and networks the operator has.
-/// [`FetchError::reason`] tells them apart in the log.
+/// Why a request failed. `Display` is public: it names no address, and has one text for a rejected address
+/// and for no connection, so that callers cannot explore the operator's names and networks.
+/// [`FetchError::reason`] distinguishes them in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum FetchError {
     /// Not a URL that can be requested, or one with credentials in it.
@@ -43,7 +43,7 @@ pub enum FetchError {
     /// The body is not JSON.
     #[error("the answer is not JSON")]
     NotJson,
-    /// The connection broke in the middle of the answer.
+    /// The connection broke in the middle of the response.
     #[error("the answer was cut off")]
     Broken,
 }
@@ -64,7 +64,7 @@ impl FetchError {
         }
     }
 
-    /// What the caller may be told; the same as `Display`.
+    /// The message for the caller; the same as `Display`.
     pub fn public_message(self) -> String {
         self.to_string()
     }
@@ -93,7 +93,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 pub struct Limits {
     /// From the first look-up to the last byte.
     pub total: Duration,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     pub body: usize,
 }
 
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// An answer, complete and within the limits; any status.
+/// A response, complete and within the limits; any status.
 #[derive(Clone, Debug)]
 pub struct Response {
     pub status: StatusCode,
@@ -131,7 +131,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// An answer whose body has not been read; any status.
+/// A response whose body has not been read; any status.
 #[derive(Debug)]
 pub struct Opened {
     response: reqwest::Response,
@@ -263,7 +263,7 @@ impl GuardedClient {
         Ok((url, client))
     }
 
-    /// Sends a request and reads the whole answer within the limits.
+    /// Sends a request and reads the whole response within the limits.
     pub async fn fetch(&self, request: Request, limits: Limits) -> Result<Response, FetchError> {
         let (url, client) = self.pick(&request.url)?;
         let send = async {
@@ -338,8 +338,8 @@ impl GuardedClient {
     }
 }
 
-/// The error for a host at an address that is not allowed. Only the log tells the operator: the caller reads the same
-/// text as for a host that is not there.
+/// The error for a host at an address that is not allowed. Only the log distinguishes it: the caller reads
+/// the same text as for a host that does not exist.
 fn refused(url: &Url) -> FetchError {
     let host = url.host_str().unwrap_or_default();
     tracing::info!(host, "outbound request refused: address not allowed; --allow-private-addresses allows networks");

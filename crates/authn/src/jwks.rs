@@ -10,7 +10,7 @@ use crate::error::TokenError;
 /// A key set holds at most this many keys.
 pub const MAX_KEYS: usize = 100;
 
-/// The signature algorithms that we verify.
+/// The signature algorithms that are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Alg {
     /// RSA PKCS#1 v1.5, SHA-256.

@@ -184,7 +184,7 @@ pub enum KeyState {
     Retired,
 }
 
-/// All our signing keys: which one signs now, which ones are published.
+/// All signing keys of this server: which one signs now, which ones are published.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
     keys: Vec<RingKey>,
@@ -260,7 +260,7 @@ impl KeyRing {
         json!({ "keys": self.published(now).map(|k| k.key.public_jwk()).collect::<Vec<_>>() })
     }
 
-    /// The same keys ready to verify our own tokens with.
+    /// The same keys, for verifying tokens of this server.
     pub fn verification_keys(&self, now: i64) -> Jwks {
         Jwks::parse(&self.jwks(now)).unwrap_or_default()
     }

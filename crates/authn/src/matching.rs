@@ -1,4 +1,5 @@
-//! Claim matching of assumable identities. Pure: no keys, no network.
+//! Claim matching of assumable identities: those that a workload acts as by presenting a token of another
+//! issuer. Pure: no keys, no network.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +21,14 @@ pub enum Expect {
     Pattern(String),
 }
 
-/// The stored relationship of an assumable identity.
+/// What an assumable identity expects of a token, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimMatch {
     /// Expected value of `iss`.
     pub issuer: Expect,
     /// Expected value of `sub`.
     pub subject: Expect,
-    /// `aud`; none means the default audiences.
+    /// Expected value of `aud`; absent for the default audiences.
     pub audience: Option<Expect>,
     /// Further claims by exact value.
     pub claims: BTreeMap<String, String>,
@@ -39,7 +40,7 @@ pub struct ClaimMatch {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {claim:?}")]
 pub struct Mismatch {
-    /// Name of the custom claim.
+    /// `iss`, `sub`, `aud` or the name of a custom claim.
     pub claim: String,
 }
 
@@ -87,7 +88,7 @@ pub fn whole(pattern: &str) -> Result<Regex, String> {
 #[derive(Clone, Debug)]
 pub struct Compiled {
     issuer: Test,
-    /// The literal beginning that every accepted issuer has, when the issuer is a pattern; None: unusable.
+    /// The literal prefix of an issuer pattern. A pattern without one matches nothing.
     issuer_prefix: Option<Prefix>,
     subject: Test,
     audience: Option<Test>,
@@ -95,8 +96,8 @@ pub struct Compiled {
 }
 
 impl ClaimMatch {
-    /// Compiles the patterns; the error is for the author of the identity. An issuer pattern that is not literal up
-    /// to the end of its host compiles, and matches nothing.
+    /// Compiles the patterns; the error is for the author of the identity. An issuer pattern that is not
+    /// literal up to the end of its host compiles, but matches no issuer.
     pub fn compile(&self) -> Result<Compiled, String> {
         let named = |name: &str, error: String| format!("{name}: {error}");
         let mut claims = Vec::with_capacity(self.claims.len() + self.claim_patterns.len());
@@ -120,7 +121,7 @@ impl ClaimMatch {
 }
 
 impl Compiled {
-    /// Whether this identity trusts that issuer. Ask before any request leaves for it.
+    /// Whether this identity trusts that issuer. Check it before sending any request to the issuer.
     pub fn trusts_issuer(&self, issuer: &str) -> bool {
         let within = match (&self.issuer, &self.issuer_prefix) {
             (Test::Exact(_), _) => true,
@@ -175,8 +176,8 @@ impl Prefix {
     }
 }
 
-/// Whether an issuer pattern is literal up to the end of the host (and port): only such a pattern is usable, since any
-/// other could name a host that no one meant.
+/// Whether an issuer pattern is literal up to the end of the host (and port). Only such a pattern is usable:
+/// any other could match a host that its author did not mean.
 pub fn issuer_host_is_literal(pattern: &str) -> bool {
     literal_prefix(pattern).is_some()
 }
@@ -232,7 +233,7 @@ fn literal_prefix(pattern: &str) -> Option<Prefix> {
     let path = rest.strip_prefix('/').or_else(|| rest.strip_prefix(r"\/"));
     match path {
         None => Some(Prefix::Whole(origin)),
-        // The slash must not be optional or repeated zero times, and no alternative may begin again behind it.
+        // The slash must not be optional or repeated zero times, and no alternative may follow it.
         Some(path) if path.starts_with(['?', '*', '{']) || top_level_alternative(path) => None,
         Some(_) => {
             origin.push('/');
@@ -241,7 +242,8 @@ fn literal_prefix(pattern: &str) -> Option<Prefix> {
     }
 }
 
-/// Whether a `|` stands outside groups and classes. Only for the answer; what protects is [`Prefix::holds`].
+/// Whether a `|` stands outside groups and classes. It improves the error alone; [`Prefix::holds`] is what
+/// protects.
 fn top_level_alternative(pattern: &str) -> bool {
     let (mut groups, mut classes, mut chars) = (0_usize, 0_usize, pattern.chars());
     while let Some(c) = chars.next() {

@@ -1,4 +1,4 @@
-//! Signing people in at someone else's provider: OpenID Connect's authorization code flow, from our side.
+//! Sign-in at an external provider: the relying party of OpenID Connect's authorization code flow.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
@@ -35,10 +35,10 @@ pub enum RelyingError {
     /// The token endpoint refused the code; the OAuth error, where it is a known one.
     #[error("the identity provider refused the sign-in ({0})")]
     Refused(&'static str),
-    /// The answer of an endpoint lacks something.
+    /// The response of an endpoint lacks something.
     #[error("the identity provider's answer has no usable {0}")]
     Answer(&'static str),
-    /// The id token is not for us, or not for this sign-in.
+    /// The id token is not for this client, or not for this sign-in.
     #[error("the identity provider's id token does not fit: {0}")]
     IdToken(&'static str),
 }
@@ -86,7 +86,7 @@ pub struct Tokens {
     pub access_token: Option<String>,
 }
 
-/// Reads the provider's discovery document. Nothing is kept: a provider that changed is noticed at once.
+/// Reads the provider's discovery document. It is not cached: changes of a provider take effect at once.
 pub async fn discover(client: &GuardedClient, issuer: &str) -> Result<Metadata, RelyingError> {
     let url = discovery_url(issuer).map_err(|_| RelyingError::Issuer)?;
     let document = client.get_json(&url).await?;
@@ -123,7 +123,7 @@ impl Metadata {
         let unusable = RelyingError::Document("authorization_endpoint");
         let text = self.authorization_endpoint.as_deref().ok_or_else(|| unusable.clone())?;
         let mut url = client.check_url(text).map_err(|_| unusable.clone())?;
-        // What the endpoint's own query says of our parameters could contradict them.
+        // Parameters in the endpoint's own query could contradict those of this request.
         let is_ours = |name: &str| parameters.iter().any(|(ours, _)| *ours == name);
         if url.fragment().is_some() || url.query_pairs().any(|(name, _)| is_ours(&name)) {
             return Err(unusable);
@@ -207,7 +207,7 @@ impl Metadata {
     /// The userinfo claims of the person `subject`.
     ///
     /// # Errors
-    /// The endpoint does not answer, or is about someone else.
+    /// The endpoint does not respond, or describes another person.
     pub async fn userinfo(
         &self,
         http: &GuardedClient,
@@ -248,7 +248,7 @@ fn basic(id: &str, secret: &str) -> Result<HeaderValue, RelyingError> {
     Ok(value)
 }
 
-/// Errors of the token endpoint that may be told: the text is theirs, so only known ones are.
+/// Error codes of the token endpoint that are shown. The texts are the provider's, so others are not.
 const KNOWN: [&str; 6] = [
     "invalid_request",
     "invalid_client",

@@ -56,7 +56,7 @@ impl Resolve for GuardedResolver {
             if addresses.is_empty() {
                 return Err(Unusable::Unknown.into());
             }
-            // One refused address among several refuses the name: such an answer is an attack or a mistake.
+            // One refused address among several refuses the name: such a response is an attack or a mistake.
             if !addresses.iter().all(|a| Self::allows(&policy, http, *a)) {
                 return Err(Unusable::Refused.into());
             }

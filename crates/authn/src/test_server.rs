@@ -52,7 +52,7 @@ impl TestServer {
         Self { url, port, hits }
     }
 
-    /// The paths that were asked for.
+    /// The paths of the requests so far.
     pub(crate) fn hits(&self) -> Vec<String> {
         self.hits.lock().unwrap().clone()
     }

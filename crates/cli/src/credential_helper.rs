@@ -1,6 +1,6 @@
-//! `docker-credential-bowline`: this binary by another name, which docker, podman, skopeo, crane and their like ask for
-//! the credentials of a registry. A question comes on stdin, and the answer goes to stdout, refusals too: the clients show
-//! stdout alone.
+//! `docker-credential-bowline`: this binary by another name, from which docker, podman, skopeo, crane and
+//! similar clients get the credentials of a registry. The request comes on stdin, and the response goes to
+//! stdout, errors too: the clients show stdout alone.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -32,7 +32,7 @@ pub fn is_meant(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new(COMMAND))
 }
 
-/// Answers one question, and gives the exit code.
+/// Serves one request, and returns the exit code.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     let verb = arguments.first().and_then(|verb| verb.to_str()).unwrap_or_default();
     let answer = match verb {

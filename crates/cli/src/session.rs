@@ -1,4 +1,4 @@
-//! What every command that talks to a server needs: which one, and as whom.
+//! The server that a command talks to, and its credentials.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub(crate) struct Access {
 const TOKEN_BYTES: u64 = 64 << 10;
 
 impl Access {
-    /// The server that is meant, called with the token that is named, if one is.
+    /// Opens a session with the selected server; it uses the token of `--token-file` if that is given.
     pub(crate) fn session(&self) -> Result<Session, ClientError> {
         let mut session = Session::open(&self.target)?;
         if let Some(path) = &self.token_file {
@@ -56,32 +56,32 @@ impl Access {
     }
 }
 
-/// A chosen server, and where its tokens are kept.
+/// The selected server, and the cache of its tokens.
 pub(crate) struct Session {
     pub(crate) api: String,
     pub(crate) issuer: Issuer,
     pub(crate) cache: TokenCache,
     pub(crate) contexts: PathBuf,
-    /// Identity to assume with the environment' own token.
+    /// Identity to assume with the ambient token.
     pub(crate) identity: Option<String>,
     pub(crate) http: reqwest::Client,
-    /// Hosts that images of this server are named with.
+    /// Registry hosts in the names of this server's images.
     registries: Vec<String>,
     ambient: Option<Ambient>,
-    /// The token to call with in place of a kept one.
+    /// The token of `--token-file`, used instead of cached ones.
     given: Option<String>,
 }
 
-/// Where Kubernetes puts a token: a volume for Bowline, else the service account's.
+/// Token files on Kubernetes: a projected volume for Bowline, else the service account's.
 const KUBERNETES_FILES: [&str; 2] =
     ["/var/run/secrets/bowline/token", "/var/run/secrets/kubernetes.io/serviceaccount/token"];
 
 impl Session {
-    /// Finds out which server is meant: flags and variables first, then the context.
+    /// Selects the server: flags and variables first, then the context.
     pub(crate) fn open(target: &Target) -> Result<Session, ClientError> {
         let contexts = contexts_file()?;
         let known = Contexts::read(&contexts)?;
-        // An address of its own makes the current context the wrong one.
+        // With an explicit address the current context does not apply.
         let context = match (&target.context, &target.api) {
             (None, Some(_)) => None,
             (name, _) => known.find(name.as_deref())?,
@@ -118,13 +118,14 @@ impl Session {
         SystemClock.now().div_euclid(1_000_000)
     }
 
-    /// The environment' own identity token, if they have one.
+    /// The source of ambient identity tokens, if there is one.
     pub(crate) fn ambient(&self) -> Option<&Ambient> {
         self.ambient.as_ref()
     }
 
-    /// A token for that audience: the kept one, else a refreshed one, else one for the environment' identity, else one
-    /// for the token of the API. Where an identity is named, tokens of others are none.
+    /// Returns a token for the audience: the cached one, else a refreshed one, else one exchanged for the
+    /// ambient token, else one exchanged for the API's token. If an identity is configured, cached tokens of
+    /// other identities are not used.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
         let found = self.cached(audience)?;
         let cached = if self.is_requested(&found) { found.clone() } else { Tokens::default() };
@@ -148,33 +149,33 @@ impl Session {
         } else {
             return Err(not_signed_in(&found, self.identity.as_deref()));
         };
-        // A refresh token of someone else is not overwritten: it is worth a sign-in.
+        // Another identity's refresh token is not overwritten: losing it would cost a sign-in.
         if self.is_requested(&found) || found.refresh_token.is_none() {
             self.cache.write(audience, &tokens)?;
         }
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
     }
 
-    /// Whether tokens are of the identity that is asked for, if one is.
+    /// Whether the tokens belong to the configured identity; true if none is configured.
     fn is_requested(&self, tokens: &Tokens) -> bool {
         let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
         self.identity.is_none() || subject == self.identity
     }
 
-    /// A repository's path without the registry's host before it, as images are named.
+    /// Removes the registry host that an image name begins with.
     pub(crate) fn without_registry<'a>(&self, path: &'a str) -> &'a str {
         let rest = |host: &String| path.strip_prefix(host.as_str()).and_then(|rest| rest.strip_prefix('/'));
         self.registries.iter().find_map(rest).unwrap_or(path)
     }
 
-    /// What is kept for an audience, if it is of this issuer: another server's tokens are nothing to show here.
+    /// The cached tokens for an audience, if they are of this issuer; tokens of another server are ignored.
     pub(crate) fn cached(&self, audience: &str) -> Result<Tokens, ClientError> {
         let cached = self.cache.read(audience)?;
         let issuer = cached.token.as_deref().and_then(claims).map(|claims| claims.iss);
         Ok(if issuer.as_deref() == Some(self.issuer.url()) { cached } else { Tokens::default() })
     }
 
-    /// The API, called as the identity that is signed in.
+    /// A client of the API with the session's token.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
         let token = match &self.given {
             Some(token) => token.clone(),
@@ -183,7 +184,7 @@ impl Session {
         Api::new(&self.api, Some(token))
     }
 
-    /// Audiences of this issuer that tokens are kept for, in the cache's own spelling.
+    /// Audiences of this issuer with cached tokens, spelled as in the cache.
     pub(crate) fn audiences(&self) -> Result<Vec<String>, ClientError> {
         let own = self.api.replace('/', "-");
         let mut audiences = Vec::new();
@@ -197,7 +198,7 @@ impl Session {
         Ok(audiences)
     }
 
-    /// Keeps tokens, and the server as a context if there is none yet.
+    /// Caches tokens. If there are no contexts, stores the server as the context `default`.
     pub(crate) fn keep(&self, audience: &str, tokens: &Tokens) -> Result<(), ClientError> {
         self.cache.write(audience, tokens)?;
         let mut known = Contexts::read(&self.contexts)?;
@@ -239,8 +240,8 @@ fn not_signed_in(cached: &Tokens, identity: Option<&str>) -> ClientError {
     ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
 }
 
-/// Refuses an address beside a context that has another one: whichever of both was taken, tokens meant for one server
-/// would go to the other.
+/// Rejects an address that differs from the named context's: whichever was used, tokens for one server could
+/// go to the other.
 fn require_one_server(name: &str, context: &Context, api: &str) -> Result<(), ClientError> {
     if checked("api", api)? == checked("api", &context.api)? {
         return Ok(());
@@ -256,7 +257,7 @@ fn checked(flag: &str, text: &str) -> Result<String, ClientError> {
     bowline_terminal::public_url(flag, text).map_err(|error| ClientError::Usage(error.to_string()))
 }
 
-/// Where the contexts are kept.
+/// Path of the contexts file.
 pub(crate) fn contexts_file() -> Result<PathBuf, ClientError> {
     if let Some(path) = variable("BOWLINE_CONTEXTS") {
         return Ok(path.into());

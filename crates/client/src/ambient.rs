@@ -22,7 +22,7 @@ pub struct AmbientCredentials {
 /// Where an identity token of the environment comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ambient {
-    /// GitHub Actions: asked for at each use.
+    /// GitHub Actions: the token is requested at each use.
     GitHub {
         url: String,
         /// What to show there.

@@ -8,7 +8,7 @@ use prost::Message as _;
 
 use crate::error::ClientError;
 
-/// Largest answer, in bytes.
+/// Largest response, in bytes.
 const MAX_ANSWER: usize = 100 << 20;
 
 /// The API of one server, called over gRPC.
@@ -44,7 +44,7 @@ impl Api {
     /// Calls a method.
     ///
     /// # Errors
-    /// The server refuses, or no answer comes.
+    /// The server refuses, or the request fails.
     pub async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, ClientError> {
         let (service, method) = M::FULL_NAME.rsplit_once('.').unwrap_or((M::FULL_NAME, ""));
         let sent = self

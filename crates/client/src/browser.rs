@@ -17,7 +17,7 @@ use crate::issuer::{Issuer, SignInRequest};
 #[derive(Debug)]
 pub struct BrowserSignIn {
     listener: TcpListener,
-    /// What only the browser that was sent there knows: other pages must not answer in its place.
+    /// A secret path that only the redirected browser knows, so that other pages cannot call it.
     path: String,
     /// The address that the browser has to open.
     pub url: String,

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ClientError;
 use crate::{files, jwt};
 
-/// What was kept for one audience.
+/// The cached tokens of one audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
     pub token: Option<String>,
@@ -38,7 +38,7 @@ impl TokenCache {
         self.root.join(audience.replace('/', "-"))
     }
 
-    /// What is kept for an audience, fresh or not.
+    /// The cached tokens of an audience, fresh or not.
     ///
     /// # Errors
     /// A file exists and cannot be read.
@@ -65,7 +65,7 @@ impl TokenCache {
         Ok(())
     }
 
-    /// Forgets what is kept for an audience; whether there was anything.
+    /// Removes the cached tokens of an audience; returns whether there were any.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -78,7 +78,7 @@ impl TokenCache {
         Ok(token || refresh_token)
     }
 
-    /// Directory names of the audiences that something is kept for.
+    /// Directory names of the audiences with cached tokens.
     ///
     /// # Errors
     /// The directory exists and cannot be read.

@@ -15,19 +15,19 @@ pub struct Context {
     /// Address of the token exchange; the API's where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// Identity to assume with the environment' own token, where nothing else is said.
+    /// Identity to assume with the ambient token by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// Host of the registry, where container clients are to ask us for credentials.
+    /// Registry host for which the credential helper has credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
 }
 
-/// The servers that the command line knows, by name, and which one is meant: a TOML file.
+/// The known servers by name, and the current one: the content of a TOML file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Contexts {
-    /// The context that is meant when none is named.
+    /// The context to use if no name is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -35,10 +35,10 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// The file's contexts; none if there is no file.
+    /// Reads the file; a missing file has no contexts.
     ///
     /// # Errors
-    /// The file cannot be read, or holds something else.
+    /// The file cannot be read or parsed.
     pub fn read(path: &Path) -> Result<Contexts, ClientError> {
         let Some(text) = files::read(path)? else {
             return Ok(Contexts::default());
@@ -58,7 +58,7 @@ impl Contexts {
     /// The named context, or the current one; absent if none is current.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No context has that name.
     pub fn find(&self, name: Option<&str>) -> Result<Option<&Context>, ClientError> {
         let Some(name) = name.or(self.current.as_deref()) else {
             return Ok(None);
@@ -68,10 +68,10 @@ impl Contexts {
         self.contexts.get(name).map(Some).ok_or_else(missing)
     }
 
-    /// The name of the context that answers to something: the current one if it does, else the only one that does.
+    /// Name of the context that satisfies `answers`: the current one if it does, else the only one that does.
     ///
     /// # Errors
-    /// Several others do.
+    /// Several contexts satisfy it, and the current one does not.
     pub fn only(&self, answers: impl Fn(&Context) -> bool) -> Result<Option<&str>, ClientError> {
         let all = || self.contexts.iter().filter(|(_, context)| answers(context)).map(|(name, _)| name.as_str());
         if let Some(current) = all().find(|name| self.current.as_deref() == Some(*name)) {
@@ -88,7 +88,7 @@ impl Contexts {
         }
     }
 
-    /// The usual place of the file in the user's configuration directory.
+    /// Default path of the file in the user's configuration directory.
     pub fn usual_path(user_configuration: &Path) -> PathBuf {
         user_configuration.join("bowline").join("contexts.toml")
     }

@@ -54,7 +54,7 @@ impl DeviceSignIn {
     /// Asks for a code. A refresh token that comes of it is good for that audience.
     ///
     /// # Errors
-    /// The issuer offers no such sign-in, or no answer comes.
+    /// The issuer offers no such sign-in, or the request fails.
     pub async fn start(issuer: &Issuer, audience: &str, refresh: bool) -> Result<DeviceSignIn, ClientError> {
         let discovery = issuer.discover().await?;
         let missing = || ClientError::SignIn("the issuer offers no sign-in on another device".into());
@@ -106,7 +106,7 @@ fn failed(failure: &Failure) -> ClientError {
     })
 }
 
-/// An OAuth endpoint's answer: the document, or its error.
+/// Posts to an OAuth endpoint; returns the document, or its error.
 async fn post<T: serde::de::DeserializeOwned>(
     issuer: &Issuer,
     endpoint: &str,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ClientError;
 use crate::files;
 
-/// The configuration file that docker and its like share, of which only `credHelpers` is ours to change.
+/// The configuration file that docker and similar clients share. Only `credHelpers` is changed here.
 #[derive(Clone, Debug)]
 pub struct DockerConfig {
     path: PathBuf,

@@ -13,7 +13,7 @@ pub enum ClientError {
         code: i32,
         message: String,
     },
-    /// No answer, or none that could be read.
+    /// No response, or one that cannot be read.
     #[error("the server could not be reached: {0}")]
     Transport(String),
     /// What was given is wrong.

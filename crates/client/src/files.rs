@@ -14,7 +14,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, ClientError> {
     }
 }
 
-/// Writes a file of mode 0600 in directories of mode 0700: beside its place first, then moved there.
+/// Writes a file of mode 0600 in directories of mode 0700: to a temporary file beside it, then renamed.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), ClientError> {
     let failed = |source| ClientError::File { path: path.into(), source };
     if let Some(directory) = path.parent() {

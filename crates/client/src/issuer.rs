@@ -4,10 +4,10 @@ use serde::Deserialize;
 use crate::cache::Tokens;
 use crate::error::ClientError;
 
-/// Largest answer of the issuer that is read, in bytes.
+/// Largest response of the issuer that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// What an exchange asks for.
+/// Parameters of a token exchange.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeRequest {
     /// Audiences of the new token.
@@ -22,7 +22,7 @@ pub struct ExchangeRequest {
     pub scopes: Vec<String>,
 }
 
-/// What a sign-in in the browser asks for.
+/// Parameters of a sign-in in the browser.
 #[derive(Clone, Debug, Default)]
 pub struct SignInRequest {
     /// Audience of the token.
@@ -110,10 +110,10 @@ impl Issuer {
         format!("{}{path}", self.url)
     }
 
-    /// Asks the issuer who it is, so that no one is sent to an address where there is none.
+    /// Reads the issuer's discovery document, so that no user is sent to an address without an issuer.
     ///
     /// # Errors
-    /// There is no issuer at the address, or one that has another; or no answer comes.
+    /// There is no issuer at the address, or one that has another, or the request fails.
     pub async fn discover(&self) -> Result<Discovery, ClientError> {
         let (status, body) = self.get(&self.at("/.well-known/openid-configuration")).await?;
         if !status.is_success() {
@@ -130,7 +130,7 @@ impl Issuer {
     /// Exchanges an identity token, or a token of this server for another.
     ///
     /// # Errors
-    /// The issuer refuses, or no answer comes.
+    /// The issuer refuses, or the request fails.
     pub async fn exchange(&self, token: &str, request: &ExchangeRequest) -> Result<Tokens, ClientError> {
         let optional = [("identity", &request.identity), ("identity_provider", &request.identity_provider)];
         let single = optional.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
@@ -144,7 +144,7 @@ impl Issuer {
     /// Exchanges a refresh token for an access token and the next refresh token.
     ///
     /// # Errors
-    /// The issuer refuses, or no answer comes.
+    /// The issuer refuses, or the request fails.
     pub async fn refresh(&self, refresh_token: &str, audience: &str) -> Result<Tokens, ClientError> {
         let form = [("aud", audience)];
         let pair: TokenPair = self.post_form("/sts/exchange_refresh_token", Some(refresh_token), &form).await?;
@@ -154,13 +154,13 @@ impl Issuer {
     /// Ends the session that a refresh token or an access token belongs to. Unknown ones are no error.
     ///
     /// # Errors
-    /// No answer comes.
+    /// The request fails.
     pub async fn revoke(&self, token: &str) -> Result<(), ClientError> {
         let (status, body) = self.send("/oauth/revoke", None, &[("token", token)]).await?;
         if status.is_success() { Ok(()) } else { Err(self.refusal(status, &body)) }
     }
 
-    /// The error of an answer. Where nothing is at the path, another address is meant.
+    /// The error of a response. A 404 or 405 hints at a wrong address.
     pub(crate) fn refusal(&self, status: StatusCode, body: &[u8]) -> ClientError {
         match refusal(status, body) {
             ClientError::Refused { code: 5 | 12, message }
@@ -175,7 +175,7 @@ impl Issuer {
         }
     }
 
-    /// Posts a form and reads the JSON answer.
+    /// Posts a form and reads the JSON response.
     pub(crate) async fn post_form<T: serde::de::DeserializeOwned>(
         &self,
         path: &str,

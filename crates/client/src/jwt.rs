@@ -34,7 +34,7 @@ fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Err
     })
 }
 
-/// Reads the claims of a token without verifying it; absent if it is none.
+/// Reads the claims of a token without verifying it; absent if it does not parse.
 pub fn claims(token: &str) -> Option<Claims> {
     let mut parts = token.trim().split('.');
     let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);

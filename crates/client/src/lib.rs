@@ -1,9 +1,9 @@
-//! A client of the platform API: what the command line is made of.
+//! A client library of the platform API; the command line is built on it.
 //!
-//! [`Api`] calls any method of the contract by its type, over gRPC. [`Issuer`] talks to the token
-//! exchange and to the sign-in flows. [`TokenCache`] keeps tokens where the public Go SDK looks for
-//! them, and [`Contexts`] remembers which servers there are. Nothing here reads the environment or
-//! writes to a terminal; the command line does both.
+//! [`Api`] calls any method of the contract by its type, over gRPC. [`Issuer`] talks to the token exchange
+//! and to the sign-in flows. [`TokenCache`] stores tokens where the public Go SDK reads them, and
+//! [`Contexts`] stores the known servers. Nothing here reads the environment or writes to a terminal; the
+//! command line does both.
 //!
 //! To call one more method: `api.call::<rpc::groups_service::ListGroups>(request).await`.
 

@@ -4,23 +4,23 @@ use serde_json::json;
 
 use crate::error::ClientError;
 
-/// The key of a pull token: made for one token, used once, and thrown away.
+/// The key that signs one pull token and is then discarded.
 pub struct PullTokenKey {
     key: SigningKey,
     subject: String,
     issuer: String,
 }
 
-/// What a registry or package client is given: user name and password.
+/// User name and password for a registry or package client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullToken {
-    /// UIDP of the identity.
+    /// UIDP of the identity: the user name.
     pub identity: String,
     pub token: String,
 }
 
 impl PullTokenKey {
-    /// A new key for tokens of that issuer. `nonce` makes the subject unlike any other.
+    /// Generates a key. `nonce` makes the subject unique.
     ///
     /// # Errors
     /// No key can be made.
@@ -29,7 +29,7 @@ impl PullTokenKey {
         Ok(PullTokenKey { key, subject: format!("pull-token-{nonce}"), issuer: issuer.into() })
     }
 
-    /// The subject that the identity has to name.
+    /// The subject that the identity must expect.
     pub fn subject(&self) -> &str {
         &self.subject
     }
@@ -39,7 +39,7 @@ impl PullTokenKey {
         json!({ "keys": [self.key.public_jwk()] }).to_string()
     }
 
-    /// The token for the identity that trusts the key. Times are unix seconds; nothing can be signed afterwards.
+    /// Signs the token of the identity that trusts the key, and consumes the key. Times are in unix seconds.
     pub fn sign(self, identity: &str, audience: &str, issued_at: i64, expires_at: i64) -> PullToken {
         let claims = json!({
             "iss": self.issuer, "sub": self.subject, "aud": [audience], "iat": issued_at, "exp": expires_at,

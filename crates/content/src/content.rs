@@ -14,13 +14,13 @@ use crate::objects::Objects;
 use crate::reader::Reader;
 use crate::writing::{self, Hold};
 
-/// Parts of a body that wait to be written at most: bounds the memory of a transfer.
+/// Most parts of a body that wait to be written: bounds the memory of a transfer.
 pub(crate) const WAITING: usize = 4;
 
 /// The bytes of all blobs, in a directory or in an object store.
 ///
-/// A blob is asked for by its digest and by what brought its bytes, as [`Content::finish`] said it: two uploads of one
-/// digest never share their bytes, so anyone who removes one copy removes no other.
+/// The bytes of a blob are addressed by its digest and by the `upload` that [`Content::finish`] returned. Two
+/// uploads of one digest never share their bytes, so that removing one replica leaves the others.
 #[derive(Clone, Debug)]
 pub struct Content {
     place: BlobBackend,
@@ -32,34 +32,34 @@ enum BlobBackend {
     Objects(Arc<Objects>),
 }
 
-/// Bytes that have become a blob.
+/// The blob that a finished upload has become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// How many they are.
+    /// Size of the blob in bytes.
     pub size: u64,
-    /// What brought them: with the digest, where they lie.
+    /// The upload that brought the bytes; with the digest it locates them.
     pub upload: String,
 }
 
-/// Bytes that lie somewhere, be they a blob's or no one's.
+/// Location of stored bytes, whether or not a blob refers to them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlobLocation {
-    /// The digest, where the place tells it.
+    /// The digest, if the names of the backend contain it.
     pub digest: Option<Digest>,
-    /// What a blob with these bytes says brought them.
+    /// The `upload` that a blob with these bytes records.
     pub upload: String,
-    /// The upload under way that they may still belong to.
+    /// The open upload that the bytes may still belong to.
     pub begun: String,
 }
 
-/// A part of what [`Content::shards`] divides all copies into.
+/// A part of the listing of all replicas, see [`Content::shards`].
 #[derive(Clone, Copy, Debug)]
 pub struct Shard {
     algorithm: Algorithm,
     first: u8,
 }
 
-/// What is said of a body that an upload grows by.
+/// Parameters of a body that is appended to an upload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addition {
     pub(crate) start: Option<u64>,
@@ -76,14 +76,15 @@ impl Addition {
     }
 }
 
-/// What the writer is sent. Without an end the body broke off.
+/// What a writer receives. A body without `End` broke off.
 pub(crate) enum Part {
     Bytes(Bytes),
     End,
 }
 
 impl Content {
-    /// The content of a directory, which is made if it is missing. Uploads stop while the disk is nearly full.
+    /// Opens the content of a directory, creating it if it is missing. Uploads stop while the disk is nearly
+    /// full.
     ///
     /// # Errors
     /// The directory cannot be made or written.
@@ -91,10 +92,11 @@ impl Content {
         Ok(Content { place: BlobBackend::Local(Arc::new(Local::open(directory, is_full)?)) })
     }
 
-    /// The content below a prefix of an object store. `draw` gives random names of hexadecimal characters.
+    /// Opens the content below a prefix of an object store. `draw` returns random hexadecimal digits, for the
+    /// names of objects.
     ///
     /// # Errors
-    /// The prefix cannot be one.
+    /// The prefix is not a valid path.
     pub fn in_objects(
         store: Arc<dyn ObjectStore>,
         prefix: &str,
@@ -103,10 +105,7 @@ impl Content {
         Ok(Content { place: BlobBackend::Objects(Arc::new(Objects::new(store, prefix, draw)?)) })
     }
 
-    /// Whose content this is: that of the first caller, for good.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Returns the owner of the content: the first `candidate` that was ever passed.
     pub async fn owner(&self, candidate: &str) -> Result<String, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => local.owner(candidate),
@@ -114,10 +113,7 @@ impl Content {
         }
     }
 
-    /// Begins an upload. Ids are the caller's, drawn at random, of hexadecimal characters.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Begins an upload. The caller draws its id at random; it consists of hexadecimal digits.
     pub fn begin(&self, id: &str) -> Result<(), ContentError> {
         if !is_id(id) {
             return Err(ContentError::UnknownUpload);
@@ -128,10 +124,10 @@ impl Content {
         }
     }
 
-    /// How many bytes an upload has.
+    /// Size of an upload in bytes.
     ///
     /// # Errors
-    /// There is no such upload, as far as the storage knows of uploads without bytes.
+    /// The upload does not exist. An object store does not know uploads without bytes.
     pub async fn uploaded(&self, id: &str) -> Result<u64, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => local.uploaded(id),
@@ -139,14 +135,14 @@ impl Content {
         }
     }
 
-    /// Appends a body to an upload; its size afterwards. What arrived before a failure is taken back, also where no one
-    /// waits for the end any more.
+    /// Appends a body to an upload and returns the size of the upload in bytes. After a failure the appended
+    /// bytes are removed, even if the caller has gone away.
     ///
-    /// `algorithm` is that of the digest that the upload will be compared with, as far as it is known. A body that says
-    /// where it starts must start where the upload ends.
+    /// `algorithm` is that of the expected digest, as far as it is known. `start`, if given, must be the
+    /// current size of the upload; `limit` bounds its size in bytes.
     ///
     /// # Errors
-    /// The body starts elsewhere, breaks off or is larger than `limit`, or the storage refuses.
+    /// The body starts elsewhere, breaks off or exceeds `limit`, or the storage fails.
     pub async fn append<S, E>(
         &self,
         id: &str,
@@ -175,11 +171,11 @@ impl Content {
         joined(writer).await
     }
 
-    /// Compares an upload with its digest, makes it durable and gives it its place beside other copies of the blob. A
+    /// Compares an upload with its digest, makes it durable and moves it beside other replicas of the blob. A
     /// failed comparison ends the upload.
     ///
     /// # Errors
-    /// Another digest, no such upload, or the storage refuses.
+    /// The digest differs, the upload does not exist, or the storage fails.
     pub async fn finish(&self, id: &str, digest: &Digest) -> Result<Stored, ContentError> {
         let digest = digest.clone();
         match &self.place {
@@ -195,11 +191,11 @@ impl Content {
         }
     }
 
-    /// Ends an upload without a blob; one that does not exist is none the less ended. In an object store its bytes stay
-    /// until they are collected: whether they have become a blob, only the database knows.
+    /// Ends an upload without a blob; succeeds if the upload does not exist. In an object store its bytes
+    /// stay until garbage collection, because only the database knows whether they have become a blob.
     ///
     /// # Errors
-    /// Another request writes to it, or the storage refuses.
+    /// Another request writes to the upload, or the storage fails.
     pub fn cancel(&self, id: &str) -> Result<(), ContentError> {
         match &self.place {
             BlobBackend::Local(local) => local.cancel(id),
@@ -210,10 +206,8 @@ impl Content {
         }
     }
 
-    /// Ids of the uploads that have a file of their own. In an object store none has: what is there, copies tell.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Ids of the uploads that have a file. An object store has none: there, [`Content::locations`] lists all
+    /// bytes.
     pub async fn uploads(&self) -> Result<Vec<String>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => {
@@ -224,10 +218,7 @@ impl Content {
         }
     }
 
-    /// Opens the copy of a blob that an upload brought; absent if it is not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Opens the replica of a blob that an upload brought; absent if its bytes are missing.
     pub async fn read(&self, digest: &Digest, upload: &str) -> Result<Option<Reader>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => local.read(digest, upload),
@@ -235,10 +226,7 @@ impl Content {
         }
     }
 
-    /// Bytes of a copy; absent if it is not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Size of a replica in bytes; absent if it is missing.
     pub async fn size(&self, digest: &Digest, upload: &str) -> Result<Option<u64>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => local.size(digest, upload),
@@ -246,7 +234,8 @@ impl Content {
         }
     }
 
-    /// What a person finds a copy by, be it there or not: a file, or the key of an object.
+    /// Describes the location of a replica for people: a file, or the key of an object. The replica need not
+    /// exist.
     pub fn shown(&self, digest: &Digest, upload: &str) -> String {
         match &self.place {
             BlobBackend::Local(local) => format!("file {}", local.blob(digest, upload).display()),
@@ -254,10 +243,7 @@ impl Content {
         }
     }
 
-    /// Removes a copy; one that is not there is none the less gone.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Removes a replica; succeeds if it is missing.
     pub async fn delete(&self, digest: &Digest, upload: &str) -> Result<(), ContentError> {
         match &self.place {
             BlobBackend::Local(local) => {
@@ -268,10 +254,7 @@ impl Content {
         }
     }
 
-    /// The digest that the bytes of a copy really have; absent if there are none. Reads all of them.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Computes the digest of a replica from all of its bytes; absent if it is missing.
     pub async fn rehash(&self, digest: &Digest, upload: &str) -> Result<Option<Digest>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => {
@@ -282,11 +265,11 @@ impl Content {
         }
     }
 
-    /// The parts that copies are listed in, one after the other.
+    /// The parts into which the listing of replicas is divided.
     pub fn shards(&self) -> Vec<Shard> {
         let algorithms: &[Algorithm] = match &self.place {
             BlobBackend::Local(_) => &[Algorithm::Sha256, Algorithm::Sha512],
-            // Keys there tell no digest: any algorithm stands for all.
+            // Object keys do not contain the digest: one algorithm stands for all.
             BlobBackend::Objects(_) => &[Algorithm::Sha256],
         };
         let of = |algorithm: &Algorithm| {
@@ -296,10 +279,7 @@ impl Content {
         algorithms.iter().flat_map(of).collect()
     }
 
-    /// The copies of one part.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// The replicas of one part.
     pub async fn locations(&self, shard: Shard) -> Result<Vec<BlobLocation>, ContentError> {
         match &self.place {
             BlobBackend::Local(local) => {
@@ -310,10 +290,7 @@ impl Content {
         }
     }
 
-    /// Bytes of what a listing named; absent if it is gone.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Size in bytes at a listed location; absent if it is gone.
     pub async fn size_at(&self, location: &BlobLocation) -> Result<Option<u64>, ContentError> {
         match (&self.place, &location.digest) {
             (BlobBackend::Local(local), Some(digest)) => local.size(digest, &location.upload),
@@ -322,10 +299,7 @@ impl Content {
         }
     }
 
-    /// Removes what a listing named.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Removes the bytes at a listed location.
     pub async fn delete_at(&self, location: &BlobLocation) -> Result<(), ContentError> {
         match (&self.place, &location.digest) {
             (BlobBackend::Local(_), Some(digest)) => self.delete(digest, &location.upload).await,
@@ -339,7 +313,7 @@ pub(crate) fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Hands a body to its writer, as fast as that one takes it.
+/// Sends a body to its writer, at the writer's pace.
 async fn forward<S, E>(body: S, sender: mpsc::Sender<Part>)
 where
     S: Stream<Item = Result<Bytes, E>> + Send,
@@ -348,7 +322,7 @@ where
     loop {
         let part = tokio::select! {
             part = body.next() => part,
-            // The writer went away: it says why.
+            // The writer has ended; its result says why.
             () = sender.closed() => return,
         };
         let (part, is_last) = match part {

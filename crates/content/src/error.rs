@@ -1,6 +1,6 @@
 use crate::digest::Digest;
 
-/// Why bytes could not be kept or read.
+/// Why bytes could not be stored or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// There is no such upload: never begun, finished, or expired.
@@ -27,7 +27,7 @@ pub enum ContentError {
     /// The sender broke off.
     #[error("the request's body broke off")]
     Broken,
-    /// Two requests wrote to one upload at once, each from the same place.
+    /// Two requests wrote to one upload at once, both from the same position.
     #[error("two requests wrote to this upload at once: begin a new one")]
     Torn,
     /// An upload in more bodies than can be put together.
@@ -35,7 +35,7 @@ pub enum ContentError {
     TooManyBodies(usize),
     #[error("the content store refuses: {0}")]
     Storage(#[from] std::io::Error),
-    /// The object store refuses, or does not answer.
+    /// The object store rejects the request, or does not respond.
     #[error("the object store refuses: {0}")]
     Objects(#[from] object_store::Error),
 }

@@ -1,4 +1,4 @@
-//! Files and directories: what is done to them, and made durable.
+//! File operations: private modes and durability.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,15 +14,15 @@ pub(crate) fn directory(blobs: &Path, algorithm: Algorithm, first: u8) -> PathBu
     blobs.join(algorithm.as_str()).join(format!("{first:02x}"))
 }
 
-/// The directory that copies of a blob lie in.
+/// The directory of a blob's replicas.
 pub(crate) fn directory_of(blobs: &Path, digest: &Digest) -> PathBuf {
     blobs.join(digest.algorithm().as_str()).join(&digest.hex()[..2])
 }
 
-/// What a mode allows to others than the owner.
+/// Mode bits of everyone but the owner.
 const OTHERS: u32 = 0o077;
 
-/// Makes a directory, and those above it that are missing, for their owner alone.
+/// Creates a directory and its missing parents, for their owner alone.
 pub(crate) fn create_private_directory(directory: &Path) -> Result<(), ContentError> {
     Ok(DirBuilder::new().recursive(true).mode(0o700).create(directory)?)
 }
@@ -32,8 +32,8 @@ pub(crate) fn create_private(path: &Path) -> Result<File, ContentError> {
     Ok(OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?)
 }
 
-/// Takes every access of others from a directory and everything below it. Costs one look where others have none; the
-/// directory itself comes last, so that a walk that was interrupted begins again at the next start.
+/// Removes the access of others from a directory and everything below it. Costs one `stat` if the directory
+/// is private already. Its own mode changes last, so that an interrupted run is repeated at the next start.
 pub(crate) fn make_private(directory: &Path) -> Result<(), ContentError> {
     if std::fs::metadata(directory)?.permissions().mode() & OTHERS == 0 {
         return Ok(());
@@ -54,7 +54,8 @@ pub(crate) fn make_private(directory: &Path) -> Result<(), ContentError> {
     take_from_others(directory)
 }
 
-/// What belongs to another user, such as the root of a mounted volume, stays as that user made it.
+/// Removes the access of others. A file of another user, such as the root of a mounted volume, keeps its
+/// mode.
 fn take_from_others(path: &Path) -> Result<(), ContentError> {
     let mode = std::fs::metadata(path)?.permissions().mode();
     match std::fs::set_permissions(path, Permissions::from_mode(mode & 0o7777 & !OTHERS)) {
@@ -67,7 +68,8 @@ fn take_from_others(path: &Path) -> Result<(), ContentError> {
     }
 }
 
-/// Makes a directory below `blobs` unless it is there; its name and those above are durable, whichever process made them.
+/// Creates a directory below `blobs` unless it exists; its name and those of its parents are durable,
+/// whichever process created them.
 pub(crate) fn make_directory(blobs: &Path, directory: &Path) -> Result<(), ContentError> {
     create_private_directory(directory)?;
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(blobs)) {
@@ -76,7 +78,7 @@ pub(crate) fn make_directory(blobs: &Path, directory: &Path) -> Result<(), Conte
     Ok(())
 }
 
-/// Names of the files in a directory; none where there is no directory.
+/// Names of the files in a directory; empty if the directory is missing.
 pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ContentError> {
     let mut names = Vec::new();
     let entries = match std::fs::read_dir(directory) {
@@ -89,7 +91,7 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, ContentError> {
     Ok(names)
 }
 
-/// Bytes of a file; absent if it is not there.
+/// Size of a file in bytes; absent if it does not exist.
 pub(crate) fn size(path: &Path) -> Result<Option<u64>, ContentError> {
     match std::fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata.len())),
@@ -98,7 +100,7 @@ pub(crate) fn size(path: &Path) -> Result<Option<u64>, ContentError> {
     }
 }
 
-/// The digest of a file from its start.
+/// Hashes a file from its start.
 pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, ContentError> {
     file.seek(SeekFrom::Start(0))?;
     let mut hasher = Hasher::new(algorithm);
@@ -112,7 +114,7 @@ pub(crate) fn hash_of(mut file: File, algorithm: Algorithm) -> Result<Hasher, Co
     }
 }
 
-/// Writes a small file again for its owner alone, durably but for its name.
+/// Writes or replaces a small file for its owner alone. Its content is durable, its name is not.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), ContentError> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -124,7 +126,7 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), ContentError> {
     Ok(File::open(path)?.sync_all()?)
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file; returns whether it existed.
 pub(crate) fn remove(path: &Path) -> Result<bool, ContentError> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),

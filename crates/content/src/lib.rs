@@ -1,9 +1,8 @@
 //! Bytes of blobs, by digest: in a local directory, or in an object store.
 //!
-//! An upload grows by [`Content::append`], in any number of calls and across
-//! restarts. [`Content::finish`] compares its digest, gives the bytes their place, and makes both
-//! durable before it returns; nothing is ever visible in part. What a blob is *for* is not known here:
-//! links live in the database.
+//! An upload grows by [`Content::append`], in any number of calls and across restarts. [`Content::finish`]
+//! compares its digest, moves the bytes to their final location, and makes both durable before it returns;
+//! nothing is ever visible in part. What a blob is *for* is not known here: links are in the database.
 
 mod content;
 mod digest;

@@ -14,12 +14,12 @@ use crate::reader::Reader;
 use crate::under_way::UnderWay;
 use crate::writing::Hold;
 
-/// Says whether uploads are to stop because the disk is nearly full.
+/// Reports whether uploads must stop because the disk is nearly full.
 #[derive(Clone)]
 pub struct FullCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl FullCheck {
-    /// A check that is asked for every part of a body.
+    /// Calls `is_full` for every part of a body.
     pub fn new(is_full: impl Fn() -> bool + Send + Sync + 'static) -> FullCheck {
         FullCheck(Arc::new(is_full))
     }
@@ -37,15 +37,16 @@ impl std::fmt::Debug for FullCheck {
     }
 }
 
-/// A blob lies under its digest and the id of the upload that brought it, so that two uploads of one digest never
-/// share a file: anyone who removes one copy removes no other. The id is empty where the digest alone is the name.
+/// The name of a file is the digest and the id of the upload that brought it, so that two uploads of one
+/// digest never share a file, and removing one leaves the other. The id is empty where the digest alone is
+/// the name.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) is_full: FullCheck,
     blobs: PathBuf,
     uploads: PathBuf,
     pub(crate) under_way: Arc<UnderWay>,
-    /// Directories for blobs that are durable.
+    /// Directories of blobs whose names are durable.
     made: Mutex<HashSet<PathBuf>>,
 }
 
@@ -76,7 +77,7 @@ impl Local {
         self.uploads.join(id)
     }
 
-    /// Where the copy of a blob lies that an upload brought.
+    /// Path of the replica that an upload brought.
     pub(crate) fn blob(&self, digest: &Digest, upload: &str) -> PathBuf {
         let directory = files::directory_of(&self.blobs, digest);
         if upload.is_empty() {
@@ -86,7 +87,7 @@ impl Local {
         }
     }
 
-    /// The directory of that place, which is there for good when this returns.
+    /// Creates the directory that `place` is in, if needed; its name is durable when this returns.
     pub(crate) fn make_directory(&self, place: &Path) -> Result<(), ContentError> {
         let directory = place.parent().unwrap_or(place);
         let made = || self.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +144,7 @@ impl Local {
         }
     }
 
-    /// The copies in the directory of digests with this first byte.
+    /// The replicas in the directory of digests with this first byte.
     pub(crate) fn locations(&self, algorithm: Algorithm, first: u8) -> Result<Vec<BlobLocation>, ContentError> {
         let location = |name: String| {
             let (hex, upload) = name.split_once('-').unwrap_or((&name, ""));

@@ -87,7 +87,7 @@ impl Objects {
         self.prefix.clone().join("blobs").join(first)
     }
 
-    /// The place of what `<upload>/<name>` names.
+    /// The key of `<upload>/<name>` in the object store.
     fn path(&self, stored: &str) -> Option<Path> {
         let (id, name) = stored.split_once('/')?;
         is_id(id).then(|| self.upload(id).join(name))
@@ -111,7 +111,7 @@ impl Objects {
         segments.sort_by_key(|segment| segment.start);
         let mut end = 0;
         for segment in &segments {
-            // Two servers took a body each for the same place.
+            // Two servers accepted a body each for the same position.
             if segment.start != end {
                 return Err(ContentError::Torn);
             }
@@ -155,7 +155,7 @@ impl Objects {
         }
     }
 
-    /// A place that no other body has.
+    /// A key that no other body has.
     fn segment(&self, id: &str, start: u64) -> Path {
         self.upload(id).join(format!("{start:016x}-{}", (self.draw)()))
     }

@@ -49,7 +49,7 @@ impl Reader {
     /// Reads a small part at once.
     ///
     /// # Errors
-    /// The storage refuses, or the part is not there.
+    /// The storage fails, or the part is missing.
     pub async fn read_small(&self, start: u64, length: u64) -> Result<Bytes, ContentError> {
         match &self.source {
             _ if length == 0 => Ok(Bytes::new()),
@@ -58,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// Streams a part. Each chunk is read when it is asked for: a client that reads slowly holds no thread.
+    /// Streams a part. Chunks are read on demand: a client that reads slowly holds no thread.
     pub fn stream(self, start: u64, length: u64) -> BoxStream<'static, Result<Bytes, std::io::Error>> {
         match self.source {
             _ if length == 0 => futures_util::stream::empty().boxed(),

@@ -7,7 +7,7 @@ use crate::digest::Algorithm;
 use crate::error::ContentError;
 use crate::hasher::Hasher;
 
-/// Uploads whose digest is remembered between requests; of others the bytes are read again.
+/// Most uploads whose hash state is cached between requests; for others the bytes are read again.
 const REMEMBERED: usize = 1024;
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ impl Busy {
     /// The digest of the bytes that are there, if it is known; from the start it is that of nothing.
     pub(crate) fn recall(&self, covered: u64, algorithm: Algorithm) -> Option<Hasher> {
         let known = self.under_way.lock().hashers.remove(&self.id);
-        // A digest of a part cannot be continued by another algorithm, nor from another place.
+        // The hash state of a part cannot be continued by another algorithm, nor from another position.
         match known.filter(|(bytes, _)| *bytes == covered) {
             Some((_, hasher)) if hasher.algorithm() == algorithm => Some(hasher),
             _ if covered == 0 => Some(Hasher::new(algorithm)),

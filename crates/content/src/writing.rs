@@ -78,7 +78,7 @@ pub(crate) async fn append(
     let mut flushed = growing.before;
     let mut flushing: Option<JoinHandle<Result<(), ContentError>>> = None;
     while !is_whole {
-        // The disk is kept at work while more arrives, so that little is left for the end.
+        // Data is flushed while more arrives, so that little is left for the end.
         let is_idle = flushing.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && growing.size - flushed >= FLUSHED_AT_ONCE {
             flushed = growing.size;
@@ -167,9 +167,10 @@ impl Growing {
     }
 }
 
-/// Makes an upload a copy of the blob that it was compared with, durably; its size.
+/// Makes an upload the replica of the blob that it was compared with, durably; returns its size.
 ///
-/// The bytes go to the disk first. On a file system with a journal the name goes along, so that its turn costs little.
+/// The bytes are flushed first. A file system with a journal then writes the name along, so that flushing the
+/// name costs little.
 pub(crate) async fn finish(hold: Hold, digest: Digest) -> Result<u64, ContentError> {
     blocking(move || location(&hold, &digest)).await
 }

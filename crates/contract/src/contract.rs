@@ -157,7 +157,7 @@ impl Contract {
 }
 
 /// # Panics
-/// A method needs capabilities at a place and does not say which: no one could be checked.
+/// A method needs capabilities at a scope and has no scope field: no caller could be authorized.
 fn require_scope(method: &MethodInfo) {
     if let Auth::Capabilities { needed, unscoped: false } = &method.auth {
         let has_scope = needed.is_empty() || method.scope_field.is_some();
@@ -168,7 +168,7 @@ fn require_scope(method: &MethodInfo) {
 /// What lists each kind of resource.
 ///
 /// # Panics
-/// A kind names a method that is none, or one that needs no capability.
+/// A kind names a method that does not exist, or one that needs no capability.
 fn kinds(pool: &DescriptorPool, methods: &[MethodInfo]) -> HashMap<String, CapabilitySet> {
     let extension = options::extension(pool, "bowline.contract.v1.resource_kinds");
     let rules = pool.files().filter_map(|file| options::get(&file.options(), &extension));

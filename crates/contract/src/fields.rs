@@ -8,7 +8,7 @@ const MAX_DEPTH: u32 = 100;
 pub(crate) enum Payload<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// A zero scalar or an empty string: proto3 does not tell it from absence.
+    /// A zero scalar or an empty string, which proto3 does not distinguish from absence.
     Empty,
     Other,
 }

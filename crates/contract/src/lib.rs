@@ -3,10 +3,10 @@
 //! `proto/` is the specification. [`Contract::load`] turns the embedded descriptor set into one
 //! immutable method table; routing, permissions, validation and documentation read it.
 //!
-//! To add a method: declare it in a file under `proto/` with its `google.api.http` binding, its
-//! `iam` option, an `iam_scope` field and, if it changes something, its `events` option. It is then
-//! routed on both transports and answers UNIMPLEMENTED until a handler is registered for the type
-//! that the build script generates, `<package>::rpc::<service>::<Method>`.
+//! To add a method: declare it in a file under `proto/` with its `google.api.http` binding, its `iam` option,
+//! an `iam_scope` field and, if it changes something, its `events` option. It is then routed on both
+//! transports and fails with UNIMPLEMENTED until a handler is registered for the type that the build script
+//! generates, `<package>::rpc::<service>::<Method>`.
 
 mod capabilities;
 mod contract;
@@ -43,7 +43,7 @@ pub use route::{Match, Miss, Routes};
 pub use rules::{FieldFacts, FieldRules, TextFacts, Violation, Violations};
 pub use template::Template;
 
-/// A method of the contract as a type: what a handler is registered for.
+/// A method of the contract as a type, by which its handler is registered.
 pub trait Method: Send + Sync + 'static {
     type Request: prost::Message + Default + Clone + Send + Sync + 'static;
     type Response: prost::Message + Default + Send + Sync + 'static;
@@ -51,7 +51,7 @@ pub trait Method: Send + Sync + 'static {
     const FULL_NAME: &'static str;
 }
 
-/// Short names of the packages that handlers use.
+/// Short paths of the packages that handlers use.
 pub mod v1 {
     pub use crate::chainguard::platform::vulnerabilities::v1 as vulnerabilities;
     pub use crate::chainguard::platform::{
@@ -59,7 +59,7 @@ pub mod v1 {
     };
 }
 
-/// Short names of the packages that handlers use.
+/// Short paths of the packages that handlers use.
 pub mod v2 {
     pub use crate::chainguard::platform::advisory::v2 as advisory;
     pub use crate::chainguard::platform::events::v2 as events;

@@ -121,7 +121,7 @@ pub struct MethodInfo {
     pub version: ApiVersion,
     /// Product domain, such as `iam`: also the domain of its errors.
     pub domain: String,
-    /// Whether the answer is a stream.
+    /// Whether the response is a stream.
     pub server_streaming: bool,
     /// Only the operator may call.
     pub operator_only: bool,

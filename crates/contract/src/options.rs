@@ -2,7 +2,7 @@
 
 use prost_reflect::{DescriptorPool, DynamicMessage, ExtensionDescriptor, ReflectMessage, Value};
 
-/// The extension of this name; the descriptor set is ours, so a missing one is a defect of the build.
+/// The extension of this name. The descriptor set is embedded, so a missing one is a defect of the build.
 pub(crate) fn extension(pool: &DescriptorPool, name: &str) -> ExtensionDescriptor {
     pool.get_extension_by_name(name).unwrap_or_else(|| panic!("the descriptor set has no extension {name}"))
 }

@@ -66,7 +66,7 @@ struct FieldPlan {
     json_name: String,
     proto_name: String,
     required: bool,
-    /// Names the place that is checked: inside a batch, the batch's own stands for it.
+    /// Names the scope that is authorized: inside a batch, the scope of the batch replaces it.
     scope: bool,
     repeated: bool,
     /// Most elements of a repeated field, of whatever type.
@@ -94,7 +94,7 @@ impl<'a> Occurrences<'a> {
     fn add(&mut self, field: &FieldPlan, payload: Payload<'a>) {
         let is_message = matches!(field.check, Check::Message(_));
         match &payload {
-            // An empty message is there; an empty scalar is not told from an absent one.
+            // An empty message is present; an empty scalar is not distinguished from an absent one.
             Payload::Empty if !is_message && !field.repeated => self.count = 0,
             _ => self.count += field.elements(&payload),
         }
@@ -350,7 +350,7 @@ fn behaviors(field_options: &DynamicMessage, extension: &prost_reflect::Extensio
     }
 }
 
-/// A plain boolean that is false is not on the wire, and false is an answer.
+/// A plain boolean that is false is not on the wire, and false is a valid value.
 fn can_be_absent(field: &FieldDescriptor) -> bool {
     field.kind() != Kind::Bool || field.supports_presence()
 }

@@ -77,7 +77,7 @@ impl Template {
         Ok(())
     }
 
-    /// The literal segments that the template begins with.
+    /// The literal segments at the start of the template.
     pub fn literal_prefix(&self) -> Vec<&str> {
         self.segments
             .iter()
@@ -103,9 +103,11 @@ impl Template {
         self.variables.iter().map(|variable| variable.field.as_str())
     }
 
-    /// Matches the raw segments of a path and gives each variable's decoded value; absent if the path does not fit.
+    /// Matches the raw segments of a path and returns the decoded value of each variable; absent if the path
+    /// does not match.
     ///
-    /// `**` takes any number of segments, none included. `verb` is what follows the last colon of the last segment.
+    /// `**` matches any number of segments, including zero. `verb` is what follows the last colon of the last
+    /// segment.
     pub fn captures<'t>(&'t self, path: &[&str], verb: Option<&str>) -> Option<Vec<(&'t str, String)>> {
         let mut last_without_verb;
         let segments: &[&str] = match (&self.verb, verb) {
@@ -130,7 +132,7 @@ impl Template {
         Some(values)
     }
 
-    /// Which path segments each template segment takes.
+    /// The range of path segments that each template segment matches.
     fn spans(&self, path: &[&str]) -> Option<Vec<(usize, usize)>> {
         let fixed = self.segments.len() - usize::from(self.segments.contains(&Segment::Many));
         let spare = path.len().checked_sub(fixed)?;

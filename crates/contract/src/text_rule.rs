@@ -8,14 +8,16 @@ use regex::{Regex, RegexBuilder};
 use crate::options;
 use crate::rules::TextFacts;
 
-/// What a string may hold.
+/// The rules of one string field.
 #[derive(Clone)]
 pub(crate) struct TextRule {
     pattern: Option<Regex>,
+    /// The pattern as messages show it.
     shown_pattern: String,
     min_characters: usize,
     max_characters: usize,
     pub(crate) not_empty: bool,
+    /// Whether reserved names are rejected.
     resource_name: bool,
     uidp: bool,
     pub(crate) max_elements: usize,
@@ -50,7 +52,7 @@ impl TextRule {
         None
     }
 
-    /// The rule as documentation states it.
+    /// The rule as documentation shows it.
     pub(crate) fn facts(&self) -> TextFacts {
         TextFacts {
             not_empty: self.not_empty,
@@ -64,7 +66,7 @@ impl TextRule {
         }
     }
 
-    /// Whether the text has more characters than it may: counted before anything costlier looks at it.
+    /// Whether the text has too many characters: checked before costlier rules.
     pub(crate) fn is_too_long(&self, text: &str) -> bool {
         let most = self.max_characters;
         most > 0 && text.len() > most && text.chars().count() > most
@@ -84,7 +86,8 @@ fn is_reserved_name(text: &str) -> bool {
     is_segment || text == "." || text == ".." || text.starts_with(' ') || text.ends_with(' ')
 }
 
-/// The rules of the contract, by the full name of the field.
+/// The rules of the contract, by the full name of the field. Panics if a field has two: a defect of the
+/// contract.
 pub(crate) fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
     let extension = options::extension(pool, "bowline.contract.v1.field_rules");
     let mut rules = HashMap::new();

@@ -1,8 +1,8 @@
-//! Times as text: RFC 3339, the one reader and the one writer of it.
+//! Times as text in RFC 3339: the one parser and the one formatter of the workspace.
 
 use crate::Micros;
 
-/// Seconds since 1970 that four digits of a year can say: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
+/// Seconds since 1970 with a year of four digits: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
 pub const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 const SECONDS_OF_A_DAY: i64 = 86_400;
@@ -10,7 +10,7 @@ const SECONDS_OF_A_DAY: i64 = 86_400;
 /// How many digits follow the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// None, three, six or nine: the fewest that say it exactly, as JSON does.
+    /// None, three, six or nine: the fewest that are exact, as in the JSON of Protocol Buffers.
     Fewest,
     /// None for whole seconds, else six.
     SixOrNone,
@@ -48,7 +48,7 @@ pub fn push_fraction(out: &mut Vec<u8>, nanos: u32, digits: Digits) {
     push_padded(out, u64::from(value), width);
 }
 
-/// A time in UTC. Answers have thousands of them, so the digits are written without the formatter of the library.
+/// Formats a time in UTC. Responses have thousands of times, so the digits are written without `core::fmt`.
 pub fn text(time: Micros, digits: Digits) -> String {
     let mut out = Vec::with_capacity(30);
     let nanos = u32::try_from(time.rem_euclid(1_000_000) * 1000).unwrap_or_default();
@@ -65,9 +65,11 @@ fn push_padded(out: &mut Vec<u8>, mut value: u64, width: usize) {
     out.extend_from_slice(&digits[..width]);
 }
 
-/// Seconds since 1970 and nanoseconds of a text with any offset; absent if it is no time, or none of [`SECONDS`].
+/// Parses a text with any offset to seconds since 1970 and nanoseconds; absent if it is not a time, or not
+/// within [`SECONDS`].
 ///
-/// Letters are upper case, and at most nine digits follow the point. A leap second is the one after it.
+/// Letters must be upper case, and at most nine digits follow the point. A leap second becomes the second
+/// after it.
 pub fn parse(text: &str) -> Option<(i64, i32)> {
     let mut parts = Parts(text);
     let found = time(&mut parts)?;
@@ -82,20 +84,20 @@ pub fn parse_micros(text: &str) -> Option<Micros> {
 
 fn time(parts: &mut Parts<'_>) -> Option<(i64, i32)> {
     let year = parts.number(4, 9999)?;
-    parts.sign('-')?;
+    parts.literal('-')?;
     let month = parts.number(2, 12)?;
-    parts.sign('-')?;
+    parts.literal('-')?;
     let day = parts.number(2, 31)?;
-    parts.sign('T')?;
+    parts.literal('T')?;
     let days = days_since_1970(year, month, day);
     // 31 April is 1 May by the arithmetic, so the way back must agree.
     if month == 0 || date(days) != (year, month, day) {
         return None;
     }
     let hour = parts.number(2, 23)?;
-    parts.sign(':')?;
+    parts.literal(':')?;
     let minute = parts.number(2, 59)?;
-    parts.sign(':')?;
+    parts.literal(':')?;
     let second = parts.number(2, 60)?;
     let nanos = parts.fraction()?;
     let of_day = hour * 3600 + minute * 60 + second;
@@ -104,16 +106,16 @@ fn time(parts: &mut Parts<'_>) -> Option<(i64, i32)> {
 
 /// Seconds that a time is east of UTC.
 fn offset(parts: &mut Parts<'_>) -> Option<i64> {
-    let east = if parts.sign('+').is_some() {
+    let east = if parts.literal('+').is_some() {
         1
-    } else if parts.sign('-').is_some() {
+    } else if parts.literal('-').is_some() {
         -1
     } else {
-        parts.sign('Z')?;
+        parts.literal('Z')?;
         return Some(0);
     };
     let hours = parts.number(2, 23)?;
-    parts.sign(':')?;
+    parts.literal(':')?;
     Some(east * (hours * 3600 + parts.number(2, 59)? * 60))
 }
 
@@ -121,8 +123,8 @@ fn offset(parts: &mut Parts<'_>) -> Option<i64> {
 struct Parts<'a>(&'a str);
 
 impl Parts<'_> {
-    fn sign(&mut self, sign: char) -> Option<()> {
-        self.0 = self.0.strip_prefix(sign)?;
+    fn literal(&mut self, literal: char) -> Option<()> {
+        self.0 = self.0.strip_prefix(literal)?;
         Some(())
     }
 

@@ -5,7 +5,7 @@ pub const ROOT_LENGTH: usize = 40;
 /// Characters of every further segment: 8 random bytes in lower-case hex.
 pub const SEGMENT_LENGTH: usize = 16;
 
-/// Levels below the root that a UIDP may have: longer ones are refused before anything is done with them.
+/// Most levels below the root; longer texts are rejected before they are looked at.
 pub const MAX_LEVELS: usize = 64;
 
 const MAX_LENGTH: usize = ROOT_LENGTH + MAX_LEVELS * (SEGMENT_LENGTH + 1);
@@ -16,7 +16,7 @@ const MAX_LENGTH: usize = ROOT_LENGTH + MAX_LEVELS * (SEGMENT_LENGTH + 1);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uidp(Box<str>);
 
-/// The text is no UIDP.
+/// The text is not a UIDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UidpError;
 
@@ -86,7 +86,7 @@ impl Uidp {
         self.0.len() == ROOT_LENGTH
     }
 
-    /// Whether this one is the other or stands above it.
+    /// Whether this is `other` or an ancestor of it.
     pub fn contains(&self, other: &str) -> bool {
         match other.strip_prefix(&*self.0) {
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
@@ -94,7 +94,7 @@ impl Uidp {
         }
     }
 
-    /// How many levels below the root this stands; 0 for a root.
+    /// Number of levels below the root; 0 for a root.
     pub fn levels(&self) -> usize {
         (self.0.len() - ROOT_LENGTH) / (SEGMENT_LENGTH + 1)
     }

@@ -20,7 +20,7 @@ impl Bodies {
     /// The event of each of the attempts, in their order; none for what is not stored any more.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database is not available.
     pub(crate) async fn of(&mut self, db: &Db, attempts: &[Attempt]) -> Result<Vec<Option<Arc<Event>>>> {
         self.known.retain(|_, event| event.strong_count() > 0);
         let mut shared: HashMap<i64, Arc<Event>> = HashMap::new();

@@ -14,7 +14,7 @@ use crate::message::Content;
 /// The columns that a [`Notice`] is read from, in their order.
 pub(crate) const NOTICE: &str = "seq, at, group_uid, subject, method, customer";
 
-/// That something happened: what tells who is to hear of it.
+/// An event, as far as the choice of its subscriptions needs it.
 #[derive(Clone, Debug)]
 pub(crate) struct Notice {
     pub(crate) seq: i64,

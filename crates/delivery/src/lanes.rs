@@ -1,8 +1,9 @@
-//! Who is tried next: the organizations in turn, and the subscriptions of each as they came.
+//! Scheduling of attempts: organizations take turns, and the subscriptions of each are tried in the order in
+//! which they came.
 //!
-//! Subscriptions whose sinks failed or were slow stand in a line of their own, with places of their own. An attempt
-//! that takes long gives its place among the fast ones up while it runs, so that a sink which no one knows to be
-//! slow yet holds no one up for longer than that.
+//! Failing or slow sinks use a separate queue (lane) with its own concurrency limit. An attempt that takes
+//! longer than [`SLOW`] stops counting against the limit of fast ones while it runs, so that a sink that is
+//! not yet known to be slow delays others no longer than that.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 
 /// An attempt that takes longer than this is a slow one.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
-/// Places for sinks that are believed to be fast, for those that failed or were slow, and for both together with the
-/// attempts that turned out to be slow while they ran.
+/// Most concurrent attempts: to fast sinks, to sinks that failed or were slow, and in total, with those that
+/// became slow while they ran.
 const FAST_PLACES: usize = 128;
 const SLOW_PLACES: usize = 128;
 const PLACES: usize = 512;
-/// Of these, the places that one organization may take: all, and those for slow sinks.
+/// Most concurrent attempts of one organization: in total, and to slow sinks.
 const PLACES_OF_ONE: usize = 64;
 const SLOW_PLACES_OF_ONE: usize = 32;
 
@@ -23,7 +24,7 @@ const SLOW_PLACES_OF_ONE: usize = 32;
 struct Slots {
     fast: usize,
     slow: usize,
-    /// Those that began among the fast ones and take long.
+    /// Attempts that began as fast and take long.
     late: usize,
 }
 
@@ -48,10 +49,10 @@ enum Pace {
     Late,
 }
 
-/// Those who wait, by organization.
+/// The queue of waiting subscriptions, by organization.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Organizations of which someone waits, each once.
+    /// Organizations with waiting subscriptions, each once.
     turn: VecDeque<Arc<str>>,
     waiting: HashMap<Arc<str>, VecDeque<Arc<str>>>,
 }
@@ -65,7 +66,7 @@ impl Lane {
         waiting.push_back(uid);
     }
 
-    /// The next one of the first organization that has room.
+    /// The next subscription of the first organization below its limits.
     fn pop(&mut self, has_room: impl Fn(&str) -> bool) -> Option<Arc<str>> {
         let at = self.turn.iter().position(|organization| has_room(organization))?;
         let organization = self.turn.remove(at)?;
@@ -86,7 +87,7 @@ struct Flight {
     began: Instant,
 }
 
-/// Both lines and the attempts under way.
+/// Both lanes and the running attempts.
 #[derive(Default)]
 pub(crate) struct Lanes {
     fast: Lane,
@@ -98,13 +99,13 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Puts a subscription at the end of its organization's line.
+    /// Appends a subscription to its organization's queue.
     pub(crate) fn push(&mut self, uid: &Arc<str>, is_slow: bool) {
         let lane = if is_slow { &mut self.slow } else { &mut self.fast };
         lane.push(organization(uid).into(), uid.clone());
     }
 
-    /// Takes the next subscription out of a line, if there is a place for it.
+    /// Removes the next subscription whose attempt the limits allow.
     pub(crate) fn pop(&mut self) -> Option<Arc<str>> {
         if self.places.all() >= PLACES {
             return None;
@@ -125,7 +126,7 @@ impl Lanes {
         None
     }
 
-    /// Takes a place for an attempt that begins now; gives its number.
+    /// Counts an attempt that begins now; returns its number.
     pub(crate) fn begin(&mut self, uid: &str, is_slow: bool, began: Instant) -> u64 {
         let organization: Arc<str> = organization(uid).into();
         let pace = if is_slow { Pace::Slow } else { Pace::Fast };
@@ -136,7 +137,7 @@ impl Lanes {
         self.last_flight
     }
 
-    /// Gives the place of an attempt back.
+    /// Stops counting an attempt.
     pub(crate) fn end(&mut self, flight: u64) {
         let Some(Flight { organization, pace, .. }) = self.flights.remove(&flight) else { return };
         *self.places.of(pace) -= 1;
@@ -148,7 +149,7 @@ impl Lanes {
         }
     }
 
-    /// Takes the attempts that have taken long by now out of the places for fast ones.
+    /// Moves attempts that have become slow from the fast count to the late one.
     pub(crate) fn see_late(&mut self, now: Instant) {
         for flight in self.flights.values_mut() {
             if flight.pace == Pace::Fast && now.saturating_duration_since(flight.began) > SLOW {

@@ -5,7 +5,7 @@ use bowline_pipeline::lease;
 use bowline_store::{Db, Engine, WriteTx};
 
 const NAME: &str = "events";
-/// How long a holder may stay silent before another takes over, in microseconds.
+/// Microseconds without a renewal after which another replica may take the lease.
 pub(crate) const LEASE: Micros = 6_000_000;
 
 /// Takes the lease, or keeps it. False while another replica has it.

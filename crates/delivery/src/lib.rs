@@ -1,14 +1,15 @@
-//! Delivery of events to subscriptions: one relay reads the log of events and posts each to the sinks that are
-//! subscribed at or above its group.
+//! Delivery of events to subscriptions: one relay reads the outbox and posts each event to the sinks of the
+//! subscriptions at or above its group.
 //!
-//! The outbox is a log, and each subscription has a cursor in it; there are no rows per event and subscription.
-//! One replica at a time runs the relay, by a lease. It keeps the subscriptions in memory, by group, looks at new
-//! rows alone, and holds for each subscription the numbers of the next few events: the first of them is read and
-//! tried until the sink takes it or a day has passed, so that a subscription's events come in order, each at least
-//! once. Cursors are saved in batches, after the fact: what a crash forgets is sent again.
+//! The outbox is a log, and each subscription has a cursor in it; there are no rows per event and
+//! subscription. One replica at a time runs the relay, by a lease. It has the subscriptions in memory, by
+//! group, reads new rows only, and queues the numbers of the next few events for each subscription. The first
+//! of them is tried until the sink accepts it or a day has passed, so that a subscription's events arrive in
+//! order, each at least once. Cursors are saved in batches after deliveries: events after the saved cursor
+//! are sent again after a crash.
 //!
 //! - [`Relay`]: the loop; `hold` is its life with the lease.
-//! - `state`, `subscription`, `lanes`: who waits for what, and who is next; nothing in them awaits.
+//! - `state`, `subscription`, `lanes`: the queues and the scheduling; nothing in them awaits.
 //! - `log`, `bodies`, `saving`, `redelivery`, `lease`: the statements.
 //! - `message`: an event as a request.
 

@@ -9,7 +9,7 @@ use crate::lease;
 use crate::saving::Redelivered;
 use crate::subscription::Redelivery;
 
-/// Subscriptions that one look finds, and the letters of each: many wishes of one hold no one up.
+/// Most subscriptions of one query, and most letters of each: many requests of one delay no others.
 const SUBSCRIPTIONS_AT_ONCE: usize = 64;
 const LETTERS_EACH: i64 = 16;
 /// Letters of ended subscriptions that one transaction deletes.
@@ -43,8 +43,8 @@ pub(crate) async fn requests(db: &Db, after: String) -> Result<(Vec<(String, Vec
     .await
 }
 
-/// Writes down what became of a letter. One that the sink refused takes the wishes for the subscription's other
-/// letters along, those that were there by then.
+/// Records the outcome of a redelivery. With `ends_all` the redelivery requests for the subscription's other
+/// letters that existed by then are removed too.
 pub(crate) async fn settle(tx: &mut WriteTx, done: &Redelivered) -> Result<()> {
     let uid = Value::from(&*done.uid);
     let id = Value::from(&done.event_id);

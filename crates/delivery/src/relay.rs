@@ -22,7 +22,7 @@ use crate::{lease, log, redelivery, saving};
 const BEGUN_AT_ONCE: usize = 32;
 /// Subscriptions that one look into the log catches up.
 const CAUGHT_UP_AT_ONCE: usize = 64;
-/// Time for one attempt, and bytes that are read of the answer's body.
+/// Time for one attempt, and bytes that are read of the response's body.
 const LIMITS: Limits = Limits { total: Duration::from_secs(10), body: 64 * 1024 };
 
 /// How often the log is looked at: the embedded engine answers within microseconds.
@@ -131,7 +131,7 @@ impl Relay {
     /// Lets another replica begin at once, after this one has been dropped.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database is not available.
     pub async fn give_back(db: &Db, holder: &str) -> Result<()> {
         lease::give_back(db, holder).await
     }
@@ -258,13 +258,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Begins whatever has a place. False if the lease may be someone else's by now.
+    /// Begins every attempt that the limits allow. False if another replica may hold the lease by now.
     async fn start_attempts(&self, session: &mut Session) -> Result<bool> {
         session.state.see_late(Instant::now());
         loop {
             let is_trusted = |session: &Session| session.lease_kept_at.elapsed() <= TRUST_LEASE_FOR;
             if !is_trusted(session) {
-                // Nothing has begun: the next renewal tells.
+                // Nothing has begun: the next renewal shows whether the lease holds.
                 return Ok(true);
             }
             let (now, began) = (self.clock.now(), Instant::now());
@@ -331,7 +331,7 @@ impl Relay {
     }
 }
 
-/// What became of one attempt, and how long the sink took for it: what we do before is not its fault.
+/// Outcome of one attempt, and the time that the sink took; the time of this server before is not counted.
 async fn try_once(
     client: &GuardedClient,
     writer: &Writer,

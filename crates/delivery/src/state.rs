@@ -18,7 +18,7 @@ use crate::subscription::{Redelivery, Subscription, Waiting, What};
 /// Events by which a saved cursor may lag behind before it is moved past what was for others.
 const LAG: i64 = 1000;
 
-/// How long a subscription waits where the fault was ours.
+/// Pause of a subscription after a failure of this server, in microseconds.
 const HOLD: Micros = 10_000_000;
 
 /// What became of an attempt.
@@ -26,7 +26,7 @@ const HOLD: Micros = 10_000_000;
 pub(crate) enum Outcome {
     Delivered,
     Failed(String),
-    /// The fault is ours: nothing is known of the sink, and everything waits as it did.
+    /// This server failed to send: nothing is known of the sink, and the event stays in the queue.
     NotSent(&'static str),
     /// No attempt will ever succeed.
     Hopeless(String),
@@ -39,7 +39,7 @@ pub(crate) struct Attempt {
     pub(crate) group: Arc<str>,
     pub(crate) sink: Arc<str>,
     pub(crate) what: What,
-    /// The number of its place in [`Lanes`].
+    /// The number of the attempt in [`Lanes`].
     flight: u64,
 }
 
@@ -182,7 +182,7 @@ impl State {
         let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
         let uid = uid.clone();
         let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
-        // Until all outcomes are saved the database tells of letters that are settled; it is asked again soon.
+        // Until all outcomes are saved, the database lists letters that are settled; it is read again soon.
         if subscription.unsaved_redeliveries > 0 {
             return;
         }
@@ -204,7 +204,7 @@ impl State {
         }
     }
 
-    /// The next attempt, if there is a place for it.
+    /// The next attempt, if the limits allow one.
     pub(crate) fn next(&mut self, now: Micros, began: Instant) -> Option<Attempt> {
         loop {
             let uid = self.lanes.pop()?;
@@ -321,7 +321,7 @@ impl State {
         has_moved
     }
 
-    /// What is to be saved, which counts as saved once [`State::saved`] was told so.
+    /// The state to be saved; it counts as saved once [`State::saved`] is called.
     pub(crate) fn unsaved(&mut self) -> Batch {
         let mut batch = std::mem::take(&mut self.unsaved);
         for uid in std::mem::take(&mut self.dirty) {

@@ -1,4 +1,4 @@
-//! One subscription as the relay remembers it: where it stands, and what comes next.
+//! The state of one subscription in the relay's memory: its position, and what comes next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use bowline_core::Micros;
 use crate::backoff;
 use crate::saving::CursorRow;
 
-/// Good attempts that follow one another after which a sink is no slow one any more.
+/// Consecutive good attempts after which a slow sink counts as fast again.
 const GOOD_ENOUGH: u32 = 3;
 
-/// An event that waits for its delivery; what is sent is read when it is its turn.
+/// An event that waits for its delivery; its body is read when its turn comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) seq: i64,
     pub(crate) at: Micros,
 }
 
-/// A dead letter that someone wants to have sent again.
+/// A dead letter with a redelivery request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redelivery {
     pub(crate) seq: i64,
@@ -44,17 +44,17 @@ pub(crate) struct Subscription {
     pub(crate) unsaved_redeliveries: usize,
     /// Whether the last attempt was one; they take turns with the queue.
     pub(crate) was_redelivery: bool,
-    /// Everything up to here is delivered, dead, in the queue, or for others.
+    /// Everything up to here is delivered, dead, in the queue, or not for this subscription.
     pub(crate) read_to: i64,
-    /// Whether the log holds more that was not looked at.
+    /// Whether the log has more rows that were not read.
     pub(crate) is_behind: bool,
     pub(crate) is_in_line: bool,
     pub(crate) is_in_flight: bool,
     pub(crate) is_slow: bool,
-    /// Nothing is tried before: we could not send.
+    /// No attempt is made before this time, because the last one could not be sent.
     pub(crate) held_until: Micros,
     good_in_a_row: u32,
-    /// Of these things the database knows a former state, to which `saved` belongs.
+    /// State that is saved later: the database has an older one, whose cursor is `saved`.
     pub(crate) row: CursorRow,
     pub(crate) saved: i64,
     pub(crate) saved_at: Micros,
@@ -82,7 +82,7 @@ impl Subscription {
         }
     }
 
-    /// Whether nothing waits for it.
+    /// Whether nothing is queued or under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.is_behind && !self.is_in_flight
     }
@@ -98,14 +98,15 @@ impl Subscription {
         if self.was_redelivery { event.or(letter) } else { letter.or(event) }
     }
 
-    /// Takes note of an attempt: one bad one makes a sink slow, and it takes several good ones to be fast again.
+    /// Records an attempt: a bad one makes the sink slow, and several good ones make it fast again.
     pub(crate) fn note(&mut self, is_good: bool) {
         self.good_in_a_row = if is_good { self.good_in_a_row.saturating_add(1) } else { 0 };
         self.is_slow = !is_good || self.is_slow && self.good_in_a_row < GOOD_ENOUGH;
     }
 
-    /// Takes the next event out of the front that is to be given up, with what is to be said of it: it was tried, or
-    /// a failing sink kept it waiting, for a day; or it waited for a week, however the sink does.
+    /// Removes the first event if it has to be given up, and returns it with the error for its dead letter.
+    /// An event is given up after a day in which it was tried or a failing sink held it back, and after a
+    /// week in any case.
     pub(crate) fn overdue(&mut self, now: Micros) -> Option<(Waiting, String)> {
         // What is in flight may yet be delivered.
         if self.is_in_flight {

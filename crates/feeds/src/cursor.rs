@@ -1,4 +1,4 @@
-//! A place in a document, and what a reader may ask of it.
+//! A position in a document, with typed access to its members.
 
 use bowline_core::rfc3339;
 

@@ -53,8 +53,8 @@ pub fn read(format: ReadFormat, bytes: &[u8], limits: &Limits) -> Result<Reading
     read_of(format, bytes, None, limits)
 }
 
-/// Reads a document. `scanned` is what the report of a scanner is about, if the report does not tell or tells it
-/// otherwise.
+/// Reads a document. `scanned` is the artifact of a scanner's report, if the report does not name it or names
+/// it differently.
 ///
 /// # Errors
 /// It is no document of that format at all, or beyond the limits; or no one says what was scanned.

@@ -1,9 +1,9 @@
 //! Statements about vulnerabilities in the formats that others read and write.
 //!
-//! Everything is read into one neutral form ([`Advisory`]) and written from it. A reader takes what it can: a record that
-//! breaks is skipped with its place and the reason, and the rest is read. What a format has no words for is reported by
-//! reader and writer alike ([`Problems`]). Writers are deterministic: equal data makes equal bytes, times come from the
-//! data and ids of documents from their content.
+//! Everything is read into one neutral form ([`Advisory`]) and written from it. A reader is lenient: an
+//! invalid record is skipped with its position and the reason, and the rest is read. What a format cannot
+//! express is reported by reader and writer alike ([`Problems`]). Writers are deterministic: equal data makes
+//! equal bytes, times come from the data and ids of documents from their content.
 
 mod csaf;
 mod cursor;

@@ -104,7 +104,7 @@ fn assessment(from: &Assessment) -> (&'static str, Data) {
     }
 }
 
-/// The members of a scan, and where each is kept.
+/// The members of a scan, and the fields that hold them.
 fn scan_members(scan: &mut Scan) -> [(&'static str, &mut String); 11] {
     [
         ("scanner", &mut scan.scanner),
@@ -150,7 +150,7 @@ pub(crate) fn read(bytes: &[u8], limits: &Limits, problems: &mut Problems) -> Re
     Ok(advisories)
 }
 
-/// Members that no one knows are a mistake someone wants to hear of.
+/// Unknown members are reported, because they are mistakes.
 fn only(from: &Cursor<'_>, known: &[&str]) -> Result<(), RecordError> {
     for (name, member) in from.members()? {
         if !known.contains(&name) {

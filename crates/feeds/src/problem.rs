@@ -40,7 +40,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Most problems that are kept.
+    /// Most problems that are collected.
     pub const MOST: usize = 1000;
 
     pub(crate) fn skip(&mut self, position: impl Into<String>, reason: impl Into<String>) {

@@ -1,4 +1,5 @@
-//! Security databases of distributions in Alpine's form: which version of a package is free of what.
+//! Security databases of distributions in Alpine's form: which version of a package fixes which
+//! vulnerabilities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +9,22 @@ use crate::problem::{Problems, RecordError, Unreadable};
 use crate::tree::{Limits, Node};
 use crate::vex::describe;
 
-/// What stands at the beginning of a database.
+/// The header of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Secdb {
     /// Name of the repository of packages.
     pub repository: String,
-    /// Address below which the repository lies.
+    /// URL prefix of the repository.
     pub prefix: String,
     /// Architectures of the packages, sorted.
     pub architectures: Vec<String>,
 }
 
-/// The version that says: no version was ever affected.
+/// The version that means: no version was ever affected.
 const NEVER: &str = "0";
 
 impl Secdb {
-    /// What comes before the packages.
+    /// The text before the packages.
     pub(crate) fn head(&self) -> Vec<u8> {
         let head = Node::map([
             ("apkurl", Some(Node::text("{{urlprefix}}/{{reponame}}/{{arch}}/{{pkg.name}}-{{pkg.ver}}.apk"))),
@@ -37,7 +38,7 @@ impl Secdb {
         text.into_bytes()
     }
 
-    /// What comes after them.
+    /// The text after the packages.
     pub(crate) fn tail() -> Vec<u8> {
         b"\n]}\n".to_vec()
     }
@@ -47,7 +48,7 @@ fn compact(node: &Node) -> String {
     serde_json::to_string(node).unwrap_or_default()
 }
 
-/// How the components of a package stand to one vulnerability.
+/// State of one vulnerability in the components of a package.
 #[derive(Default)]
 struct Standing {
     names: BTreeSet<String>,
@@ -63,7 +64,7 @@ struct Standings {
 }
 
 impl Standings {
-    /// The one with these names, those that they connect put together.
+    /// The vulnerability with any of these names; merges those that the names connect.
     fn of(&mut self, names: Vec<String>) -> &mut Standing {
         let known: BTreeSet<usize> = names.iter().filter_map(|name| self.by_name.get(name).copied()).collect();
         let at = known.first().copied().unwrap_or(self.all.len());
@@ -83,7 +84,7 @@ impl Standings {
     }
 }
 
-/// Writes the entry of one package, for its line in the list; none where nothing can be said.
+/// Renders the entry of one package as a line; absent if no fix can be stated.
 pub(crate) fn package(name: &str, from: &[Advisory], problems: &mut Problems) -> Option<Vec<u8>> {
     let mut standings = Standings::default();
     for advisory in from {
@@ -166,7 +167,7 @@ pub(crate) fn read(tree: &Node, limits: &Limits, problems: &mut Problems) -> Res
     Ok(found.into_values().collect())
 }
 
-/// An id that a package has twice is fixed in the version that comes first.
+/// Adds an advisory. An id that a package lists twice is fixed in the version that comes first.
 fn add(
     found: &mut BTreeMap<(String, Vec<String>), Advisory>,
     advisory: Advisory,
@@ -211,7 +212,7 @@ fn read_package(entry: &Cursor<'_>, problems: &mut Problems) -> Result<Vec<Advis
 }
 
 fn fixed(package: &str, version: &str, ids: &str, at: &Cursor<'_>, problems: &mut Problems) -> Option<Advisory> {
-    // What stands in brackets is a remark, such as that of a regression.
+    // Text in brackets is a remark, such as that of a regression.
     let (ids, remark) = ids.split_once('(').unwrap_or((ids, ""));
     if !remark.is_empty() {
         problems.reduce(at.position(), format!("the remark ({remark} is not kept"));

@@ -6,15 +6,15 @@ use bowline_formats::purl::{PackageUrl, is_kind};
 
 use crate::model::{Artifact, Component};
 
-/// The qualifier that says where a component lies. It is ours alone.
+/// The qualifier with the location of a component, which no other tool defines.
 const LOCATION: &str = "location";
 
-/// Reads a package URL; the error says which text is none.
+/// Reads a package URL; the error names the invalid text.
 pub(crate) fn package_url(text: &str) -> Result<PackageUrl, String> {
     PackageUrl::parse(text).map_err(|wrong| format!("{text:?} is no package URL: {wrong}"))
 }
 
-/// A package URL with the place that an id adds to it, if it is an id of this server.
+/// A package URL with the location that an id adds to it, if it is an id of this server.
 pub(crate) fn located_by(purl: PackageUrl, id: &str) -> PackageUrl {
     let Ok(located) = PackageUrl::parse(id) else { return purl };
     let mut plain = located.clone();
@@ -119,9 +119,9 @@ impl Subject {
         Ok(with(purl, "arch", architecture))
     }
 
-    /// The component as scanners name it, unless all of the artifact is meant; packages of the operating system get that
-    /// distribution. Where it lies is not in it: no scanner says that in a package URL, and one that says more than theirs
-    /// is none of theirs.
+    /// The component as scanners name it, unless all of the artifact is meant. Packages of the operating
+    /// system get that distribution. The location is left out: scanners do not put it into package URLs, and
+    /// a longer URL would not match theirs.
     pub(crate) fn component_purl(&self, distribution: &str) -> Result<Option<PackageUrl>, String> {
         let Component { kind, name, .. } = &self.component;
         if self.is_library_itself() {
@@ -140,7 +140,7 @@ impl Subject {
         Ok(Some(purl))
     }
 
-    /// The component and where it lies, which tells components of one name apart.
+    /// The component with its location, which distinguishes components of one name.
     pub(crate) fn located_purl(&self, distribution: &str) -> Result<Option<PackageUrl>, String> {
         let purl = self.component_purl(distribution)?;
         Ok(purl.map(|purl| with(purl, LOCATION, &self.component.location)))

@@ -240,7 +240,7 @@ pub(crate) fn false_positive(justification: &str) -> Option<FalsePositive> {
     })
 }
 
-/// What is said to people where no one wrote anything.
+/// The text for people if the author wrote none.
 pub(crate) fn action(outlook: Outlook, note: &str) -> String {
     if !note.is_empty() {
         return note.into();

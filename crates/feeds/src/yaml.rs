@@ -1,5 +1,5 @@
-//! YAML, both ways. Read as texts and structure alone: no word of it becomes a number or a truth value, and nothing
-//! refers to anything else.
+//! Reads and writes YAML. A reader gets strings, nulls and structure: no scalar becomes a number or a
+//! boolean, and aliases are rejected.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub(crate) fn from_yaml(bytes: &[u8], limits: &Limits) -> Result<Node, Unreadabl
     Ok(builder.done.unwrap_or(Node::Null))
 }
 
-/// The objects of a list, each with those of its members that are texts: for short lists inside of other documents.
+/// Reads a list of objects and returns their string members: for short lists inside of other documents.
 ///
 /// # Errors
-/// It is no YAML, no list, has something else than objects, or is larger than the limits.
+/// The text is not YAML or not a list of objects, or exceeds the limits.
 pub fn objects_of_yaml(text: &str, limits: &Limits) -> Result<Vec<BTreeMap<String, String>>, Unreadable> {
     let Node::List(elements) = from_yaml(text.as_bytes(), limits)? else {
         return Err(Unreadable("no list".into()));
@@ -44,7 +44,7 @@ fn refuse(at: &Marker, reason: &str) -> Unreadable {
     Unreadable(format!("not readable as YAML: line {}, column {}: {reason}", at.line(), at.col() + 1))
 }
 
-/// A list or an object whose end has not come.
+/// An open list or object.
 enum Open {
     List(Vec<Node>),
     Map(Vec<(String, Node)>, Option<String>),
@@ -71,7 +71,7 @@ impl Builder {
                 Some(Open::Map(members, None)) => self.close(Node::members(members)),
                 _ => Err("something ends that did not begin".into()),
             },
-            // References would make a small document a large one.
+            // Aliases could make a small document expand to a large one.
             Event::Alias(_) | Event::UnresolvedAlias(_) => Err("aliases are not read".into()),
             _ => Ok(()),
         }
@@ -104,7 +104,8 @@ pub(crate) fn to_yaml(node: &Node) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Writes a value that begins on this line if it is short, after a dash if `in_list`, else on lines of its own.
+/// Writes a value. A short one stays on the current line, after a dash if `in_list`; others take lines of
+/// their own.
 fn write(out: &mut String, node: &Node, indent: usize, in_list: bool) {
     let lead = |out: &mut String, first: bool| {
         if !(first && in_list) {
@@ -153,7 +154,7 @@ fn line(node: &Node) -> String {
     }
 }
 
-/// A text without quotes where every reader of YAML takes it for a text, else with double quotes.
+/// Writes a string without quotes if every reader takes it for a string, else with double quotes.
 fn scalar(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
@@ -176,7 +177,7 @@ fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Line ends of other alphabets, the byte order mark, and what is no character.
+/// Line ends beyond ASCII, the byte order mark, and noncharacters.
 fn is_special(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -21,7 +21,7 @@ struct Entry {
     offset: u64,
 }
 
-/// Writes an archive. Only the list of names is kept in memory.
+/// Writes an archive. Only the list of names stays in memory.
 pub struct ZipWriter<W: Write> {
     out: W,
     written: u64,

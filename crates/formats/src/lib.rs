@@ -1,7 +1,9 @@
-//! Small formats that more than one crate reads or writes, each in one place: package URLs, percent signs, archives.
+//! Small formats that more than one crate reads or writes, each in one module: package URLs,
+//! percent-encoding, archives.
 //!
-//! A format belongs here when a second crate needs it. Times are in `bowline_core::rfc3339`, because everything has
-//! times. What a domain makes of a format (the ecosystem that a package URL means, the files of a wheel) stays there.
+//! A format belongs here when a second crate needs it. Times are in `bowline_core::rfc3339`, because
+//! everything has times. What a domain derives from a format (the ecosystem of a package URL, the files of a
+//! wheel) stays in that domain.
 
 pub mod archive;
 pub mod percent;

@@ -15,7 +15,7 @@ const ESCAPED: &AsciiSet = &RESERVED.remove(b':');
 /// What is escaped in a qualifier, which is often an address.
 const ESCAPED_IN_QUALIFIER: &AsciiSet = &ESCAPED.remove(b'/');
 
-/// Types whose names the registry takes in either case; they are kept in lower case.
+/// Types whose names are case-insensitive; they are stored in lower case.
 const LOWER_CASE: [&str; 4] = ["bitbucket", "composer", "github", "hex"];
 
 /// The parts of a package URL, decoded.
@@ -35,7 +35,7 @@ pub struct PackageUrl {
     pub subpath: String,
 }
 
-/// What is wrong with a text that should be a package URL: "it has no name".
+/// Why a text is not a package URL; `Display` continues a sentence: "it has no name".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PackageUrlError {
     #[error("it does not begin with pkg:")]
@@ -49,7 +49,7 @@ pub enum PackageUrlError {
     /// A percent sign without two digits behind it, or bytes that are not UTF-8.
     #[error("it has a wrong percent sign")]
     Percent,
-    /// A qualifier without a value or with a name that none has.
+    /// A qualifier without a value or with an invalid name.
     #[error("a qualifier is not name=value")]
     Qualifier,
     /// The same qualifier again.
@@ -108,7 +108,7 @@ impl<'a> Split<'a> {
     }
 }
 
-/// What comes before the character at that place, and what comes behind it.
+/// Splits around the character at that index.
 fn cut(text: &str, at: Option<usize>) -> (&str, Option<&str>) {
     at.map_or((text, None), |at| (&text[..at], Some(&text[at + 1..])))
 }
@@ -140,7 +140,7 @@ impl PackageUrl {
         Ok(purl.normalized())
     }
 
-    /// With names as their registry compares them, where that is the same for all packages of the type.
+    /// Normalizes names as their registry compares them, where that is the same for all packages of the type.
     #[must_use]
     pub fn normalized(mut self) -> PackageUrl {
         if LOWER_CASE.contains(&self.kind.as_str()) {

@@ -1,4 +1,4 @@
-//! Package URLs: the specification's own cases, ours, and properties.
+//! Package URLs: the specification's own cases, further ones, and properties.
 
 use proptest::prelude::*;
 use serde_json::Value;

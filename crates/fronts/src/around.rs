@@ -11,28 +11,30 @@ use bowline_pipeline::RequestOrigin;
 
 use crate::access_line::{AccessLine, causes, code_of, is_server_fault, write_causes};
 
-/// Counts one request: its name as the log has it, its code (absent for success), and the time until its answer began.
+/// Counts one request: its name in the log, its code (absent for success), and the time until its response
+/// began.
 pub type Count = Arc<dyn Fn(&'static str, Option<Code>, Duration) + Send + Sync>;
 
-/// Checks a request by its path and where it came from.
+/// Admits a request by its path and origin, or returns the error.
 pub type Admit = Arc<dyn Fn(&str, &RequestOrigin) -> Result<()> + Send + Sync>;
 
-/// What is done around every request of a front.
+/// Admission, counting and access log of a front's requests.
 #[derive(Clone)]
 pub struct Front {
-    /// What the access log calls its transport: `oci`, `scim`.
+    /// Name of the transport in the access log: `oci`, `scim`.
     pub transport: &'static str,
-    /// What a request is called by its verb and path: one of few names, such as `oci.manifest.get`, whatever clients send.
+    /// Name of a request by its verb and path, such as `oci.manifest.get`. The names are few and fixed,
+    /// whatever clients send.
     pub name: fn(&Method, &str) -> &'static str,
-    /// Who checks a request before anything of it is read.
+    /// Runs before anything of a request is read.
     pub admit: Admit,
-    /// The answer to a request that is not admitted, in the form of the protocol.
+    /// Renders the error of a request that is not admitted, in the form of the protocol.
     pub refuse: fn(&str, Error) -> Response,
     pub count: Count,
 }
 
 impl Front {
-    /// The routes with admission before each request, and its line in the access log and its count after it.
+    /// Wraps the routes: admission before each request, access log and count after it.
     ///
     /// Requests must carry a [`RequestOrigin`].
     pub fn around<S: Clone + Send + Sync + 'static>(self, routes: Router<S>) -> Router<S> {
@@ -52,7 +54,7 @@ pub struct LogFields {
 }
 
 impl LogFields {
-    /// Why an error is one, where callers are not told.
+    /// The causes of a server fault, which callers do not get to see; empty for other errors.
     pub fn failure(error: &Error) -> LogFields {
         LogFields { causes: is_server_fault(error).then(|| causes(error)), ..LogFields::default() }
     }
@@ -93,7 +95,7 @@ async fn around(
     response
 }
 
-/// The answer to an error: the front's own form of it, with when to come again, and with the causes for the log.
+/// Renders an error: the front's form of it, with `Retry-After` and with the causes for the log.
 pub fn failed(error: &Error, form: impl FnOnce(StatusCode, &Error) -> Response) -> Response {
     let status = StatusCode::from_u16(error.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = form(status, error);

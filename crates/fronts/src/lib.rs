@@ -1,5 +1,5 @@
-//! What every protocol front shares: admission, the line of a request in the access log, its count, the reading of
-//! credentials and forms, and the causes of failures.
+//! What every protocol front shares: admission, access log, request counts, parsing of credentials and forms,
+//! and the causes of failures.
 //!
 //! A front is a crate with a router for the paths of a protocol. To add one:
 //!

@@ -6,14 +6,14 @@ use bowline_formats::percent;
 /// The media type of forms.
 pub const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The bearer token of the `authorization` header, absent if there is none of that scheme.
+/// The bearer token of the `authorization` header; absent without one.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The id that the caller gave, if it is fit for a log line; otherwise a new one.
+/// The caller's request id, if it is fit for a log line; otherwise a new one.
 pub fn request_id(headers: &HeaderMap, draw: fn() -> [u8; 16]) -> String {
     let given = ["x-request-id", "cgrequestid"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
     match given {
@@ -22,13 +22,13 @@ pub fn request_id(headers: &HeaderMap, draw: fn() -> [u8; 16]) -> String {
     }
 }
 
-/// Whether the body is said to be a form.
+/// Whether the content type is that of a form.
 pub fn is_form(headers: &HeaderMap) -> bool {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     content_type.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case(FORM)
 }
 
-/// The pairs of a query or a form, in order: `name=value`, with percent signs, and `+` for a space.
+/// Parses the pairs of a query or a form, in order: `name=value`, percent-encoded, with `+` for a space.
 ///
 /// # Errors
 /// The name of the parameter whose escape is broken or whose bytes are not UTF-8, never its value: forms carry passwords.

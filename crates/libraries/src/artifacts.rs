@@ -26,7 +26,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .read::<methods2::GetArtifactCount>(handler!(count_v2))
 }
 
-/// The ecosystems of a search: each language once, in the widest of the ways that it was asked for.
+/// The ecosystems of a search: each language once, with the widest requested filter.
 fn searched(ecosystems: &[i32], remediated: bool, upstream: bool) -> Result<Vec<(Language, With)>> {
     let mut names: Vec<(Language, With)> = Vec::new();
     for number in ecosystems {
@@ -153,7 +153,7 @@ async fn counted<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Counts> {
     if may_look(call) { search::counts(tx).await } else { Ok(Vec::new()) }
 }
 
-/// What lists of an ecosystem show unless they are asked for more.
+/// The number of artifacts that lists of an ecosystem show by default.
 fn count_of(counts: &Counts, ecosystem: i32) -> i64 {
     let Some((language, is_tier)) = Language::of_wire(ecosystem) else { return 0 };
     let with = if is_tier { With::Remediated } else { With::Built };

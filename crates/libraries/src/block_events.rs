@@ -68,7 +68,7 @@ impl Listed for BlockEventRow {
 pub struct BlockedDownload<'a> {
     /// Whose download it was.
     pub organization: &'a Uidp,
-    /// What was asked for.
+    /// The requested package or version.
     pub subject: Subject<'a>,
     /// The policy that decided.
     pub policy: &'a Uidp,

@@ -20,7 +20,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 const TABLE: Table =
     Table { name: "library_entitlements", columns: "uid, ecosystem, policy, source, cooldown_days", orders: &[BY_UID] };
 
-/// Most days that an entitlement may ask for.
+/// Longest cooldown of an entitlement, in days.
 const MOST_COOLDOWN_DAYS: i32 = 3650;
 
 /// An entitlement as it is stored, which is as the wire has it.

@@ -144,7 +144,7 @@ impl Search {
         let (folded, id) = if trigram.is_some() { ("t.folded", "t.artifact") } else { ("a.folded", "a.id") };
         match rank {
             0 => sql.bind(" AND a.folded = ", &self.part),
-            // Names that begin with a text lie together, which `LIKE` does not tell every engine.
+            // Names with a prefix are adjacent in the index, which not every engine infers from `LIKE`.
             1 => sql
                 .bind(" AND a.folded > ", &self.part)
                 .bind(" AND a.folded LIKE ", &start)

@@ -173,7 +173,7 @@ async fn update(
     Ok(Changed::one(LIBRARY_POLICY_BINDING, uid, Some(&before), Some(&after), after.clone()).with_event(uid, &after))
 }
 
-/// Refuses a place that another binding has.
+/// Rejects a parent, ecosystem and mode that another binding has.
 async fn require_unbound(tx: &mut ReadTx, row: &BindingRow) -> Result<()> {
     let sql =
         "SELECT uid FROM library_policy_bindings WHERE parent = $1 AND ecosystem = $2 AND mode = $3 AND uid <> $4";

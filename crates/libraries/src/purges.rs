@@ -93,7 +93,7 @@ async fn answered_before(
     Ok(Some(v1::ZapResolutionCacheSummary { replayed: true, ..summary }))
 }
 
-/// A zap without a key forgets the answer too: keys are good until the next zap.
+/// A zap without a key also deletes the stored response: keys are valid until the next zap.
 async fn keep_answer(
     tx: &mut WriteTx,
     organization: &Uidp,

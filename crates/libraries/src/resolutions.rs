@@ -157,7 +157,7 @@ pub struct Choice<'a> {
     pub digest: &'a str,
 }
 
-/// Remembers a choice, unless one that counts was made before; false if the organization does not want to have any remembered.
+/// Records a choice, unless a valid one exists; false if the organization has switched recording off.
 ///
 /// # Errors
 /// Those of the database.

@@ -1,7 +1,8 @@
-//! Finding artifacts: by ecosystem, by a part of the name, by what they were built for; a page of them, and how many there are.
+//! Search for artifacts by ecosystem, part of the name and CUDA version: pages and totals.
 //!
-//! Substrings of three characters and more are looked up by their rarest trigram, whose rows lie in the order of names: a
-//! page costs what it shows, on both engines. Shorter ones are compared along the index of names.
+//! Substrings of three characters and more are looked up by their rarest trigram, whose rows are ordered by
+//! name: the cost of a page is proportional to its size, on both engines. Shorter ones are compared along the
+//! index of names.
 
 use bowline_core::{Error, Micros, Result};
 use bowline_pipeline::{Authorized, Cursor, Direction, Page, PageRequest, SortKey};
@@ -87,7 +88,7 @@ impl With {
     }
 }
 
-/// What is looked for.
+/// The parameters of a search.
 pub(super) struct Search {
     /// Ecosystems, each once, and which versions count in it.
     pub(super) ecosystems: Vec<(Language, With)>,
@@ -154,7 +155,7 @@ impl Search {
         let direction = if page.direction == Direction::Ascending { "ASC" } else { "DESC" };
         let pattern = like(&self.part, false);
         let mut sql = Sql::default();
-        // Each ecosystem is read along its index; what is merged of them is no more than a page of each.
+        // Each ecosystem is read along its index, a page at most; the results are merged.
         for (index, place) in self.ecosystems.iter().enumerate() {
             sql.push(if index == 0 { "SELECT * FROM (" } else { " UNION ALL SELECT * FROM (" });
             sql.push("SELECT ").push(COLUMNS);
@@ -181,7 +182,8 @@ impl Search {
         tx.query(&sql.text, &sql.params, ArtifactRow::read).await
     }
 
-    /// Tables and conditions of one ecosystem; answers with the table whose order is that of names.
+    /// Appends tables and conditions of one ecosystem; returns the alias of the table that is ordered by
+    /// name.
     fn from<'a>(
         &'a self,
         sql: &mut Sql<'a>,
@@ -265,7 +267,7 @@ pub(super) fn trigrams(folded: &str) -> Vec<String> {
 
 /// Rows of a trigram that are counted before it is called frequent.
 const FREQUENT: i64 = 1000;
-/// Trigrams of a text that are weighed against each other.
+/// Most trigrams of a text that are compared.
 const WEIGHED: usize = 24;
 
 /// The trigram of a text that the fewest names have; none if the text is too short.

@@ -22,7 +22,7 @@ pub(super) struct VersionRow {
     pub(super) created_at: Micros,
     pub(super) updated_at: Micros,
     pub(super) sort_key: Vec<u8>,
-    /// Whether the list of malicious packages has it.
+    /// Whether the malware list has it.
     pub(super) is_malware: bool,
     /// SHA-512 of its first file, in hex.
     pub(super) sha512: String,
@@ -59,12 +59,12 @@ impl VersionRow {
     }
 }
 
-/// Which versions are wanted.
+/// Filter of versions by source.
 #[derive(Clone, Copy)]
 pub(super) enum Sources<'a> {
     All,
     Built,
-    /// From one of these; there must be one at least.
+    /// From one of these sources, of which there must be one at least.
     Of(&'a [i32]),
 }
 
@@ -86,7 +86,7 @@ fn select<'a>(artifact: &'a ArtifactRow, sources: Sources<'_>) -> Sql<'a> {
     sql
 }
 
-/// All of them, or the wanted part.
+/// All versions, or the `slice` of them (offset, limit).
 pub(super) async fn all(
     tx: &mut ReadTx,
     artifact: &ArtifactRow,
@@ -102,7 +102,7 @@ pub(super) async fn all(
     Ok(rows)
 }
 
-/// Marks the versions that the list of malicious packages has.
+/// Marks the versions that the malware list has.
 async fn mark_malware(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [VersionRow]) -> Result<()> {
     let withheld = malware::withheld(tx, artifact.language, &artifact.name).await?;
     for row in rows {
@@ -111,7 +111,7 @@ async fn mark_malware(tx: &mut ReadTx, artifact: &ArtifactRow, rows: &mut [Versi
     Ok(())
 }
 
-/// Versions that one answer holds; no package has as many.
+/// Most versions of one response; no package has as many.
 const MOST_AT_ONCE: usize = 100_000;
 
 /// One page, the highest version first unless the request says otherwise.

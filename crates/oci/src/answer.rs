@@ -1,4 +1,4 @@
-//! Answers: the protocol's error bodies, challenges, and headers that every answer has.
+//! Responses: error bodies, challenges, and the headers of every response.
 
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::Distribution;
 use crate::route::Target;
 
-/// What a handler answers, or why not.
+/// A handler's response, or its error.
 pub(crate) type Answer = Result<Response, Refused>;
 
-/// Why a request is not done.
+/// The error of a request, with its status and headers.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) error: RegistryError,
-    /// Status, where it is another than the code's.
+    /// Status, if it differs from the code's.
     status: Option<StatusCode>,
     headers: Vec<(HeaderName, String)>,
 }
@@ -79,7 +79,7 @@ impl From<ContentError> for Refused {
             ),
             full if full.is_full() => RegistryError::Failed(Error::storage_full(full)).into(),
             ContentError::Storage(error) => RegistryError::Failed(Error::internal(error)).into(),
-            // The cause may name places and accounts: it is for the log.
+            // The cause may name hosts and accounts: it is for the log.
             ContentError::Objects(error) => RegistryError::Failed(Error::unavailable(error)).into(),
         }
     }
@@ -107,7 +107,8 @@ fn protocol_code(code: RefusalCode) -> (&'static str, StatusCode) {
 }
 
 impl Distribution {
-    /// The answer to a request that is not done; who is not known is told where to get a token.
+    /// The error response of a request. Without authentication it has a challenge, which says where to get a
+    /// token.
     pub(crate) fn refusal(&self, refused: Refused, target: Option<&Target>, method: &Method) -> Response {
         let is_unauthorized =
             matches!(&refused.error, RegistryError::Refused(refusal) if refusal.code == RefusalCode::Unauthorized);
@@ -123,7 +124,7 @@ impl Distribution {
     }
 }
 
-/// What a token for the request would have to be for.
+/// The token scope that the request needs.
 fn scope(target: &Target, method: &Method) -> Option<String> {
     let Some(name) = target.name() else {
         return (*target == Target::Catalog).then(|| "registry:catalog:*".into());
@@ -136,7 +137,7 @@ fn scope(target: &Target, method: &Method) -> Option<String> {
     Some(format!("repository:{name}:{actions}"))
 }
 
-/// The error as the protocol has it.
+/// Renders an error in the protocol's form.
 pub(crate) fn response_of(refused: Refused) -> Response {
     let Refused { error, status, headers } = refused;
     let body = |code, message: &str, detail| json!({ "errors": [error_body(code, message, detail)] });
@@ -171,7 +172,7 @@ pub(crate) fn json(status: StatusCode, value: &Value) -> Response {
     typed(status, "application/json", value.to_string().into_bytes())
 }
 
-/// An answer with a body of this type.
+/// A response with a body of this type.
 pub(crate) fn typed(status: StatusCode, content_type: &str, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
@@ -179,14 +180,14 @@ pub(crate) fn typed(status: StatusCode, content_type: &str, bytes: Vec<u8>) -> R
     response
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// Sets a header. What no header may hold is left out: nothing that comes here can hold it.
+/// Sets a header. An invalid value is left out; no caller passes one.
 pub(crate) fn set(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
@@ -195,7 +196,7 @@ pub(crate) fn set(response: &mut Response, name: HeaderName, value: &str) {
 
 pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
-/// What every answer says.
+/// Adds the headers of every response.
 pub(crate) fn finished(mut response: Response, request_id: &str) -> Response {
     set(&mut response, HeaderName::from_static("x-request-id"), request_id);
     let headers = response.headers_mut();
@@ -205,7 +206,7 @@ pub(crate) fn finished(mut response: Response, request_id: &str) -> Response {
     response
 }
 
-/// The verb is none of the path's.
+/// The error for a method that the path does not allow.
 pub(crate) fn wrong_verb(allowed: &str) -> Refused {
     Refused::new(RefusalCode::Unsupported, format!("only {allowed} are possible here"))
         .with_header(header::ALLOW, allowed)

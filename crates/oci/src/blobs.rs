@@ -66,8 +66,8 @@ impl Distribution {
         Ok(response)
     }
 
-    /// The bytes of a blob, and how many they are. Without them there is no blob: a client that is told so pushes it again,
-    /// which repairs it.
+    /// The bytes of a blob, and their number. If they are missing, the response is that of an unknown blob:
+    /// the client pushes it again, which repairs it.
     async fn reader(
         &self,
         request: &DistributionRequest,

@@ -42,7 +42,7 @@ pub(crate) struct Issued {
     pub(crate) expires_at: Micros,
 }
 
-/// Credentials that are kept at most.
+/// Most credentials in the cache.
 const KEPT: usize = 10_000;
 
 /// Tokens that credentials were exchanged for, by the credential's digest.
@@ -146,7 +146,8 @@ impl Distribution {
         Ok(Known { principal, has_credential: true })
     }
 
-    /// The holder of a token. One of this server for another front is no proof here, and is told so.
+    /// The principal of a token. A token of this server for another front is rejected with an error that says
+    /// so.
     fn verified(&self, token: &str) -> Result<Principal, Refused> {
         let (settings, now) = (&self.pipeline.settings, self.pipeline.clock.now());
         let authenticate = |audiences: &[&str]| self.pipeline.authenticator.authenticate(Some(token), audiences, now);
@@ -243,7 +244,7 @@ impl Distribution {
     }
 }
 
-/// Why there is no token: the exchange tells holders of a valid one, and no one else, what is wrong with it.
+/// Why no token is issued: the exchange gives details only to holders of a valid token.
 fn refused(error: Error) -> Refused {
     match error.reason() {
         Reason::PermissionDenied | Reason::NotFound | Reason::FailedPrecondition => {

@@ -98,7 +98,7 @@ impl Distribution {
 
 type Shared = State<Arc<Distribution>>;
 
-/// The paths of the registry host. Each request is told to `count`.
+/// The routes of the registry host. `count` is called for each request.
 pub fn router(distribution: Arc<Distribution>, count: Count) -> Router {
     // Who presents what is counted depends on the credential: a caller by identity, everyone else by address.
     let admit = Arc::new(|_: &str, _: &RequestOrigin| Ok(()));

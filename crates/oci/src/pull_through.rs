@@ -64,8 +64,8 @@ impl Distribution {
         self.fetched_manifest(request, name, reference, &upstream).await
     }
 
-    /// Whether a tag that is here was moved, because the source or the upstream has moved it. An upstream that does not
-    /// answer, or an answer that cannot be kept, leaves what is here.
+    /// Whether a local tag was moved, because the source or the upstream has moved it. If the upstream does
+    /// not respond, or its response cannot be stored, the tag stays.
     async fn refreshed(
         &self,
         request: &DistributionRequest,
@@ -83,7 +83,7 @@ impl Distribution {
         }
         let lock = self.upstream.single_flight(&format!("{name} {:?}", Reference::Tag(tag.into())));
         let _only = lock.lock().await;
-        // Another request may have asked meanwhile, and moved the tag.
+        // Another request may have asked the upstream meanwhile, and moved the tag.
         let Some(upstream) = self.registry.stale(&request.client, name, tag).await? else { return Ok(true) };
         let looked = self.upstream.ask(Method::HEAD, &upstream, &format!("manifests/{tag}"), &accepted()).await;
         let now = match looked {
@@ -99,7 +99,7 @@ impl Distribution {
         }
     }
 
-    /// Notes that the upstream was asked about a tag which stays as it is.
+    /// Records that the upstream was asked about a tag that stays as it is.
     async fn left(
         &self,
         request: &DistributionRequest,
@@ -202,7 +202,7 @@ fn is_absent(error: &RegistryError) -> bool {
     matches!(error, RegistryError::Refused(refusal) if absent.contains(&refusal.code))
 }
 
-/// What is fetched: anything that can be kept.
+/// The `accept` header: every media type that can be stored.
 fn accepted() -> String {
     MEDIA_TYPES.join(", ")
 }
@@ -211,7 +211,7 @@ fn text_of(opened: &Opened, name: header::HeaderName) -> Option<String> {
     opened.headers().get(name)?.to_str().ok().map(String::from)
 }
 
-/// The digest that the upstream says its answer has.
+/// The digest that the upstream says its response has.
 fn stated_digest(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }

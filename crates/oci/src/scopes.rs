@@ -1,4 +1,4 @@
-//! What a token is asked for.
+//! The scopes of a token request.
 
 use bowline_registry::content::Name;
 

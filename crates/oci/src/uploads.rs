@@ -1,4 +1,4 @@
-//! Uploads over HTTP: at once, in chunks, or by linking what another repository has.
+//! Blob uploads: in one request, in chunks, or by mounting a blob of another repository.
 
 use axum::body::Body;
 use axum::http::{HeaderName, Method, StatusCode, header};
@@ -19,7 +19,8 @@ use crate::{Distribution, DistributionRequest, body, range};
 pub(crate) const BLOB_BYTES: u64 = 1 << 40;
 
 impl Distribution {
-    /// Begins an upload; with `digest` the body is the whole blob, with `mount` a blob of elsewhere is linked.
+    /// Begins an upload. With `digest` the body is the whole blob; with `mount` a blob of another repository
+    /// is linked.
     pub(crate) async fn uploads(&self, request: &DistributionRequest, body: Body, name: &Name) -> Answer {
         if request.method != Method::POST {
             return Err(wrong_verb("POST"));
@@ -42,7 +43,8 @@ impl Distribution {
         done
     }
 
-    /// The digest, if the blob could be linked. A source that is no name has no blob.
+    /// Mounts a blob and returns its digest; absent if it cannot be mounted. A `from` that is not a name has
+    /// no blob.
     async fn mounted(
         &self,
         request: &DistributionRequest,
@@ -58,13 +60,13 @@ impl Distribution {
             },
         };
         let mounted = self.registry.mount(&request.client, name, digest.as_str(), from.as_ref()).await?;
-        // What has lost its bytes is to be pushed.
+        // A blob that has lost its bytes must be pushed again.
         let Some(blob) = mounted else { return Ok(None) };
         let is_intact = self.content.size(&digest, &blob.upload).await? == Some(blob.size);
         Ok(is_intact.then_some(digest))
     }
 
-    /// An upload of the client's own: where it is, more of it, its end.
+    /// Serves an open upload of the client: its status, more bytes, its end.
     pub(crate) async fn upload(&self, request: &DistributionRequest, body: Body, name: &Name, id: &str) -> Answer {
         match request.method {
             Method::GET | Method::HEAD | Method::PATCH | Method::PUT | Method::DELETE => {}
@@ -91,8 +93,8 @@ impl Distribution {
         }
     }
 
-    /// Adds a body to an upload; the client at its end, and the upload's size. One that is not as long as was promised
-    /// leaves the upload as it was.
+    /// Appends a body to an upload; returns the client as authenticated again after the body, and the
+    /// upload's size in bytes. A body of another length than promised leaves the upload unchanged.
     async fn append(
         &self,
         request: &DistributionRequest,
@@ -117,7 +119,8 @@ impl Distribution {
         let appended = self.content.append(id, start, parts, algorithm, limit).await;
         let Growth { upload, refusal, .. } = growth.into_inner();
         if appended.is_err() && upload.bytes() != before {
-            // What had arrived is taken back. An upload that has ended meanwhile counts nothing any more.
+            // The appended bytes were removed, so the recorded size is reset. If the upload has ended
+            // meanwhile, it no longer counts.
             if let Err(error) = self.registry.upload_grew(upload, before).await {
                 tracing::info!(id, ?error, "the size of an upload that was taken back is not noted");
             }
@@ -125,7 +128,7 @@ impl Distribution {
         match (appended, refusal) {
             (Ok(uploaded), _) => Ok((request.client.renewed()?, uploaded)),
             (Err(_), Some(refusal)) => {
-                // A token that has ended meanwhile comes first: without it the upload is not the caller's to know of.
+                // An expired token is reported first: without it the caller must not learn of the upload.
                 request.client.renewed()?;
                 Err(refusal.into())
             }
@@ -139,7 +142,7 @@ impl Distribution {
         }
     }
 
-    /// Notes on the way how far the upload has come; ends the body where it may not grow any more.
+    /// Records the size of the upload while it grows; ends the body once it may not grow further.
     pub(crate) fn noted<'a>(
         &'a self,
         parts: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'a,
@@ -173,7 +176,7 @@ impl Distribution {
         let stored = match self.content.finish(id, digest).await {
             Ok(stored) => stored,
             Err(error) => {
-                // The bytes are gone: they were not those that were promised.
+                // The bytes did not have the promised digest, and were removed.
                 if matches!(error, ContentError::Mismatch { .. }) {
                     self.registry.cancel_upload(&request.client, name, id).await?;
                 }
@@ -184,7 +187,8 @@ impl Distribution {
         match self.registry.finish_upload(&client, name, id, digest.as_str(), blob.clone()).await {
             Ok(before) => self.drop_location(digest, before).await,
             Err(RegistryError::Refused(refusal)) => {
-                // Nothing was stored, so that these bytes are no one's. After any other failure that is not known.
+                // No row was written, so no blob has these bytes. After any other failure the outcome is
+                // unknown.
                 self.drop_location(digest, Some(blob.upload)).await;
                 return Err(refusal.into());
             }
@@ -193,7 +197,8 @@ impl Distribution {
         Ok(created(name, digest))
     }
 
-    /// Removes bytes that no blob has any more. What stays is collected: it is no failure of the request.
+    /// Removes bytes that no blob has any more. A failure is only logged: garbage collection removes them
+    /// later.
     pub(crate) async fn drop_location(&self, digest: &Digest, upload: Option<String>) {
         let Some(upload) = upload else { return };
         if let Err(error) = self.content.delete(digest, &upload).await {
@@ -246,7 +251,7 @@ fn location(name: &Name, id: &str) -> String {
     format!("/v2/{name}/blobs/uploads/{id}")
 }
 
-/// The last byte that is there. The protocol has no word for none: it is told like one.
+/// The `Range` header of an upload. The protocol cannot express zero bytes, so `0-0` also stands for them.
 fn range_of(uploaded: u64) -> String {
     format!("0-{}", uploaded.saturating_sub(1))
 }

@@ -1,8 +1,9 @@
 //! A client of other registries, over the guarded client: with the account of the policy, or as everyone may.
 //!
-//! The account's password goes to two places: to the upstream's own origin, where that asks for Basic authentication,
-//! and to the token service that the upstream's own origin names. Anyone who has the one may as well have the other. What a
-//! redirect leads to elsewhere gets neither the password nor a token of it.
+//! The account's password is sent to two hosts: to the upstream's own origin, if that requires Basic
+//! authentication, and to the token service that the upstream's own origin names. An operator of the one
+//! could get the password from the other anyway. The target of a redirect to another origin gets neither the
+//! password nor a token of it.
 
 mod challenge;
 mod known;
@@ -28,7 +29,7 @@ pub(crate) use problem::Problem;
 
 /// Redirects that are followed; each address is checked again.
 const HOPS: usize = 5;
-/// How long an upstream may take to begin its answer, and to continue with it.
+/// How long an upstream may take to begin its response, and to continue with it.
 const HEAD: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(30);
 /// Keys of what is under way that are looked through for finished ones.
@@ -51,7 +52,7 @@ pub(crate) struct Upstream {
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) problem: Problem,
-    /// Whether the upstream was asked now, and not some time before.
+    /// Whether this request was sent to the upstream, rather than an earlier one.
     pub(crate) is_new: bool,
 }
 
@@ -80,8 +81,8 @@ impl Upstream {
         lock
     }
 
-    /// Asks for something of a repository, such as `manifests/latest`; the answer is a success. What the upstream had
-    /// not, or was away for, a moment ago, it is not asked for again.
+    /// Requests a resource of a repository, such as `manifests/latest`; the result is a successful response.
+    /// While a recent failure is cached, no request is sent.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -102,7 +103,7 @@ impl Upstream {
         })
     }
 
-    /// Sends a request, answers what it is asked for before, and goes where it is sent.
+    /// Sends a request, responds to challenges and follows redirects.
     async fn followed(
         &self,
         method: Method,
@@ -132,7 +133,7 @@ impl Upstream {
             } else if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
                 let next = location(opened.headers(), &url)?;
                 if next.origin() != url.origin() {
-                    // What is good for one host is not told to another.
+                    // Credentials for one host are not sent to another.
                     (proof, is_fresh, is_home) = (None, false, false);
                 }
                 url = next;
@@ -145,7 +146,7 @@ impl Upstream {
         Err(FetchError::Status(StatusCode::LOOP_DETECTED.as_u16()).into())
     }
 
-    /// What lets a request in that was asked for a proof by `from`.
+    /// The `authorization` header that answers the challenge of `from`.
     async fn granted(
         &self,
         offered: &[Challenge],
@@ -195,7 +196,7 @@ impl Upstream {
     }
 }
 
-/// The token in the answer of a token service.
+/// The token in the response of a token service.
 fn token_of(body: &[u8]) -> Result<Grant, Problem> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| FetchError::NotJson)?;
     let token = ["token", "access_token"].into_iter().find_map(|name| answer.get(name).and_then(Value::as_str));
@@ -204,8 +205,8 @@ fn token_of(body: &[u8]) -> Result<Grant, Problem> {
     Ok(Grant { header: format!("Bearer {token}"), seconds })
 }
 
-/// Why an answer is none. Without an account, not being allowed to see something is the same as its not being there:
-/// registries say the one for the other.
+/// Why a response is an error. Without an account, a resource that is absent and one that may not be read are
+/// the same: registries return one status for both.
 fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Option<&str>) -> Problem {
     let status = opened.status();
     match status {
@@ -219,9 +220,11 @@ fn refusal(opened: &Opened, upstream: &UpstreamConfig, is_home: bool, proof: Opt
     }
 }
 
-/// A failure of the upstream's own host: where it did not answer at all, no one need wait for it again so soon.
+/// A failure of the upstream's own host: if it did not respond at all, the next request need not wait for it
+/// so soon.
 fn away(error: FetchError) -> Problem {
-    // A refused address rests like no connection: how often the upstream is asked must not tell which it was.
+    // A rejected address is cached like a failed connection, so that the number of requests does not reveal
+    // which it was.
     let is_away = matches!(error, FetchError::RefusedAddress | FetchError::Connect | FetchError::Timeout);
     if is_away { Problem::Away(error) } else { error.into() }
 }

@@ -45,7 +45,7 @@ pub(crate) fn records(results: Results<Vec<u8>>) -> Answer {
     document(out)
 }
 
-/// The answer to a batch: a result for each query, in their order.
+/// The response to a batch: a result for each query, in their order.
 #[derive(Serialize)]
 struct Batch<'a> {
     results: Vec<Answered<'a>>,
@@ -80,7 +80,7 @@ impl Vuln<'_> {
     }
 }
 
-/// Where the next page begins. It tells nothing that the page did not.
+/// Position of the next page. It reveals nothing beyond the page.
 fn token(after: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("1{after}"))
 }

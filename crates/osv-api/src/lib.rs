@@ -1,9 +1,9 @@
-//! The query API of OSV over HTTP: which records affect a version of a package, and the records themselves. What it
-//! finds is decided in `bowline_vulnerabilities::records`.
+//! The query API of OSV over HTTP: which records affect a version of a package, and the records themselves.
+//! The matching is in `bowline_vulnerabilities::records`.
 //!
-//! It is a front of its own because its documents are the stored records, byte for byte: members that no message of
-//! ours knows, and names that are not camelCase. Like the metadata of vulnerabilities in the wire contract it asks
-//! no one who they are; addresses are counted.
+//! It is a front of its own because its documents are the stored records, byte for byte: with members that no
+//! message of the contract has, and names that are not camelCase. Like the contract's methods for metadata of
+//! vulnerabilities it needs no authentication; calls are limited by address.
 
 mod answer;
 mod request;

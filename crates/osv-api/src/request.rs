@@ -1,4 +1,4 @@
-//! What clients ask, as the public documentation of the API has it. Members that are not known are left out.
+//! Requests as the public documentation of the API defines them. Unknown members are ignored.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const MOST_QUERIES: usize = 1000;
 /// Most characters of a name, a version or a package URL.
 const LONGEST: usize = 4096;
 
-/// A query as it is sent.
+/// A query, not yet validated.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct QueryRequest {
@@ -40,7 +40,7 @@ struct PackageQuery {
     purl: Option<String>,
 }
 
-/// A batch as it is sent.
+/// A batch of queries, not yet validated.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Batch {
@@ -48,7 +48,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The queries, if all of them make sense; the message says which does not.
+    /// Validates all queries; the error names the first invalid one.
     pub(crate) fn queries(self) -> Result<Vec<Query>, String> {
         if self.queries.len() > MOST_QUERIES {
             return Err(format!("{} queries are too many; a batch has {MOST_QUERIES} at most", self.queries.len()));
@@ -59,7 +59,7 @@ impl Batch {
 }
 
 impl QueryRequest {
-    /// The query, if it makes sense; the message says why not.
+    /// Validates the query; the error is for the client.
     pub(crate) fn query(self) -> Result<Query, String> {
         fn given(text: Option<String>) -> Option<String> {
             text.filter(|text| !text.is_empty())
@@ -91,13 +91,13 @@ impl QueryRequest {
     }
 }
 
-/// The body as JSON.
+/// Reads a body as JSON.
 pub(crate) async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Answer> {
     let too_large = format!("a body has at most {MAX_BODY} bytes");
     let collected = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
     let late = |_| refused(StatusCode::REQUEST_TIMEOUT, Code::DeadlineExceeded, "the body did not arrive in time");
     let bytes = collected.map_err(late)?.map_err(|error| {
-        // What is not the limit is a connection that no one reads the answer of.
+        // Any error but the limit is a broken connection, where no one reads the response.
         tracing::debug!(%error, "a body of the OSV API was not read");
         refused(StatusCode::PAYLOAD_TOO_LARGE, Code::InvalidArgument, &too_large)
     })?;

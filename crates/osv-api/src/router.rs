@@ -13,11 +13,11 @@ use bowline_vulnerabilities::records::RecordLookup;
 use crate::answer::{self, Answer, failed, invalid, refused};
 use crate::request::{self, Batch, QueryRequest};
 
-/// What the front is made of.
+/// Dependencies of the front.
 pub struct OsvApi {
     pub records: RecordLookup,
     pub limits: RateLimits,
-    /// Who counts the calls.
+    /// Counts requests, for the metrics.
     pub count: Count,
 }
 

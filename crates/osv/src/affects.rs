@@ -71,7 +71,7 @@ fn event_line(out: &mut String, event: &Event) {
     }
 }
 
-/// What is asked for: an ecosystem, and a version or every version.
+/// A query: an ecosystem, and a version or every version.
 pub struct VersionQuery<'a> {
     ecosystem: &'a str,
     scheme: Scheme,
@@ -104,7 +104,7 @@ impl<'a> VersionQuery<'a> {
         ranges.lines().any(|text| entry.read(text)) || entry.end_of_range()
     }
 
-    /// Releases are told apart only if one is asked for.
+    /// Releases of a distribution are distinguished only if the query names one.
     fn applies_to(&self, entry: &str) -> bool {
         self.ecosystem.eq_ignore_ascii_case(entry)
             || !self.ecosystem.contains(':') && base_ecosystem(entry).eq_ignore_ascii_case(self.ecosystem)
@@ -119,7 +119,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// True as soon as the answer is yes.
+    /// Returns true as soon as the version is affected.
     fn read(&mut self, text: &'a str) -> bool {
         let Some((kind, value)) = text.split_at_checked(1) else { return false };
         match (kind, &self.asked.version) {

@@ -1,8 +1,8 @@
-//! The one way to write a value: members in the order of their names, no space, the shortest escapes.
+//! Canonical JSON: members sorted by name, no white space, the shortest escapes.
 
 use serde_json::Value;
 
-/// Writes a value. The order does not depend on how the value's map keeps its members.
+/// Writes a value. The order does not depend on how the value's map orders its members.
 pub(crate) fn write(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     match value {
         Value::Object(members) => {

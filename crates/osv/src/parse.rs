@@ -1,4 +1,4 @@
-//! Reading a record strictly: what is wrong, and where.
+//! A strict parser of records, whose errors name the member.
 
 use aws_lc_rs::digest;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ pub const LONGEST_ID: usize = 128;
 /// Most characters of an ecosystem, a package's name or a version.
 const LONGEST_NAME: usize = 1024;
 
-/// A record that was checked.
+/// A valid record, with its canonical form.
 #[derive(Clone, Debug)]
 pub struct Parsed {
     pub record: Record,
@@ -24,7 +24,7 @@ pub struct Parsed {
     pub digest: [u8; 32],
 }
 
-/// Reads one record. The error says in one line what is wrong with it, and where.
+/// Parses one record. The error is one line that names the member and what is wrong with it.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     if bytes.len() > MOST_BYTES {
         return Err(format!("has {} bytes; at most {MOST_BYTES} are read", bytes.len()));
@@ -90,7 +90,7 @@ fn required<'a>(members: &'a Members, name: &str) -> Outcome<&'a str> {
     }
 }
 
-/// A text that stands in an index: not empty, not long, without control characters.
+/// A text for an index: not empty, not long, without control characters.
 fn name(members: &Members, member: &str) -> Outcome<String> {
     let text = required(members, member)?;
     plain(text).map_err(|what| format!("`{member}` {what}"))?;
@@ -149,7 +149,7 @@ fn ids(members: &Members, name: &str) -> Outcome<Vec<String>> {
     strings(members, name, |text| if is_id(text) { Ok(()) } else { Err("is no identifier".into()) })
 }
 
-/// A vector is not checked here: a slip in one is no reason to lose the whole record.
+/// Vectors are not validated: a mistake in one must not reject the whole record.
 fn severity(members: &Members) -> Outcome<Severity> {
     Ok(Severity { kind: SeverityKind::of(required(members, "type")?), score: required(members, "score")?.into() })
 }

@@ -20,7 +20,7 @@ pub struct Purl {
 pub enum PurlError {
     /// It does not have the form.
     Form(PackageUrlError),
-    /// Its type, or the distribution it names, is none of the schema's ecosystems.
+    /// Its type, or the distribution it names, is not an ecosystem of the schema.
     Ecosystem,
 }
 
@@ -40,7 +40,7 @@ impl Purl {
     /// Reads a package URL. Qualifiers and the subpath are not looked at.
     ///
     /// # Errors
-    /// It is none, or one of an ecosystem that the schema does not know.
+    /// The text is not a package URL, or its ecosystem is not in the schema.
     pub fn parse(text: &str) -> Result<Purl, PurlError> {
         let PackageUrl { kind, namespace, name, version, .. } = PackageUrl::parse(text).map_err(PurlError::Form)?;
         let (ecosystem, joint) = ecosystem(&kind, &namespace).ok_or(PurlError::Ecosystem)?;

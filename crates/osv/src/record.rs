@@ -1,5 +1,4 @@
-//! A record as types. Values of enumerations that this version of the schema does not know are kept as `Other`:
-//! newer records have them.
+//! A record as types. Unknown values of enumerations become `Other`: newer schemas have more.
 
 use bowline_core::Micros;
 
@@ -25,7 +24,7 @@ pub struct Record {
     /// How severe it is, by several scales.
     pub severity: Vec<Severity>,
     pub affected: Vec<Affected>,
-    /// Where more is to be read.
+    /// Pages about the vulnerability.
     pub references: Vec<Reference>,
 }
 
@@ -113,14 +112,14 @@ pub enum Event {
     Fixed(String),
     /// This version is the last that is affected.
     LastAffected(String),
-    /// Only versions before this one are spoken of.
+    /// The range covers only versions before this one.
     Limit(String),
 }
 
 /// A page about the vulnerability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The schema's word for what it is.
+    /// Kind of page, as the schema spells it.
     pub kind: String,
     pub url: String,
 }

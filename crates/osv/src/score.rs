@@ -25,7 +25,7 @@ impl Rating {
     }
 }
 
-/// The base score of a vector; `None` if it is none of version 2 or 3, or lacks a base metric.
+/// The base score of a vector; `None` if it is not of version 2 or 3, or lacks a base metric.
 pub fn base_score(vector: &str) -> Option<f64> {
     match vector.split_once('/')? {
         ("CVSS:3.0" | "CVSS:3.1", metrics) => version_3(&Metrics(metrics)),

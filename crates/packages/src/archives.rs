@@ -15,7 +15,7 @@ const LIMITS: Limits =
 /// What was wanted of an archive.
 #[derive(Debug)]
 pub(crate) struct TarballMetadata {
-    /// The bytes of the member that was asked for.
+    /// The bytes of the requested member.
     pub(crate) bytes: Option<Vec<u8>>,
     /// Files in the archive.
     pub(crate) files: u64,

@@ -2,7 +2,7 @@
 
 use crate::Refusal;
 
-/// The fields that are asked for.
+/// The fields that are read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metadata {
     pub(crate) name: String,

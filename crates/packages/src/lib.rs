@@ -1,8 +1,8 @@
 //! Packages as they lie in directories: wheels and sdists, a Maven repository, npm tarballs.
 //!
-//! What a package is called, and what else is said of it, is read from the file itself; the name of the file must agree.
-//! No one vouches for the files, so every length is bounded before anything is read, nothing is unpacked to disk, and what
-//! is refused comes with its reason. Memory does not grow with the files, nor with their number.
+//! Name and metadata of a package are read from the file itself; the file's name must agree. Files are
+//! untrusted, so every length is bounded before anything is read, nothing is unpacked to disk, and every
+//! rejection has its reason. Memory does not grow with the files, nor with their number.
 
 mod archives;
 mod digest;

@@ -1,4 +1,4 @@
-//! What is too much, in one place.
+//! All limits on the size of packages.
 
 /// Most bytes of a file.
 pub(crate) const MOST_FILE: u64 = 16 << 30;

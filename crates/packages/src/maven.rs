@@ -1,4 +1,4 @@
-//! Versions in a Maven repository: a POM, and what lies beside it.
+//! Versions in a Maven repository: a POM and the files beside it.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,10 +10,11 @@ use quick_xml::events::Event;
 use crate::limits::MOST_METADATA;
 use crate::{FileFacts, Package, Refusal, digest, line};
 
-/// Files beside a POM that are read; more belong to no version.
+/// Most files beside a POM; no version has more.
 const MOST_FILES: usize = 500;
 
-/// Reads the version that a POM is of; `Foreign` for every other file. `below` is the path within the repository.
+/// Reads the version that a POM describes; `Foreign` for every other file. `below` is the path within the
+/// repository.
 pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
     if path.extension().is_none_or(|extension| extension != "pom") {
         return Err(Refusal::Foreign);
@@ -37,7 +38,7 @@ pub(crate) fn read(path: &Path, below: &Path) -> Result<Package, Refusal> {
     })
 }
 
-/// Coordinates as the path in the repository has them.
+/// Coordinates from the path in the repository.
 struct Coordinates {
     group: String,
     artifact: String,
@@ -57,7 +58,8 @@ impl Coordinates {
         Ok(Coordinates { group: group.join("."), artifact: (*artifact).into(), version: (*version).into() })
     }
 
-    /// What the POM says must be where it lies. A property that a build fills in says nothing.
+    /// The POM's coordinates must match its path. A property that a build fills in (`${...}`) is not
+    /// compared.
     fn agrees(&self, pom: &Pom) -> Result<(), Refusal> {
         for (said, wanted) in
             [(&pom.group, &self.group), (&pom.artifact, &self.artifact), (&pom.version, &self.version)]
@@ -70,7 +72,7 @@ impl Coordinates {
     }
 }
 
-/// What is beside a POM and begins like it, without checksums and signatures.
+/// The files beside a POM that share the prefix of its name, without checksums and signatures.
 fn files(pom: &Path, place: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
     const APART: &[&str] = &["md5", "sha1", "sha256", "sha512", "asc", "lastUpdated", "part"];
     let directory = pom.parent().ok_or_else(|| Refusal::damaged("lies nowhere"))?;
@@ -92,7 +94,7 @@ fn files(pom: &Path, place: &Coordinates) -> Result<Vec<FileFacts>, Refusal> {
     paths.iter().map(|path| digest::of(path)).collect()
 }
 
-/// What a POM says of the project.
+/// The project that a POM describes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pom {
     group: String,
@@ -164,7 +166,7 @@ impl Pom {
     }
 }
 
-/// The character of an entity that XML itself defines; nothing for others.
+/// The character of an entity that XML itself defines; empty for others.
 fn predefined(name: &[u8]) -> &'static str {
     match name {
         b"amp" => "&",

@@ -39,7 +39,7 @@ const MOST_MANIFEST: usize = 64 << 10;
 /// Scripts that run when the package is installed.
 const INSTALL_SCRIPTS: [&str; 3] = ["preinstall", "install", "postinstall"];
 
-/// Reads a tarball; `Foreign` if its name says that it is none.
+/// Reads a tarball; `Foreign` if the file name is not one of a tarball.
 pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
     file_name.strip_suffix(".tgz").ok_or(Refusal::Foreign)?;
     // The first directory is called `package` nearly always, and npm takes any.

@@ -8,7 +8,7 @@ use bowline_versions::{Scheme, Version};
 use crate::headers::{self, Metadata};
 use crate::{Package, Refusal, archives, digest, line};
 
-/// Reads a distribution; `Foreign` if its name says that it is none.
+/// Reads a distribution; `Foreign` if the file name is not one of a distribution.
 pub(crate) fn read(path: &Path, file_name: &str) -> Result<Package, Refusal> {
     let metadata = if let Some(stem) = file_name.strip_suffix(".whl") {
         let (name, rest) = stem.split_once('-').ok_or_else(|| Refusal::damaged("has a name that no wheel has"))?;
@@ -55,7 +55,7 @@ fn from_zip(path: &Path, is_metadata: impl Fn(&str) -> bool) -> Result<Metadata,
     headers::read(&archives::of_zip(File::open(path)?, is_metadata)?)
 }
 
-/// Anyone who installs a distribution goes by its file name, so it must say what the metadata say.
+/// Installers go by the file name, so name and version in it must match the metadata.
 fn agrees(metadata: &Metadata, name: &str, version: &str) -> Result<(), Refusal> {
     let same_name = normalized(&metadata.name) == normalized(name);
     let parsed = |text: &str| Version::parse(Scheme::Pep440, &text.replace('_', "-"));

@@ -1,4 +1,4 @@
-//! Turns a bearer token into a principal: our own tokens only, by class, issuer and audience.
+//! Authenticates a bearer token: tokens of this server only, by class, issuer and audience.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,10 +20,10 @@ pub struct OwnKeys {
     pub verification: Jwks,
 }
 
-/// Verified tokens remembered at once; past it the cache starts again.
+/// Most verified tokens in the cache; above it the cache is cleared.
 const CACHED_TOKENS: usize = 10_000;
 
-/// Verifies tokens and remembers those that passed, by their SHA-256, until they end.
+/// Verifies tokens and caches the valid ones, by their SHA-256, until they expire.
 pub struct Authenticator {
     contract: Arc<Contract>,
     issuer: String,
@@ -107,10 +107,10 @@ impl Authenticator {
         Error::new(code, format!("Unauthenticated: {reason}; {advice}"))
     }
 
-    /// What a verified token says, in our own types.
+    /// The facts of a verified token, in typed form.
     ///
     /// # Errors
-    /// UNAUTHENTICATED if a claim that we minted has no sense any more.
+    /// UNAUTHENTICATED if a claim is not understood any more.
     pub fn facts(&self, claims: AccessClaims) -> Result<TokenFacts> {
         let broken =
             |what| Error::new(Reason::TokenInvalid, format!("Unauthenticated: the token's {what} is not valid"));

@@ -140,12 +140,12 @@ impl<T> Authorized<T> {
         }
     }
 
-    /// The place that was checked. Absent for unscoped methods and where the caller itself is meant.
+    /// The authorized scope. Absent for unscoped methods and where the call is about the caller itself.
     pub fn scope(&self) -> Option<&Uidp> {
         self.scope.as_ref()
     }
 
-    /// The checked place of a scoped method.
+    /// The authorized scope of a scoped method.
     ///
     /// # Errors
     /// INTERNAL for a method that has none: a handler registered for the wrong kind of method.
@@ -177,7 +177,7 @@ impl<T> Authorized<T> {
         &self.needed
     }
 
-    /// Refuses if the caller lacks any of these at the place; the message names what is missing.
+    /// Requires these capabilities at the scope; the error names those that are missing.
     ///
     /// # Errors
     /// PERMISSION_DENIED.
@@ -185,7 +185,7 @@ impl<T> Authorized<T> {
         crate::dispatch::require(&self.context.contract, &self.grants, scope, needed)
     }
 
-    /// Whether the caller holds the named capability at the place. Unknown names are held by no one.
+    /// Whether the caller holds the named capability at the scope. Unknown names are held by no one.
     pub fn holds(&self, scope: &str, capability: bowline_contract::chainguard::capabilities::Capability) -> bool {
         let facts = self.context.contract.capabilities().by_number(capability as i32);
         facts.is_some_and(|facts| self.grants.allows(scope, &CapabilitySet::of_bit(facts.bit)))
@@ -247,7 +247,7 @@ impl<T> Authorized<T> {
     }
 }
 
-/// A call whose answer has pages.
+/// A call whose response has pages.
 pub trait Paged {
     /// What page tokens of the call are made with and bound to.
     fn paging(&self) -> Paging<'_>;

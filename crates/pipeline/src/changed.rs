@@ -43,12 +43,12 @@ pub struct EventBody {
     pub extensions: Vec<(&'static str, String)>,
 }
 
-/// What a writing handler returns: the answer, and what it changed. The pipeline records the changes
-/// and the event in the same transaction.
+/// What a writing handler returns: the response, and what it changed. The pipeline records the changes and
+/// the event in the same transaction.
 #[derive(Debug)]
 pub struct Changed<T> {
     pub response: T,
-    /// The changes; none if everything was as asked already.
+    /// The changes; empty if the state was as requested already.
     pub changes: Vec<Change>,
     /// The event, absent if nothing changed or the method has none.
     pub event: Option<EventBody>,
@@ -98,7 +98,7 @@ impl<T> Changed<T> {
         self
     }
 
-    /// Turns the answer into another.
+    /// Turns the response into another.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Changed<U> {
         Changed { response: convert(self.response), changes: self.changes, event: self.event }
     }

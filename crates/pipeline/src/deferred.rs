@@ -1,8 +1,8 @@
 //! Work that a transaction turns out to need and must not do itself, such as matching patterns of callers: on SQLite
 //! every other writer would wait for it.
 //!
-//! The attempt ends with [`defer`]'s error, the work runs on a thread of its own and remembers its result, and the
-//! transaction runs again and finds it.
+//! The attempt ends with [`defer`]'s error, the work runs on a thread of its own and caches its result, and
+//! the transaction runs again and uses it.
 
 use std::error::Error as StdError;
 use std::fmt;

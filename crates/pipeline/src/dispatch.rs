@@ -25,22 +25,23 @@ use crate::validate::Validated;
 use crate::validators::Validator;
 use crate::vault::Vault;
 
-/// How a call went: the answer, and what the access log says of it.
+/// Result of a call, with facts for the access log.
 pub struct Outcome {
     pub result: Result<Answer>,
-    /// Who called; empty for no one.
+    /// UIDP of the caller; empty for anonymous.
     pub principal: String,
-    /// The place that was checked; empty if none was.
+    /// The scope of the request as the log may show it; empty if it has none.
     pub scope: String,
 }
 
-/// Requests whose costly work runs at once: the others wait, and calls without such work do not.
+/// Most requests whose costly work runs concurrently. Others wait; calls without such work do not.
 const COSTLY_AT_ONCE: usize = 4;
-/// Heavy reads that run at once; fewer than the former, which heavy reads need as well.
+/// Most heavy reads that run concurrently. They are fewer than costly requests, because a heavy read may need
+/// a permit of those as well.
 const HEAVY_AT_ONCE: usize = 2;
 
-/// Most costly requests, and most heavy reads, of one organization that run or wait: a queue that all share must not
-/// be one caller's.
+/// Most costly requests, and most heavy reads, of one organization that run or wait, so that none can fill
+/// the shared queue.
 const COSTLY_BY_ORGANIZATION: usize = 8;
 const HEAVY_BY_ORGANIZATION: usize = 2;
 
@@ -76,7 +77,7 @@ fn take(quota: &Arc<Quota<String>>, principal: &Principal) -> Result<Lease<Strin
     })
 }
 
-/// Everything that the path of a call needs.
+/// The one path of every call, with everything it needs.
 pub struct Pipeline {
     pub contract: Arc<Contract>,
     /// Reads fields from encoded requests.
@@ -139,7 +140,8 @@ impl Pipeline {
         }
     }
 
-    /// Finds out who calls a method, and whether they call too often. Transports ask before they read a body.
+    /// Authenticates the caller of a method and applies the rate limits. Transports call it before they read
+    /// a body.
     ///
     /// # Errors
     /// UNAUTHENTICATED, or RESOURCE_EXHAUSTED with the time to wait.
@@ -159,7 +161,7 @@ impl Pipeline {
         Ok(Caller { principal, bearer, peer })
     }
 
-    /// Takes a call to its end.
+    /// Runs a call to its result.
     pub fn dispatch(self: &Arc<Self>, call: Call) -> BoxFuture<'_, Outcome> {
         Box::pin(async move {
             let info = self.contract.method(call.method);
@@ -169,13 +171,13 @@ impl Pipeline {
         })
     }
 
-    /// The place that the call is about, as the log may show it.
+    /// The scope of the request as the log may show it.
     pub fn shown_scope(&self, call: &Call, info: &MethodInfo) -> String {
         let scope = info.scope_field.as_deref().and_then(|field| {
             let id = self.tables.message(info.input.full_name())?;
             self.tables.read_string(id, &call.payload, field).ok().flatten()
         });
-        // Only what is no more than an id may enter the log.
+        // Only ids may enter the log.
         match scope {
             None => String::new(),
             Some(scope) if Uidp::is_valid(&scope) => scope.into_owned(),
@@ -191,7 +193,7 @@ impl Pipeline {
         self.run_in(gate, info).await.map(Answer::from)
     }
 
-    /// Takes a call to a handler that works in a transaction.
+    /// Runs the handler of a call in a transaction.
     async fn run_in(self: &Arc<Self>, gate: Gate, info: &MethodInfo) -> Result<Bytes> {
         match self.handlers.get(gate.context.method).cloned() {
             Some(Handler::OpenRead(handler)) => {
@@ -211,7 +213,7 @@ impl Pipeline {
         }
     }
 
-    /// What checks a call, with everything that handlers may know of it.
+    /// Builds the checks of a call, with the context that its handler gets.
     pub(crate) fn gate(&self, call: Call) -> Gate {
         let now = self.clock.now();
         let payload = call.payload;
@@ -237,7 +239,7 @@ impl Pipeline {
         Gate { tables: self.tables.clone(), grants: self.grants.clone(), context, payload, validate }
     }
 
-    /// A method without a handler still asks who calls and whether they may.
+    /// A method without a handler still authorizes the caller before it fails.
     async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
         if matches!(info.auth, Auth::Capabilities { .. }) {
             self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await?;
@@ -249,7 +251,7 @@ impl Pipeline {
     }
 }
 
-/// What stands between a call and its handler.
+/// The checks between a call and its handler.
 pub(crate) struct Gate {
     tables: Arc<Tables>,
     grants: Arc<GrantsCache>,
@@ -259,7 +261,8 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Authorizes in the snapshot that the handler works in. What the request alone decides was validated before.
+    /// Authorizes in the snapshot that the handler works in. Whatever depends on the request alone was
+    /// validated before.
     pub(crate) async fn pass(&self, tx: &mut ReadTx, validated: &Validated) -> Result<Authorized<Bytes>> {
         let mut authorized = self.authorize(tx).await?;
         authorized.mask.clone_from(&validated.mask);
@@ -285,7 +288,7 @@ impl Gate {
                 }
                 Some(place)
             }
-            // The caller itself is meant.
+            // The call is about the caller itself.
             None if needed.is_empty() => None,
             // A defect of the contract must not open a method.
             None => {
@@ -310,7 +313,8 @@ impl Gate {
         Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
     }
 
-    /// The checked place. Its shape is checked before the permission: a malformed id is no secret.
+    /// The scope that is authorized. Its syntax is checked before the permission: a malformed id is no
+    /// secret.
     async fn scope(&self, tx: &mut ReadTx, info: &MethodInfo, field: &str, grants: &Grants) -> Result<Uidp> {
         let value = self.read(info, field)?;
         if let Ok(uidp) = Uidp::parse(&value) {
@@ -355,7 +359,7 @@ impl Gate {
     }
 }
 
-/// Refuses methods of the operator's to everyone else.
+/// Rejects callers other than the operator if only the operator may call the method.
 pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()> {
     if info.operator_only && !grants.is_operator() {
         return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
@@ -363,7 +367,7 @@ pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()>
     Ok(())
 }
 
-/// Refuses if the grants lack any of these at the place, naming what is missing.
+/// Requires these capabilities at a scope; the error names those that are missing.
 pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed: &CapabilitySet) -> Result<()> {
     let missing = needed.difference(&grants.at(place));
     if missing.is_empty() {

@@ -1,4 +1,4 @@
-//! Names of request fields, as callers know them.
+//! Names of request fields in JSON, for messages to callers.
 
 use bowline_contract::MethodInfo;
 

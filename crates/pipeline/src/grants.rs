@@ -26,8 +26,8 @@ struct Direct {
     expires_at: Option<Micros>,
 }
 
-/// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks at every
-/// place above the one asked for, and reading all of each would cost more than finding it.
+/// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks up every
+/// scope above the requested one, and hashing all of each would cost more than finding it.
 #[derive(Default)]
 struct LastSegment(u64);
 
@@ -68,7 +68,7 @@ impl Grants {
         Grants { narrowing, ..self }
     }
 
-    /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
+    /// The capabilities at a scope of the hierarchy: those of its bindings and of all bindings above.
     pub fn at(&self, scope: &str) -> CapabilitySet {
         let scopes = &self.narrowing.scopes;
         if !scopes.is_empty() && !scopes.iter().any(|allowed| allowed.contains(scope)) {
@@ -122,7 +122,7 @@ impl Grants {
         intersect(&everywhere, &scopes)
     }
 
-    /// Whether the caller holds all of these at the place, above it or anywhere below it.
+    /// Whether the caller holds all of these at the scope, above it or anywhere below it.
     pub fn sees_around(&self, scope: &str, needed: &CapabilitySet) -> bool {
         let around = [UidRange::subtree(scope)];
         self.allows(scope, needed) || !intersect(&self.visible(needed), &around).is_empty()
@@ -166,14 +166,14 @@ impl Direct {
     }
 }
 
-/// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
-/// that the same snapshot shows.
+/// Grants of callers, cached per revision of the permissions. An entry is used only for the revision that the
+/// same snapshot shows.
 pub struct GrantsCache {
     access: &'static Access,
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
-/// Callers remembered at once; past it the cache starts again.
+/// Most callers in the cache; above it the cache is cleared.
 const CACHED_CALLERS: usize = 20_000;
 
 impl GrantsCache {

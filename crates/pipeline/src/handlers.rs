@@ -25,7 +25,7 @@ macro_rules! handler {
 
 pub(crate) type ReadFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
-/// What is left to do of an answer when its transaction has ended.
+/// The part of a response that is computed after its transaction has ended.
 pub(crate) type Rest = BoxFuture<'static, Result<Bytes>>;
 pub(crate) type ReadThenFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Rest>> + Send + Sync;
@@ -45,7 +45,8 @@ pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer
 pub struct Answer {
     /// The response in wire format.
     pub payload: Bytes,
-    /// What tells the answer from every other one of the method, where callers may keep it until it changes.
+    /// An entity tag that distinguishes the response from every other one of the method, for responses that
+    /// callers may cache.
     pub tag: Option<Arc<str>>,
 }
 
@@ -86,7 +87,8 @@ pub(crate) enum Handler {
     Watch(Arc<WatchFn>),
 }
 
-/// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
+/// The handlers of all methods, by position in the method table. A method without one fails with
+/// UNIMPLEMENTED.
 pub struct Handlers {
     pub(crate) contract: Arc<Contract>,
     pub(crate) access: &'static Access,
@@ -129,8 +131,8 @@ impl Handlers {
         self
     }
 
-    /// Registers a handler whose answer takes more than the database: `find` looks into it, and `answer` continues with what
-    /// was found when no transaction is open any more, since nothing else may be waited for in one.
+    /// Registers a handler whose response needs more than the database: `find` reads in a transaction, and
+    /// `answer` continues with the result after it, since a transaction may await nothing else.
     pub fn read_then<M: Method, F: Send + 'static>(
         mut self,
         find: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<F>>
@@ -155,8 +157,8 @@ impl Handlers {
         self
     }
 
-    /// Like [`Handlers::read_then`], where what was worked out in `between` is looked up once more: `answer` has a
-    /// snapshot of its own, in which the caller is checked again.
+    /// Like [`Handlers::read_then`], but the result of `between` is read from the database once more:
+    /// `answer` has a snapshot of its own, in which the caller is authorized again.
     pub fn read_again<M: Method, F: Send + 'static, P: Send + 'static>(
         mut self,
         find: impl for<'a> Fn(&'a mut ReadTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<F>>
@@ -244,8 +246,9 @@ impl Handlers {
         self
     }
 
-    /// Registers a handler of a method that answers with a stream. It looks again and again, each time in a snapshot
-    /// of its own in which the caller is checked again; at first without a cursor, then from where it left off.
+    /// Registers a handler of a method with a streamed response. It runs repeatedly, each time in a snapshot
+    /// of its own in which the caller is authorized again; at first without a cursor, then from where it left
+    /// off.
     pub fn watch<M: Method>(
         mut self,
         handler: impl for<'a> Fn(
@@ -288,7 +291,7 @@ impl Handlers {
         self
     }
 
-    /// Registers a handler of a public method whose answers are encoded before they are asked for.
+    /// Registers a handler of a public method whose responses are encoded in advance.
     pub fn prepared<M: Method>(
         mut self,
         handler: impl Fn(Open<M::Request>) -> BoxFuture<'static, Result<Answer>> + Clone + Send + Sync + 'static,
@@ -343,7 +346,7 @@ impl Handlers {
         self.table[method].as_ref()
     }
 
-    /// Whether the method at this position of the table answers with a stream.
+    /// Whether the method at this position of the table has a streamed response.
     pub fn streams(&self, method: usize) -> bool {
         matches!(self.table[method], Some(Handler::Watch(_)))
     }

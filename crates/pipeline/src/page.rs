@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::call::{Context, Paged};
 
-/// Items on a page when the caller asks for none in particular.
+/// Default number of items on a page.
 const DEFAULT_PAGE_SIZE: i32 = 50;
 /// Most items on a page; more is served as this.
 const MAX_PAGE_SIZE: i32 = 200;
@@ -130,7 +130,7 @@ impl Page {
         Ok(page)
     }
 
-    /// A page from the start, by UIDP, with nothing asked: what whole lists begin with.
+    /// The first page by UIDP, without filters: where whole lists begin.
     pub fn first(skip: i64) -> Page {
         Page { size: 0, order: 0, direction: Direction::Ascending, skip, cursor: None, binding: [0; 32] }
     }

@@ -9,7 +9,7 @@ use crate::audit::{HASH_LENGTH, snapshot_hash};
 use crate::call::Context;
 use crate::changed::{Change, EventBody, ResourceSnapshot};
 
-/// Who did something, for the audit log.
+/// Who changed something, for the audit log.
 #[derive(Clone, Debug)]
 pub struct Actor<'a> {
     /// UIDP of the identity.
@@ -29,7 +29,8 @@ const INSERT_OUTBOX: &str = "
 INSERT INTO outbox (at, event_type, customer, org, group_uid, subject, method, actor, extensions, body_type, body)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 
-/// Appends one row to the audit log. It gets its number, and its place in the chains, after the commit.
+/// Appends one row to the audit log. Its number and its links in the hash chains are assigned after the
+/// commit.
 pub async fn record_audit(tx: &mut WriteTx, at: Micros, actor: &Actor<'_>, change: &Change) -> Result<()> {
     fn parts(snapshot: Option<&ResourceSnapshot>) -> (Option<&str>, Option<&[u8]>) {
         (snapshot.map(|snapshot| snapshot.type_name.as_str()), snapshot.map(|snapshot| snapshot.bytes.as_slice()))
@@ -77,8 +78,8 @@ pub(crate) async fn record(
     Ok(())
 }
 
-/// Appends the event of a method to the outbox; nothing if the contract names none for it. `act` says whose token was
-/// exchanged for the actor's. For changes that a browser makes, and a handler otherwise would.
+/// Appends the event of a method to the outbox, if the contract declares one. `act` is the `act` claim of the
+/// actor's token. Only for changes without a handler, such as those of a browser's sign-in.
 pub async fn record_event(
     tx: &mut WriteTx,
     info: &MethodInfo,
@@ -88,21 +89,21 @@ pub async fn record_event(
     event: &EventBody,
 ) -> Result<()> {
     let Some(rule) = &info.event else { return Ok(()) };
-    let told_actor = json!({ "subject": actor.subject, "act": texts(act) }).to_string();
+    let actor_json = json!({ "subject": actor.subject, "act": texts(act) }).to_string();
     let extensions: serde_json::Map<String, serde_json::Value> =
         event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
-    // People are in no organization; what they join is.
-    let place = if event.group.is_empty() { &event.subject } else { &event.group };
+    // People belong to no organization: an event without a group belongs to its subject's root.
+    let scope = if event.group.is_empty() { &event.subject } else { &event.group };
     let params = [
         Value::Int(at),
         Value::Text(&rule.event_type),
         Value::Bool(rule.customer),
-        Value::Text(root(place)),
+        Value::Text(root(scope)),
         Value::Text(&event.group),
         Value::Text(&event.subject),
         Value::Text(&info.full_name),
-        Value::Text(&told_actor),
+        Value::Text(&actor_json),
         Value::Text(&extensions),
         Value::Text(&event.body.type_name),
         Value::Bytes(&event.body.bytes),
@@ -111,7 +112,8 @@ pub async fn record_event(
     Ok(())
 }
 
-/// The claims, all as texts: the public SDK, which subscribers read events with, knows no others and refuses the event.
+/// The claims as strings: the public SDK, with which subscribers read events, rejects events with other
+/// values.
 fn texts(claims: Option<&serde_json::Value>) -> serde_json::Map<String, serde_json::Value> {
     let claims = claims.and_then(serde_json::Value::as_object).into_iter().flatten();
     let text = |value: &serde_json::Value| match value {

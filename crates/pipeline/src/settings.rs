@@ -27,7 +27,7 @@ pub struct UploadLimits {
 pub struct Settings {
     /// Public address of the API, without a final slash.
     pub base_url: String,
-    /// Public address of the token exchange: our issuer.
+    /// Public address of the token exchange: the issuer of this server.
     pub auth_url: String,
     /// Audience of API tokens.
     pub api_audience: String,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub blocked_email_domains: Vec<String>,
     /// Whether a mail relay is configured.
     pub sends_mail: bool,
-    /// What the public identifiers of our advisories begin with.
+    /// Prefix of the public identifiers of this server's advisories.
     pub advisory_prefix: String,
     /// The group whose repositories are the catalogue of community charts, if there is one.
     pub community_charts: Option<Uidp>,
@@ -58,7 +58,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The audiences that a token may be asked for.
+    /// The audiences that a token may be requested for.
     pub fn audiences(&self) -> [&str; 3] {
         [&self.api_audience, &self.registry_audience, &self.libraries_audience]
     }

@@ -1,4 +1,4 @@
-//! Answers that continue: a handler looks again and again, and the caller is checked again each time.
+//! Streamed responses: a handler runs repeatedly, and the caller is authorized again each time.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -130,7 +130,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// An answer that continues. Nothing is read ahead of what was taken.
+/// A streamed response. Nothing is read ahead of what was taken.
 pub struct Stream {
     pipeline: Arc<Pipeline>,
     handler: Arc<WatchFn>,

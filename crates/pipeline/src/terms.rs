@@ -7,9 +7,10 @@ use bowline_store::{ReadTx, Value};
 
 use crate::call::Authorized;
 
-/// Refuses if terms are required and the place's organization has not accepted them all. The pipeline asks for
-/// scoped methods; handlers of unscoped ones ask themselves. Sign-ins and directories are not asked: anyone who signs in
-/// could not accept for the organization, and a directory that is refused would stop deactivating people.
+/// Requires that the scope's organization has accepted all terms, if terms are required. The pipeline calls
+/// it for scoped methods; handlers of unscoped ones call it themselves. Sign-ins and directories are exempt:
+/// a person who signs in could not accept for the organization, and a rejected directory would stop
+/// deactivating people.
 ///
 /// # Errors
 /// FAILED_PRECONDITION with the missing documents.

@@ -1,4 +1,4 @@
-//! What is remembered by key for a while, such as how often an address tried something, in bounded memory.
+//! A TTL cache in bounded memory, such as for the number of attempts of an address.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use bowline_core::Micros;
 
-/// Microseconds between two looks at everything that is remembered.
+/// Microseconds between two sweeps of the cache.
 const SWEEP: Micros = 1_000_000;
 
 /// Values by key, each until a time of its own. Of more than it may hold it forgets those that would end first.
@@ -35,8 +35,8 @@ impl<K: Eq + Hash, V: Clone> TtlCache<K, V> {
         TtlCache { most, table: Mutex::new(Table { entries: HashMap::new(), swept_at: Micros::MIN }) }
     }
 
-    /// Shows what is remembered of the key, unless its time is over, and remembers what `change` makes of it; with
-    /// none everything stays as it was.
+    /// Passes the entry of the key to `change`, unless it has expired, and stores the entry that `change`
+    /// returns; without one the cache is unchanged.
     pub fn change<R>(&self, key: K, now: Micros, change: impl FnOnce(Option<Entry<V>>) -> (Option<Entry<V>>, R)) -> R {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let known = table.entries.get(&key).filter(|entry| now < entry.until).cloned();

@@ -19,8 +19,8 @@ pub(crate) struct Validator {
 }
 
 impl Handlers {
-    /// Registers what is checked of a request besides the contract's rules, where the request alone decides it:
-    /// the caller hears of everything at once.
+    /// Registers checks of a request beyond the contract's rules, where the request alone decides: the caller
+    /// gets all violations at once.
     pub fn validate<M: Method>(
         self,
         validate: impl Fn(&M::Request) -> Vec<FieldViolation> + Send + Sync + 'static,

@@ -14,12 +14,12 @@ impl Vault {
         Vault { sealing, authentication }
     }
 
-    /// Encrypts what is stored. Only the same `context`, which names its place, opens it again.
+    /// Encrypts a stored secret. Only the same `context`, which names what is sealed, opens it again.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
         self.sealing.seal(context, plain)
     }
 
-    /// Opens what [`Vault::seal`] made for the same place.
+    /// Decrypts what [`Vault::seal`] made for the same context.
     ///
     /// # Errors
     /// INTERNAL: the stored bytes are damaged, or were sealed with another key file.

@@ -17,8 +17,8 @@ use crate::{record, terms};
 
 /// One request at such a front, by someone whom the front has authenticated.
 ///
-/// The front asks for permission by the type of a method or operation of the contract; what that needs, and which
-/// event it has, the contract says.
+/// The front authorizes by the type of a method or operation of the contract, which declares the needed
+/// capabilities and the event.
 #[derive(Clone)]
 pub struct Visit {
     pipeline: Arc<Pipeline>,
@@ -83,7 +83,7 @@ impl Visit {
     /// What the method or operation needs.
     ///
     /// # Errors
-    /// INTERNAL for what is not checked at a place.
+    /// INTERNAL for a method without a scope.
     pub fn needed<M: Method>(&self) -> Result<bowline_core::CapabilitySet> {
         Ok(self.facts::<M>()?.1)
     }
@@ -123,15 +123,12 @@ impl Visit {
     }
 
     /// Appends what a handler changed to the audit log, and the event to the outbox.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn record<R, T>(&self, tx: &mut WriteTx, authorized: &Authorized<R>, changed: Changed<T>) -> Result<T> {
         record::record(tx, &authorized.context, &changed.changes, changed.event.as_ref()).await?;
         Ok(changed.response)
     }
 
-    /// Position and needed capabilities of what is asked for. Only what is checked at a place can be.
+    /// Position and needed capabilities of the method, which must have a scope.
     fn facts<M: Method>(&self) -> Result<(usize, bowline_core::CapabilitySet)> {
         let found = self.pipeline.contract.by_full_name(M::FULL_NAME);
         let info = found.ok_or_else(|| Error::internal(format!("{} is not in the contract", M::FULL_NAME)))?;

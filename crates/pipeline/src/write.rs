@@ -15,7 +15,7 @@ impl Pipeline {
     pub(crate) async fn write(&self, gate: Arc<Gate>, handler: Arc<WriteFn>) -> Result<Bytes> {
         let frees_storage = gate.context.info().frees_storage();
         if !frees_storage && self.db.is_full() {
-            // Callers who may not write get that answer on a full disk, too.
+            // Callers without the permission get its error on a full disk, too.
             self.authorize(&gate).await?;
             return Err(Error::storage_full("refused before the write: little room is left on the disk"));
         }

@@ -11,9 +11,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Where the bytes of blobs are read from.
 pub trait BlobBytes: Send + Sync {
     /// The bytes of a blob that an upload brought; absent if they are not there, or more than `most`.
-    ///
-    /// # Errors
-    /// The storage refuses.
     fn read<'a>(&'a self, digest: &'a str, upload: &'a str, most: u64) -> BoxFuture<'a, Result<Option<Vec<u8>>>>;
 }
 
@@ -26,7 +23,7 @@ impl BlobBytes for NoBlobs {
     }
 }
 
-/// Answers that look into documents at once: each may hold some of them in memory.
+/// Most responses that parse documents at once: each may hold some of them in memory.
 const AT_ONCE: usize = 4;
 
 /// Looks into documents: in no transaction, on no thread that serves, and a few at once.
@@ -42,7 +39,7 @@ impl Documents {
         Documents { blobs, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// A place among those who look into documents, until it is dropped.
+    /// A permit to parse documents, held until it is dropped.
     pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit> {
         self.places.clone().acquire_owned().await.map_err(Error::internal)
     }

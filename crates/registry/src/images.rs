@@ -138,7 +138,7 @@ pub(crate) async fn run_config(tx: &mut ReadTx, manifest: &str) -> Result<Json> 
     serde_json::from_str(&text).map_err(Error::internal)
 }
 
-/// What is kept of the config of an image.
+/// The stored facts of the config of an image.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageConfig {
     pub(crate) os: String,

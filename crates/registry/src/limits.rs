@@ -20,7 +20,7 @@ pub(super) async fn policies(tx: &mut ReadTx, repo: &Uidp) -> Result<Vec<Registr
     tx.query(&sql, &params, read).await
 }
 
-/// Refuses to move or delete a tag of the repository that has this name and an immutable place.
+/// Rejects a change of a tag that a policy at or above the repository makes immutable.
 ///
 /// # Errors
 /// FAILED_PRECONDITION.
@@ -47,7 +47,7 @@ pub(super) async fn match_ahead(tx: &mut ReadTx, repo: &Uidp, tags: &[String]) -
     Ok(())
 }
 
-/// The patterns of immutable tags, each with the place whose policy has it.
+/// The patterns of immutable tags, each with the group or repository whose policy has it.
 fn immutable(policies: &[RegistryPolicy]) -> (Vec<&str>, Vec<String>) {
     let all = policies.iter().flat_map(|policy| {
         policy.immutable_tag_patterns.iter().map(move |pattern| (policy.uid.as_str(), pattern.clone()))
@@ -116,8 +116,9 @@ impl Room {
     }
 }
 
-/// What the quotas of a repository leave an open upload beside what is stored and what other open uploads have brought;
-/// absent without a quota. A place that has the blob with this digest already does not count it again.
+/// Bytes that the quotas of a repository leave for an open upload, beside what is stored and what other open
+/// uploads have brought; absent without a quota. A scope that has the blob with this digest already does not
+/// count it again.
 pub(super) async fn room(tx: &mut ReadTx, repo: &Uidp, upload: &str, digest: Option<&str>) -> Result<Option<Room>> {
     let mut tightest: Option<Room> = None;
     for policy in policies(tx, repo).await? {

@@ -1,4 +1,4 @@
-//! What is known of a repository's images: the packages that their SBOMs tell of.
+//! Metadata of a repository's images: the packages of their SBOMs.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::manifest_metadata_filter_entry::Filter;
@@ -23,15 +23,15 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
     )
 }
 
-/// Images that one answer lists.
+/// Most images of one response.
 const MOST_IMAGES: i64 = 10_000;
-/// Images whose packages one answer tells.
+/// Most images with packages in one response.
 const MOST_DESCRIBED: usize = 20;
 
-/// Packages that one answer tells.
+/// Most packages of one response.
 const MOST_PACKAGES: usize = 200_000;
 
-/// Images by digest, with what may be their SBOMs where those are asked for.
+/// Images by digest, with the candidates for their SBOMs if those are requested.
 type Images = Vec<(String, Option<Candidates>)>;
 
 /// The images that are named and that the repository has; where none is named, all of them without their packages.

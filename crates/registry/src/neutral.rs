@@ -1,5 +1,5 @@
-//! Methods about what this server has no business with, answered in the way that lets clients continue: nothing is
-//! sold here, so nothing is limited; no images are built here; no catalogue of packages is kept.
+//! Methods of features that this server does not have. They return what lets clients continue: nothing is
+//! sold here, so nothing is limited; no images are built here; there is no catalogue of packages.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::{entitlements, policies, registry};

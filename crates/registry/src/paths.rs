@@ -11,7 +11,7 @@ const LONGEST: usize = 1200;
 pub struct Name(String);
 
 impl Name {
-    /// Reads a name; absent if the text is none. It has two parts at least.
+    /// Parses a name of two parts at least; absent if the text is not one.
     pub fn parse(text: &str) -> Option<Name> {
         let is_name = text.len() <= LONGEST && text.contains('/') && text.split('/').all(is_part);
         is_name.then(|| Name(text.to_owned()))

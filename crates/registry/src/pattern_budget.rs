@@ -1,5 +1,5 @@
-//! How many patterns of immutable tags may be in force at one repository: those of its own policy and of the groups
-//! above it. The budget is kept when a policy is written, so that no push finds it exceeded.
+//! Limit of the patterns of immutable tags that are in force at one repository: those of its own policy and
+//! of the groups above it. The limit is enforced when a policy is written, so that no push finds it exceeded.
 
 use bowline_contract::bowline::registry::v1::RegistryPolicy;
 use bowline_core::{Error, Result, UidRange, Uidp};
@@ -10,7 +10,7 @@ use super::limits;
 
 /// Patterns that may be in force at one repository.
 const MOST_IN_FORCE: usize = 64;
-/// Policies with patterns below the place whose policy is written: each is read then.
+/// Most policies with patterns below the one that is written: each is read then.
 const MOST_BELOW: i64 = 10_000;
 
 /// The number of a policy's patterns, as the column has it.
@@ -18,7 +18,7 @@ pub(super) fn number(policy: &RegistryPolicy) -> i64 {
     i64::try_from(policy.immutable_tag_patterns.len()).unwrap_or(i64::MAX)
 }
 
-/// Refuses if with so many patterns at this place some repository at or below it would have too many.
+/// Rejects so many patterns at `place` if some repository at or below it would have too many.
 ///
 /// # Errors
 /// QUOTA_EXCEEDED.
@@ -39,7 +39,7 @@ pub(super) async fn require(tx: &mut ReadTx, place: &Uidp, here: usize) -> Resul
     Ok(())
 }
 
-/// The policies with patterns below a place, by UIDP, and how many each has.
+/// The policies with patterns below `place`, by UIDP, and how many each has.
 async fn below(tx: &mut ReadTx, place: &Uidp) -> Result<Vec<(String, usize)>> {
     let UidRange { lower, upper } = UidRange::below(place.as_str());
     // Policies of earlier versions were not counted when they were written.
@@ -67,7 +67,7 @@ async fn below(tx: &mut ReadTx, place: &Uidp) -> Result<Vec<(String, usize)>> {
     Ok(found)
 }
 
-/// The most patterns on the way from the top to any of these places, which are in the order of their UIDPs.
+/// The most patterns on a path from the top to any of these policies, which are in the order of their UIDPs.
 fn deepest(places: &[(String, usize)]) -> usize {
     let mut most = 0;
     let mut way: Vec<(&str, usize)> = Vec::new();

@@ -37,7 +37,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         })
 }
 
-/// The policy of a place; empty where no one set one.
+/// The policy of a group or repository; empty if none is set.
 pub(crate) async fn of(tx: &mut ReadTx, place: &Uidp) -> Result<ours::RegistryPolicy> {
     let sql = "SELECT policy FROM registry_policies WHERE place = $1";
     let found = tx.query_opt(sql, &[Value::from(place.as_str())], |row| row.bytes(0).map_err(Error::from)).await?;

@@ -79,7 +79,7 @@ impl RepoRow {
         }
     }
 
-    /// About how large the repository is in an answer, its read-me not counted.
+    /// Approximate size of the repository in a response, without its read-me.
     pub(super) fn size(&self) -> usize {
         const TIMES_AND_KEYS: usize = 40;
         self.spec.encoded_len() + self.uid.len() + self.name.len() + self.description.len() + TIMES_AND_KEYS

@@ -112,7 +112,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// By the given rules, or by those of the nearest place that has some.
+    /// By the given rules, or by those of the nearest policy that has some.
     async fn of(tx: &mut ReadTx, repo: &Uidp, given: Option<ours::Retention>, now: Micros) -> Result<Plan> {
         let holding = limits::policies(tx, repo).await?;
         let set = holding.iter().rev().find_map(|policy| policy.retention.clone().filter(has_rules));

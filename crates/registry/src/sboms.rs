@@ -53,15 +53,15 @@ pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
 
 /// Most bytes of an attached document that is looked into.
 const MOST_BYTES: u64 = 16 << 20;
-/// Most bytes that are looked into for one answer.
+/// Most bytes that are parsed for one response.
 const MOST_BYTES_IN_ALL: u64 = 64 << 20;
 
-/// Most layers that are looked into for one answer.
+/// Most layers that are parsed for one response.
 const MOST_LAYERS: usize = 200;
 
 /// What may be the SBOM of an image.
 pub struct Candidates {
-    /// Digest that was asked for, and that of the image that it stands for.
+    /// The requested digest, and that of the image that it stands for.
     asked: String,
     image: String,
     layers: Vec<Layer>,
@@ -132,7 +132,7 @@ pub async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Optio
 }
 
 impl Documents {
-    /// Packages of an image, as its SBOM tells; none without one that can be read.
+    /// Packages of an image, from its SBOM; empty without a readable one.
     pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
         let packages = |found: LocatedSbom| {
             let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);

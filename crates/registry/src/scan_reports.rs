@@ -24,7 +24,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
 
 /// Most bytes of a report.
 const MOST_BYTES: usize = 32 << 20;
-/// Reports that are kept of a manifest.
+/// Most stored reports of a manifest.
 const KEPT: i64 = 50;
 
 /// A report, ready to be stored.

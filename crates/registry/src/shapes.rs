@@ -1,7 +1,7 @@
 //! Repositories in the shapes of both versions.
 //!
-//! Two things do not survive the way back. A group number of 0 that a caller of v1 gives a user
-//! comes back unset, because v2 cannot tell the two apart; and `sync_apks` has no meaning any more.
+//! Two things do not survive the way back. A group number of 0 that a caller of v1 gives a user comes back
+//! unset, because v2 does not distinguish the two; and `sync_apks` has no meaning any more.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::apko_config::{Accounts as V1Accounts, accounts as v1_accounts};

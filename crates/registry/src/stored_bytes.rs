@@ -1,8 +1,9 @@
 //! How many bytes of blobs lie below a group: each blob once, however many repositories there have it.
 //!
-//! They are kept counts, so that a quota costs no scan: a place's sum is that of everything recorded at and below it.
-//! A blob counts at its repository; where one beside it has the blob too, the place that has both takes it off again.
-//! Of all repositories with the blob, one next to it in the order of UIDPs shares the most with it.
+//! They are maintained counts, so that a quota costs no scan: the sum of a scope is that of everything
+//! recorded at and below it. A blob counts at its repository; where a sibling has the blob too, the group
+//! that contains both subtracts it again. Of all repositories with the blob, one next to it in the order of
+//! UIDPs shares the most with it.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,12 @@ use bowline_store::{ReadTx, Row, Value, WriteTx};
 
 const COLLECTION: &str = "blob_bytes";
 
-/// Bytes of the different blobs of all repositories at and below the place.
+/// Bytes of the different blobs of all repositories at and below `place`.
 pub(super) async fn total(tx: &mut ReadTx, place: &str) -> Result<i64> {
     Ok(counters::total(tx, COLLECTION, &Scope::Subtree(place)).await?)
 }
 
-/// Whether a repository at or below the place has the blob.
+/// Whether a repository at or below `place` has the blob.
 pub(super) async fn contains(tx: &mut ReadTx, place: &str, digest: &str) -> Result<bool> {
     let UidRange { lower, upper } = UidRange::subtree(place);
     let sql = "SELECT digest FROM repo_blobs WHERE digest = $1 AND repo >= $2 AND repo < $3 LIMIT 1";
@@ -25,7 +26,7 @@ pub(super) async fn contains(tx: &mut ReadTx, place: &str, digest: &str) -> Resu
     Ok(tx.query_opt(sql, &params, |row| row.text(0).map_err(Error::from)).await?.is_some())
 }
 
-/// Bytes that the open uploads at and below the place have brought, but for one upload.
+/// Bytes of the open uploads at and below `place`, but for one upload.
 pub(super) async fn of_open_uploads(tx: &mut ReadTx, place: &str, but: &str) -> Result<i64> {
     let UidRange { lower, upper } = UidRange::subtree(place);
     let sql = "SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM uploads WHERE repo >= $1 AND repo < $2 AND id <> $3";

@@ -97,7 +97,7 @@ async fn create_new<T>(tx: &mut WriteTx, call: &Authorized<T>, repo: &Uidp, inpu
     Ok(row)
 }
 
-/// The result of a write: nothing to tell if everything was as asked.
+/// The result of a write: no change and no event if the tag was as requested.
 fn rendered(
     before: Option<&TagRow>,
     after: TagRow,

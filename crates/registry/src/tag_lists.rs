@@ -1,5 +1,5 @@
-//! Lists of tags. V1 shows everything unless told to leave kinds of tags out; the second hides
-//! them unless asked for them.
+//! Lists of tags. V1 shows every kind of tag unless the request excludes some; v2 hides some unless the
+//! request includes them.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry as methods1;

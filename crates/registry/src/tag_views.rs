@@ -1,4 +1,4 @@
-//! What is told of the tags of a repository together, and of how one moved.
+//! Summaries of a repository's tags, and the history of one.
 
 use bowline_contract::v1::registry as v1;
 use bowline_contract::v1::registry::rpc::registry::{GetRepoTagsSummary, GetUpdateStatus, ListTagHistory};

@@ -155,8 +155,8 @@ pub(crate) async fn find_by_name(tx: &mut ReadTx, repo: &Uidp, name: &str) -> Re
     tx.query_opt(&sql, &[Value::from(repo.as_str()), Value::from(name)], TagRow::read).await
 }
 
-/// Creates or moves a tag. Whether the caller may, and whether the digest is in the repository, was checked
-/// before. `draw` makes the UIDP of a new tag and tells moves of one moment apart.
+/// Creates or moves a tag. The caller has checked the permission, and that the digest is in the repository.
+/// `draw` makes the UIDP of a new tag and distinguishes moves at the same time.
 ///
 /// # Errors
 /// FAILED_PRECONDITION for the move of an immutable one.
@@ -287,7 +287,8 @@ pub(crate) async fn delete_tag(
     Ok(Some(row))
 }
 
-/// Removes all tags of a repository that goes, immutable ones too, and tells which they were. Their history stays.
+/// Removes all tags of a repository that is being deleted, immutable ones too, and returns them. Their
+/// history stays.
 pub(crate) async fn delete_tags_of_repo(
     tx: &mut WriteTx,
     repo: &Uidp,
@@ -318,11 +319,11 @@ async fn record(tx: &mut WriteTx, repo: &Uidp, name: &str, digest: &str, at: Mic
     Ok(())
 }
 
-/// Moves that are told of at once.
+/// Most moves of one response.
 const MOST_MOVES: i64 = 1000;
 
-/// When a tag moved in a period, and where to, the oldest first; removals are none. Of too many the oldest are told if
-/// the period has a beginning, so that one can continue from there, else the newest.
+/// Moves of a tag in a period, the oldest first; removals are not moves. If there are too many, the oldest
+/// are returned if the period has a beginning, so that a caller can continue from there, else the newest.
 pub(crate) async fn moves(
     tx: &mut ReadTx,
     repo: &Uidp,

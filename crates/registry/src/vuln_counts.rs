@@ -30,9 +30,9 @@ const MOST_REFERENCES: usize = 50;
 /// The tag that is meant where none is named.
 const USUAL_TAG: &str = "latest";
 
-/// Bytes that one call may read and answer.
+/// Most bytes that one call may read and return.
 const MOST_BYTES: i64 = 100 << 20;
-/// What a line of an answer costs besides its texts, about.
+/// Approximate bytes of a line of a response without its texts.
 const ROW_BYTES: i64 = 24;
 
 /// Ids by number of their severity.

@@ -90,7 +90,7 @@ fn severity(number: i32) -> Severity {
     }
 }
 
-/// Absent where the scanner told of none.
+/// Absent if the scanner reported none.
 fn fix(state: i32, versions: Vec<String>) -> Option<Fix> {
     let state = match State::try_from(state).unwrap_or_default() {
         State::Fixed => FixState::Fixed,

@@ -19,7 +19,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListVulnReports>(handler!(list)).read::<GetRawVulnReport>(handler!(raw))
 }
 
-/// Bytes of findings that one answer may be made of.
+/// Most bytes of findings for one response.
 const MOST_BYTES: i64 = 100 << 20;
 
 /// Which reports are meant, within one visible range. Empty texts and zeros mean any.
@@ -31,7 +31,7 @@ struct ReportFilter {
 }
 
 impl ReportFilter {
-    /// What the repository does not hold, no one is told of.
+    /// Reports of manifests that the repository does not have are not shown.
     const CONDITIONS: &'static str =
         "repo >= $1 AND repo < $2 AND (digest = $3 OR $3 = '') AND (scanner = $4 OR $4 = 0) AND created_at >= $5
          AND EXISTS (SELECT 1 FROM repo_manifests m WHERE m.repo = scan_reports.repo AND m.digest = scan_reports.digest)";
@@ -85,7 +85,7 @@ async fn requested_digest(tx: &mut ReadTx, request: &v1::VulnReportFilter, is_hi
     Ok(tag.map(|tag| tag.digest).filter(|digest| !digest.is_empty()))
 }
 
-/// Refuses where everything together is more than one answer may be made of.
+/// Rejects a request whose findings together exceed the limit.
 async fn require_small(tx: &mut ReadTx, wanted: &[ReportFilter]) -> Result<()> {
     let mut bytes: i64 = 0;
     for wanted in wanted {
@@ -206,8 +206,7 @@ impl Collected {
     }
 }
 
-/// How much a state of a fix promises: of a vulnerability that is fixed in one package the versions are told, so it is
-/// fixed.
+/// Rank of a fix state: a vulnerability that is fixed in one package is shown as fixed, with the versions.
 fn hope(fix_state: i32) -> i32 {
     match State::try_from(fix_state) {
         Ok(State::Fixed) => 3,

@@ -69,7 +69,7 @@ pub struct Filter<'a> {
     pub value: Value<'a>,
 }
 
-/// A condition on a column that does not ask for one value.
+/// A condition on a column other than equality.
 #[derive(Clone, Copy)]
 pub struct Condition<'a> {
     pub column: &'static str,
@@ -90,7 +90,7 @@ pub enum Comparison {
 pub struct Clause<'a> {
     /// The text: `?` for each value, and `@` for the name of the listed table.
     pub text: String,
-    /// The values, in the order of their places.
+    /// The values, in the order of their placeholders.
     pub values: Vec<Value<'a>>,
 }
 
@@ -110,7 +110,7 @@ pub struct Selection<'a> {
 
 /// One page of a list.
 pub struct Listing<T> {
-    /// Its rows, in the order asked for.
+    /// Its rows, in the requested order.
     pub items: Vec<T>,
     /// Where the next page begins; empty on the last.
     pub next_page_token: String,
@@ -322,7 +322,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Rows that may be left out while several places are merged: all of them are read.
+/// Most rows that are skipped while several ranges are merged: all of them are read.
 const MERGED_SKIP: i64 = 10_000;
 
 /// Up to this many rows are sorted at once; more are read along the index of their organization.
@@ -343,7 +343,7 @@ impl Selection<'_> {
         self.parent.is_some() || !self.is_counted()
     }
 
-    /// Whether kept counts may tell how many there are.
+    /// Whether maintained counts give the number of rows.
     fn is_counted(&self) -> bool {
         self.filters.is_empty() && self.conditions.is_empty() && self.clauses.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Patterns that callers write: compiled and matched outside of transactions, and remembered.
+//! Patterns from callers: compiled and matched outside of transactions, and cached.
 //!
-//! Compiling a pattern takes milliseconds, and matching one may. On the writer every other caller would wait for it, so
-//! a transaction only looks up what is remembered here: where that is missing, its attempt ends with work for another
-//! thread (see [`defer`]), and the next attempt finds the result. Everything here is a function of its arguments, so one
-//! memory serves the process.
+//! Compiling a pattern takes milliseconds, and matching one may. On the writer every other caller would wait
+//! for it, so a transaction only looks results up in the cache. If one is missing, its attempt ends with work
+//! for another thread (see [`defer`]), and the next attempt finds the result. Everything here is a function
+//! of its arguments, so one cache serves the process.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 static COMPILED: LazyLock<Mutex<Memory<String, Arc<Regex>>>> = LazyLock::new(|| Memory::new(128));
 /// Which pattern of a list matches a name first.
 static MATCHES: LazyLock<Mutex<Memory<Key, Outcome>>> = LazyLock::new(|| Memory::new(MOST_NAMES));
-/// The same for lists that were asked about more names than the former holds: tags of a very large repository.
+/// The same for lists with more names than the former cache holds: tags of a very large repository.
 static LARGE: LazyLock<Mutex<Memory<Key, Arc<Outcomes>>>> = LazyLock::new(|| Memory::new(1));
 /// What is wrong with a pattern, if anything.
 static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(|| Memory::new(4096));
@@ -27,10 +27,10 @@ static PROBLEMS: LazyLock<Mutex<Memory<Key, Option<String>>>> = LazyLock::new(||
 /// Permits for matching outside of deferred work.
 static MATCHING: Semaphore = Semaphore::const_new(4);
 
-/// Names of one question whose answers are remembered together.
+/// Most names of one list whose results are cached together.
 const MOST_NAMES: usize = 1 << 17;
 
-/// The first half of a SHA-256 over what is asked.
+/// The first half of a SHA-256 over patterns and names.
 type Key = [u8; 16];
 
 /// Outcomes of one list of patterns, by list and name.
@@ -96,7 +96,7 @@ fn compiled(pattern: &str) -> std::result::Result<Arc<Regex>, String> {
 /// For each name, the position of the first pattern that matches all of it.
 ///
 /// # Errors
-/// Work to be done first, if the answer is not remembered: a transaction that asks must run by `write_deferring` or
+/// Deferred work, if the result is not cached: the transaction must run by `write_deferring` or
 /// `read_deferring`. INTERNAL for a stored pattern that does not compile.
 pub fn first_matches(patterns: &[String], names: &[String]) -> Result<Vec<Option<usize>>> {
     first_matches_within(MOST_NAMES, patterns, names)
@@ -133,7 +133,7 @@ fn list_key(patterns: &[String]) -> Key {
     key([&list, b""])
 }
 
-/// Remembers all names of one question together, until another two of that size were asked.
+/// Caches the results of all names of one list, until two more lists of that size are cached.
 fn cache_large(list: Key, patterns: &[String], names: &[String], cancelled: &Cancelled) {
     let mut outcomes = HashMap::with_capacity(names.len());
     for name in names {
@@ -174,8 +174,8 @@ fn position(outcome: Outcome) -> Result<Option<usize>> {
     }
 }
 
-/// Whether one of these patterns matches the whole name: remembered, or found out on a thread of its own, a few at a
-/// time.
+/// Whether one of these patterns matches the whole name: from the cache, or computed on a thread of its own,
+/// a few at a time.
 pub async fn any_matches(patterns: &[String], name: &str) -> Result<bool> {
     let key = key([&list_key(patterns), name.as_bytes()]);
     let known = lock(&MATCHES).get(&key);
@@ -209,7 +209,7 @@ pub fn problem(pattern: &str) -> Option<String> {
 pub enum Validation {
     /// Before a transaction: they are compiled.
     Before,
-    /// Inside one: what was found out before is remembered, and patterns of which nothing is are collected.
+    /// Inside a transaction: cached results are used, and patterns without one are collected.
     Inside(Vec<String>),
 }
 

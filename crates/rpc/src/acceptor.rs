@@ -22,7 +22,7 @@ use crate::peer::TrustedProxies;
 use crate::pulse::{Pulse, RunningBody};
 use bowline_pipeline::{Full, Quota};
 
-/// How long a connection stays that was asked to close and has no request under way.
+/// How long a connection without a request under way stays after it was asked to close.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Shortest time between two log lines about refused connections.
 const LOG_EVERY: Duration = Duration::from_secs(1);

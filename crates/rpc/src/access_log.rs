@@ -16,7 +16,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) elapsed: Duration,
 }
 
-/// Writes one line per call, and counts it. Causes of our own errors go to the log here, and nowhere else.
+/// Writes one line per call, and counts it. Causes of the server's own errors go to the log here, and nowhere
+/// else.
 pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
     let code = result.as_ref().err().map(Error::code);
     front.telemetry.count(entry.method.index, code.map_or(0, |code| code as i32), entry.elapsed);

@@ -1,4 +1,4 @@
-//! Answers and errors as HTTP responses with JSON.
+//! Responses and errors as HTTP responses with JSON.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error_details::status_of;
 use crate::front::Front;
 use crate::rest_request::message_id;
 
-/// Which names the members of the answer have.
+/// Which names the members of the response have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Names {
     /// JSON names; paging members in both spellings.
@@ -130,10 +130,10 @@ pub(crate) fn json_of(front: &Front, method: &MethodInfo, payload: &[u8], names:
     Ok(json)
 }
 
-/// The content type of every answer.
+/// The content type of every response.
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// The paging members of a list answer of v2.
+/// The paging members of a list response of v2.
 struct Paging {
     token: FieldDescriptor,
     total: FieldDescriptor,
@@ -170,7 +170,7 @@ impl Paging {
         json.push(b'}');
     }
 
-    /// The two members, from the wire: they are scalars of the answer itself.
+    /// The two members, from the wire: they are scalars of the response itself.
     fn read(&self, payload: &[u8]) -> (String, Option<i64>) {
         // Without presence, a total that is not on the wire is 0.
         let (mut token, mut total) = (String::new(), (!self.total.supports_presence()).then_some(0));

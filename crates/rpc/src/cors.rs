@@ -14,7 +14,7 @@ use crate::body::ReplyBody;
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, content-type, accept, if-none-match, last-event-id, x-request-id";
 const RESPONSE_HEADERS: &str = "allow, etag, retry-after, www-authenticate, x-request-id";
-/// Seconds for which a browser may remember the answer to a preflight.
+/// Seconds for which a browser may cache the response to a preflight.
 const MAX_AGE: &str = "600";
 
 /// The sites whose pages may read responses.

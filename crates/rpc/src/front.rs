@@ -18,7 +18,7 @@ use crate::peer::TrustedProxies;
 use crate::response_cache::ResponseCache;
 use crate::telemetry::Telemetry;
 
-/// Most bytes of a request to a method that asks for no token of this server.
+/// Most bytes of a request to a method that needs no token of this server.
 const OPEN_REQUEST_BYTES: usize = 1 << 20;
 
 /// What both transports share.
@@ -30,7 +30,7 @@ pub struct Front {
     /// Sites whose pages may read responses.
     pub cors: Cors,
     pub proxies: TrustedProxies,
-    /// Answers that callers keep, as they were encoded.
+    /// The cache of encoded responses, for methods whose responses callers cache.
     pub kept: ResponseCache,
     /// Paths outside the contract.
     pub router: axum::Router,

@@ -31,7 +31,7 @@ pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
     content_type.is_some_and(|value| value.starts_with(b"application/grpc"))
 }
 
-/// Answers one gRPC request.
+/// Serves one gRPC request.
 pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
     let path = rewrite(request.uri().path());
     let Some(method) = front.contract().by_grpc_path(&path) else {

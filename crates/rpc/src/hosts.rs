@@ -1,4 +1,4 @@
-/// What a host name serves.
+/// The role of a host name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Api,
@@ -19,7 +19,7 @@ pub struct Hosts {
     libraries: String,
 }
 
-/// Whether a request may continue.
+/// Result of the check of a request's host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Served,
@@ -58,7 +58,7 @@ impl Hosts {
         match serves.as_slice() {
             [] => Admission::UnknownHost,
             serves if serves.contains(&role_of(path)) => Admission::Served,
-            // The exchange answers on the API's host too: published clients ask there.
+            // The exchange is served on the API's host too: published clients call it there.
             serves if serves.contains(&Role::Api) && role_of(path) == Role::Auth => Admission::Served,
             _ => Admission::OtherRole,
         }

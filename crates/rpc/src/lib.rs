@@ -1,9 +1,9 @@
 //! The transports: gRPC and REST on one listener, both over the same pipeline.
 //!
-//! A transport translates between its wire and `(method, encoded request)`, and knows no service by
-//! name. [`Front`] holds what both need; [`Listener`] accepts connections and tells the two apart.
-//! Paths outside the contract (discovery documents, sign-in pages) go to an axum router that the
-//! composition root hands in.
+//! A transport translates between its wire and `(method, encoded request)`, and knows no service by name.
+//! [`Front`] holds what both need; [`Listener`] accepts connections and distinguishes the two. Paths outside
+//! the contract (discovery documents, sign-in pages) go to an axum router that the composition root passes
+//! in.
 
 mod acceptor;
 mod access_log;

@@ -1,4 +1,4 @@
-//! The public listener: gRPC and REST told apart by content type.
+//! The public listener: gRPC and REST on one port, distinguished by content type.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

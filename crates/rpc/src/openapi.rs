@@ -90,7 +90,7 @@ fn operation(schemas: &mut Schemas<'_>, item: &PathItem<'_>, route: &Route<'_>) 
         Auth::Capabilities { needed, .. } => {
             operation["x-capabilities"] = json!(schemas.contract.capabilities().names(needed));
         }
-        // The method authenticates by itself: a code, or the token of another issuer, may take the place of a token.
+        // The method authenticates by itself: a code, or the token of another issuer, may replace the token.
         Auth::Own => operation["security"] = json!([{ "bearer": [] }, {}]),
     }
     operation

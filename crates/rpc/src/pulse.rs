@@ -17,7 +17,7 @@ use crate::body::ReplyBody;
 pub(crate) struct Pulse {
     opened: Instant,
     begun: AtomicU64,
-    /// Requests whose response has bytes for the client, and since when none of them were asked for.
+    /// Requests whose response has bytes for the client, and the time since which it has taken none.
     offered: Mutex<HashMap<u64, Instant>>,
     running: AtomicUsize,
     /// Microseconds from `opened` to the end of the last request; 0 before the first has ended.
@@ -95,7 +95,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// The response has bytes; it is asked for more once the client has room for them.
+    /// The response has bytes; it is polled for more once the client has room for them.
     fn offer(&self) {
         self.pulse.offered().insert(self.number, Instant::now());
     }

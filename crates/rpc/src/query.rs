@@ -2,14 +2,14 @@
 
 use bowline_fronts::request;
 
-/// What is wrong with a parameter of one value that comes again.
+/// The error of a parameter that takes one value and is repeated.
 pub(crate) const GIVEN_TWICE: &str = "is given more than once, and takes one value";
 
 /// A parameter of the query or of a form.
 pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) value: String,
-    /// Fields of a form must be known; parameters of the query may be meant for others.
+    /// Unknown fields of a form are rejected; unknown parameters of a query may be meant for others.
     pub(crate) of_form: bool,
 }
 

@@ -67,7 +67,7 @@ impl Tracked {
         if self.has_ended || self.body.is_end_stream() {
             return true;
         }
-        // Reading would tell the client to send the body.
+        // Reading would make the client send the body.
         if expects_continue || self.body.size_hint().lower() > DISCARDED_BYTES {
             return false;
         }

@@ -1,5 +1,5 @@
-//! Answers that callers keep until they change: told by a tag, encoded and compressed once, and not sent again to
-//! callers that have them.
+//! Responses that callers cache until they change: identified by an entity tag, encoded and compressed once,
+//! and not sent again to callers that have them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,16 +16,16 @@ use crate::body::ReplyBody;
 use crate::encoding::{accepts_gzip, gzip};
 use crate::front::Front;
 
-/// Smaller answers travel as they are.
+/// Smaller responses travel as they are.
 const COMPRESSED_FROM: usize = 1024;
 /// Encoding more than this holds up others on the same thread.
 const ENCODED_ASIDE_FROM: usize = 256 << 10;
-/// Most bytes of encoded answers; past it, the memory starts again.
+/// Most bytes of encoded responses; above it the cache is cleared.
 const MOST_BYTES: usize = 192 << 20;
-/// Bytes of an entry besides its answer, so that many small ones count for what they take.
+/// Bytes of an entry besides its response, so that many small ones count for what they take.
 const ENTRY_BYTES: usize = 512;
 
-/// What a request says of the answer that it has, and of those that it can read.
+/// The caching and encoding headers of a request.
 pub(crate) struct CacheHeaders {
     known: Option<HeaderValue>,
     pub(crate) gzip: bool,
@@ -47,7 +47,7 @@ pub fn is_known(if_none_match: Option<&HeaderValue>, etag: &str) -> bool {
     known.split(',').map(str::trim).any(|known| known == "*" || known == etag || Some(known) == etag.strip_prefix("W/"))
 }
 
-/// An answer as it is sent.
+/// A response as it is sent.
 #[derive(Clone)]
 struct Encoded {
     json: Bytes,
@@ -57,11 +57,12 @@ struct Encoded {
 
 type Key = (usize, Names, Arc<str>);
 
-/// Answers by method, names and tag. A tag stands for the content, so nothing here is ever out of date.
+/// Responses by method, names and tag. A tag stands for the content, so nothing here is ever out of date.
 #[derive(Default)]
 pub struct ResponseCache {
     encoded: Mutex<Entries>,
-    /// Large answers are encoded one at a time: a request for the same meanwhile finds it here afterwards.
+    /// Held while a large response is encoded: a concurrent request for the same finds it in the cache
+    /// afterwards.
     aside: tokio::sync::Mutex<()>,
 }
 
@@ -101,7 +102,7 @@ impl ResponseCache {
     }
 }
 
-/// The answer, or only that the caller has it.
+/// The response, or 304 if the caller has it.
 pub(crate) async fn respond(
     front: &Arc<Front>,
     (method, names): (&MethodInfo, Names),
@@ -138,7 +139,7 @@ fn describe(response: &mut Response<ReplyBody>, etag: &str) {
     if let Ok(etag) = HeaderValue::from_str(etag) {
         headers.insert(ETAG, etag);
     }
-    // It may be kept, and asks whether it still holds.
+    // The client may store it, and must revalidate it.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(VARY, HeaderValue::from_static("accept, accept-encoding"));
 }

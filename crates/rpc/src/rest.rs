@@ -23,7 +23,7 @@ use crate::rest_request::{Parts, encoded, malformed};
 use crate::slice::slice;
 use crate::streaming::{Watching, last_event_id};
 
-/// Answers one request that is not gRPC.
+/// Serves one request that is not gRPC.
 pub(crate) async fn serve(front: &Arc<Front>, request: Request<RequestBody>, connected: IpAddr) -> Response<ReplyBody> {
     let allowed = front.cors.allowed(request.headers());
     let mut response = match front.cors.preflight(request.method(), request.headers()) {
@@ -138,7 +138,7 @@ async fn answer<'f>(
     Ok(Reply::One(front.call(call, "rest", None).await?))
 }
 
-/// What a method answers with.
+/// The response of a method.
 enum Reply {
     One(Answer),
     Stream(Box<Watching>),

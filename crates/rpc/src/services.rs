@@ -58,7 +58,7 @@ impl Services {
         self.of(path).is_some()
     }
 
-    /// Answers a call from that address.
+    /// Serves a call from that address.
     pub(crate) async fn serve(
         &self,
         request: Request<RequestBody>,

@@ -1,4 +1,4 @@
-//! Answers that continue, as both transports send them.
+//! Streamed responses in both transports.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -12,8 +12,8 @@ const SECONDS: &str = "bowline_call_seconds";
 /// Codes 0 (OK) to 16.
 const CODES: usize = 17;
 
-/// Counts calls. Every handle is found by position, so that a call costs no look-up. Durations are kept by domain: a
-/// histogram of each method would be most of what `/metrics` answers.
+/// Counts calls. Every handle is found by index, so that a call costs no look-up. Durations are measured by
+/// domain: a histogram of each method would be most of the response of `/metrics`.
 pub struct Telemetry {
     recorder: PrometheusRecorder,
     methods: Vec<String>,
@@ -98,7 +98,7 @@ impl Telemetry {
         self.recorder.register_counter(&key(name, labels), &METADATA).absolute(value);
     }
 
-    /// What `/metrics` answers from.
+    /// The handle that renders `/metrics`.
     pub fn handle(&self) -> PrometheusHandle {
         self.recorder.handle()
     }

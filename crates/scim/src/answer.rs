@@ -1,4 +1,4 @@
-//! Answers and errors in the form of RFC 7644.
+//! Responses and errors in the form of RFC 7644.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};

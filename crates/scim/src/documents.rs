@@ -51,7 +51,7 @@ pub(crate) fn resource_type(base: &str) -> Value {
     })
 }
 
-/// The schemas, each with its place.
+/// The schemas, each with its URL.
 pub(crate) fn schemas(base: &str) -> Vec<Value> {
     [schemas::core(), schemas::enterprise()]
         .into_iter()

@@ -1,8 +1,8 @@
-//! SCIM 2.0 over HTTP (RFC 7644): paths, headers, bodies and statuses. What they mean is decided in
+//! SCIM 2.0 over HTTP (RFC 7644): paths, headers, bodies and statuses. The operations are in
 //! `bowline_identity::scim`.
 //!
-//! Every path below `/scim/v2/` goes one way: the address is counted, the token checked, the write or search
-//! counted, and only then is a body read. Without a good token every path answers alike.
+//! Every path below `/scim/v2/` runs the same checks: rate limit of the address, token, rate limit of writes
+//! and searches. Only then is a body read. Without a valid token every path responds alike.
 
 mod answer;
 mod documents;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::request::Parameters;
 
-/// The user as a resource at its place, with what the client asked for.
+/// Renders a user as a resource, with the requested attributes.
 pub(crate) fn user(user: User, base: &str, parameters: &Parameters) -> Value {
     let User { id, attributes, created, updated, version } = user;
     let extensions = attributes.keys().filter(|name| name.starts_with("urn:"));
@@ -25,7 +25,7 @@ pub(crate) fn user(user: User, base: &str, parameters: &Parameters) -> Value {
     Value::Object(always)
 }
 
-/// Where a user is.
+/// URL of a user.
 pub(crate) fn location(base: &str, id: &str) -> String {
     format!("{base}/Users/{id}")
 }
@@ -35,7 +35,8 @@ fn is_requested(name: &str, parameters: &Parameters) -> bool {
     parameters.attributes.as_deref().is_none_or(is_named) && !is_named(&parameters.excluded)
 }
 
-/// Whether a client's name means this attribute; the schema and a sub-attribute do not count.
+/// Whether a requested name refers to this attribute; a schema before it and a sub-attribute after it are
+/// ignored.
 fn names_it(wanted: &str, name: &str) -> bool {
     let wanted = wanted.strip_prefix(CORE_SCHEMA).map_or(wanted, |rest| rest.trim_start_matches(':'));
     if name.starts_with("urn:") {

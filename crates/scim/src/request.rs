@@ -38,7 +38,7 @@ pub(crate) async fn json(body: Body) -> Result<Value, Answer> {
     let collected = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, MAX_BODY)).await;
     let late = |_| refused(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
     let bytes = collected.map_err(late)?.map_err(|error| {
-        // What is not the limit is a connection that no one reads the answer of.
+        // Any error but the limit is a broken connection, where no one reads the response.
         tracing::debug!(%error, "a SCIM body was not read");
         too_large()
     })?;

@@ -192,7 +192,7 @@ impl Call<'_> {
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
-    /// A user with version and place in the headers too.
+    /// A user, with version and URL in the headers too.
     fn resource(&self, status: StatusCode, user: User) -> Answer {
         let location = HeaderValue::from_str(&render::location(&self.base, &user.id));
         let version = HeaderValue::from_str(&user.version);

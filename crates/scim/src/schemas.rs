@@ -1,4 +1,4 @@
-//! The schemas of users, as far as they are kept.
+//! The schemas of users: the attributes that are stored.
 
 use bowline_identity::scim::{CORE_SCHEMA, ENTERPRISE_SCHEMA};
 use serde_json::{Value, json};
@@ -103,7 +103,7 @@ fn complex(name: &str, description: &str, subs: &[&str], multi_valued: bool) -> 
     complex
 }
 
-/// Filters compare addresses as they are.
+/// Addresses are case-sensitive, as in filters.
 fn emails() -> Value {
     let mut emails = complex("emails", "E-mail addresses; people are not matched by them", &PLAIN, true);
     emails["subAttributes"][0]["caseExact"] = json!(true);

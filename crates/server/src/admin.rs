@@ -43,7 +43,7 @@ pub(crate) fn serve(
     Ok((address, tokio::spawn(acceptor.serve_router(router, wait_for(stopped)))))
 }
 
-/// The pages: alive while the process answers, ready while the storage does.
+/// The pages: alive while the process responds, ready while the storage does.
 fn router(db: Db, metrics: Metrics) -> Router {
     let metrics = Arc::new(metrics);
     Router::new()

@@ -154,7 +154,7 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
     Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
 }
 
-/// Numbers and chains the rows of the audit log soon after their commits, and tells those who wait for them.
+/// Numbers and chains the rows of the audit log soon after their commits, and wakes those who wait for them.
 async fn number(parts: Arc<Parts>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let failure = "the audit log was not numbered; new rows cannot be read until it is";

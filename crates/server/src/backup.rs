@@ -9,8 +9,9 @@
 //! | `backups/<name>/blobs` | digests of the blobs, a line each, not encrypted: what pruning keeps |
 //! | `backups/<name>/manifest` | [`Manifest`]; written last, so that what has none is no backup |
 //!
-//! All but the list of digests is encrypted to a public key ([`sealed`]). The manifest is also sealed with the server's
-//! key file, which is not in the archive: who can write there can still make no backup that a restore takes for ours.
+//! All but the list of digests is encrypted to a public key ([`sealed`]). The manifest is also sealed with
+//! the server's key file, which is not in the archive: write access to the archive is not enough to forge a
+//! backup that a restore accepts.
 
 mod archive;
 mod create;
@@ -62,7 +63,7 @@ const MANIFEST_CONTEXT: &str = "backup manifest";
 /// Reads a public key.
 ///
 /// # Errors
-/// The text is none.
+/// The text is not a public key.
 pub(crate) fn recipient(text: &str) -> Result<Recipient, StartError> {
     Recipient::parse(text).ok_or_else(|| {
         StartError::Option(
@@ -72,7 +73,7 @@ pub(crate) fn recipient(text: &str) -> Result<Recipient, StartError> {
     })
 }
 
-/// Where a copy of the database has room, if nothing is said.
+/// The default directory for a copy of the database.
 pub(crate) fn work_directory(options: &Options) -> PathBuf {
     if options.database_url.is_none() { options.data_dir() } else { std::env::temp_dir() }
 }

@@ -17,7 +17,7 @@ use crate::server::Parts;
 const PAGE: i64 = 1000;
 /// Shortest time between two counts.
 const REST: Duration = Duration::from_secs(15);
-/// The rest after a count, in times of how long the count took.
+/// Pause after a count, as a multiple of the count's duration.
 const REST_FACTOR: u32 = 50;
 
 /// Sums over all blobs.
@@ -29,7 +29,7 @@ pub(crate) struct BlobTotals {
     pub(crate) counted_at: Micros,
 }
 
-/// Counts again and again.
+/// Counts periodically, without an end.
 pub(crate) async fn follow(parts: Arc<Parts>) {
     loop {
         let begun = Instant::now();

@@ -29,7 +29,7 @@ const RETRIES: usize = 4;
 /// Where the bytes of blobs lie, which are those of one database: to another they would all be garbage.
 ///
 /// # Errors
-/// The place cannot be made or written, or has the blobs of another database.
+/// The storage cannot be created or written, or has the blobs of another database.
 pub(crate) async fn content(options: &Options, db: &Db) -> Result<Content, StartError> {
     let own = facts::get_or_insert(db, "blobs_owner", hex(&random_bytes::<16>())).await?;
     content_of_owner(options, db, &own).await
@@ -114,7 +114,7 @@ pub(crate) fn bucket_of(named: &str, url: &str) -> Result<(String, String), Star
     Ok((bucket.to_owned(), url.path().trim_matches('/').to_owned()))
 }
 
-/// Reads small blobs, for what the API tells of attached documents, where the registry host stores.
+/// Reads small blobs from the registry's storage, for methods of the API about attached documents.
 pub(crate) struct Blobs(pub(crate) Content);
 
 impl BlobBytes for Blobs {

@@ -28,7 +28,7 @@ const LONGEST: i64 = 86_400;
 /// Limits of the public listener.
 ///
 /// # Errors
-/// A time that is none, or more connections than the process may have descriptors.
+/// A time is invalid, or there are more connections than the process may have descriptors.
 pub(crate) fn public(options: &Options) -> Result<ListenerOptions, StartError> {
     let possible = possible(raised_descriptor_limit());
     let connections = match options.max_connections {

@@ -1,4 +1,4 @@
-//! What the running server tells about itself, for commands that run beside it.
+//! Facts of the running server, for commands that run beside it.
 
 use std::collections::BTreeMap;
 

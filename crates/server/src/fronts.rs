@@ -18,7 +18,7 @@ use crate::server::{Parts, address_rate};
 
 /// Writes and searches per second of one directory.
 const DEFAULT_SCIM_RATE: u32 = 25;
-/// Calls per second of one address. Scanners ask for each record that they found, all at once.
+/// Calls per second of one address. Scanners look up every record that they found, all at once.
 const DEFAULT_OSV_RATE: u32 = 50;
 
 /// The routes of all fronts. `queries` bounds the bodies of the OSV API that are in memory.

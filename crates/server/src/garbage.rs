@@ -66,7 +66,8 @@ pub(crate) fn upload_limits(options: &Options) -> std::result::Result<UploadLimi
 
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Blobs that no manifest of their repository names go if they came, or were asked for to push, before this.
+    /// Blobs that no manifest of their repository names are removed if they were pushed, or looked up for a
+    /// push, before this.
     pub until: Micros,
     /// Nothing goes: it is only counted.
     pub is_dry_run: bool,
@@ -209,7 +210,7 @@ impl Collection<'_> {
         }
     }
 
-    /// Files are seen before it is asked whose they are.
+    /// Files are listed before their rows are read.
     async fn files(&mut self) -> Result<()> {
         for shard in self.content.shards() {
             let locations = self.content.locations(shard).await.map_err(refused)?;

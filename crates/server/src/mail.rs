@@ -14,7 +14,7 @@ use crate::error::StartError;
 use crate::options::Options;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long the relay may take over one mail; less than the shortest time between two attempts.
+/// Time limit for sending one mail; less than the shortest time between two attempts.
 const SENT_WITHIN: Duration = Duration::from_secs(30);
 const MINUTE: Micros = 60 * 1_000_000;
 const LONGEST_WAIT: Micros = 60 * MINUTE;
@@ -81,7 +81,7 @@ fn refused(flag: &str, why: &str) -> StartError {
     StartError::Option(format!("--{flag} {why}"))
 }
 
-/// The relay's address with TLS asked for: only a relay on this machine may do without.
+/// The relay's address with TLS required, unless the relay is on this machine.
 fn secured(text: &str) -> Result<String, StartError> {
     let form = || refused("smtp-url", "must look like smtp[s]://user:password@host:port");
     let mut url = url::Url::parse(text).map_err(|_| form())?;

@@ -1,4 +1,4 @@
-//! Tells systemd how far the server is (`Type=notify`), where it asks to be told.
+//! Notifies systemd of the server's state (`Type=notify`), where systemd requests it.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;

@@ -74,7 +74,7 @@ pub(crate) fn configured(given: &[OperatorProvider]) -> Result<Vec<ConfiguredPro
     Ok(providers)
 }
 
-/// What is asked for where nothing else is said.
+/// The scopes to request by default.
 pub(crate) fn default_scopes() -> Vec<String> {
     vec!["email".into(), "profile".into()]
 }

@@ -5,7 +5,7 @@ use bowline_rpc::{InFlight, InFlightLimits};
 use crate::error::StartError;
 use crate::options::Options;
 
-/// MiB of a request: what gRPC libraries take unless told otherwise.
+/// MiB of a request: the default of gRPC libraries.
 const DEFAULT_REQUEST: u32 = 4;
 /// MiB of large requests under way. A quarter of the least that is allowed holds the largest request that any method
 /// takes (48 MiB).

@@ -1,4 +1,4 @@
-//! A whole server: from options to running listeners, and down again.
+//! The server: from options to running listeners, and its shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,12 +33,12 @@ use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
 use crate::{admin, assembly, background, connections, fronts, limits, request_sizes, serving, settings, tls};
 
-/// Calls without a token that one address may make per second, where nothing is configured.
+/// Default of the calls without a token that one address may make per second.
 const DEFAULT_ADDRESS_RATE: u32 = 100;
-/// Time for what was noted of calls to be written when the server stops.
+/// Time at shutdown for writing the pull and last-seen records of the last calls.
 const LAST_NOTES_TAKE: Duration = Duration::from_secs(20);
 
-/// What a server is made of; tests look inside.
+/// Components of a server; public for tests.
 pub struct Parts {
     pub contract: Arc<Contract>,
     /// The database and its key.
@@ -47,7 +47,7 @@ pub struct Parts {
     pub exchange: Arc<Exchange>,
     /// Everything about people who sign in.
     pub people: Arc<People>,
-    /// The path of every call.
+    /// The one path of every call.
     pub pipeline: Arc<Pipeline>,
     /// The bytes of the registry's blobs.
     pub content: Content,
@@ -55,7 +55,7 @@ pub struct Parts {
     pub collection: Schedule,
     /// Backups that the server makes by itself.
     pub backups: Option<BackupSchedule>,
-    /// What the registry host does.
+    /// Tags, manifests and blobs, as the registry host changes and reads them.
     pub registry: Registry,
     /// The public documents of advisories.
     pub published: Arc<Published>,
@@ -64,19 +64,19 @@ pub struct Parts {
     pub vault: Arc<Vault>,
     pub settings: Arc<Settings>,
     pub clock: Arc<dyn Clock>,
-    /// Days for which rows of the audit log are kept; absent for ever.
+    /// Days for which rows of the audit log stay; absent for ever.
     pub audit_retention: Option<u32>,
-    /// How long after one round of retention the next one begins; absent for never.
+    /// Pause between two rounds of retention; absent for never.
     pub retention_every: Option<Duration>,
     /// Writes messages as JSON.
     pub tables: Arc<Tables>,
-    /// The client for requests to hosts that others name.
+    /// The HTTP client for URLs that callers choose.
     pub client: GuardedClient,
     /// Counts of the background work, for the metrics.
     pub work_counts: WorkCounts,
-    /// What this replica calls itself where one of several does something.
+    /// Name of this replica in leases.
     pub replica: String,
-    /// Whether a command took this server for stopped.
+    /// Whether a command removed this server's registration because it was silent for too long.
     pub is_unregistered: watch::Sender<bool>,
 }
 
@@ -109,7 +109,7 @@ impl Server {
             let request_time = limits::request_time(options)?;
             let limits = connections::public(options)?;
             let admin_limits = connections::admin(&limits);
-            // Nothing is created before both addresses are held.
+            // Both addresses are bound before anything is created.
             let refused = |source| StartError::Listen { address: options.listen().to_string(), flag: "listen", source };
             let listener = Listener::bind(options.listen(), tls, limits, options.grpc_reflection.unwrap_or(true)).await;
             let listener = listener.map_err(refused)?;
@@ -149,7 +149,8 @@ impl Server {
         self.admin_address
     }
 
-    /// Waits until a command took this server for stopped, after which it must stop: it has the wrong key file.
+    /// Waits until a command has removed this server's registration. The server must then stop: the command
+    /// may have replaced the key file.
     pub async fn unregistered(&self) {
         wait_for(self.parts.is_unregistered.subscribe()).await;
     }
@@ -182,7 +183,7 @@ impl Server {
     }
 }
 
-/// Waits until it is true, such as that the server stops.
+/// Waits until the condition is true, such as the server's stop signal.
 pub(crate) async fn wait_for(mut condition: watch::Receiver<bool>) {
     // An error means that the server is gone, which is as good a reason to stop.
     let _ = condition.wait_for(|condition| *condition).await;

@@ -1,4 +1,4 @@
-//! What the options say of addresses and rules, checked as a whole.
+//! Settings from the options, validated as a whole.
 
 use std::net::SocketAddr;
 
@@ -12,8 +12,8 @@ use crate::limits;
 use crate::options::{Options, Organizations};
 use crate::terms;
 
-/// The group that an option names.
-fn catalog(option: &str, given: Option<&str>) -> Result<Option<Uidp>, StartError> {
+/// The group that an option names, if it is given.
+fn group_option(option: &str, given: Option<&str>) -> Result<Option<Uidp>, StartError> {
     let parsed = given.map(Uidp::parse).transpose();
     parsed.map_err(|problem| StartError::Option(format!("--{option} names no group: it {problem}")))
 }
@@ -21,7 +21,7 @@ fn catalog(option: &str, given: Option<&str>) -> Result<Option<Uidp>, StartError
 /// The settings of a server that listens on that address.
 ///
 /// # Errors
-/// An option that makes no sense, or two audiences that are the same.
+/// An option is invalid, or two audiences are the same.
 pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result<Settings, StartError> {
     let base_url = match &options.base_url {
         Some(url) => public_url("base-url", url)?,
@@ -48,8 +48,8 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
         blocked_email_domains: options.blocked_email_domains(),
         sends_mail: options.smtp_url.is_some(),
         advisory_prefix: options.advisory_prefix()?,
-        community_charts: catalog("community-charts", options.community_charts.as_deref())?,
-        iamguarded_charts: catalog("iamguarded-charts", options.iamguarded_charts.as_deref())?,
+        community_charts: group_option("community-charts", options.community_charts.as_deref())?,
+        iamguarded_charts: group_option("iamguarded-charts", options.iamguarded_charts.as_deref())?,
         uploads: upload_limits(options)?,
         streams: limits::streams(options)?,
         base_url,

@@ -198,14 +198,14 @@ pub(crate) fn create_private_directory(path: &Path) -> Result<(), StartError> {
     made.map_err(|source| StartError::File { path: path.into(), source })
 }
 
-/// Writes a new key beside its final place and links it there, so that two first starts agree on one. Then the key's name
-/// is made durable: a machine that fails later must not leave a database whose key is gone.
+/// Writes a new key beside its final path and links it there, so that two first starts agree on one. Then the
+/// key's name is made durable: a machine that fails later must not leave a database whose key is gone.
 pub(crate) fn write_key(path: &Path, sync_directory: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StartError> {
     let hex: String = bowline_core::hex(&random_bytes::<32>());
     link_key(path, format!("{hex}\n").as_bytes(), sync_directory)
 }
 
-/// Gives a key its place, whole or not at all, unless there is one.
+/// Links a key to its path, whole or not at all, unless there is one.
 fn link_key(
     path: &Path,
     contents: &[u8],
@@ -225,7 +225,7 @@ fn link_key(
     }
 }
 
-/// Puts the key of one place beside the data of another.
+/// Copies the key of one storage to the data of another.
 ///
 /// # Errors
 /// Another key is there, or a file cannot be read or written.
@@ -257,7 +257,7 @@ fn from_hex(bytes: &[u8]) -> Option<Vec<u8>> {
 /// A token of the operator, with its row in the audit log.
 ///
 /// # Errors
-/// The storage refuses, or holds no key that signs.
+/// The storage fails, or has no signing key.
 pub async fn mint_operator_token(
     storage: &Storage,
     clock: &dyn Clock,

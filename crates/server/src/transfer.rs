@@ -1,5 +1,5 @@
-//! A whole database and its blobs in another place, for `bowline migrate`, `restore` and `backup verify`: all rows in the
-//! order of their keys, all blobs, then every row compared. A second run goes on where an interrupted one ended.
+//! Transfer of a whole database and its blobs, for `bowline migrate`, `restore` and `backup verify`: all rows
+//! in the order of their keys, all blobs, then every row compared. A second run resumes an interrupted one.
 
 mod blobs;
 mod target;
@@ -22,7 +22,7 @@ pub(crate) struct Filled {
     pub(crate) audit: Findings,
 }
 
-/// Fills a target, which stays marked as not whole, and compares it. `told` learns what is being done.
+/// Fills a target, which stays marked as not whole, and compares it. `told` is called with the current step.
 ///
 /// # Errors
 /// A blob is missing or damaged, if that is to end the work, a row differs, the audit log does not hold, or either side refuses.
@@ -82,7 +82,7 @@ const MOST_ROWS: usize = 2_000;
 /// Bytes that a page should have at most: rows with images and manifests are megabytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Where a blob lies is not the same in another place.
+/// Locations of blobs differ between source and target.
 const BLOB_LOCATION: (&str, &str) = ("blobs", "upload");
 
 /// How many rows a page may have, by what the last one weighed.
@@ -96,7 +96,8 @@ impl PageSize {
     }
 }
 
-/// Copies the rows that the target does not have yet. `told` learns the table and how many rows have been copied in all.
+/// Copies the rows that the target does not have yet. `told` is called with the table and the number of rows
+/// copied in all.
 ///
 /// # Errors
 /// Either database refuses.

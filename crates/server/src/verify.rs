@@ -30,7 +30,7 @@ pub struct Bad {
     pub repositories: Vec<String>,
 }
 
-/// Reads every blob. `progress` is told after each how many blobs and bytes were read.
+/// Reads every blob. After each, `progress` is called with the numbers of blobs and bytes that were read.
 ///
 /// # Errors
 /// The database or the disk refuses.

@@ -1,4 +1,4 @@
-//! Paths outside the contract: what answers here, discovery, keys, OpenAPI.
+//! Paths outside the contract: the start page, discovery, keys, OpenAPI.
 
 use std::sync::{Arc, OnceLock};
 
@@ -99,7 +99,7 @@ async fn jwks(State(pages): State<Pages>) -> impl IntoResponse {
     document(&pages.authenticator.keys().ring.jwks(now))
 }
 
-/// What answers at the API's address, for people who open it.
+/// The page at the API's address, for people who open it.
 async fn root(State(pages): State<Pages>) -> impl IntoResponse {
     let base = &pages.settings.base_url;
     document(&json!({

@@ -1,4 +1,4 @@
-//! The two pings: whether the server answers.
+//! The two pings, by which clients check that the server responds.
 
 use bowline_contract::v1::ping::{Response, rpc::ping_service::Ping as PingV1};
 use bowline_contract::v2::ping::{PingResponse, rpc::ping_service::Ping as PingV2};

@@ -74,10 +74,10 @@ fn seal(app: &App, ticket: &Ticket) -> bowline_core::Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(app.vault().seal(CONTEXT, &plain)))
 }
 
-/// What the device of a ticket asked for.
+/// The login request of a ticket's device.
 ///
 /// # Errors
-/// The ticket is none of this server, or its device does not wait any more.
+/// The ticket is not of this server, or its device no longer waits.
 pub(crate) async fn request(app: &App, ticket: &str) -> Result<LoginRequest, Problem> {
     let over = || Problem::bad("The device does not wait any more. Begin again on the device.");
     let sealed = URL_SAFE_NO_PAD.decode(ticket).map_err(|_| over())?;

@@ -101,7 +101,7 @@ fn name(verb: &Method, _: &str) -> &'static str {
     }
 }
 
-/// Guards every answer, and writes the page of what went wrong.
+/// Sets security headers on every response, and renders error pages.
 pub(crate) async fn guarded(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
@@ -120,7 +120,7 @@ pub(crate) async fn guarded(
     response
 }
 
-/// A form of one of our own pages: not one that another site sent.
+/// A form of a page of this server, not one that another site sent.
 ///
 /// # Errors
 /// It is another site's, or no form.
@@ -139,7 +139,7 @@ pub(crate) fn own_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameters, P
 /// A form of a program.
 ///
 /// # Errors
-/// It is none.
+/// The body is not a form.
 pub(crate) fn program_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameters, Refusal> {
     if !is_form(headers) {
         return Err(Refusal::invalid_request("the body must be application/x-www-form-urlencoded"));
@@ -147,7 +147,7 @@ pub(crate) fn program_form(headers: &HeaderMap, body: &[u8]) -> Result<Parameter
     Ok(Parameters::read(body)?)
 }
 
-/// Adds a cookie to an answer.
+/// Adds a cookie to a response.
 pub(crate) fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response {
     if let Some(cookie) = cookie {
         response.headers_mut().append(SET_COOKIE, cookie);

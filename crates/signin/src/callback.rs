@@ -17,14 +17,14 @@ use crate::problem::Problem;
 use crate::secrets::{FlowSecret, id_of_state, same};
 use crate::start::flow_cookie;
 
-/// What is said to a browser that brings an answer to a question it did not ask.
+/// The text for a browser that brings a provider's response to no request of its own.
 const FOREIGN: &str = "This answer belongs to no sign-in that goes on in this browser: it was begun elsewhere, was \
                        answered already, or took longer than ten minutes. Begin again.";
 
 /// `GET /oauth/callback`.
 ///
-/// The answer counts only together with the cookie of the flow it belongs to: a person who is sent a link to
-/// their own answer has not signed them in.
+/// The response counts only together with the cookie of the flow it belongs to: a person who is sent a link
+/// to a response has not signed in.
 pub(crate) async fn callback(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,
@@ -46,7 +46,7 @@ pub(crate) async fn callback(
     }
 }
 
-/// The flow that an answer is for, if this browser began it.
+/// The flow that a response is for, if this browser began it.
 fn of_browser(app: &App, headers: &HeaderMap, state: &str) -> Result<FlowSecret, Problem> {
     let foreign = || Problem::bad(FOREIGN);
     let id = id_of_state(state).ok_or_else(foreign)?;
@@ -83,7 +83,7 @@ async fn came_back(
     Ok((provider, upstream, is_known))
 }
 
-/// A parameter of the provider's answer, whose errors go to the program that asked for the sign-in.
+/// A parameter of the provider's response, whose errors go to the program that requested the sign-in.
 fn one<'p>(parameters: &'p Parameters, name: &str) -> bowline_core::Result<Option<&'p str>> {
     parameters.one(name).map_err(|problem| Error::invalid_field(name, problem.text))
 }

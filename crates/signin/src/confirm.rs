@@ -1,4 +1,4 @@
-//! The page that says what will be issued to whom, and what its buttons do.
+//! The confirmation page, which shows what will be issued to whom, and its form.
 
 use axum::body::Bytes;
 use axum::extract::{Extension, State};
@@ -107,17 +107,17 @@ fn person(upstream: &Upstream) -> String {
     }
 }
 
-/// The code that the other screen shows as well.
-fn check_code(exit: &Destination) -> Option<String> {
-    match exit {
+/// The code that the program or device shows as well.
+fn check_code(target: &Destination) -> Option<String> {
+    match target {
         Destination::Headless(key) => Some(codes::check_code(&bytes_of(key)?)),
         Destination::Device { user_code, .. } => Some(user_code.clone()),
         Destination::Page | Destination::Redirect(_) => None,
     }
 }
 
-fn warning(exit: &Destination) -> Option<&'static str> {
-    match exit {
+fn warning(target: &Destination) -> Option<&'static str> {
+    match target {
         Destination::Headless(_) | Destination::Device { .. } => Some(
             "Continue only if you began this yourself and your own screen shows exactly this code. Anyone who sent you here could otherwise act as you.",
         ),

@@ -28,7 +28,7 @@ impl Cookies {
     pub(crate) fn set(self, name: &str, value: &str, seconds: i64) -> Option<HeaderValue> {
         let secure = if self.secure { "; Secure" } else { "" };
         let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
-        // Names and values are of our own making and fit; one that does not is not set.
+        // Names and values are made here and fit; an invalid one is not set.
         HeaderValue::from_str(&text).ok()
     }
 

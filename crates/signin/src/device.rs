@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 pub(crate) const SECONDS: i64 = 900;
 /// Seconds between two questions for the result.
 pub(crate) const INTERVAL: i64 = 5;
-/// Microseconds that the row outlives its code, so that a late device hears that it was late.
+/// Microseconds that the row outlives its code, so that a late device gets the error for a late one.
 const KEPT: Micros = 3_600_000_000;
 
-/// What a device asked for, and what became of it.
+/// The request of a device, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) client_id: String,
     pub(crate) audiences: Vec<String>,
     pub(crate) refresh: bool,
-    /// Where the device asked from.
+    /// Address that the device's request came from.
     pub(crate) address: String,
     pub(crate) outcome: Outcome,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Tokens {
     pub(crate) expires_at: i64,
 }
 
-/// What a device hears when it asks for its tokens.
+/// Result of a device's poll for its tokens.
 pub(crate) enum Poll {
     Pending,
     SlowDown,
@@ -155,7 +155,7 @@ pub(crate) fn granted(vault: &Vault, hash: &[u8; 32], tokens: &Tokens) -> Result
     Ok(Outcome::Granted(STANDARD.encode(vault.seal(&context(hash), &plain))))
 }
 
-/// A device asks for its tokens, which it gets once.
+/// Polls for a device's tokens, which are returned once.
 ///
 /// # Errors
 /// The storage fails, or the row is damaged.

@@ -19,7 +19,7 @@ use crate::secrets::{FlowSecret, bytes_of, text_of};
 /// The route that the audit log names.
 const METHOD: &str = "/oauth/confirm";
 
-/// Lets the person in, and hands out what was asked for.
+/// Signs the person in, and issues what was requested.
 ///
 /// # Errors
 /// Why nothing was handed out.
@@ -54,7 +54,7 @@ pub(crate) async fn finish(
     Ok(with_cookie(over(app, secret, done?), session))
 }
 
-/// Nothing was handed out: the device hears so, and the session that no one has a cookie of ends.
+/// Nothing was issued: the device gets the error, and the session, whose cookie no browser has, ends.
 async fn give_up(
     app: &App,
     context: &Context<'_>,
@@ -70,7 +70,7 @@ async fn give_up(
     Ok(())
 }
 
-/// The device authorization that this browser answers: of two at a time, one does.
+/// The device authorization that this browser completes: of two browsers at a time, one does.
 async fn claim(app: &App, wanted: &LoginRequest) -> bowline_core::Result<Option<[u8; 32]>> {
     let Destination::Device { hash, .. } = &wanted.destination else {
         return Ok(None);

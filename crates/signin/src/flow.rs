@@ -1,7 +1,7 @@
 //! Sign-ins under way, as they are stored.
 //!
-//! A row is sealed with the server's key, for its place alone, and is taken out by every step that continues with
-//! it: of two requests that bring the same answer, one finds nothing.
+//! A row is sealed with the server's key, bound to its table and hash, and is removed by every step that
+//! continues with it: of two requests that bring the same response, one finds nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -55,7 +55,7 @@ impl Chosen {
     /// How it is found again.
     ///
     /// # Errors
-    /// INTERNAL: the stored UIDP is none.
+    /// INTERNAL: the stored UIDP is not valid.
     pub(crate) fn choice(&self) -> Result<Choice> {
         match self {
             Chosen::Operator(id) => Ok(Choice::Operator(id.clone())),
@@ -102,7 +102,8 @@ pub(crate) async fn put(db: &Db, vault: &Vault, secret: &FlowSecret, flow: &Flow
     .await
 }
 
-/// Takes a flow at this stage out of the storage; absent if there is none, or none at this stage, or not any more.
+/// Removes a flow at this stage from the storage and returns it; absent if it does not exist, has ended, or
+/// is at another stage.
 ///
 /// # Errors
 /// The storage fails, or the row is damaged.

@@ -171,7 +171,7 @@ fn granted(tokens: &Tokens, now: i64) -> Value {
     answer
 }
 
-/// `POST /oauth/revoke`: whatever the token was, it is none afterwards.
+/// `POST /oauth/revoke`: whatever the token was, it is not valid afterwards.
 pub(crate) async fn revoke(
     State(app): Shared,
     Extension(origin): Extension<RequestOrigin>,

@@ -63,7 +63,7 @@ pub struct SignIn {
     pub random: Random,
 }
 
-/// The routes. Requests must carry a [`bowline_pipeline::RequestOrigin`]; each is told to `count`.
+/// The routes. Requests must carry a [`bowline_pipeline::RequestOrigin`]; `count` is called for each.
 pub fn router(parts: SignIn, count: Count) -> Router {
     let app = Arc::new(App::new(parts));
     let routes = Router::new()

@@ -1,4 +1,4 @@
-//! What a sign-in is asked for.
+//! The request of a sign-in.
 
 use bowline_core::Uidp;
 use bowline_identity::people::Choice;
@@ -33,14 +33,14 @@ pub(crate) enum Destination {
         hash: String,
         /// The code on the device's screen.
         user_code: String,
-        /// Address that the device asked from.
+        /// Address that the device's request came from.
         address: String,
         /// How the device's program calls itself.
         client_id: String,
     },
 }
 
-/// Everything that a sign-in is asked for, checked.
+/// The validated request of a sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginRequest {
     #[serde(rename = "exit")]

@@ -10,7 +10,8 @@ use crate::problem::Problem;
 pub(crate) const STYLE_PATH: &str = "/oauth/assets/style.css";
 const STYLE: &str = include_str!("../assets/style.css");
 
-/// Nothing is loaded but our own style sheet, nothing runs, no one frames a page, and forms go to us alone.
+/// Nothing is loaded but this server's style sheet, nothing runs, no site frames a page, and forms go to this
+/// server alone.
 ///
 /// Chromium holds redirects after a form to `form-action` as well. No form here is answered with a redirect to
 /// another origin: [`moving_on`] answers with a page that moves on by itself, so that `'self'` is enough.
@@ -91,7 +92,7 @@ pub(crate) async fn style() -> Response {
     (StatusCode::OK, headers, STYLE).into_response()
 }
 
-/// Puts on every answer what keeps it from being framed, sniffed, stored or referred from.
+/// Sets headers on every response against framing, sniffing, storing and referrers.
 pub(crate) fn guard(headers: &mut HeaderMap, over_tls: bool) {
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -28,7 +28,7 @@ impl Parameters {
     /// The value of a name; an empty one counts as none.
     ///
     /// # Errors
-    /// The name comes twice: which of the two counts is a question that only an attacker answers.
+    /// The name comes twice: only an attacker gains from choosing one of the two.
     pub(crate) fn one(&self, name: &str) -> Result<Option<&str>, Problem> {
         let mut values = self.all(name);
         let first = values.next();

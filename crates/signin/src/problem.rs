@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use bowline_core::Error;
 use bowline_fronts::LogFields;
 
-/// An answer that is an error page. The page itself is written when the request's id is known.
+/// A response that is an error page. The page itself is written when the request's id is known.
 #[derive(Clone)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,

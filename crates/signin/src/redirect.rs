@@ -1,14 +1,14 @@
-//! Where a sign-in may send a browser in the end.
+//! Validation of the addresses that a sign-in redirects to.
 
 use url::{Host, Origin, Url};
 
 /// Longest address that is checked at all.
 const LONGEST: usize = 2048;
 
-/// Members of the query that are ours to answer with; a client writes `token=true&error=true` to say that it reads them.
+/// Query parameters of the result. A client that reads them requests them as `token=true&error=true`.
 const ANSWERS: [&str; 4] = ["token", "refresh_token", "error", "status_code"];
 
-/// The places that tokens may be sent to: programs on the browser's own machine, and registered origins.
+/// Allowed targets of tokens: programs on the browser's own machine, and registered origins.
 #[derive(Clone, Debug, Default)]
 pub struct Redirects(Vec<Origin>);
 
@@ -20,15 +20,15 @@ impl Redirects {
     /// Registers origins, such as `https://console.example.com`.
     ///
     /// # Errors
-    /// What is wrong with which of them.
+    /// The first invalid origin, with the reason.
     pub fn new(origins: &[String]) -> Result<Redirects, String> {
         origins.iter().map(|text| registered(text)).collect::<Result<_, _>>().map(Redirects)
     }
 
     /// Checks an address as it came in a request.
     ///
-    /// Everything is refused that two parsers could read differently, so that the browser goes where this
-    /// function looked.
+    /// Rejects whatever two parsers could read differently, so that the browser goes to the host that was
+    /// checked.
     ///
     /// # Errors
     /// Why it is refused, for the page.
@@ -105,7 +105,7 @@ impl Target {
         self.with(&answer)
     }
 
-    /// The address with what went wrong in its query.
+    /// The address with the error in its query.
     pub(crate) fn with_error(&self, message: &str, status: u16) -> Url {
         self.with(&[("error", message), ("status_code", &status.to_string())])
     }
@@ -115,7 +115,7 @@ impl Target {
         self.0.as_str()
     }
 
-    /// The first member of a name is the one that clients read, so that ours replace what was there.
+    /// Clients read the first parameter of a name, so that the result replaces parameters of the request.
     fn with(&self, answer: &[(&str, &str)]) -> Url {
         let kept: Vec<(String, String)> =
             self.0.query_pairs().into_owned().filter(|(name, _)| !ANSWERS.contains(&name.as_str())).collect();

@@ -15,8 +15,8 @@ const ID_BYTES: usize = 8;
 
 /// What the browser's cookie holds while a sign-in continues. The server stores its digest alone.
 ///
-/// The values that go to the provider and into forms are keyed digests of it: without the server's key the cookie
-/// does not tell them, and without the cookie the server does not know them.
+/// The values that go to the provider and into forms are keyed digests of it: without the server's key the
+/// cookie does not reveal them, and without the cookie the server does not know them.
 pub(crate) struct FlowSecret([u8; 32]);
 
 impl FlowSecret {
@@ -24,7 +24,7 @@ impl FlowSecret {
         FlowSecret(bytes)
     }
 
-    /// From the cookie; absent if it is none of this server.
+    /// Parses the cookie; absent if it is not from this server.
     pub(crate) fn read(text: &str) -> Option<FlowSecret> {
         bytes_of(text).map(FlowSecret)
     }
@@ -38,7 +38,7 @@ impl FlowSecret {
         sha256(&self.0)
     }
 
-    /// The flow's public name: which cookie belongs to an answer.
+    /// The flow's public name: which cookie belongs to a response.
     pub(crate) fn id(&self, vault: &Vault) -> String {
         bowline_core::hex(&vault.mac("sign-in id", &self.0)[..ID_BYTES])
     }
@@ -83,7 +83,7 @@ pub(crate) fn is_id(text: &str) -> bool {
     text.len() == 2 * ID_BYTES && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Whether two texts are equal, in time that does not tell where they differ.
+/// Whether two texts are equal, in time that does not depend on where they differ.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     constant_time_eq(a.as_bytes(), b.as_bytes())
 }

@@ -97,8 +97,8 @@ impl Db {
         }
     }
 
-    /// Runs `f` in a transaction and answers once that is durable. `f` may run
-    /// more than once, and runs to its end even if this future is dropped.
+    /// Runs `f` in a transaction and returns once that is durable. `f` may run more than once, and runs to
+    /// its end even if this future is dropped.
     pub fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
@@ -106,9 +106,9 @@ impl Db {
         self.run(Flush::AtCommit, BEGIN_WRITE, f)
     }
 
-    /// Like [`Db::write`], but answers before the disk has it: for rows that cost no one anything if the machine fails
-    /// within the next moments, since their users begin again. A killed process loses none, and the next
-    /// [`Db::write`] makes them durable.
+    /// Like [`Db::write`], but returns before the rows are on disk: for rows whose loss with the machine is
+    /// harmless, since their users begin again. A killed process loses none, and the next [`Db::write`] makes
+    /// them durable.
     pub fn write_scratch<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,
@@ -125,8 +125,9 @@ impl Db {
         self.run(Flush::AtCommit, BEGIN_LEASED, f)
     }
 
-    /// Like [`Db::write_leased`], for rows that follow from durable ones and come out the same if they have to be written
-    /// again, on the embedded engine at least: there it answers before the disk has them, like [`Db::write_scratch`].
+    /// Like [`Db::write_leased`], for rows that follow from durable ones and come out the same if they have
+    /// to be written again. On the embedded engine at least it returns before they are on disk, like
+    /// [`Db::write_scratch`].
     pub fn write_derived<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, E>> + Send + 'static,

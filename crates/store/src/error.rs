@@ -49,8 +49,8 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A storage failure. `Display` is fit for logs (it never holds parameter
-/// values); the engine's own error is kept as `source()`.
+/// A storage failure. `Display` is fit for logs (it never holds parameter values); the engine's own error is
+/// the `source()`.
 #[derive(Debug)]
 pub struct StoreError {
     kind: ErrorKind,

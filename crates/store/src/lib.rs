@@ -29,16 +29,16 @@
 //! - **A closure awaits nothing but its transaction.** On SQLite it is polled
 //!   once; pending is [`ErrorKind::Bug`]. No nested `read` or `write` inside it.
 //! - **A write closure may run more than once**: after a serialization failure
-//!   on PostgreSQL, after a neighbour spoilt the group on SQLite. Draw ids and
-//!   times outside it, and leave no trace outside the transaction.
-//! - **A failed statement loses the transaction.** What comes after it fails too,
-//!   so ask first (`ON CONFLICT DO NOTHING`) where a conflict is expected.
+//!   on PostgreSQL, after another write of the same group commit failed on SQLite.
+//!   Draw ids and times outside it, and have no side effects beyond the transaction.
+//! - **A failed statement loses the transaction.** Later statements fail too, so
+//!   avoid the failure (`ON CONFLICT DO NOTHING`) where a conflict is expected.
 //! - **No deferred constraints**: on SQLite they fail the commit, not the statement.
 //! - **No U+0000 in texts**: PostgreSQL refuses it. Validate before.
 //!
 //! A write that returned `Ok` is durable. One that returned
-//! [`ErrorKind::Unavailable`] is not, save that a connection or disk lost during
-//! COMMIT leaves it open.
+//! [`ErrorKind::Unavailable`] is not, except that its
+//! outcome is unknown if the connection or disk was lost during COMMIT.
 
 pub mod counters;
 mod db;

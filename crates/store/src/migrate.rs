@@ -8,7 +8,7 @@ use crate::tx::{Inner, WriteTx};
 /// collations differ. Each may hold several statements.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// Its place in the order; versions only grow.
+    /// Its position in the order; versions only grow.
     pub version: i64,
     /// What it does, for people.
     pub name: &'static str,
@@ -33,7 +33,7 @@ const HAS_TABLE_POSTGRES: &str = "SELECT count(*) FROM information_schema.tables
 /// How a database's schema stands to the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaState {
-    /// There is none: the database is empty, or someone else's.
+    /// There is no schema: the database is empty, or another program's.
     Absent,
     /// The schema lacks migrations of this version.
     Older,
@@ -41,8 +41,8 @@ pub enum SchemaState {
     Current,
 }
 
-/// Marks a database that a transfer fills: its schema is no server's until the transfer ends. Takes away the rows that
-/// migrations have made, in whose place those of the source come.
+/// Marks a database that a transfer fills: no server accepts its schema until the transfer ends. Removes the
+/// rows that migrations have made, which those of the source replace.
 pub(crate) const FILLING: Migration = Migration {
     version: i64::MAX,
     name: "being filled",

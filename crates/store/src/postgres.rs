@@ -44,8 +44,8 @@ impl Default for PostgresOptions {
     }
 }
 
-/// When this process or its host is gone without a word, the server ends what it left open, which would hold up the
-/// numbers of events and of the audit log. What the URL's own options say comes after it and counts.
+/// When this process or its host dies silently, the server ends its open transactions, which would hold up
+/// the numbers of events and of the audit log. The URL's own options come after these and override them.
 const ENDS_OF_THE_DEAD: &str = "-c idle_in_transaction_session_timeout=30s -c tcp_keepalives_idle=30 \
     -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=45s";
 

@@ -119,8 +119,7 @@ fn postgres_column<'r, T: FromSql<'r>>(row: &'r tokio_postgres::Row, i: usize) -
     row.try_get(i).map_err(|error| mismatch(i, "another type", &error))
 }
 
-/// Literals and `length()` are `int4` on PostgreSQL; the reader asked for an
-/// integer, and any width is one.
+/// Literals and `length()` are `int4` on PostgreSQL; any width is read as an integer.
 struct PgInt(i64);
 
 impl<'a> FromSql<'a> for PgInt {

@@ -42,9 +42,9 @@ impl ReadTx {
         }
     }
 
-    /// The index that a statement is written for, to be put behind the name of its table: SQLite, which keeps no
-    /// statistics here, might take another, and refuses a statement that the index does not fit. Empty on PostgreSQL,
-    /// which knows its tables.
+    /// The clause that names the index of a statement, for the position after the table's name. SQLite has no
+    /// statistics here and might choose another; it fails a statement that the index does not fit. Empty on
+    /// PostgreSQL, which has statistics.
     pub fn index_hint(&self, index: &'static str) -> String {
         match self.engine() {
             Engine::Sqlite => format!("INDEXED BY {index}"),
@@ -110,8 +110,7 @@ impl ReadTx {
         }
     }
 
-    /// Remembers an engine error: retries are decided by it, whatever type of
-    /// error the program makes of it.
+    /// Records an engine error, which decides about retries, whatever error the closure returns.
     fn fail(&mut self, error: StoreError, sql: &str) -> StoreError {
         let mut error = error.in_statement(sql);
         if !self.writable && error.is_read_only() {
@@ -169,7 +168,7 @@ impl WriteTx {
         }
     }
 
-    /// Forgets the last job's failure; the writer thread reuses the transaction.
+    /// Clears the last job's failure; the writer thread reuses the transaction.
     pub(crate) fn reset(&mut self) {
         self.read.failure = None;
     }

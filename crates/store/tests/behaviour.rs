@@ -398,7 +398,7 @@ async fn no_increment_is_lost(_: &Fixture, db: Db) {
                     .await;
                 match outcome {
                     Ok(changed) => done += changed,
-                    // Retries are bounded; the caller is told, nothing is half done.
+                    // Retries are bounded; the caller gets an error, nothing is half done.
                     Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
                 }
             }

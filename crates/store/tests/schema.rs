@@ -17,7 +17,7 @@ use common::Fixture;
 const KNOWN: &[&str] = &[
     // Each engine finds free text by trigrams in its own way: SQLite's is no index, but a virtual table.
     "postgres: index advisory_words_search on advisory_words (words)",
-    // Rows are numbered in the order of their transactions; SQLite has one at a time, which its row ids tell.
+    // Rows are numbered in the order of their transactions; SQLite has one at a time, which its row ids show.
     "postgres: audit.txid int not null, with a default",
     "postgres: index audit_unnumbered on audit (txid, id) where seq IS NULL",
     "postgres: index outbox_unnumbered on outbox (txid, id) where seq IS NULL",
@@ -28,7 +28,7 @@ const KNOWN: &[&str] = &[
     "postgres: unique index outbox_by_seq on outbox (seq)",
     "sqlite: outbox.seq int not null, numbered",
     "sqlite: primary key of outbox (seq)",
-    // The same expression; SQLite does not tell it.
+    // The same expression; SQLite's catalogue does not show it.
     "postgres: index advisories_by_folded_id on advisories (upper(advisory_id))",
     "sqlite: index advisories_by_folded_id on advisories (an expression)",
     // One text makes the migrator's own table on both, and SQLite lets keys of such tables be null.

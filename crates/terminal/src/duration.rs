@@ -3,7 +3,7 @@ use crate::TerminalError;
 /// Seconds of `90s`, `15m`, `720h` or `30d`: at least one, at most `longest`.
 ///
 /// # Errors
-/// The text is none of these, or too long a time.
+/// The text is not one of these, or exceeds `longest`.
 pub fn seconds(flag: &str, text: &str, longest: i64) -> Result<i64, TerminalError> {
     let most = spelled(longest);
     let refuse = || TerminalError::Usage(format!("--{flag} {text}: a number with s, m, h or d, between 1s and {most}"));

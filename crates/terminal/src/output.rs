@@ -1,4 +1,4 @@
-//! Forms of an answer: tables for people, JSON for programs.
+//! Output formats: tables for people, JSON for programs.
 
 use bowline_contract::Contract;
 use bowline_transcode::{JsonOptions, MessageId, Tables};
@@ -27,7 +27,7 @@ enum Form {
 }
 
 impl Output {
-    /// A list in the form that was asked for; in JSON an object per line, named by the table's head.
+    /// Renders a list: the table, or a JSON array of an object per row, with the head's names.
     pub fn list(self, table: &Table) -> String {
         match self.output {
             Form::Table => table.to_string(),
@@ -35,10 +35,10 @@ impl Output {
         }
     }
 
-    /// A message in the form that was asked for: the table, or the message as the API writes it.
+    /// Renders a message: the table, or the message as JSON, as the API writes it.
     ///
     /// # Errors
-    /// A defect: the message is none of the contract's.
+    /// A defect: the contract does not have the message.
     pub fn message<M: Message + Name>(self, table: &Table, message: &M) -> Result<String, TerminalError> {
         match self.output {
             Form::Table => Ok(table.to_string()),
@@ -46,10 +46,10 @@ impl Output {
         }
     }
 
-    /// Several messages in the form that was asked for.
+    /// Renders several messages: the table, or a JSON array.
     ///
     /// # Errors
-    /// A defect: the messages are none of the contract's.
+    /// A defect: the contract does not have the message.
     pub fn messages<M: Message + Name>(self, table: &Table, messages: &[M]) -> Result<String, TerminalError> {
         if self.output == Form::Table {
             return Ok(table.to_string());
@@ -88,19 +88,19 @@ pub fn time(time: Option<Timestamp>) -> String {
     time.map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// Lines for people.
+/// A table for people.
 pub struct Table {
     head: &'static [&'static str],
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with only its head, in lower case.
+    /// An empty table with this head, in lower case.
     pub fn new(head: &'static [&'static str]) -> Table {
         Table { head, rows: Vec::new() }
     }
 
-    /// A table of lines alone.
+    /// An empty table without a head.
     pub fn without_head() -> Table {
         Table::new(&[])
     }
@@ -120,7 +120,7 @@ impl Table {
 
 impl std::fmt::Display for Table {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A cell is one line, and tells the terminal nothing else.
+        // A cell is one line without control characters, so that it cannot control the terminal.
         let plain = |cell: &String| cell.replace(|c: char| c.is_control(), " ");
         if !self.head.is_empty() {
             writeln!(out, "{}", self.head.join("\t").to_uppercase())?;

@@ -1,9 +1,9 @@
 use crate::TerminalError;
 
-/// A public address without its final slash.
+/// Validates a public address, and removes slashes at its end.
 ///
 /// # Errors
-/// No absolute http or https URL, or one with a query or a fragment.
+/// The address is not an absolute http or https URL, or has a user, a query or a fragment.
 pub fn public_url(flag: &str, text: &str) -> Result<String, TerminalError> {
     let refuse = |why: &str| TerminalError::Usage(format!("--{flag} {text}: {why}"));
     let url = url::Url::parse(text).map_err(|error| refuse(&error.to_string()))?;

@@ -90,13 +90,13 @@ impl Actor {
         }
     }
 
-    /// Opens a path whose answer continues, over REST.
+    /// Opens a path whose response continues, over REST.
     pub async fn watch_rest(&self, path: &str, mut headers: HeaderMap) -> Streamed {
         self.authorize(&mut headers);
         Streamed::new(self.wire.watch(false, path, headers, Vec::new()).await)
     }
 
-    /// Opens a method whose answer continues, over gRPC.
+    /// Opens a method whose response continues, over gRPC.
     pub async fn watch_grpc<M: Method>(&self, request: M::Request) -> Streamed {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -127,7 +127,7 @@ fn unframe(path: &str, answer: &Answer) -> Vec<u8> {
     body.into()
 }
 
-/// An answer over REST.
+/// A response over REST.
 #[derive(Clone, Debug)]
 pub struct RestReply {
     pub status: u16,
@@ -176,7 +176,7 @@ pub struct GrpcError {
 }
 
 impl GrpcError {
-    /// From the trailers, or from the headers of an answer without a body; absent for a success.
+    /// From the trailers, or from the headers of a response without a body; absent for a success.
     pub(crate) fn read(answer: &Answer) -> Option<GrpcError> {
         let member = |name: &str| answer.trailers.get(name).or_else(|| answer.headers.get(name));
         let code = member("grpc-status").and_then(|value| value.to_str().ok()).and_then(|value| value.parse().ok());

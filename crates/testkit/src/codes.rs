@@ -41,7 +41,7 @@ pub(crate) struct Codes {
 struct Pending {
     /// Members that replace those of the discovery document.
     document: Map<String, Value>,
-    /// Id and secret that the token endpoint asks for.
+    /// Id and secret that the token endpoint requires.
     client: Option<(String, String)>,
     /// Whom the authorization endpoint signs in.
     person: SignIn,

@@ -25,7 +25,7 @@ pub use codes::SignIn;
 static KEYS: LazyLock<[RsaKeyPair; 2]> =
     LazyLock::new(|| std::array::from_fn(|_| RsaKeyPair::generate(KeySize::Rsa2048).expect("an RSA key is made")));
 
-/// An OpenID Connect issuer on loopback: discovery, keys, and tokens that say what the test wants.
+/// An OpenID Connect issuer on loopback: discovery, keys, and tokens with any claims.
 pub struct IdentityProvider {
     issuer: String,
     clock: TestClock,
@@ -83,12 +83,12 @@ impl IdentityProvider {
         self.state.jwks.load(Ordering::SeqCst)
     }
 
-    /// Publishes another key in place of the present one, and signs with it from now on.
+    /// Publishes another key instead of the present one, and signs with it from now on.
     pub fn rotate(&self) {
         self.state.rotated.fetch_xor(true, Ordering::SeqCst);
     }
 
-    /// Whether every request is answered with 503.
+    /// Makes every request fail with 503, or succeed again.
     pub fn set_down(&self, down: bool) {
         self.state.down.store(down, Ordering::SeqCst);
     }
@@ -98,38 +98,38 @@ impl IdentityProvider {
         self.sign(self.header(), &self.claims(sub, aud, &extra))
     }
 
-    /// One that ended an hour ago.
+    /// A token that expired an hour ago.
     pub fn expired(&self, sub: &str, aud: &str) -> String {
         let now = self.clock.seconds();
         self.token(sub, aud, json!({ "iat": now - 7200, "exp": now - 3600 }))
     }
 
-    /// One that begins in an hour.
+    /// A token that is valid in an hour.
     pub fn premature(&self, sub: &str, aud: &str) -> String {
         let now = self.clock.seconds();
         self.token(sub, aud, json!({ "iat": now + 3600, "nbf": now + 3600, "exp": now + 7200 }))
     }
 
-    /// One whose key id the issuer does not publish.
+    /// A token whose key id the issuer does not publish.
     pub fn other_kid(&self, sub: &str, aud: &str) -> String {
         let mut header = self.header();
         header["kid"] = json!("unpublished");
         self.sign(header, &self.claims(sub, aud, &Value::Null))
     }
 
-    /// One with the published key id, signed with another key.
+    /// A token with the published key id, signed with another key.
     pub fn other_key(&self, sub: &str, aud: &str) -> String {
         let unsigned = unsigned(&self.header(), &self.claims(sub, aud, &Value::Null));
         signed(unsigned, 1 - self.signing())
     }
 
-    /// One without a signature, with `alg` none.
+    /// A token without a signature, with `alg` none.
     pub fn alg_none(&self, sub: &str, aud: &str) -> String {
         let claims = self.claims(sub, aud, &Value::Null);
         format!("{}.", unsigned(&json!({ "alg": "none", "typ": "JWT" }), &claims))
     }
 
-    /// One that takes the public key for the secret of an HMAC.
+    /// A token that uses the public key as the secret of an HMAC.
     pub fn alg_hmac(&self, sub: &str, aud: &str) -> String {
         let header = json!({ "alg": "HS256", "kid": kid(self.signing()), "typ": "JWT" });
         let unsigned = unsigned(&header, &self.claims(sub, aud, &Value::Null));

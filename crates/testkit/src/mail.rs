@@ -7,14 +7,14 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A mail relay on loopback that keeps what it is given and sends nothing.
+/// A mail relay on loopback that stores what it receives and sends nothing.
 pub struct MailSink {
     address: SocketAddr,
     state: Arc<State>,
     task: JoinHandle<()>,
 }
 
-/// A mail as the relay took it.
+/// A mail that the relay accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Received {
     /// Sender of the envelope.
@@ -54,17 +54,17 @@ impl MailSink {
         format!("smtp://{}", self.address)
     }
 
-    /// Whether every mail is turned away for now.
+    /// Makes the relay reject every mail, or accept mails again.
     pub fn refuse(&self, refusing: bool) {
         self.state.refusing.store(refusing, Ordering::SeqCst);
     }
 
-    /// Mails offered so far, taken or not.
+    /// Number of mails offered so far, accepted or not.
     pub fn attempts(&self) -> usize {
         self.state.attempts.load(Ordering::SeqCst)
     }
 
-    /// The mails so far, of which there must come to be this many soon.
+    /// Waits up to 10 s for this many mails and returns them. Panics if there are fewer or more.
     pub async fn mails(&self, wanted: usize) -> Vec<Received> {
         for _ in 0..200 {
             let mails = self.state.mails.lock().expect("no thread panics with the lock").clone();
@@ -77,7 +77,7 @@ impl MailSink {
         panic!("{wanted} mails did not come");
     }
 
-    /// Waits until so many mails were offered.
+    /// Waits up to 10 s until this many mails were offered. Panics if there are fewer.
     pub async fn attempted(&self, wanted: usize) {
         for _ in 0..200 {
             if self.attempts() >= wanted {
@@ -95,7 +95,7 @@ impl Drop for MailSink {
     }
 }
 
-/// As much of SMTP as a client needs that sends one mail after the other.
+/// The subset of SMTP that a client needs to send one mail after the other.
 async fn converse(stream: TcpStream, state: &State) -> std::io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut lines = BufReader::new(read).lines();

@@ -1,4 +1,4 @@
-//! Answers that continue, read piece by piece.
+//! Responses that continue, read piece by piece.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::wire::Answer;
 /// Longest wait for a piece.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An answer that continues.
+/// A response that continues.
 pub struct Streamed {
     pub status: u16,
     pub headers: HeaderMap,

@@ -20,7 +20,7 @@ pub(crate) struct Wire {
     grpc: Client<Direct, Full<Bytes>>,
 }
 
-/// An answer as it came.
+/// A response as it came.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -62,7 +62,7 @@ impl Wire {
         Answer { status: head.status.as_u16(), headers: head.headers, body: collected.to_bytes(), trailers }
     }
 
-    /// Sends a request whose answer continues.
+    /// Sends a request whose response continues.
     pub(crate) async fn watch(
         &self,
         is_grpc: bool,

@@ -1,9 +1,8 @@
 //! JSON -> wire: one pass over the text, encoding as it goes.
 //!
-//! Lengths of nested messages are not known in advance: one byte is reserved
-//! and the content moved if that is too little. Members may come in any order,
-//! but the encoding is in order of field numbers, so the encoded pieces of each
-//! message are remembered and rearranged when (rarely) needed.
+//! Lengths of nested messages are not known in advance: one byte is reserved and the content moved if that is
+//! too little. Members may come in any order, but the encoding is in order of field numbers, so the positions
+//! of the encoded pieces of each message are recorded, and the pieces rearranged when (rarely) needed.
 
 use crate::errors::join;
 use crate::json_reader::{Fault, Parse, Reader};

@@ -5,8 +5,8 @@
 
 use crate::errors::{Outcome, fault};
 
-/// Levels of nested messages below the outermost one, as in prost. Map entries
-/// count, so that whatever we encode can be decoded by generated code.
+/// Levels of nested messages below the outermost one, as in prost. Map entries count, so that generated code
+/// can decode whatever is encoded here.
 pub(crate) const MAX_DEPTH: u32 = 100;
 
 pub(crate) const VARINT: u8 = 0;

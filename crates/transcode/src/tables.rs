@@ -1,5 +1,4 @@
-//! The compiled schema: everything a conversion looks up, laid out for the
-//! order in which it is asked.
+//! The compiled schema: everything a conversion looks up, laid out in the order of access.
 
 use std::collections::HashMap;
 

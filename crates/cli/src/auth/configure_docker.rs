@@ -51,7 +51,7 @@ pub(crate) async fn run(command: ConfigureDockerCommand) -> Result<(), CliError>
     Ok(())
 }
 
-/// Asks for a token, so that a wrong host is told here and not by the first push.
+/// Requests a token, so that a wrong host fails here and not at the first push.
 async fn try_token(session: &Session, registry: &str) -> Result<(), ClientError> {
     match session.token(registry).await {
         Ok(_) => Ok(()),
@@ -96,7 +96,7 @@ fn docker_config() -> Result<PathBuf, ClientError> {
     Ok(directory.join("config.json"))
 }
 
-/// Keeps which server gives out tokens for that registry, for the helper is told the registry's name alone.
+/// Stores which server issues tokens for that registry: docker passes only the registry's name to the helper.
 fn write_helper(session: &Session, context: Option<&str>, registry: &str) -> Result<(), ClientError> {
     let mut known = Contexts::read(&session.contexts)?;
     let name = match context {
@@ -121,7 +121,7 @@ fn link(directory: Option<PathBuf>) -> Result<PathBuf, CliError> {
         return Err(CliError::Client(ClientError::Usage(message)));
     }
     let helper = directory.join(credential_helper::COMMAND);
-    // A link to nothing is what a former place of the binary left behind.
+    // A dangling link is left from a former path of the binary.
     if helper.is_symlink() && !helper.exists() {
         std::fs::remove_file(&helper).map_err(|source| failed(&helper, source))?;
     }

@@ -100,10 +100,10 @@ pub struct DeleteCommand {
     uid: String,
 }
 
-/// What the subjects of pull tokens begin with.
+/// Prefix of the subjects of pull tokens.
 const SUBJECTS: &str = "pull-token-";
 
-/// A year, in seconds.
+/// Longest lifetime in seconds: a year.
 const LONGEST: i64 = 365 * 24 * 3600;
 
 pub(crate) async fn run(command: PullTokenCommand) -> Result<(), CliError> {
@@ -125,7 +125,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     let (now, ends) = (Session::now(), Session::now() + lifetime);
     let identity = create_identity(&api, &command, &issuer, &key, ends).await?;
     if let Err(error) = bind(&api, &identity, roles).await {
-        // An identity that may do nothing does not help to anyone.
+        // Without its roles the identity is useless.
         let removed = api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: identity.clone() }).await;
         if let Err(error) = removed {
             say(&format!("the identity {identity} could not be removed again: {error}\n"));
@@ -136,7 +136,7 @@ async fn create(command: CreateCommand) -> Result<(), CliError> {
     print(&shown(&token, command.output))
 }
 
-/// A host of its own below the issuer's; no one serves keys there, since the identity stores them.
+/// A subdomain of the issuer's host. Nothing is served there: the identity stores the keys.
 fn default_issuer(issuer: &str) -> String {
     let host = url::Url::parse(issuer).ok().and_then(|url| url.host_str().map(String::from));
     format!("https://pulltoken.{}", host.unwrap_or_else(|| "localhost".into()))
@@ -166,7 +166,7 @@ async fn create_identity(
     Ok(api.call::<CreateIdentity>(&request).await?.uid)
 }
 
-/// Binds all roles where the identity is, or none.
+/// Binds all roles at the identity's parent, or none.
 async fn bind(api: &Api, identity: &str, roles: Vec<String>) -> Result<(), ClientError> {
     let parent = identity.rsplit_once('/').map_or(identity, |(parent, _)| parent);
     let requests = roles.into_iter().map(|role| v2::CreateRoleBindingRequest {
@@ -258,7 +258,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
 async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     let api = Session::open(&command.target)?.api().await?;
     let identity = api.call::<GetIdentity>(&v2::GetIdentityRequest { uid: command.uid.clone() }).await?;
-    // The command is for credentials: someone's account is not to go by a slip of the hand.
+    // The command deletes pull tokens only: a mistyped UIDP must not delete another identity.
     match identity.relationship {
         Some(Relationship::StaticKeys(keys)) if keys.subject.starts_with(SUBJECTS) => {}
         _ => return Err(ClientError::Usage(format!("{} is no pull token", command.uid)).into()),

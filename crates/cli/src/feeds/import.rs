@@ -146,15 +146,15 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// What the server has of the source. An import of everything that was interrupted continues: what it has staged is
-    /// there. One of a part begins again, because no one can tell whether the files are the same.
+    /// The server's records of the source. An interrupted import of everything continues with its staged
+    /// records. An interrupted import of a part begins again, because the files may have changed.
     async fn compare_with(&mut self) -> Result<Known, ClientError> {
         let mut known = Known::default();
         let source = &self.command.source;
         let mut request = feeds::ListRecordsRequest { source: source.clone(), ..Default::default() };
         loop {
             let page = self.api.call::<methods::ListRecords>(&request).await?;
-            // An import between two pages makes ours refused.
+            // A concurrent import between two pages makes the server reject this one.
             if request.after_id.is_empty() {
                 self.generation = page.generation;
             }
@@ -182,7 +182,7 @@ impl Import<'_> {
         let is_same = (&import.licence, &import.url, import.full) == (&command.licence, &command.url, true);
         match (is_open && is_same && command.full, command.dry_run) {
             (true, true) => self.go_on(uid, known).await,
-            // Taken over first, so that no one stages beside us what we have not seen.
+            // Claimed first, so that no other import stages records that were not compared.
             (true, false) => {
                 let (uid, _) = self.begin().await?;
                 self.go_on(uid, known).await
@@ -205,7 +205,7 @@ impl Import<'_> {
         }
     }
 
-    /// The import and our attempt at it, begun if it was not.
+    /// The import and this attempt at it, begun if it was not.
     async fn begin(&mut self) -> Result<(String, Option<i64>), ClientError> {
         if let Some(begun) = &self.begun {
             return Ok((begun.uid.clone(), Some(begun.attempt)));

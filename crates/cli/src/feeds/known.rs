@@ -8,7 +8,7 @@ type Digest = [u8; 32];
 #[derive(Default)]
 pub(super) struct Known {
     records: HashMap<Box<str>, Entry>,
-    /// Something could not be read, and no one can tell which record it is.
+    /// Something could not be read, and its record is unknown.
     is_uncertain: bool,
 }
 
@@ -18,7 +18,7 @@ struct Entry {
     there: Option<Digest>,
     /// What the files have.
     brought: Option<Digest>,
-    /// The files have it, but no one can tell what it is.
+    /// The files have it, but its content is not readable.
     unreadable: bool,
 }
 
@@ -69,7 +69,7 @@ impl Known {
             Some(known) if self.records.contains_key(known) => {
                 self.records.entry(known.into()).or_default().unreadable = true;
             }
-            // A record that the server does not have is none that could be removed.
+            // A record that the server does not have cannot be removed.
             _ if id.is_some() => {}
             _ => self.is_uncertain = true,
         }

@@ -1,4 +1,4 @@
-//! Taking a directory into the catalogue: read here, told to the server in batches.
+//! Import of a directory into the catalogue: read here, sent to the server in batches.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,9 +47,9 @@ enum Source {
     Upstream,
 }
 
-/// Versions that are told at once.
+/// Most versions of one request.
 const BATCH: usize = 200;
-/// Files of a version that are told at once; the server takes no more.
+/// Most files of a version in one request; the server accepts no more.
 const MOST_FILES: usize = 500;
 
 pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {

@@ -21,7 +21,7 @@ pub struct HistoryCommand {
     output: Output,
 }
 
-/// Moves that a server tells of at once.
+/// Most moves in one response of a server.
 const SHOWN: usize = 1000;
 
 pub(crate) async fn run(command: HistoryCommand) -> Result<(), CliError> {

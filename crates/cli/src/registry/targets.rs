@@ -26,7 +26,7 @@ pub(crate) struct RepoOrGroup {
 }
 
 impl RepoOrGroup {
-    /// Reads the policy of the place.
+    /// Reads the policy of the group or repository.
     pub(crate) async fn policy(&self, session: &Session, api: &Api) -> Result<ours::RegistryPolicy, ClientError> {
         match self.uid(session, api).await? {
             Resolved::Repo(uid) => api.call::<policies::GetRepoPolicy>(&ours::GetRepoPolicyRequest { uid }).await,
@@ -34,7 +34,7 @@ impl RepoOrGroup {
         }
     }
 
-    /// Changes the named fields of the place's policy.
+    /// Changes the named fields of that policy.
     pub(crate) async fn change(
         &self,
         session: &Session,
@@ -130,7 +130,7 @@ impl<'a> Image<'a> {
 /// A tag of a repository.
 ///
 /// # Errors
-/// There is none of that name, or the server refuses.
+/// No tag has that name, or the call fails.
 pub(crate) async fn tag(api: &Api, repo: &str, name: &str) -> Result<v2::Tag, ClientError> {
     let request = v2::ListTagsRequest {
         name: name.into(),

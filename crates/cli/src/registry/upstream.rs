@@ -29,7 +29,7 @@ impl UpstreamChange {
     /// The upstream with what was named changed; absent for none.
     ///
     /// # Errors
-    /// There is none to change, or the password's file does not help.
+    /// There is no upstream to change, or the password's file is not readable.
     pub(crate) fn applied(self, before: Option<Upstream>) -> Result<Option<Upstream>, ClientError> {
         let Self { url, tags, username, password_file } = self;
         if url.as_deref() == Some("") {

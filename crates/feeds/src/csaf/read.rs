@@ -67,7 +67,7 @@ impl Products {
         Ok(())
     }
 
-    /// A product without a package URL matters only where something is said of it.
+    /// A product without a package URL matters only if a statement is about it.
     fn product(&mut self, product: &Cursor<'_>, problems: &mut Problems) -> Result<(), RecordError> {
         let id = product.need("product_id")?.word()?;
         let Some(helper) = product.get("product_identification_helper")? else {
@@ -91,7 +91,7 @@ impl Products {
     fn subject(&self, id: &str) -> Result<(Subject, String), String> {
         let plain = |id: &str| self.plain.get(id).ok_or_else(|| format!("the product {id:?} has no package URL"));
         match self.parts.get(id) {
-            // A part that itself is said to be in something is named by its own package URL alone.
+            // A part that is itself a component of something is named by its own package URL alone.
             Some((part, product)) => Ok(Subject::read(plain(product)?, Some(&plain(part)?.unversioned()))),
             None => Ok(Subject::read(plain(id)?, None)),
         }
@@ -198,7 +198,7 @@ struct ProductStatement {
     status: Status,
     note: String,
     at: Option<Micros>,
-    /// The version that the statement was about, where none is kept.
+    /// The version of the statement, if none can be stored.
     lost: Option<String>,
 }
 

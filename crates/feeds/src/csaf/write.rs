@@ -237,7 +237,7 @@ fn status_name(status: &Status) -> &'static str {
     }
 }
 
-/// What words alone say is none of the categories that say more.
+/// A statement in words only has none of the specific categories.
 fn category(expected: Outlook, note: &str) -> &'static str {
     let said = if note.is_empty() { expected } else { outlook(note).0 };
     match (expected, said) {

@@ -1,4 +1,4 @@
-//! CycloneDX documents of vulnerabilities: written in 1.6, read from 1.4 on.
+//! CycloneDX documents of vulnerabilities: written in version 1.6, read from 1.4 on.
 
 mod read;
 mod write;
@@ -8,7 +8,7 @@ pub(crate) use write::write;
 
 use crate::model::FalsePositive;
 
-/// Why there is no harm, in this format's words. A record about another component is a state of its own.
+/// The justification in the format's terms. A component mismatch has none: the format has a state for it.
 fn justification(why: FalsePositive) -> Option<&'static str> {
     match why {
         FalsePositive::ComponentMismatch => None,
@@ -21,7 +21,7 @@ fn justification(why: FalsePositive) -> Option<&'static str> {
     }
 }
 
-/// The inverse, for the words of others too.
+/// The inverse; accepts every justification of the format, also those that `justification` does not return.
 fn false_positive(justification: &str) -> Option<FalsePositive> {
     Some(match justification {
         "code_not_present" | "requires_dependency" => FalsePositive::CodeNotIncluded,

@@ -39,7 +39,7 @@ pub(crate) fn write(from: &[Advisory], publisher: &Publisher, problems: &mut Pro
     Some(Written { bytes, first, changed })
 }
 
-/// A UUID of version 8, whose bits are of our own making: those of a digest.
+/// A UUID of version 8, whose bits are those of a digest.
 fn uuid(digest: &str) -> String {
     let (part, variant) = (|from: usize, to: usize| &digest[from..to], ["8", "9", "a", "b"]);
     let bits = usize::from(digest.as_bytes()[16] % 4);
@@ -51,7 +51,7 @@ fn uuid(digest: &str) -> String {
 struct Product {
     kind: String,
     name: String,
-    /// By package URL and place: package URL and name.
+    /// By package URL and location: package URL and name.
     parts: BTreeMap<String, (String, String)>,
 }
 

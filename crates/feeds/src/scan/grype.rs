@@ -113,7 +113,7 @@ struct Status {
 /// Reads a report.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not a report.
 pub fn grype(report: &[u8]) -> Result<Report, String> {
     let document: Document<'_> = serde_json::from_slice(report).map_err(|error| reason("Grype", &error))?;
     let database = document.descriptor.db;

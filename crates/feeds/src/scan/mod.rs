@@ -63,8 +63,8 @@ fn reason(scanner: &str, error: &serde_json::Error) -> String {
     format!("is not the JSON output of {scanner}: {error}")
 }
 
-/// Reads a report of that scanner as statements: each finding is a detection that no one reviewed. `scanned` is what the
-/// findings are about, if the report does not tell or tells it otherwise.
+/// Reads a report of that scanner as statements: each finding is a detection that no one reviewed. `scanned`
+/// is the artifact of the findings, if the report does not name it or names it differently.
 ///
 /// # Errors
 /// It is no report of that scanner, or no one says what was scanned.

@@ -67,7 +67,7 @@ struct Identifier {
 /// Reads a report.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not a report.
 pub fn trivy(report: &[u8]) -> Result<Report, String> {
     let document: Document<'_> = serde_json::from_slice(report).map_err(|error| reason("Trivy", &error))?;
     let is_image = document.artifact_type == "container_image";

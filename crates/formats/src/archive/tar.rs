@@ -7,7 +7,7 @@ use flate2::read::MultiGzDecoder;
 use super::{ArchiveError, Limits, validate_path};
 
 const BLOCK: u64 = 512;
-/// Most bytes of a header that says a long name.
+/// Most bytes of an extended header.
 const MOST_EXTENDED: u64 = 1 << 20;
 
 /// A member, before its content.
@@ -25,7 +25,7 @@ pub struct Member {
 pub struct Reader<R> {
     source: Counting<R>,
     members: u64,
-    /// Bytes of the current member's content that were not read.
+    /// Unread bytes of the current member.
     content: u64,
 }
 
@@ -41,14 +41,14 @@ impl<R: Read> Reader<MultiGzDecoder<R>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// The next member, whatever was read of the one before; absent at the end.
+    /// Advances to the next member, skipping unread content; absent at the end.
     ///
     /// # Errors
     /// The archive is damaged or hostile from here on.
     pub fn next_member(&mut self) -> Result<Option<Member>, ArchiveError> {
         let unread = std::mem::take(&mut self.content);
         self.source.skip(unread)?;
-        // What the next header says, if what came before it says better.
+        // Name and size from extended headers, which override those of the next header.
         let (mut long_name, mut long_size) = (None::<String>, None::<u64>);
         while let Some(header) = Header::read(&mut self.source)? {
             self.members += 1;
@@ -71,7 +71,7 @@ impl<R: Read> Reader<R> {
         Ok(None)
     }
 
-    /// The content of the member that came last; empty if it was read before.
+    /// Reads the content of the current member; empty if it was read before.
     ///
     /// # Errors
     /// It is larger than the limit, or the archive is cut off.
@@ -81,7 +81,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Counts what comes out, and stops when it is too much.
+/// Counts decompressed bytes, and fails above the limits.
 struct Counting<R> {
     inner: R,
     read: u64,
@@ -126,7 +126,7 @@ impl<R: Read> Counting<R> {
         Ok(bytes)
     }
 
-    /// Reads over a member's content.
+    /// Skips a member's content.
     fn skip(&mut self, size: u64) -> Result<(), ArchiveError> {
         let mut left =
             size.checked_next_multiple_of(BLOCK).ok_or_else(|| ArchiveError::hostile("has a member without end"))?;
@@ -153,7 +153,7 @@ struct Header {
 }
 
 impl Header {
-    /// The next header; nothing at the end.
+    /// Reads the next header; absent at the end.
     fn read<R: Read>(source: &mut Counting<R>) -> Result<Option<Header>, ArchiveError> {
         let mut block = [0; BLOCK as usize];
         if !source.fill(&mut block)? || block.iter().all(|byte| *byte == 0) {
@@ -186,7 +186,7 @@ fn octal(bytes: &[u8]) -> Option<u64> {
     u64::from_str_radix(text, 8).ok()
 }
 
-/// A length: octal, or in bytes after a set bit where it is large.
+/// A length: octal, or big-endian bytes after the byte 0x80 for large members.
 fn size(bytes: &[u8]) -> Option<u64> {
     if bytes[0] != 0x80 {
         return octal(bytes);

@@ -52,7 +52,7 @@ async fn validate(tx: &mut ReadTx, call: &Authorized<()>) -> Result<WhoAmI> {
     })
 }
 
-/// The groups that the caller could also read itself; of the others only the UIDP is told.
+/// The groups that the caller could also read itself; of others only the UIDP is returned.
 async fn readable_groups(
     tx: &mut ReadTx,
     call: &Authorized<()>,

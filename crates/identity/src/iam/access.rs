@@ -45,7 +45,8 @@ async fn request_v2(
 /// The organization of the caller's e-mail domain.
 ///
 /// # Errors
-/// NOT_FOUND, the same whether there is none, the address proves nothing, or its domain is anyone's.
+/// NOT_FOUND, the same whether the organization does not exist, the address proves nothing, or its domain is
+/// public.
 pub(crate) async fn require_organization<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<GroupRow> {
     organization(tx, call).await?.ok_or_else(not_found)
 }
@@ -99,7 +100,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
     if call.settings().sends_mail {
         request_mail::to_owners(tx, call, &organization).await?;
     }
-    // Nothing of the group changed; the row says who asked.
+    // Nothing of the group changed; the row records who sent the request.
     let asked = Change { kind: GROUP, uid: group.into(), before: None, after: None };
     let event = EventBody {
         subject: group.into(),
@@ -110,7 +111,7 @@ pub(crate) async fn request<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &s
     Ok(Changed { event: Some(event), ..Changed::many(vec![asked], ()) })
 }
 
-/// How long an organization is not asked again by the same person.
+/// Time between two requests of a person to one organization, in microseconds.
 const DAY: Micros = 24 * 3600 * 1_000_000;
 /// Organizations that one person may ask a day.
 const ASKED_A_DAY: usize = 5;

@@ -248,7 +248,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteAccountAssociation
     remove(tx, call.require_scope()?).await
 }
 
-/// Deletes the association of a group; that there is none is as good.
+/// Deletes the association of a group; succeeds if there is none.
 pub(crate) async fn remove(tx: &mut WriteTx, group: &Uidp) -> Result<Changed<()>> {
     let changes = delete_of_group(tx, group).await?;
     if changes.is_empty() {

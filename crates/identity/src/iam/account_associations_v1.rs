@@ -39,7 +39,7 @@ pub(crate) fn of(row: &AssociationRow) -> v1::AccountAssociations {
     }
 }
 
-/// A request of v1 as the second has it.
+/// A request of v1 in the form of v2.
 fn input(given: v1::AccountAssociations) -> v2::AccountAssociation {
     v2::AccountAssociation {
         name: given.name,

@@ -243,8 +243,8 @@ async fn delete_batch_v2(
     }))
 }
 
-/// Deletes those of the checked provider's mappings that are there, and answers with them, as they were, in the
-/// order of the request.
+/// Deletes those of the checked provider's mappings that exist, and returns them, as they were, in the order
+/// of the request.
 pub(crate) async fn remove_batch<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,

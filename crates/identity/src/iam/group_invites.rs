@@ -58,9 +58,10 @@ pub(crate) struct InviteRow {
     pub(crate) key_id: String,
     pub(crate) single_use: bool,
     pub(crate) inviter: String,
-    /// What the role gave when the invitation was made; absent in invitations that were made before this was stored.
+    /// Capabilities of the role when the invitation was made; absent in invitations from before this was
+    /// stored.
     pub(crate) promised: Option<CapabilitySet>,
-    /// What the inviter's token was narrowed to.
+    /// Narrowing of the inviter's token.
     pub(crate) narrowing: Narrowing,
     pub(crate) expires_at: Micros,
     pub(crate) used_at: Option<Micros>,
@@ -102,7 +103,7 @@ impl InviteRow {
         self.uid.parent_str()
     }
 
-    /// The invitation without its code and with nothing but a UIDP for its role: what the audit log keeps.
+    /// The invitation as the audit log has it: without its code, and with nothing but a UIDP for its role.
     pub(crate) fn to_v2(&self) -> v2::GroupInvite {
         v2::GroupInvite {
             uid: self.uid.as_str().into(),
@@ -217,7 +218,8 @@ pub(crate) async fn create<T>(
     Ok(Changed::one(GROUP_INVITE, &row.uid, None, Some(&row.to_v2()), row.clone()).with_event(&row.uid, &event))
 }
 
-/// Refuses anyone who holds the role for the time of a sign-in alone: no one could accept the invitation afterwards.
+/// Rejects an inviter who holds the role only while signed in: the invitation could not be accepted
+/// afterwards.
 async fn require_lasting<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
@@ -275,7 +277,7 @@ async fn delete_row(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     list::count(tx, &TABLE, uid, -1).await
 }
 
-/// Withdraws every invitation into a group, some at a time. Each becomes a row of the audit log.
+/// Deletes all invitations of a group in batches; each becomes an entry of the audit log.
 pub(crate) async fn delete_of_group(tx: &mut WriteTx, group: &Uidp) -> Result<Vec<Change>> {
     let sql = format!("SELECT {} FROM group_invites WHERE parent = $1 ORDER BY uid LIMIT 500", TABLE.columns);
     let mut changes = Vec::new();

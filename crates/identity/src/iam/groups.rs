@@ -105,7 +105,7 @@ pub async fn create<T>(
 ) -> Result<Changed<GroupRow>> {
     let above = if parent.is_empty() { None } else { Some(parent_group(tx, call, parent).await?) };
     if let Some(above) = &above {
-        // The contract checks no place here, so that the pipeline cannot ask.
+        // The method has no scope, so that the pipeline cannot check the terms.
         require_terms(tx, call, &above.uid).await?;
     }
     if above.is_none() {

@@ -95,8 +95,8 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v2::GetIdentityRequest>) -> Resu
     require(tx, call.require_scope()?).await?.to_v2()
 }
 
-/// Where the caller may see identities. A caller may always read their own, so that is among them unless
-/// the list is about what is around some other place.
+/// The scopes at which the caller may see identities. Callers may always read their own identity, so it is
+/// included unless the request filters by the hierarchy.
 pub(crate) fn visible<T>(call: &Authorized<T>, filter: Option<&UidpFilter>) -> Vec<UidRange> {
     let mut ranges = call.visible();
     let is_elsewhere = filter.is_some_and(|filter| {

@@ -81,7 +81,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityRequest>) 
     identities::remove(tx, call.require_scope()?).await
 }
 
-/// A relationship of v1 as the second has it; only numbers and names differ.
+/// A relationship of v1 in the form of v2; only numbers and names differ.
 fn up(relationship: v1_parts::Relationship) -> v2_parts::Relationship {
     use v1_parts::{aws_identity as aws, claim_match as claim};
     use v2_parts::{aws_identity as aws_v2, claim_match as claim_v2};

@@ -314,7 +314,7 @@ pub(crate) async fn remove<T>(tx: &mut WriteTx, call: &Authorized<T>) -> Result<
     let provider = whole(tx, call, &before).await?;
     let uid = &before.uid;
     let mappings = external_group_role_mappings::delete_of_provider(tx, uid).await?;
-    // No one remembers afterwards whom the directory had deactivated.
+    // The deletion also removes the record of whom the directory had deactivated.
     let left = scim_tokens::forget(tx, uid).await?;
     end_sessions(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;

@@ -53,12 +53,12 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteIdentityProviderRe
     identity_providers::remove(tx, call).await
 }
 
-/// A provider as events tell of it: what callers say, without the secret.
+/// A provider as events show it: the caller's input without the secret.
 pub(crate) fn rendered(provider: &v2::IdentityProvider) -> v1::IdentityProvider {
     v1::IdentityProvider { scim: None, ..down(provider.clone()) }
 }
 
-/// A provider of v1 as the second has it.
+/// A provider of v1 in the form of v2.
 fn up(provider: v1::IdentityProvider) -> v2::IdentityProvider {
     let oidc = |oidc: v1_parts::Oidc| v2_parts::Oidc {
         issuer: oidc.issuer,

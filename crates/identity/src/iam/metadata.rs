@@ -1,4 +1,4 @@
-//! What people tell of themselves, each about themselves alone.
+//! Metadata of people, which each person sets for themselves alone.
 
 use bowline_contract::v1::events as v1;
 use bowline_contract::v1::events::identity_metadata::OnboardingQuestions;
@@ -127,7 +127,7 @@ async fn save<T>(
     Ok(())
 }
 
-/// Metadata of v1 as the second has it. Its list of providers has no place there and is not kept.
+/// Metadata of v1 in the form of v2. Its list of providers has no field there and is not stored.
 fn up(metadata: v1::IdentityMetadata) -> v2::IdentityMetadata {
     let answers = metadata.onboarding_questions.unwrap_or_default();
     v2::IdentityMetadata {

@@ -1,6 +1,6 @@
-//! How an identity is assumed: checking what a caller asks for, and the form in which it is stored.
+//! How an identity is assumed: validation of a request, and the stored form.
 //!
-//! Everything is kept as it was given, since clients compare what they read with what they wrote.
+//! Everything is stored as it was sent, since clients compare what they read with what they wrote.
 
 mod texts;
 
@@ -18,9 +18,9 @@ use prost_reflect::{DescriptorPool, DynamicMessage};
 
 pub(crate) use texts::issuer_problem;
 
-/// How long static keys are good for at most, and when nothing is said.
+/// Longest life of static keys, and the default, in microseconds.
 const STATIC_KEYS_LIFE: Micros = 365 * 24 * 3600 * 1_000_000;
-/// How far a client's clock may be ahead when it asks for the longest life.
+/// How far a client's clock may be ahead when it requests the longest life, in microseconds.
 pub(super) const CLOCK_SKEW: Micros = 5 * 60 * 1_000_000;
 /// The first second of the year 1: what the wire's timestamps begin with.
 const FIRST_SECOND: i64 = -62_135_596_800;

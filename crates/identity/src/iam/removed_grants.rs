@@ -16,9 +16,6 @@ pub const ACCESS_KINDS: [&str; 5] = [IDENTITY, IDENTITY_PROVIDER, SCIM_TOKEN, SC
 
 /// Removes a grant of that kind; the changes, none if it is not there. For the operator, who restores a backup from before
 /// its removal.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn remove_grant(tx: &mut WriteTx, kind: &str, uid: &Uidp) -> Result<Vec<Change>> {
     match kind {
         ROLE_BINDING => Ok(role_bindings::remove(tx, uid).await?.changes),

@@ -120,7 +120,7 @@ async fn filled<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[BindingRow]) -
     Ok(rows.iter().map(|row| references.to_v2(call, row)).collect())
 }
 
-/// Answers with the one binding, filled in.
+/// Returns the one binding, filled in.
 async fn answer<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
@@ -351,7 +351,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v2::DeleteRoleBindingRequest
     remove(tx, call.require_scope()?).await
 }
 
-/// Deletes a binding; that there is none is as good.
+/// Deletes a binding; succeeds if there is none.
 pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> {
     let Some(before) = find(tx, uid).await? else {
         return Ok(Changed::nothing(()));

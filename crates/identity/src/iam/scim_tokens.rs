@@ -1,6 +1,7 @@
 //! The token with which an organization's directory provisions people, one for each identity provider.
 //!
-//! Only its hash is stored. A replaced token continues working for a while, so that the directory can be told.
+//! Only its hash is stored. A replaced token continues working for a while, so that the directory can be
+//! updated.
 
 mod life;
 mod row;

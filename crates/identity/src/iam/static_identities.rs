@@ -33,7 +33,7 @@ fn keys(request: &events::Identity) -> Relationship {
     })
 }
 
-/// Creates an identity in the group that `id` names; the answer has the identity's own UIDP there.
+/// Creates an identity in the group that `id` names; the response has the identity's own UIDP there.
 async fn create(tx: &mut WriteTx, call: &Authorized<events::Identity>) -> Result<Changed<events::Identity>> {
     let request = call.request();
     let group = Uidp::parse(&request.id).map_err(|error| Error::invalid_field("id", format!("id {error}")))?;

@@ -94,7 +94,7 @@ async fn list(
         page_token: request.page_token.clone(),
         order_by: request.order_by.clone(),
         skip: request.skip,
-        // The UIDP, however the request spells the place.
+        // The UIDP, however the request spells the group.
         filter: v2::ListTermsAcceptancesRequest { group: group.as_str().into(), ..Default::default() }.encode_to_vec(),
     };
     let default = (0, Direction::Ascending);
@@ -115,8 +115,8 @@ async fn accept_v2(
     Ok(accepted.map(|(group, document_ids)| v2::AcceptTermsResponse { group, document_ids }))
 }
 
-/// Accepts documents for the checked organization; what it has accepted already stays as it is. Answers the
-/// organization and the documents.
+/// Accepts documents for the authorized organization; what it has accepted already stays as it is. Returns
+/// the organization and the documents.
 pub(crate) async fn accept<T>(
     tx: &mut WriteTx,
     call: &Authorized<T>,

@@ -1,11 +1,11 @@
-//! Audiences: those that a token may be asked for, and those that a presented token may carry.
+//! Audiences: those that a token may be requested for, and those that a presented token may have.
 
 use bowline_core::{Detail, Error, FieldViolation, Reason, Result};
 
-/// The audiences asked for, each an accepted one. Clients send them repeated or joined with commas.
+/// The requested audiences, all of them accepted. Clients send them repeated or joined with commas.
 ///
 /// # Errors
-/// INVALID_ARGUMENT if none is asked for, or one that no front of this server accepts.
+/// INVALID_ARGUMENT if none is requested, or one that no front of this server accepts.
 pub(crate) fn requested(asked: &[String], accepted: &[&str]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
     for audience in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {
@@ -32,8 +32,8 @@ fn unspecified() -> Error {
     Error::new(Reason::InvalidArgument, "Audience must be specified").with(Detail::BadRequest(vec![violation]))
 }
 
-/// What a presented token's `aud` may be when the identity names none: our issuer URL, its host and
-/// port, or its host.
+/// The `aud` values that a presented token may have if the identity names none: this issuer's URL, its host
+/// and port, or its host.
 pub(crate) fn defaults(auth_url: &str) -> Vec<String> {
     let mut audiences = vec![auth_url.to_owned()];
     let after_scheme = auth_url.split_once("://").map_or(auth_url, |(_, rest)| rest);

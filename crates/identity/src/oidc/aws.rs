@@ -21,8 +21,8 @@ pub(super) fn may_be_signed_request(bearer: &str) -> bool {
 }
 
 impl Exchange {
-    /// Proves that the signer of the request may be the identity that the caller names. AWS is asked only for
-    /// an identity that trusts it, with a request that is bound to us and to that identity.
+    /// Proves that the signer of the request may be the identity that the caller names. A request goes to AWS
+    /// only for an identity that trusts it, and it is bound to this server and to that identity.
     pub(super) async fn prove_aws(&self, bearer: &str, asked: &ExchangeParams, now: Micros) -> Result<Proof> {
         let request = SignedRequest::parse(bearer).map_err(refusals::aws)?;
         let identity = asked.identity.clone().ok_or_else(|| refusals::no_identity("an AWS request names none"))?;

@@ -87,8 +87,8 @@ impl Exchange {
         self.issue(Cause::of(call), requested.audiences, proof).await
     }
 
-    /// A token of this server, presented again for another audience or a tighter narrowing; or an id token of this server, which
-    /// says at this one front who has signed in.
+    /// Proves the caller by a token of this server: an access token, for another audience or a tighter
+    /// narrowing, or an id token, which only this front accepts as proof of a sign-in.
     fn prove_own(&self, token: &str, presented: &Presented, requested: &ExchangeParams, now: Micros) -> Result<Proof> {
         let keys = self.authenticator.keys();
         let issuer = &self.settings.auth_url;
@@ -100,13 +100,13 @@ impl Exchange {
         };
         let claims =
             verify_own(token, class, &keys.verification, issuer, &audiences, seconds(now)).map_err(refusals::token)?;
-        // An id token without a session would outlive the sign-in that it speaks of.
+        // An id token without a session would outlive its sign-in.
         if is_id && claims.sid.is_none() {
             return Err(refusals::token(TokenError::Audience));
         }
         let facts = self.authenticator.facts(claims.clone())?;
-        // A token that lies in a registry client's configuration must not become one for the API, and an id token
-        // opens what the person saw when they confirmed.
+        // A token from a registry client's configuration must not become one for the API, and an id token is
+        // good only for the audiences that the person confirmed.
         let held = if is_id { &claims.good_for } else { &facts.audiences };
         let opens_api = held.contains(&self.settings.api_audience);
         if !opens_api && !requested.audiences.iter().all(|audience| held.contains(audience)) {
@@ -121,7 +121,7 @@ impl Exchange {
             basis: None,
             // The provider of the session stays: it limits where the session acts.
             draft: AccessClaims {
-                // The session ends what an id token began.
+                // What an id token opens ends with its session.
                 exp: if is_id { i64::MAX } else { claims.exp },
                 email: claims.email,
                 email_verified: claims.email_verified,
@@ -146,7 +146,7 @@ impl Exchange {
             None => self.unnamed(token, presented, &requested.narrowing, now).await?,
         };
         require_active(&row, now)?;
-        self.require_operators(&row).await?;
+        self.require_operator_provider(&row).await?;
         let email = Some(row.email.clone()).filter(|email| row.relationship_type == 0 && !email.is_empty());
         Ok(Proof {
             basis: Some(Basis::of(&row)?),
@@ -162,9 +162,9 @@ impl Exchange {
         })
     }
 
-    /// A person whom only an organization's own provider vouches for comes in through that provider, which limits
-    /// where they act, and stops with it.
-    async fn require_operators(&self, row: &IdentityRow) -> Result<()> {
+    /// Rejects people of an issuer that only an organization configured: they sign in through its provider,
+    /// which limits where they act and whose removal signs them out.
+    async fn require_operator_provider(&self, row: &IdentityRow) -> Result<()> {
         if row.relationship_type != PERSON {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Exchange {
         if read.await? { Ok(()) } else { Err(refusals::no_identity("a person of an organization's own issuer")) }
     }
 
-    /// The identity that the caller names, if the token is for it.
+    /// Finds the identity that the caller names, and verifies the token against it.
     async fn named(
         &self,
         token: &str,
@@ -188,7 +188,7 @@ impl Exchange {
         let row = row.ok_or_else(|| refusals::mismatch("no such identity"))?;
         let trust = Basis::of(&row)?.trust()?;
         let matcher = self.matchers.get(row.uid.as_str(), &trust.expected)?;
-        // Before any request leaves, and before anything is told.
+        // Before any request is sent, and before the caller learns anything.
         if !matcher.trusts_issuer(&presented.issuer) {
             return Err(refusals::mismatch("issuer"));
         }
@@ -203,9 +203,9 @@ impl Exchange {
         Ok((row, trust.expected))
     }
 
-    /// The identity that the store finds by the token's issuer and subject: a person, or a machine of the organization
-    /// that the caller's `scopes` name. Any organization may register any issuer and subject, so a match elsewhere
-    /// neither hinders the caller nor receives it.
+    /// Finds the identity by the token's issuer and subject: a person, or a workload of the organization of
+    /// the caller's `scopes`. Any organization may register any issuer and subject, so identities of other
+    /// organizations are ignored.
     async fn unnamed(
         &self,
         token: &str,
@@ -239,7 +239,7 @@ impl Exchange {
         Ok((row, trust.expected))
     }
 
-    /// Verifies with the keys that the issuer publishes. Only for issuers that someone trusts.
+    /// Verifies with the keys that the issuer publishes. For trusted issuers only: it sends requests to them.
     async fn verify_by_discovery(&self, token: &str, presented: &Presented, now: Micros) -> Result<()> {
         let kid = presented.header.kid.as_deref();
         let keys = self.issuer_keys.keys_for(&presented.issuer, kid, seconds(now)).await.map_err(refusals::keys)?;
@@ -250,7 +250,7 @@ impl Exchange {
         matcher.matches(presented, &self.default_audiences).map_err(|mismatch| refusals::claim(&mismatch))
     }
 
-    /// Records the issuance, then mints: no token leaves that the audit log does not know.
+    /// Records the issuance, then mints: every token has an entry in the audit log.
     async fn issue(&self, cause: Cause, audiences: Vec<String>, proof: Proof) -> Result<RawToken> {
         let issuance = Arc::new(Issuance::of(&proof, cause));
         let (now, jti) = (issuance.cause.now, issuance.cause.id);
@@ -286,24 +286,24 @@ impl Exchange {
         })
     }
 
-    /// A token for the identity that the caller names, by a token of someone else's who vouches for it.
+    /// Issues a token for the identity that the caller names, by a token of another issuer.
     pub(crate) async fn assume(&self, token: &str, requested: ExchangeParams, cause: Cause) -> Result<RawToken> {
         let presented = parse_presented(token)?;
         let proof = self.prove_foreign(token, &presented, &requested, cause.now).await?;
         self.issue(cause, requested.audiences, proof).await
     }
 
-    /// Notes that someone proved again who they are.
+    /// Records that the identity was seen.
     pub(crate) fn note_seen(&self, proof: &Proof, standing: &Standing, now: Micros) {
         self.last_seen.note(proof.subject.as_str(), standing.last_seen_at, now);
     }
 
-    /// What is asked for, checked.
+    /// Parses and validates the request.
     pub(crate) fn requested(&self, request: &ExchangeRequest) -> Result<ExchangeParams> {
         ExchangeParams::read(request, &self.settings, &self.contract)
     }
 
-    /// What a presented token's `aud` may be when nothing else is configured.
+    /// The `aud` values that a presented token may have if the identity names none.
     pub(crate) fn default_audiences(&self) -> &[String] {
         &self.default_audiences
     }
@@ -324,7 +324,8 @@ fn verify(token: &str, presented: &Presented, keys: &Jwks, now: Micros) -> Resul
     check_times(presented, seconds(now), LEEWAY).map_err(refusals::token)
 }
 
-/// Whom the presented token was about, and the further claims that the identity asked for.
+/// The `act` claim: issuer, subject and audience of the presented token, and those of its claims that the
+/// identity matches.
 fn actor(presented: &Presented, expected: &ClaimMatch) -> Value {
     let names = expected.claims.keys().chain(expected.claim_patterns.keys());
     let claims = names.filter_map(|name| presented.claims.get(name).map(|value| (name.clone(), value.clone())));

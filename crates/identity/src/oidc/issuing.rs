@@ -19,7 +19,7 @@ pub(crate) struct Proof {
     pub(crate) subject: Uidp,
     /// What the identity trusted when the proof was made; absent for tokens and sessions of this server.
     pub(crate) basis: Option<Basis>,
-    /// Members that the new token takes over or says of its holder. `exp` is the latest end.
+    /// Claims that the new token copies. `exp` is the latest end.
     pub(crate) draft: AccessClaims,
     pub(crate) narrowing: Narrowing,
 }

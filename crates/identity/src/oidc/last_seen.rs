@@ -1,4 +1,4 @@
-//! When identities were last seen: at minute grain, and never inside an exchange's transaction.
+//! Last-seen times of identities: to the minute, and never inside an exchange's transaction.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use bowline_store::{Db, Value};
 
 const MINUTE: Micros = 60_000_000;
 
-/// Rows that one transaction updates.
+/// Most rows that one transaction updates.
 const AT_ONCE: usize = 200;
 
 const SEEN: &str = "
@@ -18,12 +18,12 @@ UPDATE identities SET last_seen_at = $2 WHERE uid = $1 AND (last_seen_at IS NULL
 #[derive(Default)]
 pub(super) struct LastSeen {
     waiting: Mutex<HashMap<String, Micros>>,
-    /// Held while what was taken out of `waiting` is on its way to the database.
+    /// Held while entries taken out of `waiting` are being written.
     writing: tokio::sync::Mutex<()>,
 }
 
 impl LastSeen {
-    /// Notes that an identity was seen, unless the store already says so.
+    /// Records that an identity was seen, unless the database has this minute or a later one.
     pub(super) fn note(&self, uid: &str, stored: Option<Micros>, now: Micros) {
         let minute = now - now.rem_euclid(MINUTE);
         if stored.is_none_or(|stored| stored < minute) {
@@ -31,8 +31,8 @@ impl LastSeen {
         }
     }
 
-    /// Writes what was noted, and waits for another flush that is under way: what was noted before the call is in the
-    /// database after it. What cannot be written waits for the next time.
+    /// Writes the recorded times. It waits for a flush that is under way, so that everything recorded before
+    /// the call is stored after it. Rows that cannot be written stay for the next flush.
     pub(super) async fn flush(&self, db: &Db) -> Result<()> {
         let _writing = self.writing.lock().await;
         let waiting = std::mem::take(&mut *self.lock());
@@ -60,7 +60,7 @@ impl LastSeen {
 }
 
 async fn write(db: &Db, mut batch: Vec<(String, Micros)>) -> Result<()> {
-    // One order everywhere, so that replicas do not wait for each other in a circle.
+    // One order everywhere, so that replicas do not deadlock.
     batch.sort();
     let batch = std::sync::Arc::new(batch);
     db.write(move |tx| {

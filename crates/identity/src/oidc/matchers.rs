@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bowline_authn::matching::{ClaimMatch, Compiled, Expect};
 use bowline_core::{Error, Result};
 
-/// Patterns remembered at once, of all identities together; past it the cache starts again. Each may hold a quarter of a
-/// megabyte of automata, and what anyone stores must not fill the memory.
+/// Most patterns in the cache, of all identities together; above it the cache is cleared. Each may hold a
+/// quarter of a megabyte of automata, and what callers store must not fill the memory.
 const REMEMBERED: usize = 256;
 
 /// The cache: by identity, valid for as long as the stored claim match is the same.

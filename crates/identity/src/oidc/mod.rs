@@ -1,8 +1,8 @@
 //! The token exchange: someone else's identity token in, an access token of this server out.
 //!
-//! The order of things is the security of this module. The candidate is picked first, from what the
-//! caller names or what the store knows of the token's issuer and subject; the keys belong to the
-//! candidate; only then is the token verified, and only a verified token is told anything in detail.
+//! The order of the steps is the security of this module. First the candidate is picked, from what the caller
+//! names or what the store has of the token's issuer and subject; the keys belong to the candidate; then the
+//! token is verified, and only errors about a verified token have details.
 
 pub(crate) mod audiences;
 mod aws;

@@ -1,4 +1,4 @@
-//! What an exchange asks for, checked before anyone looks at the token.
+//! Parameters of an exchange, validated before the token is looked at.
 
 use bowline_contract::Contract;
 use bowline_contract::v1::oidc::ExchangeRequest;
@@ -7,7 +7,7 @@ use bowline_pipeline::{Narrowing, Settings};
 
 use super::{audiences, narrowing};
 
-/// The request in our own types.
+/// The request in typed form.
 #[derive(Clone, Debug)]
 pub(crate) struct ExchangeParams {
     pub(crate) audiences: Vec<String>,

@@ -1,4 +1,4 @@
-//! Everything that the exchange refuses with. What is told to whom is decided here, in one place.
+//! All errors of the exchange. How much each reveals is decided here, in one place.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) fn token(error: TokenError) -> Error {
 pub(crate) fn keys(error: KeysError) -> Error {
     tracing::info!(reason = error.reason(), "exchange refused: no keys");
     if error.is_temporary() {
-        // Sooner would only meet the remembered failure.
+        // An earlier attempt would only get the cached failure.
         let wait = Duration::from_secs(KEEP_FAILURE.unsigned_abs());
         return Error::new(Reason::Unavailable, format!("Unavailable: {error}")).with(Detail::RetryAfter(wait));
     }
@@ -40,7 +40,7 @@ pub(super) fn aws(error: AwsError) -> Error {
         AwsError::Unavailable(_) => Error::new(Reason::Unavailable, format!("Unavailable: {error}; try again"))
             .with(Detail::RetryAfter(Duration::from_secs(1))),
         AwsError::Expired => Error::new(Reason::TokenExpired, format!("Unauthenticated: {error}")),
-        // Whatever is no token of any kind is told alike.
+        // Whatever is not a token of any kind gets the same error.
         AwsError::Malformed => token(TokenError::Malformed),
         _ => Error::new(Reason::TokenInvalid, format!("Unauthenticated: {error}")),
     }
@@ -52,19 +52,19 @@ pub(super) fn aws_caller(member: &'static str) -> Error {
     Error::permission_denied(format!("invalid {member:?}"))
 }
 
-/// The one answer for an identity that does not exist and one that does not trust the token's issuer.
+/// The one error for an identity that does not exist and one that does not trust the token's issuer.
 pub(crate) fn mismatch(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: the token does not match the identity");
     Error::permission_denied("permission denied: the token does not match the identity")
 }
 
-/// The one answer for no candidate and for several; which it was goes to the log.
+/// The one error for no candidate and for several; which it was goes to the log.
 pub(crate) fn no_identity(why: &'static str) -> Error {
     tracing::info!(reason = why, "exchange refused: no identity found");
     Error::permission_denied("no identity found; pass identity=<uid>")
 }
 
-/// A verified token lacks something that the identity asks for.
+/// A verified token lacks a claim that the identity requires.
 pub(crate) fn claim(mismatch: &Mismatch) -> Error {
     tracing::info!(reason = "claim", claim = ?mismatch.claim, "exchange refused");
     Error::permission_denied(mismatch.to_string())
@@ -95,7 +95,7 @@ pub(crate) fn changed() -> Error {
     Error::new(Reason::Aborted, "Aborted: the identity changed during the exchange; try again")
 }
 
-/// A token of this server that is not for the API asks for a front that it does not open itself.
+/// A token of this server that is not for the API was presented for a front that it does not open itself.
 pub(crate) fn wider_audience() -> Error {
     Error::permission_denied(
         "Permission denied: a token that is not for the API yields only tokens for its own audiences; exchange the identity token instead",

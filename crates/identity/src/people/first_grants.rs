@@ -1,4 +1,5 @@
-//! What a person gets on entering: the role that a provider promises or an invitation gives, and who is told of it.
+//! First grants of a person who signs in: the role that a provider or an invitation promises, and the events
+//! about it.
 
 use bowline_authn::jwt::parse_unverified;
 use bowline_contract::Method as _;

@@ -174,8 +174,8 @@ impl People {
         tokens::issue(&self.parts, session_id, upstream, asked, context).await
     }
 
-    /// An id token of the session, good for five minutes at our own exchange and there for these audiences; one of
-    /// the API's opens all of them. `client` is who asked for it, where that is known.
+    /// An id token of the session, valid for five minutes at this server's exchange and exchangeable for
+    /// these audiences; the API's opens all of them. `client` is the requesting client, where it is known.
     ///
     /// # Errors
     /// UNAUTHENTICATED if the session ended.
@@ -190,7 +190,7 @@ impl People {
         tokens::id_token(&self.parts, session, audiences, client, nonce, context).await
     }
 
-    /// Whether tokens like these can be asked for at all: what is wrong is told before anyone is let in.
+    /// Validates a request for tokens: errors are reported before the person signs in.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for audiences, capabilities or groups that do not exist.
@@ -239,9 +239,6 @@ impl People {
 }
 
 /// Deletes sessions and other short-lived rows that have ended, some at a time ([`is_full`]).
-///
-/// # Errors
-/// The storage refuses.
 pub async fn prune(tx: &mut WriteTx, now: Micros) -> Result<u64> {
     prune::prune(tx, now).await
 }

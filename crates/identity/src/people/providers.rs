@@ -112,8 +112,9 @@ pub(super) async fn of_operator(parts: &Parts) -> Result<Vec<Provider>> {
     Ok(providers)
 }
 
-/// Whether the operator offers a provider of this issuer, and of this client where one is named. An issuer that serves
-/// many clients says who signed in to which; what it told another client's owner is nothing that the operator vouches for.
+/// Whether the operator offers a provider of this issuer, and of this client where one is named. An issuer
+/// that serves many clients asserts who signed in to which; the operator does not vouch for its assertions to
+/// other clients.
 pub(crate) async fn is_operators(
     tx: &mut ReadTx,
     configured: &[ConfiguredProvider],
@@ -179,7 +180,7 @@ pub(super) async fn chosen(parts: &Parts, choice: &Choice) -> Result<Provider> {
     found.ok_or_else(not_found)?.open(parts)
 }
 
-/// One text for everything: which names exist is not told.
+/// One text for every case, which does not reveal the names that exist.
 fn not_found() -> Error {
     Error::new(Reason::NotFound, "Not found: there is no identity provider of this name; ask your administrator for it")
 }

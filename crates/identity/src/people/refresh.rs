@@ -1,8 +1,9 @@
 //! Refresh tokens: each is good once, and its use makes the next one of its family.
 //!
-//! The next secret is computed from the spent one with a key of the server's. So a client that lost the answer gets
-//! the same successor again for a while, and no secret is stored. Anyone who comes later with a spent token has a copy of
-//! what another used, or the other way round: the family ends, and with it the session.
+//! The next secret is computed from the spent one with a key of the server's. So a client that lost the
+//! response gets the same successor again for a while, and no secret is stored. Anyone who comes later with a
+//! spent token has a copy of what another used, or the other way round: the family ends, and with it the
+//! session.
 
 use std::sync::Arc;
 
@@ -220,7 +221,7 @@ impl Use {
         Ok(Used::Fresh(Box::new(Fresh { proof, standing, audiences, token, expires_at: successor.expires_at })))
     }
 
-    /// Spends the token and stores its successor, which can do no more than was asked for now.
+    /// Spends the token and stores its successor, which is limited to the present request.
     async fn rotate(&self, tx: &mut WriteTx, stored: Stored, secret: &[u8; 32]) -> Result<Stored> {
         let sql = "UPDATE refresh_tokens SET spent_at = $2 WHERE hash = $1 AND spent_at IS NULL";
         let hash = sha256(&self.presented.secret);
@@ -272,7 +273,7 @@ pub(super) async fn revoke(parts: &Arc<Parts>, text: &str, context: &Context<'_>
     written.await
 }
 
-/// The audiences asked for: among those of the family, or all of them.
+/// The requested audiences, which must be among those of the family; by default all of them.
 fn audiences(asked: &[String], held: &[String]) -> Result<Vec<String>> {
     let mut audiences: Vec<String> = Vec::new();
     for one in asked.iter().flat_map(|joined| joined.split(',')).map(str::trim).filter(|one| !one.is_empty()) {

@@ -167,8 +167,9 @@ pub(super) async fn admit(tx: &mut WriteTx, parts: &Parts, attempt: &SignInAttem
     Ok(SignedIn { row, is_new, group })
 }
 
-/// The provider in this snapshot: it may have been removed or changed since the person was verified. What an issuer
-/// told one client is not what it told another, so that the provider must still be the client that it told.
+/// The provider in this snapshot: it may have been removed or changed since the person was verified. An
+/// issuer asserts an identity to one client, so the provider must still have the client that received the
+/// assertion.
 async fn provider_trust(tx: &mut ReadTx, parts: &Parts, attempt: &SignInAttempt) -> Result<ProviderTrust> {
     let organization = match &attempt.provider {
         None => None,

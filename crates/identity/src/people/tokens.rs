@@ -1,4 +1,4 @@
-//! Tokens of a session: access tokens, refresh tokens, and id tokens for our own exchange.
+//! Tokens of a session: access tokens, refresh tokens, and id tokens for this server's exchange.
 
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl Job {
     }
 }
 
-/// What a session proves: whose it is, and what it is limited to besides what is asked for.
+/// The proof of a session: its person, and its limits besides those of the request.
 pub(super) async fn prove(
     tx: &mut ReadTx,
     parts: &Parts,
@@ -193,7 +193,7 @@ pub(super) async fn id_token(
     proof.draft.exp = seconds(cause.now) + ID_TOKEN_SECONDS;
     proof.draft.good_for = audiences.to_vec();
     let issuer = parts.settings.auth_url.clone();
-    // Clients look for themselves among the audiences (OpenID Connect); our exchange looks for the issuer.
+    // Clients look for themselves among the audiences (OpenID Connect); the exchange looks for the issuer.
     let audiences = [Some(issuer.as_str()), client].into_iter().flatten().map(String::from).collect();
     let claims = issuing::claims(&issuer, proof, audiences, &standing, cause.now, cause.id);
     let mut claims = json!(claims);

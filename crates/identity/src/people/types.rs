@@ -26,7 +26,7 @@ pub struct Provider {
     pub client_id: String,
     /// Absent for a public client.
     pub(crate) client_secret: Option<String>,
-    /// Scopes to ask for besides `openid`.
+    /// Scopes to request besides `openid`.
     pub scopes: Vec<String>,
     /// Whether the organization wants PKCE to be required; it is used always.
     pub pkce: bool,
@@ -58,7 +58,7 @@ pub struct ConfiguredProvider {
     pub client_id: String,
     /// Absent for a public client.
     pub client_secret: Option<String>,
-    /// Scopes to ask for besides `openid`.
+    /// Scopes to request besides `openid`.
     pub scopes: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ pub struct Login {
     pub is_new: bool,
 }
 
-/// Which tokens are asked for.
+/// The requested tokens and their limits.
 #[derive(Clone, Debug, Default)]
 pub struct TokenParams {
     /// Audiences; at least one.
@@ -184,7 +184,7 @@ pub struct Issued {
     pub token: String,
     /// When it ends, in seconds since the Unix epoch.
     pub expires_at: i64,
-    /// The refresh token, where one was asked for and the session allows one.
+    /// The refresh token, if it was requested and the session allows one.
     pub refresh_token: Option<String>,
 }
 

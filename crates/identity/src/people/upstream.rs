@@ -145,7 +145,7 @@ fn groups(claims: &Map<String, Value>, name: &str) -> Vec<String> {
     groups.into_iter().map(str::to_owned).collect()
 }
 
-/// What the person hears; the reason goes to the log as well.
+/// The error that the person sees; the reason goes to the log as well.
 pub(super) fn refusal(error: RelyingError) -> Error {
     tracing::info!(%error, "sign-in refused");
     match &error {

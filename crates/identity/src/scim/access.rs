@@ -32,7 +32,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// UIDP of the person with this external id, `''` if only their sign-in can tell.
+    /// UIDP of the person with this external id; `''` if only their sign-in can resolve it.
     pub(super) fn person(&self, external_id: &str) -> String {
         if self.by_object_id { String::new() } else { human_uid(&self.issuer, external_id).as_str().into() }
     }

@@ -1,4 +1,4 @@
-//! The attributes of a user as they are kept: names in their own spelling, values of the right shape,
+//! The attributes of a user as they are stored: names in their own spelling, values of the right shape,
 //! nothing that only the server sets, and never a password.
 
 use serde_json::{Map, Value};
@@ -104,7 +104,7 @@ pub(super) fn canonical_schema(schema: &str) -> String {
     schema.get(4..).map_or_else(|| schema.into(), |name| format!("urn:{name}"))
 }
 
-/// What a user is kept as.
+/// The stored attributes of a user.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Attributes {
     pub(super) user_name: String,
@@ -167,7 +167,7 @@ fn top_level(name: &str, value: Value) -> Result<Option<(String, Value)>> {
         Some((_, Shape::Ignored)) => return Ok(None),
         Some((name, shape)) => (name.to_owned(), shape),
         None if is_extension => (canonical_schema(name), Shape::Complex),
-        // Clients tell of attributes that no schema of this server has.
+        // Clients send attributes that no schema of this server has.
         None => return Ok(None),
     };
     let value = clean(&name, value, 0)?;

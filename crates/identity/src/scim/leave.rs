@@ -1,4 +1,4 @@
-//! What ends with a person's place in the directory.
+//! What ends when a person leaves the directory.
 
 use bowline_contract::Contract;
 use bowline_core::{Micros, Uidp};

@@ -1,4 +1,4 @@
-//! Whom a user turns out to be, where only their sign-in can tell.
+//! Links a user to a person, where only the person's sign-in can resolve it.
 
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::Change;
@@ -8,8 +8,8 @@ use bowline_store::{Value, WriteTx};
 use super::refusal::ScimError;
 use super::rows::{self, UserRow};
 
-/// Stores that this user, who was no one's yet, is the person; what changed, for the audit log. What the directory
-/// said of them stays as it is.
+/// Stores that this user, who had no person yet, is the person; returns the change for the audit log. The
+/// attributes of the directory stay.
 ///
 /// # Errors
 /// INTERNAL: there is no such user. The storage fails.

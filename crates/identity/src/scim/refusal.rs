@@ -4,7 +4,7 @@ use bowline_store::StoreError;
 /// Why a directory's request is refused, in the vocabulary of RFC 7644.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Unknown provider, SCIM switched off, or a token that is not its own: never told apart.
+    /// Unknown provider, SCIM disabled, or another provider's token: never distinguished.
     Unauthorized,
     /// A filter that is malformed or not supported.
     InvalidFilter,

@@ -69,7 +69,7 @@ impl UserRow {
         format!("W/\"{}\"", hex(&sha256(json.as_bytes())[..8]))
     }
 
-    /// What the audit log keeps: what the directory says, and whom we take it for.
+    /// The snapshot for the audit log: the directory's attributes, and the matched person.
     pub(super) fn snapshot(&self) -> ResourceSnapshot {
         let mut members = self.attributes.clone();
         members.insert("id".into(), self.id().into());

@@ -20,7 +20,7 @@ use super::rows::{self, UserRow};
 use crate::access::iam_changed;
 use crate::iam::owners::Lockout;
 
-/// Most users of one answer.
+/// Most users of one response.
 pub const MAX_COUNT: usize = 100;
 
 /// The users that directories provision.
@@ -55,7 +55,7 @@ pub struct Changing {
     pub versions: Option<Vec<String>>,
 }
 
-/// What a list asks for.
+/// Parameters of a list.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// The filter, absent for all.
@@ -67,7 +67,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Whether the answer takes reading every user: e-mail addresses are in no column.
+    /// Whether the response takes reading every user: e-mail addresses are in no column.
     pub fn reads_all(&self) -> bool {
         let conditions = self.filter.as_deref().map(filter::read);
         conditions.is_some_and(|read| read.is_ok_and(|conditions| looks_for_email(&conditions)))

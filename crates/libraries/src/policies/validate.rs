@@ -49,7 +49,7 @@ pub(super) fn violations(policy: &v1::LibraryPolicy) -> Vec<FieldViolation> {
 
 /// A checked policy as it is stored: normalized, and without what the server says itself.
 pub(super) fn stored(policy: v1::LibraryPolicy) -> v1::LibraryPolicy {
-    // What was checked can be read; what was not would be kept as it is.
+    // Valid patterns can be parsed; an invalid one would be stored as it is.
     let normalized = |purl: &str| Pattern::parse(purl).map_or_else(|_| purl.to_owned(), |pattern| pattern.text());
     let mut block_list: Vec<v1::LibraryBlockListEntry> = Vec::with_capacity(policy.block_list.len());
     for entry in &policy.block_list {

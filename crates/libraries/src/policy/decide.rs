@@ -8,7 +8,7 @@ use crate::ecosystems::Language;
 
 /// Days that a version has to be public where a policy does not say.
 pub const DEFAULT_COOLDOWN_DAYS: i32 = 7;
-/// Most days that a policy may ask for.
+/// Longest cooldown of a policy, in days.
 pub const MOST_COOLDOWN_DAYS: i32 = 30;
 
 const DAY: Micros = 24 * 3600 * 1_000_000;
@@ -60,7 +60,7 @@ pub enum Decision {
     Refused(Refusal),
 }
 
-/// Why a version is refused. The first of these that holds is told.
+/// Why a version is refused. The first that applies is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// An entry of the block list; nothing lifts it.

@@ -1,8 +1,8 @@
-//! What a registry asks for before it answers: the `www-authenticate` header.
+//! Challenges of a registry: the `www-authenticate` header.
 
 use axum::http::{HeaderMap, header};
 
-/// A way to prove who asks.
+/// A scheme of authentication, with its parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Challenge {
     scheme: String,

@@ -1,4 +1,4 @@
-//! What is remembered of upstreams: what let requests in, and what failed.
+//! Caches about upstreams: accepted `authorization` headers and recent failures.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use url::Url;
 
 use super::problem::{Extent, Problem};
 
-/// Grants, and problems, that are remembered at most.
+/// Most entries of each cache.
 const MOST: usize = 10_000;
 
-/// A digest of everything that an answer depended on, the password of the account included.
+/// A digest of everything that a response depends on, including the account's password.
 type Key = [u8; 32];
 
-/// One thing of a repository at an upstream.
+/// A resource of a repository at an upstream.
 #[derive(Clone, Copy)]
 pub(super) struct Thing<'a> {
     pub(super) upstream: &'a UpstreamConfig,
-    /// What comes behind the repository's name, such as `manifests/latest`.
+    /// The path after the repository's name, such as `manifests/latest`.
     pub(super) rest: &'a str,
 }
 
-/// What is remembered, in bounded memory.
+/// Both caches, in bounded memory.
 pub(super) struct Known {
     grants: TtlCache<Key, Arc<str>>,
     problems: TtlCache<Key, Problem>,
@@ -35,18 +35,18 @@ impl Known {
         Known { grants: TtlCache::new(MOST), problems: TtlCache::new(MOST) }
     }
 
-    /// The `authorization` header that let requests to the repository in.
+    /// The cached `authorization` header for requests to the repository.
     pub(super) fn grant(&self, upstream: &UpstreamConfig, now: Micros) -> Option<Arc<str>> {
         self.grants.change(key(Extent::Repository, upstream, ""), now, |known| (None, known.map(|entry| entry.value)))
     }
 
-    /// Remembers the header for this many microseconds.
+    /// Caches the header for `lifetime` microseconds.
     pub(super) fn put_grant(&self, upstream: &UpstreamConfig, grant: &Arc<str>, lifetime: Micros, now: Micros) {
         let entry = Entry { until: now.saturating_add(lifetime), value: grant.clone() };
         self.grants.change(key(Extent::Repository, upstream, ""), now, |_| (Some(entry), ()));
     }
 
-    /// Why the thing is not asked for now.
+    /// The cached failure because of which the resource is not requested now.
     pub(super) fn problem(&self, thing: Thing<'_>, url: &Url, now: Micros) -> Option<Problem> {
         [Extent::Origin, Extent::Repository, Extent::Thing].into_iter().find_map(|extent| {
             let key = thing.key(extent, url);
@@ -54,7 +54,7 @@ impl Known {
         })
     }
 
-    /// Remembers what came of asking for the thing at this address.
+    /// Caches the failure of a request for the resource at this address.
     pub(super) fn put_problem(&self, thing: Thing<'_>, url: &Url, problem: Problem, now: Micros) {
         let (extent, lifetime) = problem.reach();
         let entry = Entry { until: now.saturating_add(lifetime), value: problem };
@@ -80,7 +80,7 @@ fn key(extent: Extent, upstream: &UpstreamConfig, rest: &str) -> Key {
     }
 }
 
-/// A digest that no other list of texts has.
+/// A digest of a list of texts. Their lengths are part of it, so that different lists differ.
 fn digest(parts: &[&str]) -> Key {
     let mut bytes = Vec::new();
     for part in parts {

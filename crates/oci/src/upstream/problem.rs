@@ -1,11 +1,11 @@
-//! Why an upstream failed, and for how long it is not asked again.
+//! Failures of an upstream, and how long each is cached.
 
 use axum::http::{HeaderMap, StatusCode, header};
 use bowline_authn::guarded::FetchError;
 use bowline_core::Micros;
 
 const SECOND: Micros = 1_000_000;
-/// How long what is not there, or not given to the account, is not asked for again.
+/// How long an absent or inaccessible resource is not requested again.
 const ABSENT: Micros = 60 * SECOND;
 /// How long an upstream that is away is left alone where it does not say for how long.
 const AWAY: Micros = 10 * SECOND;
@@ -35,7 +35,7 @@ pub(crate) enum Problem {
         "the upstream refused this to the credentials (status {0}): their account may not pull it, or it is not there"
     )]
     Forbidden(u16),
-    /// It was asked too often.
+    /// The upstream's rate limit was exceeded.
     #[error("the upstream was asked too often (status 429): try again in a minute")]
     Busy { rest: Micros },
     /// No answer of the upstream itself.
@@ -46,7 +46,7 @@ pub(crate) enum Problem {
     Failed { error: FetchError, rest: Micros },
 }
 
-/// What is not asked for again for a while.
+/// The extent of a failure: what is not requested again for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Thing,
@@ -57,7 +57,7 @@ pub(super) enum Extent {
 }
 
 impl Problem {
-    /// The problem that an answer is, by its status.
+    /// The problem that a response stands for, by its status.
     pub(super) fn of(status: StatusCode, headers: &HeaderMap) -> Problem {
         match status {
             StatusCode::NOT_FOUND => Problem::Absent,
@@ -66,8 +66,8 @@ impl Problem {
         }
     }
 
-    /// The same as a failure of this one request: where a redirect led to has no say in what else is asked of the
-    /// upstream.
+    /// The same as a failure of this one request: the target of a redirect must not affect other requests to
+    /// the upstream.
     pub(super) fn elsewhere(self) -> Problem {
         let failed = |status: StatusCode, rest| Problem::Failed { error: FetchError::Status(status.as_u16()), rest };
         match self {
@@ -77,8 +77,8 @@ impl Problem {
         }
     }
 
-    /// How far the problem reaches, and for how many microseconds it is remembered. What someone can bring about with a
-    /// request of their own reaches nothing that others ask for.
+    /// Extent of the failure, and for how many microseconds it is cached. A failure that a client can cause
+    /// by a request of its own does not affect the requests of others.
     pub(super) fn reach(self) -> (Extent, Micros) {
         match self {
             Problem::Absent | Problem::Forbidden(_) => (Extent::Thing, ABSENT),

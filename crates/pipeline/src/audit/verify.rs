@@ -30,7 +30,8 @@ pub struct Findings {
     pub wrong: Option<String>,
 }
 
-/// Verifies the chain of all rows, or that of one organization. `progress` hears how many rows are done.
+/// Verifies the chain of all rows, or that of one organization. `progress` is called with the number of
+/// verified rows.
 ///
 /// # Errors
 /// The database cannot be read. What is wrong with the rows is no error but a finding.
@@ -100,7 +101,7 @@ async fn ends(tx: &mut ReadTx, organization: &str) -> Result<Vec<Ends>> {
     loop {
         let after = all.last().map(|last| last.org.clone()).unwrap_or_default();
         let some = tx.query(ENDS, &[Value::from(&after)], read).await?;
-        // The empty name comes first, and is asked for again if nothing else is there.
+        // The empty name comes first, and is read again if there is nothing else.
         let some: Vec<Ends> = some.into_iter().filter(|end| all.is_empty() || !end.org.is_empty()).collect();
         if some.is_empty() {
             return Ok(all);

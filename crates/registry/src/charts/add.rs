@@ -194,7 +194,7 @@ impl Added<'_> {
         Ok(())
     }
 
-    /// The answer; the event is about the chart's own repository.
+    /// The response; the event is about the chart's own repository.
     fn rendered(self) -> Result<Changed<v1::AddChartResponse>> {
         let chart = self.repos.first().map(|chart| chart.id.clone()).unwrap_or_default();
         let response = v1::AddChartResponse { repos: self.repos };

@@ -17,7 +17,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
 
 type Call = Authorized<v1::ListChartsByImageRepoRequest>;
 
-/// Charts that one answer names.
+/// Most charts of one response.
 const MOST: i64 = 1000;
 
 /// The charts that the caller may see and that name the repository itself, or what it is synchronized from.

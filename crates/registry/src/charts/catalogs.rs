@@ -14,7 +14,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<FindChart>(handler!(find))
 }
 
-/// Anyone who asks need not see the catalogue; pulling from it is another matter.
+/// The caller need not see the catalogue; pulling from it is another matter.
 async fn find(tx: &mut ReadTx, call: &Authorized<v1::FindChartRequest>) -> Result<v1::FindChartResponse> {
     let request = call.request();
     let settings = call.settings();

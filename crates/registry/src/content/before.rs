@@ -1,4 +1,4 @@
-//! What is asked before the body of a request is read.
+//! Checks before the body of a request is read.
 
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PushBlob, PushManifest};
@@ -53,7 +53,7 @@ impl Registry {
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
-            // A token whose identity is gone is told so first.
+            // A token whose identity is gone fails first, with its own error.
             client.visit.grants(tx).await?;
             return Err(self.denied::<PushManifest>(client, name.as_str()));
         };

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 use crate::{limits, paths, stored_bytes};
 
-/// So long a link need not be kept again: bounds the writes of those who only ask.
+/// Microseconds for which a link need not be renewed: bounds the writes of clients that only look up.
 const QUITE_NEW: Micros = 60_000_000;
 
 /// A blob whose bytes are durable.
@@ -46,7 +46,8 @@ impl Registry {
             .await
     }
 
-    /// Keeps a blob that the client asked for, and may be about to name in a manifest, from being collected.
+    /// Protects a blob that the client looked up, and may be about to name in a manifest, from garbage
+    /// collection.
     ///
     /// # Errors
     /// It has just been collected: BLOB_UNKNOWN, as if it had never been there.
@@ -92,7 +93,8 @@ impl Registry {
         read.await
     }
 
-    /// Links a blob of another repository that the visitor may pull from: of `from`, or of any. Absent if there is none.
+    /// Links a blob of another repository that the client may pull from: of `from`, or of any. Absent if
+    /// there is none.
     ///
     /// # Errors
     /// The client may not push here, or a quota has no room for it.
@@ -140,7 +142,8 @@ impl Registry {
         Ok(client.visit.record(tx, &call, Changed::many(vec![change], ())).await?)
     }
 
-    /// Whether the repository holds the blob and the client may pull it there. Which of both fails is not told.
+    /// Whether the repository has the blob and the client may pull it there. The caller does not learn which
+    /// of both fails.
     async fn is_pullable_at(
         &self,
         tx: &mut ReadTx,
@@ -186,7 +189,7 @@ pub(super) async fn find_in(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Resul
     Ok(found.await?)
 }
 
-/// Stores that an upload brought a blob, in place of the copy that was there; which upload had brought that.
+/// Points a blob to the bytes that an upload brought; returns the upload that had brought the former bytes.
 pub(super) async fn put(
     tx: &mut WriteTx,
     digest: &str,
@@ -203,7 +206,7 @@ pub(super) async fn put(
     Ok(before)
 }
 
-/// Shows a blob in a repository and counts its bytes, for which the quotas must have room; nothing to tell if the
+/// Links a blob to a repository and counts its bytes, for which the quotas must have room; no change if the
 /// repository had it.
 pub(super) async fn link(
     tx: &mut WriteTx,

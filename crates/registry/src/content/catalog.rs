@@ -23,10 +23,10 @@ pub struct CatalogPage {
 }
 
 impl Registry {
-    /// The repositories after `last` that the visitor may list, at most `wanted`.
+    /// The repositories after `last` that the client may list, at most `wanted`.
     ///
     /// # Errors
-    /// The visitor's identity is gone, or `last` is none of their repositories.
+    /// The client's identity is gone, or `last` is not one of its repositories.
     pub async fn catalog(
         &self,
         client: &RegistryClient,

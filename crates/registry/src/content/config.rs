@@ -1,4 +1,4 @@
-//! The config that a manifest names: what is kept of it is read before the transaction that keeps it.
+//! The config that a manifest names: the facts to store are read before the transaction that stores them.
 
 use bowline_store::{Value, WriteTx};
 use serde_json::Value as Json;
@@ -8,7 +8,7 @@ use crate::charts;
 use crate::charts::images::ChartImages;
 use crate::images::{self, ImageConfig};
 
-/// What is kept of the config of an image or a chart.
+/// The stored facts of the config of an image or a chart.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Absent if it is no config of an image.

@@ -1,4 +1,4 @@
-//! Taking tags, manifests and blobs out of a repository. Bytes that no one shows any more go later.
+//! Deletion of tags, manifests and blobs from a repository. Garbage collection removes their bytes later.
 
 use std::sync::Arc;
 
@@ -15,50 +15,50 @@ use bowline_store::{BoxFuture, ReadTx, Value, WriteTx};
 use super::{Name, Reference, RefusalCode, Registry, RegistryClient, RegistryError, blobs, manifests};
 use crate::{limits, paths, tags};
 
-/// What is to go.
-enum Doomed {
+/// What a deletion removes.
+enum DeleteTarget {
     Tag(String),
     Manifest(String),
     Blob(String),
 }
 
 impl Registry {
-    /// Takes a tag, or a manifest with all its tags, out of a repository.
+    /// Deletes a tag, or a manifest with all its tags.
     ///
     /// # Errors
-    /// The client may not, or it is not there.
+    /// The client lacks the permission, or the tag or manifest does not exist.
     pub async fn delete_manifest(
         &self,
         client: &RegistryClient,
         name: &Name,
         reference: &Reference,
     ) -> Result<(), RegistryError> {
-        let doomed = match reference {
-            Reference::Tag(tag) => Doomed::Tag(tag.clone()),
-            Reference::Digest(digest) => Doomed::Manifest(digest.clone()),
+        let target = match reference {
+            Reference::Tag(tag) => DeleteTarget::Tag(tag.clone()),
+            Reference::Digest(digest) => DeleteTarget::Manifest(digest.clone()),
         };
-        self.delete(client, name, doomed).await
+        self.delete(client, name, target).await
     }
 
-    /// Takes a blob out of a repository.
+    /// Removes a blob from a repository.
     ///
     /// # Errors
-    /// The client may not, it is not there, or a manifest of the repository names it.
+    /// The client lacks the permission, the blob does not exist, or a manifest of the repository names it.
     pub async fn delete_blob(&self, client: &RegistryClient, name: &Name, digest: &str) -> Result<(), RegistryError> {
-        self.delete(client, name, Doomed::Blob(digest.into())).await
+        self.delete(client, name, DeleteTarget::Blob(digest.into())).await
     }
 
-    async fn delete(&self, client: &RegistryClient, name: &Name, doomed: Doomed) -> Result<(), RegistryError> {
-        let job = Arc::new((self.clone(), client.clone(), name.clone(), doomed));
+    async fn delete(&self, client: &RegistryClient, name: &Name, target: DeleteTarget) -> Result<(), RegistryError> {
+        let job = Arc::new((self.clone(), client.clone(), name.clone(), target));
         self.pipeline
             .write_deferring_on(&self.pipeline.db.from_reserve(), move |tx| {
                 let job = job.clone();
                 let run: BoxFuture<'_, Result<(), RegistryError>> = Box::pin(async move {
-                    let (registry, client, name, doomed) = &*job;
-                    match doomed {
-                        Doomed::Tag(tag) => registry.remove_tag(tx, client, name, tag).await,
-                        Doomed::Manifest(digest) => registry.remove_manifest(tx, client, name, digest).await,
-                        Doomed::Blob(digest) => registry.remove_blob(tx, client, name, digest).await,
+                    let (registry, client, name, target) = &*job;
+                    match target {
+                        DeleteTarget::Tag(tag) => registry.remove_tag(tx, client, name, tag).await,
+                        DeleteTarget::Manifest(digest) => registry.remove_manifest(tx, client, name, digest).await,
+                        DeleteTarget::Blob(digest) => registry.remove_blob(tx, client, name, digest).await,
                     }
                 });
                 run
@@ -73,7 +73,7 @@ impl Registry {
         name: &Name,
         tag: &str,
     ) -> Result<(), RegistryError> {
-        // Who may not delete tags here must not learn which there are.
+        // A client that may not delete tags here must not learn which exist.
         let repo = self.existing::<DeleteTag>(tx, client, name).await?;
         let request = DeleteTagRequest { uid: repo.as_str().into() };
         let call = client.visit.authorize_change_at::<DeleteTag>(tx, &repo, request).await;
@@ -150,10 +150,10 @@ pub(crate) async fn find_stored(
     found.await
 }
 
-/// Takes a manifest, which the repository has, out of it with all its tags and what scanners found in it; the changes.
+/// Removes a manifest from its repository, with all its tags and scan reports; returns the changes.
 ///
 /// # Errors
-/// FAILED_PRECONDITION if one of them is immutable, or is at an index that needs the manifest.
+/// FAILED_PRECONDITION if a tag is immutable, or an immutable tag is at an index that needs the manifest.
 pub(crate) async fn take_out(
     tx: &mut WriteTx,
     repo: &Uidp,
@@ -175,8 +175,8 @@ pub(crate) async fn take_out(
     Ok(changes)
 }
 
-/// Takes the blobs that a manifest named, and that none of the repository names any more, out of the repository;
-/// those that were pushed since `until` stay, for a manifest that is about to come.
+/// Removes the blobs that `manifest` named and that no manifest of the repository names any more. Blobs that
+/// were pushed since `until` stay: their manifest may be about to be pushed.
 pub(crate) async fn take_out_unnamed_blobs(
     tx: &mut WriteTx,
     repo: &Uidp,

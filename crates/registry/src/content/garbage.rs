@@ -1,9 +1,10 @@
 //! What no repository shows any more, found page by page in the database, and checked again in the transaction that
 //! takes it away.
 //!
-//! Rows go before the bytes that they name. A push puts its bytes in place before the row, under a name of its own, so
-//! that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a row are no one's as
-//! soon as the upload that brought them has ended too: only its own row lets it become a blob.
+//! Rows are deleted before the bytes that they name. A push stores its bytes before the row, under a name of
+//! its own, so that no order of steps, and no crash between them, leaves a row without bytes. Bytes without a
+//! row are garbage as soon as the upload that brought them has ended too: only its own row lets it become a
+//! blob.
 
 use std::collections::HashSet;
 
@@ -36,9 +37,6 @@ pub struct BlobRow {
 }
 
 /// The repositories with blobs after that one, in order, a page at a time; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -58,10 +56,8 @@ pub async fn repositories(db: &Db, after: &str) -> Result<Vec<String>> {
     read.await
 }
 
-/// Blobs of a repository that none of its manifests names and that no one asked for to push since `until`.
-///
-/// # Errors
-/// The storage refuses.
+/// Blobs of a repository that none of its manifests names and that no client looked up for a push since
+/// `until`.
 pub async fn unnamed_links(db: &Db, repo: &str, until: Micros) -> Result<HashSet<String>> {
     let mut unnamed = HashSet::new();
     let mut after = String::new();
@@ -101,9 +97,6 @@ async fn names_between(db: &Db, repo: &str, after: &str, last: &str) -> Result<V
 }
 
 /// Takes those of these blobs out of a repository that are still unnamed; how many went.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_links(db: &Db, repo: &str, digests: &[String], until: Micros) -> Result<u64> {
     let mut dropped = 0;
     for part in digests.chunks(AT_ONCE) {
@@ -132,9 +125,6 @@ pub async fn drop_links(db: &Db, repo: &str, digests: &[String], until: Micros) 
 }
 
 /// Manifests after that one, in order, each with whether a repository holds it; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn manifests(db: &Db, after: &str) -> Result<Vec<(String, bool)>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -149,9 +139,6 @@ pub async fn manifests(db: &Db, after: &str) -> Result<Vec<(String, bool)>> {
 }
 
 /// Deletes those of these manifests that still no repository holds; how many went.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_manifests(db: &Db, digests: &[String]) -> Result<u64> {
     let mut dropped = 0;
     for part in digests.chunks(AT_ONCE) {
@@ -180,9 +167,6 @@ pub async fn drop_manifests(db: &Db, digests: &[String]) -> Result<u64> {
 }
 
 /// Blobs after that one, in order; none at the end.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn blobs(db: &Db, after: &str) -> Result<Vec<BlobRow>> {
     let after = after.to_owned();
     let read = db.read(move |tx| {
@@ -196,9 +180,6 @@ pub async fn blobs(db: &Db, after: &str) -> Result<Vec<BlobRow>> {
 }
 
 /// The row of a blob as it is now.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn blob(db: &Db, digest: &str) -> Result<Option<BlobRow>> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -212,9 +193,6 @@ pub async fn blob(db: &Db, digest: &str) -> Result<Option<BlobRow>> {
 }
 
 /// Stores what brought the bytes of a blob to where they are now.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn set_upload(db: &Db, digest: &str, upload: &str) -> Result<()> {
     let (digest, upload) = (digest.to_owned(), upload.to_owned());
     let written = db.write_derived(move |tx| {
@@ -233,9 +211,6 @@ fn blob_row(row: &bowline_store::Row<'_>) -> Result<BlobRow> {
 }
 
 /// How many repositories show a blob.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn links_of(db: &Db, digest: &str) -> Result<u64> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -248,9 +223,6 @@ pub async fn links_of(db: &Db, digest: &str) -> Result<u64> {
 }
 
 /// UIDPs and names of repositories that show a blob, the first hundred.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn holders(db: &Db, digest: &str) -> Result<Vec<String>> {
     let digest = digest.to_owned();
     let read = db.read(move |tx| {
@@ -265,9 +237,6 @@ pub async fn holders(db: &Db, digest: &str) -> Result<Vec<String>> {
 }
 
 /// Deletes those of these rows that still no repository shows; these are given, and their bytes may go.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
     let mut dropped = Vec::new();
     for part in rows.chunks(AT_ONCE) {
@@ -291,10 +260,10 @@ pub async fn drop_blobs(db: &Db, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
     Ok(dropped)
 }
 
-/// Bytes that lie somewhere, as their place tells of them.
+/// Location of stored bytes, as the storage lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocationKey {
-    /// The digest, where the place tells it.
+    /// The digest, if the names of the storage contain it.
     pub digest: Option<String>,
     /// What a blob with these bytes says brought them.
     pub upload: String,
@@ -302,11 +271,8 @@ pub struct LocationKey {
     pub begun: String,
 }
 
-/// The positions of those of these copies that are no blob's bytes and can become none: the caller has seen them before,
-/// and both the row of the blob and that of the upload are missing at one moment.
-///
-/// # Errors
-/// The storage refuses.
+/// The positions of those of these locations that belong to no blob and can become none: the caller has seen
+/// them before, and both the row of the blob and that of the upload are missing in one snapshot.
 pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec<usize>> {
     let mut unknown = Vec::new();
     for (n, part) in locations.chunks(AT_ONCE).enumerate() {
@@ -330,7 +296,7 @@ pub async fn unknown_locations(db: &Db, locations: &[LocationKey]) -> Result<Vec
     Ok(unknown)
 }
 
-/// Digest and upload of the blobs that these copies could be the bytes of.
+/// Digest and upload of the blobs that these locations could belong to.
 async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<HashSet<(String, String)>> {
     let mut known = HashSet::new();
     let by_digest = locations.iter().filter_map(|location| location.digest.as_ref());
@@ -346,9 +312,6 @@ async fn known_locations(tx: &mut ReadTx, locations: &[LocationKey]) -> Result<H
 }
 
 /// Those of these uploads that are not under way: no one writes to them any more, and they become no blob.
-///
-/// # Errors
-/// The storage refuses.
 pub async fn ended_uploads(db: &Db, ids: &[String]) -> Result<Vec<String>> {
     let mut ended = Vec::new();
     for part in ids.chunks(AT_ONCE) {

@@ -16,7 +16,7 @@ use crate::paths;
 use crate::repos::{self, RepoInput};
 
 impl Registry {
-    /// The repository of this name, if the visitor holds there what `M` needs or everyone may read it.
+    /// The repository of this name, if the client holds there what `M` needs or everyone may read it.
     pub(super) async fn readable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut ReadTx,
@@ -31,7 +31,7 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, if the client may push to it: asked before bytes are taken.
+    /// The repository of this name, if the client may push to it: checked before bytes are accepted.
     pub(super) async fn readable_for_push(
         &self,
         tx: &mut ReadTx,
@@ -45,7 +45,8 @@ impl Registry {
         }
     }
 
-    /// The repository of this name, if the visitor holds there what `M` needs: for changes, which no one is free to do.
+    /// The repository of this name, if the client holds there what `M` needs: for changes, which no one is
+    /// free to do.
     pub(super) async fn changeable<M: Method<Request = Interaction>>(
         &self,
         tx: &mut WriteTx,
@@ -73,7 +74,7 @@ impl Registry {
         }
     }
 
-    /// What is told of a repository that is not there: the truth only to those who may list where it would be.
+    /// The error for a repository that does not exist: only clients that may list its parent learn that.
     async fn absent<M: Method>(
         &self,
         tx: &mut ReadTx,
@@ -113,7 +114,7 @@ impl Registry {
         name: &Name,
     ) -> Result<Option<Uidp>, RegistryError> {
         let Some(place) = paths::resolve(tx, name).await? else {
-            // A token whose identity is gone is told so first.
+            // A token whose identity is gone fails first, with its own error.
             client.visit.grants(tx).await?;
             return Err(self.denied::<PushBlob>(client, name.as_str()));
         };
@@ -124,9 +125,6 @@ impl Registry {
     }
 
     /// Whether everyone may pull from the repository of this name.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn is_public(&self, name: &Name) -> Result<bool, RegistryError> {
         let name = name.clone();
         self.pipeline

@@ -232,7 +232,7 @@ async fn require_blobs(tx: &mut ReadTx, repo: &Uidp, manifest: &Manifest) -> Res
     }
 }
 
-/// Stores a manifest in a repository; nothing to tell if it was there.
+/// Stores a manifest in a repository; no change if it was there.
 pub(super) async fn store_one(
     tx: &mut WriteTx,
     repo: &Uidp,

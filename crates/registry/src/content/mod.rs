@@ -1,7 +1,8 @@
-//! What the registry host does: which bytes are whose, and who may see and change them.
+//! The operations of the registry host: repositories' tags, manifests and blobs, and who may read and change
+//! them.
 //!
-//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs lie elsewhere; anyone who
-//! serves the protocol moves them, asks here before, and says here when they are durable.
+//! A blob or manifest is visible through its link to a repository alone. The bytes of blobs are stored
+//! elsewhere. The front that moves them checks here before it does, and records here when they are durable.
 
 mod before;
 mod blobs;
@@ -70,7 +71,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// Reads a reference; absent if the text is none.
+    /// Parses a reference; absent if the text is not one.
     pub fn parse(text: &str) -> Option<Reference> {
         if is_tag(text) {
             Some(Reference::Tag(text.into()))
@@ -80,7 +81,7 @@ impl Reference {
     }
 }
 
-/// Most characters that are kept of what a client calls itself.
+/// Most characters of a client's user agent that are stored.
 const USER_AGENT: usize = 512;
 
 impl Registry {
@@ -126,7 +127,7 @@ impl Registry {
         }
     }
 
-    /// The refusal in place of the pipeline's, which says more than a stranger may know.
+    /// The error that replaces the pipeline's, which reveals more than a stranger may know.
     fn refusal<M: Method>(&self, client: &RegistryClient, name: &str, error: bowline_core::Error) -> RegistryError {
         match error.reason() {
             Reason::PermissionDenied => refusal::denied(client.is_anonymous(), name, &self.needed::<M>()),

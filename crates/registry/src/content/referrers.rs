@@ -10,7 +10,7 @@ use super::{Name, RefusalCode, Registry, RegistryClient, RegistryError};
 
 /// Referrers of one page.
 const PAGE: i64 = 500;
-/// Bytes of annotations of one page. A referrer with more on its own is told of without them.
+/// Most bytes of annotations of one page. A referrer with more on its own is listed without them.
 const MOST_BYTES: i64 = 4 << 20;
 
 /// A manifest that refers to another one.
@@ -76,7 +76,7 @@ impl Registry {
     }
 }
 
-/// How many of these, which have so many bytes of annotations, one page tells of.
+/// How many of the referrers, given the bytes of their annotations, fit on one page.
 fn fitting(bytes: &[i64]) -> usize {
     let mut left = MOST_BYTES;
     let fits = bytes.iter().take(PAGE as usize).take_while(|bytes| {
@@ -86,7 +86,7 @@ fn fitting(bytes: &[i64]) -> usize {
     fits.count()
 }
 
-/// Whether annotations of so many bytes are told at all.
+/// Whether annotations of so many bytes are listed at all.
 fn is_annotated(bytes: i64) -> bool {
     bytes <= MOST_BYTES
 }

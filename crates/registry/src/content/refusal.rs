@@ -36,10 +36,10 @@ pub struct Refusal {
     pub detail: Value,
 }
 
-/// Why the registry did not do what it was asked.
+/// Why an operation of the registry failed.
 #[derive(Debug)]
 pub enum RegistryError {
-    /// The client is told in the protocol's words.
+    /// The client gets an error code of the protocol.
     Refused(Refusal),
     /// Something of this server failed.
     Failed(Error),
@@ -85,10 +85,11 @@ impl From<StoreError> for RegistryError {
     }
 }
 
-/// No one, or someone who may not: the same whether or not what they name exists.
+/// The error for anonymous clients and for those without the permission: the same whether or not the name
+/// exists.
 pub(super) fn denied(is_anonymous: bool, name: &str, needed: &[&str]) -> RegistryError {
     let mut detail = json!({ "name": name, "capabilities": needed });
-    // Said of every name, so that it tells nothing of this one.
+    // The same for every name, so that it reveals nothing about this one.
     if !is_anonymous && !name.split('/').next().is_some_and(Uidp::is_valid) {
         detail["hint"] = "an organization is called by its UIDP here, and by its name once it is verified".into();
     }

@@ -1,4 +1,4 @@
-//! Retention in the background: everywhere, by the rules of each place.
+//! Retention in the background, by the rules of each group and repository.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,6 @@ use crate::{paths, retention};
 impl Registry {
     /// Removes everything that the rules of retention do not keep now; how many manifests. A repository in which that
     /// fails is left for the next time.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn retain(&self) -> Result<u64, Error> {
         let repos = self.pipeline.db.read(|tx| Box::pin(ruled(tx))).await?;
         let mut removed = 0;
@@ -79,7 +76,7 @@ impl Registry {
     }
 }
 
-/// The repositories at and below places with rules.
+/// The repositories with rules of their own or of a group above.
 async fn ruled(tx: &mut ReadTx) -> Result<BTreeSet<Uidp>, Error> {
     let read = |row: &Row<'_>| {
         let policy = RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;

@@ -55,7 +55,8 @@ impl Registry {
             .await
     }
 
-    /// Where a tag was, the oldest first; between two times if they are given. No more than `tags::moves` tells.
+    /// History of a tag, the oldest move first; between two times if they are given. It has no more moves
+    /// than `tags::moves` returns.
     ///
     /// # Errors
     /// The client may not, or there is no such repository.

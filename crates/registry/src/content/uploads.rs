@@ -129,8 +129,8 @@ impl Registry {
         read.await
     }
 
-    /// The visitor's own upload in this repository, to which they may still push; `digest` is that of a request that
-    /// finishes it.
+    /// The client's own upload in this repository, to which they may still push; `digest` is that of a
+    /// request that finishes it.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, or the client may not push here.
@@ -165,8 +165,8 @@ impl Registry {
         written.await
     }
 
-    /// Shows the blob that an upload became, whose bytes are durable. The bytes that the blob had before, if any, are
-    /// no one's any more: the upload that brought them is told, so that they can go.
+    /// Links the blob that an upload became, whose bytes are durable. Returns the upload that had brought the
+    /// blob's former bytes, if any, so that the caller removes them.
     ///
     /// # Errors
     /// BLOB_UPLOAD_UNKNOWN, the client may not push here, or a quota has no room for it.
@@ -218,17 +218,11 @@ impl Registry {
     }
 
     /// Those of these uploads that are not under way: see [`garbage::ended_uploads`].
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn ended_uploads(&self, ids: &[String]) -> Result<Vec<String>, Error> {
         garbage::ended_uploads(&self.pipeline.db, ids).await
     }
 
     /// Ends the uploads whose time is over; their ids, so that their bytes can go.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn expire_uploads(&self) -> Result<Vec<String>, Error> {
         let now = self.pipeline.clock.now();
         self.pipeline

@@ -29,7 +29,7 @@ pub(super) fn document(bytes: &[u8]) -> Option<Document> {
     within(std::str::from_utf8(bytes).ok()?, LAYERS)
 }
 
-/// The members that tell what a JSON document is.
+/// The members that identify the format of a JSON document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Probe<'a> {
@@ -67,8 +67,8 @@ pub(super) fn bounded<T: DeserializeOwned>(text: &str) -> Option<T> {
     (elements(text) <= MOST_ELEMENTS).then(|| serde_json::from_str(text).ok())?
 }
 
-/// How many elements the lists of a JSON document have, all together, an empty list counted as one: seen by the
-/// brackets and commas, before anything is kept of them.
+/// Number of elements of all lists of a JSON document, an empty list counted as one: from brackets and
+/// commas, before anything is parsed.
 fn elements(text: &str) -> usize {
     let (mut elements, mut within, mut is_text, mut is_escaped) = (0, Vec::new(), false, false);
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What is kept of JSON while it is read: the beginnings of texts and lists.
+//! Bounded types for parsing JSON: they keep the beginnings of texts and lists.
 
 use std::fmt;
 use std::marker::PhantomData;

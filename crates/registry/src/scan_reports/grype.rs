@@ -142,7 +142,7 @@ struct Descriptor {
     db: Database,
 }
 
-/// Two forms: newer releases put a member between.
+/// Two forms: newer releases nest `built` in `status`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Database {
@@ -167,7 +167,7 @@ impl Part for Match {
         let Match { vulnerability, related, artifact } = self;
         let (id, mut description) = (vulnerability.id, vulnerability.description);
         let mut aliases = Vec::new();
-        // Distributions rate nothing themselves: then those count who do.
+        // Records of distributions have no scores: those of the first related record that has some are used.
         let rated = if vulnerability.cvss.0.is_empty() {
             related.0.iter().find(|other| !other.cvss.0.is_empty()).map_or([].as_slice(), |other| &other.cvss.0)
         } else {

@@ -1,4 +1,4 @@
-//! What is understood of the reports of scanners. Everything that is kept is bounded; what else a report says stays
+//! The common result of parsing reports of scanners. Everything in it is bounded; the rest of a report stays
 //! in the report.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +179,7 @@ impl Finding {
     }
 }
 
-/// A list of parts, of which only the findings are kept.
+/// A list of parts, of which only the findings stay in memory.
 pub(super) struct Parts<T> {
     pub(super) findings: Vec<Finding>,
     parts: PhantomData<T>,

@@ -66,7 +66,7 @@ struct Vulnerability {
     cvss: Option<Cvss>,
 }
 
-/// Who rates, the one before the other.
+/// Sources of scores, the preferred one first.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Cvss {

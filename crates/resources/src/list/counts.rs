@@ -1,4 +1,4 @@
-//! How many rows there are, from the counts that are kept where they can tell.
+//! Number of rows of a list: from the maintained counts where possible, else counted.
 
 use bowline_core::{Error, Result, UidRange, Uidp};
 use bowline_store::ReadTx;
@@ -7,7 +7,7 @@ use bowline_store::counters::{self, Scope};
 use super::query;
 use super::{Selection, Table};
 
-/// How many rows a selection has.
+/// Number of rows of a selection.
 pub async fn total(tx: &mut ReadTx, table: &Table, selection: &Selection<'_>) -> Result<i64> {
     let mut sum = 0;
     for range in &selection.ranges {
@@ -37,7 +37,7 @@ pub(super) async fn total_in(
     Ok(count.unwrap_or(0))
 }
 
-/// The kept count that a range is, if it is one.
+/// The maintained count of exactly this range, if there is one.
 fn counted_scope(range: &UidRange) -> Option<Scope<'_>> {
     if *range == UidRange::all() {
         return Some(Scope::All);
@@ -61,7 +61,8 @@ fn children_collection(table: &str) -> String {
     format!("{table}/children")
 }
 
-/// Counts a row that came (1) or went (-1); every insert and delete of a listed table calls it.
+/// Adjusts the counts for a row that was inserted (1) or deleted (-1); every insert and delete of a listed
+/// table calls it.
 pub async fn count(tx: &mut bowline_store::WriteTx, table: &Table, uid: &Uidp, delta: i64) -> Result<()> {
     let parent = uid.parent_str();
     if parent.is_empty() {

@@ -1,4 +1,4 @@
-//! What the requests of lists say of pages.
+//! The paging fields of list requests.
 
 use bowline_contract::v2::events::ListSubscriptionsRequest;
 use bowline_contract::v2::iam;
@@ -10,8 +10,8 @@ use prost::Message;
 
 /// A request for a page of a list, as in v2.
 pub trait Paged: Message + Clone {
-    /// Takes out what says which page is wanted. What is left says of which list, and page tokens are good for that
-    /// list only.
+    /// Takes the paging fields out. The rest identifies the list, and page tokens are valid for that list
+    /// only.
     fn take_paging(&mut self) -> PageRequest;
 }
 
@@ -48,7 +48,7 @@ paged!(
     iam::ListRolesRequest,
 );
 
-/// The page that a request asks for, of the list that the rest of it names.
+/// The requested page, with the rest of the request as the list's identity.
 pub fn paging<M: Paged>(request: &M) -> PageRequest {
     let mut rest = request.clone();
     let page = rest.take_paging();

@@ -10,8 +10,8 @@ use super::Selection;
 /// Narrows the visible ranges by a hierarchy filter.
 ///
 /// # Errors
-/// INVALID_ARGUMENT for what is no UIDP; PERMISSION_DENIED where the caller may look neither at the
-/// named place nor above nor below it; NOT_FOUND where they may and nothing is there.
+/// INVALID_ARGUMENT if it is not a UIDP; PERMISSION_DENIED if the caller may see nothing at the named scope,
+/// above or below it; NOT_FOUND if the caller may and it does not exist.
 pub async fn select<'a, T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,

@@ -2,7 +2,7 @@
 
 pub(super) const UIDP: &str = "^[0-9a-f]{40}(?:/[0-9a-f]{16})*$";
 
-/// What a name of a resource may not be: part of a UIDP, `.` or `..`, or with a space at either end.
+/// Names that no resource may have: part of a UIDP, `.` or `..`, or with a space at either end.
 pub(super) const RESERVED_NAME: &str = "^(?:[0-9a-f]{16}|[0-9a-f]{40}|\\.{1,2}| .*|.* )$";
 
 /// The pattern for validators of other languages. It may match more than the rule, never less: programs without

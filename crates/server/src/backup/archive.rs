@@ -19,7 +19,7 @@ use crate::blobs::bucket;
 use crate::error::StartError;
 use crate::storage::create_private_directory;
 
-/// The object that tells an archive from any other place.
+/// The object that marks an archive.
 const MARKER: &str = "archive";
 /// Bytes up to which an object is written with one request.
 const AT_ONCE: usize = 8 << 20;
@@ -51,16 +51,17 @@ impl Archive {
             cause: format!("{location} cannot hold backups: {error}"),
             hint: "name a directory that this user may write".into(),
         };
-        // A backup that is said to be done must survive the machine.
+        // A backup that was reported complete must survive the machine.
         let store = LocalFileSystem::new_with_prefix(directory).map_err(unusable)?;
         let store = store.with_fsync(true).with_automatic_cleanup(true);
         Ok(Archive { store: Arc::new(store), prefix: Path::default(), shown: location.to_owned(), _lock: None })
     }
 
-    /// Marks an empty place as an archive. Pruning removes what no backup names: in the place of something else, all of it.
+    /// Marks an empty directory or bucket as an archive. Pruning removes everything that no backup names, so
+    /// it must not run on anything else.
     ///
     /// # Errors
-    /// The place has something else in it, or the storage refuses.
+    /// The directory or bucket has other content, or the storage fails.
     pub(crate) async fn claim(&self) -> Result<(), StartError> {
         match self.store.head(&self.at(MARKER)).await {
             Ok(_) => return Ok(()),
@@ -119,9 +120,6 @@ impl Archive {
 
     /// Whether there is an object of the size that so many bytes take when they are encrypted. One of another size was
     /// damaged, or broke off.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn has(&self, name: &str, plain: u64) -> Result<bool, StartError> {
         match self.store.head(&self.at(name)).await {
             Ok(found) => Ok(found.size == sealed_size(plain)),
@@ -156,7 +154,7 @@ impl Archive {
             writer.write_all(&sealer.end().map_err(defect)?).await.map_err(|error| self.refused(name, &error))
         };
         if let Err(error) = written.await {
-            // What was sent so far is taken back where that is possible; the error to tell is the first.
+            // What was sent so far is removed where that is possible; the first error is returned.
             let _ = writer.abort().await;
             return Err(error);
         }
@@ -164,9 +162,6 @@ impl Archive {
     }
 
     /// Decrypts an object; absent if it is not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn read(
         &self,
         identity: &Identity,
@@ -180,9 +175,6 @@ impl Archive {
     }
 
     /// Writes a text that is not secret.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn write_text(&self, name: &str, text: String) -> Result<(), StartError> {
         let put = self.store.put(&self.at(name), PutPayload::from(text)).await;
         put.map(drop).map_err(|error| self.refused(name, &error))
@@ -199,9 +191,6 @@ impl Archive {
     }
 
     /// Names of the backups that are whole, the oldest first.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn backups(&self) -> Result<Vec<String>, StartError> {
         let mut names: Vec<String> = self
             .list("backups")
@@ -214,9 +203,6 @@ impl Archive {
     }
 
     /// Removes all but the newest backups, and the blobs that none of those names; how many backups and blobs went.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub(crate) async fn prune(&self, keep: usize) -> Result<(usize, usize), StartError> {
         let names = self.backups().await?;
         let old = &names[..names.len().saturating_sub(keep)];

@@ -52,7 +52,7 @@ pub(crate) struct Created {
     pub(crate) new_bytes: u64,
 }
 
-/// Makes a backup while the server may run. `told` learns what is being done.
+/// Makes a backup while the server may run. `told` is called with the current step.
 ///
 /// # Errors
 /// A blob is missing, or the database, the disk or the archive refuses.

@@ -56,7 +56,7 @@ impl BlobSource for ArchivedBlobs {
 /// Fetches the manifest and the database of a backup, the newest if none is named, into a directory below `work`.
 ///
 /// # Errors
-/// There is none, a key does not open it, something is damaged or missing, or a newer program made it.
+/// There is no backup, a key does not open it, something is damaged or missing, or a newer program made it.
 pub(crate) async fn fetch(
     archive: &Archive,
     identity: &Identity,

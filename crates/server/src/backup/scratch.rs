@@ -41,7 +41,7 @@ fn remove_abandoned(work: &Path) -> std::io::Result<()> {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        // Another user's, or one that is being made or removed at this moment, is not ours to remove.
+        // A directory of another user, or one that is being made or removed at this moment, must stay.
         let Ok(file) = File::open(entry.path()) else { continue };
         let is_new = entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age.as_secs() < 10);
         if !is_new && file.try_lock().is_ok() {

@@ -1,8 +1,8 @@
 //! Encryption to a public key: HPKE (RFC 9180), X25519, HKDF-SHA256 and AES-256-GCM, in chunks.
 //!
-//! A sealed object is [`MAGIC`], the encapsulated secret of 32 bytes, and chunks of 64 KiB and a tag each, the last one
-//! shorter or empty and marked as the last. The name of the object is bound to it. A chunk that is missing, damaged or
-//! in another place does not open.
+//! A sealed object is [`MAGIC`], the encapsulated secret of 32 bytes, and chunks of 64 KiB and a tag each,
+//! the last one shorter or empty and marked as the last. The name of the object is bound to it. A chunk that
+//! is missing, damaged or at another position does not open.
 
 use std::io;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Sealer {
     /// Begins the object of that name: what its bytes begin with, and the encryption of the rest.
     ///
     /// # Errors
-    /// The public key is none.
+    /// The text is not a public key.
     pub(crate) fn begin(recipient: &Recipient, name: &str) -> Result<(Vec<u8>, Sealer), rustls::Error> {
         let (secret, sealer) = SUITE.setup_sealer(name.as_bytes(), &recipient.0)?;
         let mut head = MAGIC.to_vec();

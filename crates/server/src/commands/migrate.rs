@@ -1,4 +1,4 @@
-//! `bowline migrate`: the schema brought up to date, or everything moved to another place.
+//! `bowline migrate`: updates the schema, or moves everything to another storage.
 
 use std::path::Path;
 

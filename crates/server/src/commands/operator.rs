@@ -175,7 +175,7 @@ async fn add(command: AddCommand) -> Result<(), StartError> {
     print(&format!("identity provider {id} is stored\n"))
 }
 
-/// A terminal is asked for the secret too; it shows what is typed, so that a file is better.
+/// The secret may also come from a terminal, which shows what is typed: a file is better.
 fn secret_of_stdin() -> Result<String, StartError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(8192).read_to_end(&mut bytes);

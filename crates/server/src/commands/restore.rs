@@ -1,4 +1,4 @@
-//! `bowline restore`: an empty place filled with a backup.
+//! `bowline restore`: fills an empty storage with a backup.
 
 use bowline_core::rfc3339::{self, Digits};
 use bowline_core::{Clock as _, SystemClock};
@@ -82,7 +82,7 @@ async fn execute(command: RestoreCommand) -> Result<(), StartError> {
     ))
 }
 
-/// What was removed after the backup, as far as another audit log tells.
+/// Resources that were removed after the backup, as far as another audit log shows.
 async fn removals(restored: &Db, from: &str) -> Result<Vec<Removal>, StartError> {
     let mut options = Options::default();
     if from.contains("://") {

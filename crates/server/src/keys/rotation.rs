@@ -49,8 +49,8 @@ pub(crate) struct Schedule {
     pub(crate) algorithm: Option<String>,
 }
 
-/// Adds a key: published now, signing after the overlap, at once if none signs. Its algorithm is the one asked for, that
-/// of the key that signs, or the default of a first key, in this order.
+/// Adds a key: published now, signing after the overlap, at once if none signs. Its algorithm is the
+/// requested one, else that of the key that signs, else the default of a first key.
 pub(crate) async fn rotate(
     db: &Db,
     wrapping: &KeyEncryptionKey,

@@ -12,7 +12,7 @@ use crate::{assembly, settings};
 
 const ISSUER: &str = "issuer";
 
-/// Whether the issuers of the operator's providers answer with their keys.
+/// Whether the issuers of the operator's providers publish their keys.
 pub(super) async fn issuers(options: &Options, stored: Vec<String>, now: Micros) -> Vec<Finding> {
     let configured = options.operator_providers.iter().map(|provider| provider.issuer.clone());
     let issuers: BTreeSet<String> = configured.chain(stored).collect();

@@ -18,9 +18,6 @@ const AT_ONCE: usize = 8;
 /// Where the bytes of blobs are read.
 pub(crate) trait BlobSource: Sync {
     /// The bytes of a blob; absent if they are not there.
-    ///
-    /// # Errors
-    /// The storage refuses.
     fn open<'a>(&'a self, row: &'a BlobRow, digest: &'a Digest)
     -> BoxFuture<'a, Result<Option<BlobBytes>, StartError>>;
 
@@ -77,8 +74,8 @@ pub(crate) enum BadBlobs {
     Skip,
 }
 
-/// Copies the bytes of every blob of a database that lie in `from` and not yet in `to`, and stores where they lie now.
-/// Their digests are compared on the way. `told` learns how many there were so far.
+/// Copies the bytes of every blob of a database that are in `from` and not yet in `to`, and stores their new
+/// locations. Their digests are compared on the way. `told` is called with the number of blobs so far.
 ///
 /// # Errors
 /// A blob is missing or damaged, if that is to end the work, or either side refuses.

@@ -19,10 +19,11 @@ pub(crate) struct Target {
     _lock: Option<File>,
 }
 
-/// What `--{option}` and `--{option}-blobs` name: a data directory, or a database with a place for blobs beside it.
+/// What `--{option}` and `--{option}-blobs` name: a data directory, or a database with a storage for blobs
+/// beside it.
 ///
 /// # Errors
-/// One is neither, or the place for blobs is missing.
+/// One is neither, or the storage for blobs is missing.
 pub(crate) fn location(
     option: &str,
     place: &str,
@@ -62,8 +63,8 @@ pub(crate) fn location(
     Ok(options)
 }
 
-/// Opens an empty place, or one that an interrupted run has begun to fill. A directory gets the key file; `owner` is the
-/// name under which the database owns its blobs.
+/// Opens an empty storage, or one that an interrupted run has begun to fill. A directory gets the key file;
+/// `owner` is the name under which the database owns its blobs.
 ///
 /// # Errors
 /// It is not empty, or cannot be written.

@@ -8,7 +8,7 @@ use bowline_store::{ReadTx, Value};
 
 use super::scan::Row;
 
-/// Bytes of snapshots that one answer carries at most; the entry that goes past it is still whole.
+/// Bytes of snapshots that one response carries at most; the entry that goes past it is still whole.
 const IMAGE_BYTES: usize = 2 << 20;
 
 /// The row as an entry without snapshots.
@@ -34,7 +34,7 @@ pub(super) fn entry<T>(call: &Authorized<T>, row: &Row) -> Entry {
     }
 }
 
-/// The rows as entries with snapshots, as many as one answer can carry.
+/// The rows as entries with snapshots, as many as one response can carry.
 pub(super) async fn entries<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[Row]) -> Result<Vec<Entry>> {
     let mut entries = Vec::with_capacity(rows.len());
     let mut bytes = 0;

@@ -1,11 +1,11 @@
-//! Which sequence a caller may read, and which of its rows.
+//! Which sequence of audit entries a caller may read, and which of its rows.
 
 use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::Authorized;
 
 use super::scan::Row;
 
-/// A sequence of entries.
+/// Audit entries that have numbers and a hash chain of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sequence {
     /// Of the whole server.
@@ -24,7 +24,7 @@ impl Sequence {
     }
 }
 
-/// The sequence that a request names, by its root or by a place in it.
+/// The sequence that a request names, by its root or by resources in it.
 ///
 /// # Errors
 /// INVALID_ARGUMENT where it names none or several, PERMISSION_DENIED where the caller may see nothing of it.
@@ -61,7 +61,7 @@ pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&
     Ok(Sequence::Of(named))
 }
 
-/// Refuses who may see no entry of what is there or below.
+/// Rejects a caller who may see no entry at the resource or below.
 fn require<T>(call: &Authorized<T>, place: &str) -> Result<()> {
     if is_own(call, place) || call.grants().sees_around(place, call.needed()) {
         return Ok(());
@@ -71,7 +71,7 @@ fn require<T>(call: &Authorized<T>, place: &str) -> Result<()> {
     Err(Error::permission_denied("Permission denied: the token's scopes leave this place out"))
 }
 
-/// Refuses who may not see all that is at the root itself.
+/// Rejects a caller who may not see the entries at the root itself.
 pub(super) fn require_at<T>(call: &Authorized<T>, sequence: &Sequence) -> Result<()> {
     match sequence {
         Sequence::Of(root) if !is_own(call, root) => call.require_all(root, call.needed()),
@@ -91,7 +91,7 @@ pub(super) fn sees<T>(call: &Authorized<T>, row: &Row) -> bool {
     call.grants().allows(&row.resource, &needed)
 }
 
-/// A person sees what happened to themselves, unless the token was made for less.
+/// People see the entries about themselves, unless the token is narrowed.
 fn is_own<T>(call: &Authorized<T>, resource: &str) -> bool {
     let is_narrow = call.principal().token().is_none_or(|token| token.narrowing.is_narrow());
     !is_narrow && !resource.contains('/') && call.principal().subject() == resource

@@ -1,5 +1,5 @@
-//! How the delivery to subscriptions goes, and what could not be delivered. The rows are the relay's; the one
-//! thing written here is the wish to have a dead letter sent again.
+//! State of deliveries to subscriptions, and dead letters. The relay writes the rows; the one thing written
+//! here is the redelivery request of a dead letter.
 
 use bowline_contract::bowline::events::v1;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{GetDeliveryStatus, ListDeadLetters, Redeliver};

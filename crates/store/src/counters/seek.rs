@@ -21,8 +21,8 @@ pub struct Seek {
 /// more than walking counts. It is a bucket of a million children.
 const ENOUGH: i64 = 4096;
 
-/// Skips `skip` resources in uid order within `lower <= uid < upper`.
-/// A skip past the end answers `upper` or leaves a remainder that reaches past it.
+/// Skips `skip` resources in uid order within `lower <= uid < upper`. A skip past the end returns `upper` or
+/// leaves a remainder that reaches past it.
 pub async fn seek(tx: &mut ReadTx, collection: &str, lower: &str, upper: &str, skip: i64) -> Result<Seek, StoreError> {
     seek_within(tx, collection, lower, upper, skip, ENOUGH).await
 }
@@ -225,7 +225,7 @@ impl RangeCount<'_, '_> {
     }
 }
 
-/// Skips whole entries; answers the one in which the skip ends.
+/// Skips whole entries; returns the one in which the skip ends.
 fn pass(entries: BTreeMap<String, i64>, skip: &mut i64) -> Option<(String, i64)> {
     for (name, n) in entries {
         if *skip < n {

@@ -139,8 +139,8 @@ impl File {
             })
     }
 
-    /// Never creates: if the file vanishes under a running server, an empty
-    /// database in its place would be the worst answer.
+    /// Never creates the file: if it vanishes under a running server, an empty database instead would be the
+    /// worst outcome.
     fn open_writer(&self) -> Result<SqliteTx, StoreError> {
         let tx = self.open(OpenFlags::SQLITE_OPEN_READ_WRITE, WRITER_MMAP.min(self.options.mmap_size))?;
         // What was counted while tables were small makes SQLite read them to the end when they are large. Without
@@ -242,7 +242,7 @@ impl SqliteTx {
         Ok(self.conn.execute_batch(sql)?)
     }
 
-    /// A transaction statement of our own.
+    /// A statement that begins or ends a transaction or savepoint.
     fn control(&self, sql: &'static str) -> Result<(), StoreError> {
         self.conn.prepare_cached(sql)?.execute([])?;
         Ok(())

@@ -1,10 +1,9 @@
 //! One thread writes, many writes to a commit.
 //!
-//! A group is what is queued at the moment: one transaction, a savepoint for
-//! each job, one COMMIT, and only then the answers. Whenever the group's
-//! transaction is lost (disk full or interrupt inside a statement, a COMMIT that
-//! fails), every job of it runs again in a transaction of its own, so that only
-//! the culprit fails.
+//! A group is what is queued at the moment: one transaction, a savepoint for each job, one COMMIT, and only
+//! then the results. Whenever the group's transaction is lost (disk full or interrupt inside a statement, a
+//! COMMIT that fails), every job of it runs again in a transaction of its own, so that only the culprit
+//! fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -153,7 +152,7 @@ struct Thread {
     readers: Arc<Readers>,
     /// `None` after an error that a fresh connection may cure.
     tx: Option<WriteTx>,
-    /// Rows that the connection had changed when it was last asked for a checkpoint.
+    /// Rows that the connection had changed at its last checkpoint.
     changes: u64,
     /// Whether all of them are in the database itself.
     is_checkpointed: bool,

@@ -1,3 +1,5 @@
+//! The target of a transfer: an empty database that is filled with the rows of another.
+
 use std::sync::Arc;
 
 use super::snapshot::parameters;
@@ -13,7 +15,7 @@ const PARAMETERS: usize = 30_000;
 /// Rows of one statement.
 const ROWS: usize = 500;
 
-/// Whether a database is filled from its beginning.
+/// Whether the filling of a database begins or resumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
     /// It has the tables, and no row.
@@ -23,8 +25,8 @@ pub enum Filling {
 }
 
 impl Db {
-    /// Makes the tables of an empty database, marked so that no server opens it until [`Db::end_filling`]; or goes on
-    /// with one that is marked.
+    /// Creates the tables of an empty database, marked so that no server opens it until [`Db::end_filling`];
+    /// or resumes the filling of a marked one.
     ///
     /// # Errors
     /// The database has other tables or another version's, or the engine refuses.
@@ -59,10 +61,7 @@ impl Db {
         .await
     }
 
-    /// The key of a table's last row, where a transfer goes on.
-    ///
-    /// # Errors
-    /// The engine refuses.
+    /// The key of a table's last row, after which a transfer resumes.
     pub async fn last_key(&self, table: &TransferTable) -> Result<Option<Vec<Cell>>, StoreError> {
         let (key, width) = (&table.key, table.key.len());
         let descending = key.iter().map(|column| format!("{column} DESC")).collect::<Vec<_>>().join(", ");
@@ -75,20 +74,14 @@ impl Db {
         .await
     }
 
-    /// Makes the filled database one that servers open, see [`end_filling`].
-    ///
-    /// # Errors
-    /// The engine refuses.
+    /// Removes the mark of the filled database, so that servers open it; see [`end_filling`].
     pub async fn end_filling(&self) -> Result<(), StoreError> {
         self.from_reserve().write(|tx| Box::pin(end_filling(tx))).await
     }
 }
 
-/// Makes the filled database one that servers open, if the transaction is committed: new rows get numbers after those that
-/// are there.
-///
-/// # Errors
-/// The engine refuses.
+/// Removes the mark of a filled database, once the transaction is committed: servers open it from then on. New rows
+/// get numbers after those of the filled ones.
 pub async fn end_filling(tx: &mut WriteTx) -> Result<(), StoreError> {
     if tx.engine() == Engine::Postgres {
         follow_identities(tx).await?;
@@ -100,7 +93,7 @@ pub async fn end_filling(tx: &mut WriteTx) -> Result<(), StoreError> {
 
 async fn insert(tx: &mut WriteTx, table: &TransferTable, rows: &[Vec<Cell>]) -> Result<(), StoreError> {
     let width = table.columns.len();
-    // Numbers that PostgreSQL would give itself come with the rows.
+    // The rows carry the numbers that PostgreSQL would assign itself.
     let overriding = if tx.engine() == Engine::Postgres { " OVERRIDING SYSTEM VALUE" } else { "" };
     for part in rows.chunks((PARAMETERS / width).clamp(1, ROWS)) {
         let lists: Vec<String> = (0..part.len()).map(|n| format!("({})", parameters(n * width + 1, width))).collect();
@@ -116,7 +109,7 @@ async fn insert(tx: &mut WriteTx, table: &TransferTable, rows: &[Vec<Cell>]) -> 
     Ok(())
 }
 
-/// Columns that PostgreSQL numbers go on after their greatest number.
+/// Sets the sequences of PostgreSQL's identity columns after their greatest value.
 async fn follow_identities(tx: &mut WriteTx) -> Result<(), StoreError> {
     let sql = "SELECT table_name::text, column_name::text FROM information_schema.columns
                WHERE table_schema = current_schema() AND is_identity = 'YES'";

@@ -1,8 +1,8 @@
 //! All rows of a database in another one, whatever their engines: a [`Snapshot`] is read page by page, and
 //! [`crate::Db::insert_rows`] writes the pages into a database that [`crate::Db::begin_filling`] has made.
 //!
-//! Rows come in the order of their keys, so that the last key of a table in the target says where an interrupted transfer
-//! goes on. Until [`crate::Db::end_filling`] no server opens the target.
+//! Rows come in the order of their keys, so that an interrupted transfer resumes after the last key of a
+//! table in the target. Until [`crate::Db::end_filling`] no server opens the target.
 
 mod fill;
 mod snapshot;

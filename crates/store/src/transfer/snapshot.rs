@@ -10,16 +10,13 @@ use crate::value::Value;
 /// The table whose key PostgreSQL gives only after the commit, and the order in which it will.
 const NUMBERED_LATER: (&str, &str, &str) = ("outbox", "seq", "txid, id");
 
-/// A database as it was at one moment, on a connection of its own, for as long as it is kept.
+/// A database as it was at one moment, on a connection of its own, until this is dropped.
 pub struct Snapshot {
     tx: ReadTx,
 }
 
 impl Db {
     /// Begins a snapshot. What changes meanwhile piles up in the database until it is dropped.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let inner = match &self.backend {
             Backend::Sqlite(sqlite) => Inner::Sqlite(sqlite.snapshot()?),
@@ -70,9 +67,6 @@ impl Snapshot {
     }
 
     /// How many rows a table has.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub async fn count(&mut self, table: &TransferTable) -> Result<u64, StoreError> {
         let sql = format!("SELECT count(*) FROM {}", table.name);
         let count = self.tx.query_opt(&sql, &[], |row| row.int(0)).await?;

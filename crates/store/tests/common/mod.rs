@@ -18,7 +18,7 @@ impl Fixture {
         Self::Sqlite(tempfile::tempdir().unwrap())
     }
 
-    /// `None` only if the skip was asked for.
+    /// `None` only if the skip was requested.
     pub(crate) async fn postgres() -> Option<Self> {
         let Some(admin) = env("BOWLINE_TEST_POSTGRES") else {
             assert!(

@@ -134,8 +134,8 @@ fn field_value(field: &FieldDescriptor, rng: &mut Random, depth: usize) -> Value
 fn value_of(kind: &Kind, rng: &mut Random, depth: usize) -> Value {
     match kind {
         Kind::Double => Value::F64(rng.float()),
-        // Few digits: where two shortest texts are equally near, ours may
-        // differ from the oracle's (55446.813 and 55446.812).
+        // Few digits: where two shortest texts are equally near, this one may differ from the oracle's
+        // (55446.813 and 55446.812).
         Kind::Float => Value::F32(rng.below(4000) as f32 / 8.0 - 250.0),
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => Value::I32(rng.integer() as i32),
         Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Value::I64(rng.integer() as i64),

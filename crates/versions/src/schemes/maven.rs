@@ -101,7 +101,7 @@ fn trim(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
     kept
 }
 
-/// The place of a qualifier; one letter stands for a word only when a number follows it.
+/// The rank of a qualifier; one letter stands for a word only when a number follows it.
 fn rank(name: &str, has_number: bool) -> u8 {
     match name {
         "alpha" => 0x10,

@@ -20,7 +20,7 @@ impl Read {
     }
 }
 
-/// Reads a trimmed text that is not empty; nothing if the scheme does not write versions so.
+/// Parses a trimmed text that is not empty; absent if the scheme does not allow it.
 pub(crate) fn read(scheme: Scheme, version: &str) -> Option<Read> {
     if version.chars().any(char::is_control) {
         return None;

@@ -63,7 +63,7 @@ fn validated_time(time: prost_types::Timestamp, now: Micros) -> Result<Micros> {
 }
 
 impl EventRow {
-    /// As the audit log and subscribers hear of it: without what the scanner wrote, which may be large.
+    /// The event as the audit log and subscribers get it: without the scanner's output, which may be large.
     pub(super) fn rendered(&self) -> v1::AdvisoryEvent {
         v1::AdvisoryEvent { findings: Vec::new(), ..self.to_v1() }
     }

@@ -15,7 +15,8 @@ use super::rows::{AdvisoryRow, LOADED_AT_ONCE};
 
 /// Most events of an advisory.
 pub(crate) const MOST_EVENTS: i64 = 1000;
-/// Most bytes that the events of an advisory have together, and so the most that one advisory adds to an answer.
+/// Most bytes that the events of an advisory have together, and so the most that one advisory adds to a
+/// response.
 pub(crate) const MOST_EVENT_BYTES: i64 = 4 << 20;
 
 const COLUMNS: &str = "uid, advisory, type, state, author, reviewer, at, created_at, body";

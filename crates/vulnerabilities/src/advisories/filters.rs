@@ -7,7 +7,7 @@ use bowline_store::Value;
 
 use super::rows::folded;
 
-/// What lists of both versions can ask for. An empty list asks for nothing.
+/// The filters of lists in v1 and v2. An empty list does not filter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Filters {
     pub(super) advisory_ids: Vec<String>,
@@ -86,7 +86,7 @@ impl Filters {
         !self.advisory_ids.is_empty() || !self.legacy_ids.is_empty()
     }
 
-    /// The columns that are asked for, with the wanted values. An origin stands for the names of artifacts.
+    /// The filtered columns, with the wanted values. An origin stands for the names of artifacts.
     fn columns(&self) -> Vec<(&'static str, &[String])> {
         let names: &[String] = if self.origin.is_empty() { &self.artifact_names } else { &[] };
         let columns: [(&str, &[String]); 8] = [
@@ -102,7 +102,7 @@ impl Filters {
         columns.into_iter().filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// What is asked of one event.
+    /// The conditions on one event.
     fn of_event(&self) -> Vec<(&'static str, Vec<Value<'_>>)> {
         let numbers = |numbers: &[i32]| numbers.iter().map(|number| Value::from(*number)).collect::<Vec<_>>();
         let conditions = [
@@ -114,8 +114,8 @@ impl Filters {
         conditions.into_iter().filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// What is asked of each advisory, in a form that no index answers: how an advisory that was found, or comes next,
-    /// is checked. What indexes have decided is left out.
+    /// The conditions on an advisory, in a form for which no index is used: to check an advisory that was
+    /// found, or comes next. Those that indexes have decided are left out.
     pub(super) fn tests(&self, decided: &[&str]) -> Vec<Clause<'_>> {
         let is_open = |name: &str| !decided.contains(&name);
         let mut tests: Vec<Clause<'_>> = Vec::new();

@@ -1,6 +1,8 @@
 //! Statements about vulnerabilities: advisories, what happened to them, and its review.
 //!
-//! The methods of both versions and importers work on the same rows, through `operations`.
+//! The methods of v1 and v2 and the importers share `operations`, which change the rows. `transfers` exports
+//! and imports many advisories at a time, `filters` and `lists` read them, `words` searches their text, and
+//! `publication` decides what everyone may read.
 
 mod calls_v1;
 mod calls_v2;

@@ -27,7 +27,7 @@ pub(crate) struct NewAdvisory {
 pub(crate) struct NewEvent {
     /// Kind, findings and issue; the other fields are not looked at.
     pub(crate) body: AdvisoryEvent,
-    /// When it took place; now, if no one says.
+    /// Time of the event; now by default.
     pub(crate) at: Option<Micros>,
     /// Where its review begins.
     pub(crate) state: ReviewStatus,
@@ -108,12 +108,12 @@ pub(crate) async fn append_event<T>(
     Ok(event)
 }
 
-/// Kind, findings and issue: what an author says. The rest is kept in columns.
+/// Kind, findings and issue: what an author writes. The rest is stored in columns.
 pub(super) fn only_content(event: AdvisoryEvent) -> AdvisoryEvent {
     AdvisoryEvent { r#type: event.r#type, findings: event.findings, issue: event.issue, ..AdvisoryEvent::default() }
 }
 
-/// A scanner that found something in a package tells which package that is built from: the advisory's artifact.
+/// A scanner's finding in a package names the package that it is built from: the advisory's artifact.
 pub(super) async fn learn_origin(tx: &mut WriteTx, advisory: &AdvisoryRow, event: &EventRow) -> Result<()> {
     let Some(Type::Detection(Detection { r#type: Some(detection::Type::Scanv1(scan)) })) = &event.body.r#type else {
         return Ok(());

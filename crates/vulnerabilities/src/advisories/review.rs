@@ -50,7 +50,7 @@ pub(super) async fn decide<T>(
         ReviewStatus::Approved | ReviewStatus::Rejected => {
             require_may_decide(tx, call, &after.uid, &after.author).await?;
         }
-        // Back to the author, or to the reviewer, who is remembered.
+        // Back to the author, or to the reviewer, who is recorded.
         ReviewStatus::RequestChanges if before.state != after.state => {}
         ReviewStatus::RequestChanges | ReviewStatus::Pending | ReviewStatus::Unknown => return Ok(()),
     }
@@ -58,7 +58,7 @@ pub(super) async fn decide<T>(
     Ok(())
 }
 
-/// Refuses anyone who may not approve or reject an event of this author.
+/// Rejects a caller who may not approve or reject an event of this author.
 ///
 /// # Errors
 /// PERMISSION_DENIED without `advisories.approve`; FAILED_PRECONDITION for one's own event where another person decides.

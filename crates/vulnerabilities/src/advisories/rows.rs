@@ -30,7 +30,7 @@ pub(super) const SHOWN: Table = Table { name: "shown_advisories", columns: COLUM
 /// Those that are marked as deleted.
 pub(super) const DELETED: Table = Table { name: "deleted_advisories", columns: COLUMNS, orders: ORDERS };
 
-/// What an advisory is about, besides the vulnerability. A component that is not told is empty.
+/// What an advisory is about, besides the vulnerability. A missing component is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) artifact_name: String,

@@ -81,7 +81,7 @@ async fn update(
     Ok(Changed::one(ADVISORY_SETTINGS, group, Some(&before), Some(&after), after.clone()).with_event(group, &after))
 }
 
-/// Whether a group at or above this place wants that no one decides on events of their own.
+/// Whether a group at or above `place` requires a second person to review events.
 pub(super) async fn second_reviewer(tx: &mut ReadTx, place: &Uidp) -> Result<bool> {
     let params: Vec<Value<'_>> = place.self_and_ancestors().map(Value::from).collect();
     let sql = format!(

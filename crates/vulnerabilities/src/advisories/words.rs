@@ -11,12 +11,12 @@ use super::lists::in_range;
 
 /// Trigrams of a text that are weighed.
 const WEIGHED: usize = 16;
-/// Advisories with a trigram that are looked at to tell how rare it is.
+/// Most advisories with a trigram that are counted to estimate how rare it is.
 const LOOKED_AT: i64 = 500;
 /// A trigram that more than one of so many advisories have finds too many: then the whole phrase is looked for.
 const FREQUENT: i64 = 10;
 
-/// Whether an index finds the words that are asked for: fewer than three characters have no trigram.
+/// Whether an index finds the requested words: fewer than three characters have no trigram.
 pub(super) fn are_indexed(filters: &Filters) -> bool {
     filters.query.chars().count() >= 3
 }
@@ -44,7 +44,7 @@ pub(super) async fn matching(tx: &mut ReadTx, filters: &Filters, range: &UidRang
     tx.query(&query.text, &query.params, |row| row.text(0).map_err(Error::from)).await
 }
 
-/// What SQLite's search is asked for: the two rarest trigrams, or the whole text where those are frequent too.
+/// The phrase for SQLite's search: the two rarest trigrams, or the whole text where those are frequent too.
 async fn phrase(tx: &mut ReadTx, text: &str) -> Result<String> {
     let mut weighed = Vec::new();
     for trigram in trigrams(text) {

@@ -1,4 +1,4 @@
-//! What is told of advisories to everyone, and reports of what was resolved.
+//! Public documents of advisories, and reports of what was resolved.
 
 mod all;
 mod pieces;

@@ -20,7 +20,7 @@ pub(super) struct Piece {
     /// The package, whose document it is in.
     pub(super) document: String,
     pub(super) advisory_id: String,
-    /// What it is asked for by, in upper case: its identifier and its aliases.
+    /// The names to look it up by, in upper case: its identifier and its aliases.
     pub(super) names: Vec<String>,
     /// The `DocumentAdvisory` in wire format.
     pub(super) wire: Bytes,
@@ -187,7 +187,7 @@ fn piece(head: Head, events: Vec<v2::DocumentEvent>) -> Piece {
     Piece { document: head.document, advisory_id: head.advisory_id, names, wire: Bytes::from(advisory.encode_to_vec()) }
 }
 
-/// The event as documents tell it: without findings, ticket, author and reviewer.
+/// The event as documents show it: without findings, ticket, author and reviewer.
 fn event(at: Micros, body: AdvisoryEvent) -> Result<Option<v2::DocumentEvent>> {
     let data = match body.r#type {
         Some(Type::Detection(inner)) => Data::Detection(same(&inner)?),

@@ -13,16 +13,17 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::pieces::{self, Piece, PublicGroup};
 
-/// Most bytes of an answer, encoded.
+/// Most bytes of a response, encoded.
 const MOST_ANSWER: usize = 64 << 20;
-/// Most advisories of an answer that is read from the database.
+/// Most advisories of a response that is read from the database.
 const MOST_READ: i64 = 2000;
 
 #[derive(Default)]
 pub struct Published {
-    /// Absent in a server that only tells what it could do.
+    /// Absent in a server that only describes its methods.
     db: Option<Db>,
-    /// Most bytes of memory that advisories take; what is asked for by name is read from the database beyond it.
+    /// Most bytes of memory that advisories take; beyond it, advisories that are requested by name are read
+    /// from the database.
     most_memory: usize,
     snapshot: RwLock<Option<Arc<Snapshot>>>,
 }
@@ -49,7 +50,7 @@ impl Published {
     /// Looks what changed since the last time, and holds it ready. One caller at a time.
     ///
     /// # Errors
-    /// The storage does not answer; what was held ready stays.
+    /// The storage is not available; the cached documents stay.
     pub async fn refresh(&self) -> Result<()> {
         let db = self.db.as_ref().ok_or_else(|| Error::internal("documents without a database"))?;
         let groups = db.read(|tx| Box::pin(pieces::groups(tx))).await?;
@@ -87,7 +88,7 @@ impl Published {
     /// The documents of a package, or of advisories that go by these names, or both; without either, all.
     ///
     /// # Errors
-    /// UNAVAILABLE until the server has looked for the first time; RESOURCE_EXHAUSTED for more than one answer holds.
+    /// UNAVAILABLE until the first refresh; RESOURCE_EXHAUSTED for more than one response holds.
     pub(super) async fn find(&self, document: &str, names: Vec<String>) -> Result<Answer> {
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
         let snapshot = snapshot.ok_or_else(|| {
@@ -129,7 +130,7 @@ async fn load(db: &Db, group: &str, most: usize) -> Result<Vec<Arc<Piece>>> {
     Ok(all)
 }
 
-/// An answer with these documents, unless they are larger than one may be.
+/// A response with these documents, unless they are larger than one may be.
 fn bounded(documents: &BTreeMap<String, Vec<Arc<Piece>>>) -> Option<Answer> {
     let bytes: usize = documents.values().flatten().map(|piece| piece.bytes()).sum();
     (bytes <= MOST_ANSWER).then(|| answer(documents))
@@ -186,7 +187,8 @@ impl Snapshot {
     }
 }
 
-/// The answer of both versions: documents in field 1, each with its id in field 1 and its advisories in field 2.
+/// The response of both versions: documents in field 1, each with its id in field 1 and its advisories in
+/// field 2.
 fn answer(documents: &BTreeMap<String, Vec<Arc<Piece>>>) -> Answer {
     let mut payload = BytesMut::new();
     for (id, advisories) in documents {

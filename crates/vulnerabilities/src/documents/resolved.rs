@@ -66,7 +66,7 @@ const NAMES_AT_ONCE: usize = 200;
 /// The tag that is meant where none is named.
 const USUAL_TAG: &str = "latest";
 
-/// What is asked for: tags by repository, and the days by their starts.
+/// A request: tags by repository, and the days by their starts.
 struct ResolvedQuery {
     tags: BTreeMap<String, BTreeSet<String>>,
     days: Vec<Micros>,

@@ -124,7 +124,7 @@ pub(super) async fn left_behind(tx: &mut ReadTx, untouched_since: Micros) -> Res
     tx.query(&sql, &params, ImportRow::read).await
 }
 
-/// Imports from the newest on, after a place in that order.
+/// Imports, the newest first, after a position in that order.
 pub(super) async fn newest(
     tx: &mut ReadTx,
     source: &str,

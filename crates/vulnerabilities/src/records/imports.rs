@@ -1,4 +1,4 @@
-//! Imports: reading them, committing them, giving them up.
+//! The methods of imports: get, list, commit, abort.
 
 use bowline_contract::bowline::feeds::v1 as feeds;
 use bowline_contract::bowline::feeds::v1::rpc::record_imports as methods;
@@ -26,13 +26,13 @@ async fn get(tx: &mut ReadTx, call: &Authorized<feeds::GetImportRequest>) -> Res
 
 async fn list(tx: &mut ReadTx, call: &Authorized<feeds::ListImportsRequest>) -> Result<feeds::ListImportsResponse> {
     let request = call.request();
-    let asked = PageRequest {
+    let paging = PageRequest {
         page_size: request.page_size,
         page_token: request.page_token.clone(),
         filter: request.source.clone().into(),
         ..PageRequest::default()
     };
-    let page = Page::validate(call, &asked, &[&["begin_time"]], (0, Direction::Descending))?;
+    let page = Page::validate(call, &paging, &[&["begin_time"]], (0, Direction::Descending))?;
     let after = page.cursor.as_ref().and_then(|cursor| match cursor.key {
         Some(SortKey::Int(at)) => Some((at, cursor.uid.as_str())),
         _ => None,
@@ -77,7 +77,7 @@ async fn commit(
     Ok(if counts.is_nothing() { changed } else { changed.with_event(&uid, &after) })
 }
 
-/// Gives an import up, and clears a part of it away.
+/// Aborts an import, and deletes a part of its staged rows.
 async fn abort(tx: &mut WriteTx, call: &Authorized<feeds::AbortImportRequest>) -> Result<Changed<feeds::RecordImport>> {
     let import = import_row::require(tx, &call.request().uid).await?;
     let before = import.to_message();

@@ -10,16 +10,16 @@ use bowline_store::{Db, ReadTx, Row, Value};
 use super::statements::among;
 use super::visible::{Generations, VISIBLE};
 
-/// Most records in the answer to one query; the rest is on further pages.
+/// Most records in the response to one query; the rest is on further pages.
 const MOST_OF_A_QUERY: usize = 1000;
-/// Most records in the answers to all queries of a batch together.
+/// Most records of all queries of a batch together.
 const MOST_OF_A_BATCH: usize = 50_000;
-/// Bytes of whole records in one answer.
+/// Bytes of whole records in one response.
 const MOST_BYTES: usize = 32 << 20;
-/// Packages that one statement asks for: what it finds is held at once.
+/// Most packages of one statement: its result is held in memory.
 const PACKAGES_AT_ONCE: usize = 64;
 
-/// Answers from the visible records.
+/// Queries of the visible records.
 #[derive(Clone)]
 pub struct RecordLookup {
     db: Db,
@@ -110,7 +110,7 @@ impl RecordLookup {
     }
 }
 
-/// Reads the bodies, as many as an answer may have.
+/// Reads the bodies, as many as a response may have.
 async fn whole(tx: &mut ReadTx, results: Results<RecordMatch>) -> Result<Results<Vec<u8>>> {
     let (mut found, mut bytes, mut last) = (Vec::new(), 0, None);
     for part in results.found.chunks(32) {
@@ -228,7 +228,7 @@ fn squeeze(results: &mut [Results<RecordMatch>], order: &[usize], is_closed: &mu
             continue;
         }
         tidy(found);
-        // One more than the answer has shows that there is a further page.
+        // One more than the response has shows that there is a further page.
         let most = left.min(MOST_OF_A_QUERY);
         found.truncate(most + 1);
         left -= found.len().min(most);

@@ -23,7 +23,7 @@ pub(super) fn register(handlers: Handlers, totals: &Arc<Totals>) -> Handlers {
     })
 }
 
-/// Most different ids that a call may ask for.
+/// Most different ids of one call.
 const MOST_IDS: usize = 1000;
 /// Records that one statement reads.
 const BODIES_AT_ONCE: usize = 32;
@@ -32,14 +32,14 @@ const FEWEST_AT_ONCE: usize = 64;
 /// Bytes of records after which a page ends early.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What both versions ask for.
+/// The parameters of v1 and v2.
 pub(super) struct VersionQuery {
     pub(super) id: String,
     pub(super) ids: Vec<String>,
     pub(super) page: PageRequest,
 }
 
-/// A message of what is known of one vulnerability, under the id that was asked for.
+/// Renders the facts of one vulnerability as a message, under the requested id.
 pub(super) type Describe<T> = fn(&str, Facts<'_>) -> T;
 
 async fn list(
@@ -261,7 +261,7 @@ async fn described<T: Send>(tx: &mut ReadTx, records: &[(String, i64)], describe
     Ok(all)
 }
 
-/// How many different ids are visible, remembered with the sum of all generations, which every import that changes
+/// Number of different visible ids, cached with the sum of all generations, which every import that changes
 /// something raises.
 #[derive(Default)]
 pub(super) struct Totals(Mutex<Option<(i64, i64)>>);

@@ -8,7 +8,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::statements::{IN_A_LIST, among};
 use super::visible::VISIBLE;
 
-/// What is said under an id, the newest if several sources have it.
+/// The record of an id, the newest if several sources have one.
 pub struct Newest {
     /// Name of the source.
     pub source: String,

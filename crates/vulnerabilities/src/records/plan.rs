@@ -45,7 +45,7 @@ pub(super) enum Brought {
 }
 
 impl Plan {
-    /// A record is brought. With `replace` it takes the place of what the import staged before.
+    /// Adds a record. With `replace` it replaces what the import staged before.
     pub(super) fn put(&mut self, known: &Known, digest: &Digest, licence: &str, replace: bool) -> Brought {
         let same = |stored: &Stored| stored.digest == digest && stored.licence == licence;
         match &known.staged {

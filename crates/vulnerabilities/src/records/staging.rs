@@ -45,7 +45,7 @@ struct Batch {
     uid: String,
     attempt: Option<i64>,
     replace: bool,
-    /// The records that can be read, each id once, with their places in the request.
+    /// The readable records, each id once, with their positions in the request.
     records: Vec<(usize, Parsed)>,
     removed: BTreeSet<String>,
     /// Records that say what another one of the batch said.

@@ -1,4 +1,4 @@
-//! Statements about many rows at once, in few texts: prepared statements are kept by their text.
+//! Statements about many rows at once, in few texts: prepared statements are cached by their text.
 
 use bowline_core::Result;
 use bowline_store::{Value, WriteTx};

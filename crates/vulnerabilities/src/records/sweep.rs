@@ -12,7 +12,7 @@ use super::{NEVER, imports};
 const AT_ONCE: i64 = 250;
 /// An open import that no one touches for so long is given up: a day, in microseconds.
 const IDLE: Micros = 24 * 3600 * 1_000_000;
-/// How long imports that have ended are remembered: 400 days, in microseconds. The audit log knows them longer.
+/// How long imports that have ended stay: 400 days, in microseconds. The audit log has them longer.
 const REMEMBERED: Micros = 400 * IDLE;
 
 /// One step; true if there is more to do at once.

@@ -83,7 +83,7 @@ impl Documents {
         self.listed.iter().map(|one| one.changed.clone()).max().unwrap_or_else(|| rfc3339::text(0, Digits::Fewest))
     }
 
-    /// The two lists that readers of the format ask for, and what says who provides them.
+    /// The two lists that CSAF consumers request, and the provider's metadata.
     fn csaf(&mut self, tree: &Tree) -> Result<(), CliError> {
         self.listed.sort_by(|left, right| left.path.cmp(&right.path));
         let index = self.listed.iter().fold(String::new(), |text, one| text + &one.path + "\n");

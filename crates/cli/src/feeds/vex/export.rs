@@ -66,7 +66,7 @@ enum Writer {
     Documents(Documents),
 }
 
-/// Fetches, writes and tells.
+/// Fetches advisories, writes documents and reports problems.
 pub(super) async fn run(kind: Kind, command: ExportCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
@@ -162,7 +162,7 @@ async fn fetch(
     }
 }
 
-/// Problems that are told at once.
+/// Most problems that are printed.
 const TOLD: usize = 20;
 
 fn tell(counts: &Counts, problems: &Problems) -> Result<(), CliError> {

@@ -51,7 +51,7 @@ pub struct ImportCommand {
     output: Output,
 }
 
-/// Reads, sends and tells.
+/// Reads documents, sends advisories and reports problems.
 pub(super) async fn run(format: ReadFormat, command: ImportCommand) -> Result<(), CliError> {
     let scanned = command.artifact.as_deref().map(artifact).transpose()?;
     let documents = files::documents(&command.path)?;

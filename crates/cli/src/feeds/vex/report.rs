@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::error::CliError;
 
-/// Problems that are told at once.
+/// Most problems that are printed.
 const TOLD: usize = 20;
-/// Problems and differences that are kept.
+/// Most problems and differences in memory.
 const KEPT: usize = 100_000;
 
 #[derive(Serialize)]

@@ -13,7 +13,7 @@ fn micros(time: Timestamp) -> Micros {
     time.seconds.saturating_mul(1_000_000).saturating_add(i64::from(time.nanos / 1000))
 }
 
-/// An advisory as an answer brings it.
+/// Converts an advisory of a response.
 ///
 /// # Errors
 /// The server is newer than this program, and knows events that it does not.

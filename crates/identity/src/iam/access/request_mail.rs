@@ -1,4 +1,4 @@
-//! The mail that tells the owners of an organization that someone wants in.
+//! The mail to the owners of an organization that a person requests access.
 
 use bowline_core::{Error, Result};
 use bowline_pipeline::Authorized;
@@ -8,7 +8,7 @@ use crate::iam::groups::GroupRow;
 use crate::iam::identities;
 use crate::mail::{self, Mail};
 
-/// Owners who are told at most.
+/// Most owners who get the mail.
 const TOLD: i64 = 20;
 
 /// Queues a mail to each owner with a verified address.

@@ -1,4 +1,4 @@
-//! Whether a group's account at a provider is described well enough to be used. Nothing is asked of the provider.
+//! Validates the description of a group's account at a provider. No request is sent to the provider.
 
 use bowline_contract::v2::iam as v2;
 use bowline_core::{Error, Result};

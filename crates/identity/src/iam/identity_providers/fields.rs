@@ -9,7 +9,7 @@ use bowline_pipeline::Mask;
 use super::ProviderRow;
 use crate::iam::relationship::issuer_problem;
 
-/// How people sign in, as the caller says; nothing said is an empty answer.
+/// How people sign in, as the request says; empty by default.
 pub(super) fn oidc_of(provider: &v2::IdentityProvider) -> Oidc {
     match &provider.configuration {
         Some(Configuration::Oidc(oidc)) => oidc.clone(),

@@ -154,7 +154,7 @@ impl References {
     }
 }
 
-/// UIDPs that one statement asks for at most.
+/// Most UIDPs of one statement.
 const UIDS_AT_ONCE: usize = 256;
 
 /// The rows of these UIDPs, as far as they exist.

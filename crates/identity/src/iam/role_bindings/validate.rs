@@ -22,7 +22,7 @@ impl Spelling {
     pub(crate) const V1: Spelling = Spelling { prefix: String::new(), identity: "identity", role: "role" };
     pub(crate) const V2: Spelling = Spelling { prefix: String::new(), identity: "identityUid", role: "roleUid" };
 
-    /// The same fields at another place of the request.
+    /// The same fields elsewhere in the request.
     pub(crate) fn within(self, prefix: String) -> Spelling {
         Spelling { prefix, ..self }
     }
@@ -61,7 +61,7 @@ pub(super) async fn grants<T>(
         return Err(Error::invalid(violations));
     }
     call.require_all(group.as_str(), &granted)?;
-    // Last, so that whether an identity exists is told only to those who could have bound it.
+    // Last, so that only callers who could have bound an identity learn whether it exists.
     for (input, spelling) in bindings {
         if !exists(tx, &input.identity).await? {
             violations.push(spelling.violation(spelling.identity, WRONG_IDENTITY));

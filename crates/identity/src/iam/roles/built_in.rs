@@ -20,8 +20,8 @@ pub(crate) fn built_in_ranges(contract: &Contract) -> Vec<UidRange> {
     merge(contract.built_in_roles().iter().map(|role| UidRange::single(&role.uid)).collect())
 }
 
-/// Adds the built-in roles, which everyone sees, to what a list looks at. They stand in no place of the
-/// hierarchy, so that a filter by place leaves them out, from the operator's ranges too.
+/// Adds the built-in roles, which everyone sees, to a list. They have no scope in the hierarchy, so that a
+/// filter by scope leaves them out, and so do the operator's ranges.
 pub(crate) fn add_built_in(selection: &mut Selection<'_>, contract: &Contract, filter: Option<&UidpFilter>, id: &str) {
     let mut built_in = built_in_ranges(contract);
     if filter.is_some_and(names_scope) {

@@ -1,4 +1,4 @@
-//! How long tokens work, as callers may ask for it.
+//! Lifetimes of tokens, as callers may request them.
 
 use bowline_core::{Error, Micros, Result};
 use prost_types::{Duration, Timestamp};
@@ -9,7 +9,7 @@ const SECOND: Micros = 1_000_000;
 const HOUR: Micros = 3600 * SECOND;
 const YEAR: Micros = 365 * 24 * HOUR;
 
-/// When a new token ends: in a year if nothing is said, never if that is said.
+/// End of a new token: in a year by default, never on request.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for both at once, and for a time that is over or more than two years ahead.
@@ -24,13 +24,14 @@ pub(super) fn ends(now: Micros, asked: Option<&Timestamp>, never: bool) -> Resul
     match micros(asked) {
         None => refuse("expireTime is not a time"),
         Some(end) if end <= now => refuse("expireTime is over already"),
-        // Clocks differ: anyone who asks for exactly two years may mean a little more.
+        // Clocks differ: a request for exactly two years may arrive as a little more.
         Some(end) if end > now + 2 * YEAR + CLOCK_SKEW => refuse("expireTime may be at most two years ahead"),
         Some(end) => Ok(Some(end)),
     }
 }
 
-/// How long a replaced token continues working, with the wish as the answer repeats it: an hour if nothing is said.
+/// How long a replaced token continues working, and the request as the response repeats it; an hour by
+/// default.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for what is negative or longer than a day.

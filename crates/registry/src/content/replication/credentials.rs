@@ -28,15 +28,15 @@ impl fmt::Debug for Credentials {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Password {
     Kept,
-    /// There is none any more.
+    /// The upstream has no password any more.
     Gone,
-    /// This one takes its place.
+    /// This password replaces it.
     Given(String),
 }
 
-/// Takes the password out of an upstream that is to be stored, and says whether it has one then. The stored one stays
-/// with the address and the name that it was given for alone: with another address it would go to whatever host that is, or
-/// read there what it was never meant to, at the wish of someone who does not know it.
+/// Takes the password out of an upstream that is to be stored, and sets whether it has one. The stored
+/// password stays only with the same address and user name. With another address it would be sent to whatever
+/// host that is, at the request of a caller who does not know it.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for a user name without a password, and for a password without a user name.
@@ -70,14 +70,14 @@ fn account(upstream: &Upstream) -> (&str, &str) {
     (upstream.url.trim_end_matches('/'), &upstream.username)
 }
 
-/// The password of the upstream of a place's policy, as it is stored; empty if there is none.
+/// The sealed password of the upstream of a group's or repository's policy; empty without one.
 pub(crate) async fn sealed(tx: &mut ReadTx, place: &str) -> Result<Vec<u8>> {
     let sql = "SELECT upstream_password FROM registry_policies WHERE place = $1";
     let found = tx.query_opt(sql, &[Value::from(place)], |row| row.bytes(0).map_err(Error::from)).await?;
     Ok(found.unwrap_or_default())
 }
 
-/// What is stored in place of `before`.
+/// The sealed password that replaces `before`.
 pub(crate) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec<u8>) -> Vec<u8> {
     match password {
         Password::Kept => before,
@@ -86,7 +86,7 @@ pub(crate) fn seal(vault: &Vault, place: &Uidp, password: &Password, before: Vec
     }
 }
 
-/// The account of the upstream of a place's policy; absent if it has none.
+/// The account of the upstream of a group's or repository's policy; absent if it has none.
 pub(crate) async fn of(
     tx: &mut ReadTx,
     vault: &Vault,
@@ -103,7 +103,7 @@ pub(crate) async fn of(
     Ok(Some(Credentials { username: upstream.username.clone(), password }))
 }
 
-/// What the password of the upstream of a place's policy is sealed for.
+/// The context for which the password of a policy's upstream is sealed.
 pub fn context(place: &str) -> String {
     format!("upstream of {place}")
 }

@@ -1,7 +1,8 @@
 //! Repositories that take what they lack from elsewhere: from another repository here (`sync`), or from another registry
 //! (`upstreams`).
 //!
-//! What becomes of a tag, or of content that a digest names, when a client who may pull by right asks for it:
+//! States of a tag, or of content that a digest names, when a client that holds the pull permission requests
+//! it:
 //!
 //! ```text
 //!               not here ---- no source, or one that does not have it ----> unknown to the client
@@ -19,7 +20,8 @@
 //!             written here, which the source never replaces
 //! ```
 //!
-//! Content by digest does not change: once here, it stays. A source that does not answer changes nothing either.
+//! Content by digest does not change: once here, it stays. A source that does not respond changes nothing
+//! either.
 //!
 //! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
 //! goes.

@@ -57,8 +57,8 @@ pub(crate) async fn of(tx: &mut ReadTx, repo: &Uidp, now: Micros) -> Result<Opti
 /// Returns what to keep with [`put`]; absent if the source stays as it was.
 ///
 /// # Errors
-/// INVALID_ARGUMENT if it names nothing that the caller may pull from, PERMISSION_DENIED if it changes and the caller
-/// lacks what a push needs at the place.
+/// INVALID_ARGUMENT if it names nothing that the caller may pull from, PERMISSION_DENIED if it changes and
+/// the caller cannot push at `place`.
 pub(crate) async fn settle<T>(
     tx: &mut ReadTx,
     call: &Authorized<T>,

@@ -1,9 +1,9 @@
-//! Repositories that take what they lack from another one here, which they name as their source.
+//! Repositories that follow a source: another repository of this server, from which they copy what they lack.
 //!
-//! Anyone who named it was allowed to pull from it then; of another organization, which may have changed its mind since,
-//! only what is public, or what the client may pull there too, is taken over. Only someone who may pull from the
-//! repository by right has anything taken over, as with an upstream, and a tag that was written here stays. Bytes are
-//! shared: a copy is links in the database.
+//! The caller that named the source could pull from it then. From another organization, which may have
+//! withdrawn that since, only content is copied that is public or that the client may pull there too. Content
+//! is copied only for clients with the pull permission at the repository itself, as with an upstream, and a
+//! tag that was written here stays. Bytes are shared: a copy is links in the database.
 
 use bowline_contract::bowline::registry::v1::Interaction;
 use bowline_contract::bowline::registry::v1::rpc::content::{PullBlob, PullManifest};
@@ -61,8 +61,8 @@ impl Registry {
         Ok(true)
     }
 
-    /// Whether a blob that a manifest of the repository names may be here now, because the source has it: a source
-    /// that mirrors an upstream may have got it after its manifest was.
+    /// Whether a blob that a manifest of the repository names may be available now, because the source has
+    /// it: a source with an upstream may have fetched it after its manifest.
     ///
     /// # Errors
     /// A quota has no room for it.
@@ -138,7 +138,7 @@ async fn lacking(
     let Some(there) = digest_of(tx, &synced.source, reference).await? else { return Ok(None) };
     let is_lacking = match (digest_of(tx, &synced.repo, reference).await?, reference) {
         (None, _) => true,
-        // What could not be kept is not tried at every pull.
+        // A failed copy is not tried again at every pull.
         (Some(here), Reference::Tag(tag)) if here != there => is_due(tx, &synced.repo, tag, client.now()).await?,
         (Some(_), _) => false,
     };
@@ -180,7 +180,7 @@ async fn lacking_blob(
     Ok(found.map(|_| synced))
 }
 
-/// Takes over a manifest with the blobs that it names; the members of an index come when they are asked for.
+/// Copies a manifest with the blobs that it names; the members of an index come when clients request them.
 async fn sync(
     tx: &mut WriteTx,
     client: &RegistryClient,

@@ -3,7 +3,7 @@
 use bowline_core::{Error, Result, Uidp};
 use bowline_store::{ReadTx, Value, WriteTx};
 
-/// A tag that is written here is ours from then on, wherever it came from.
+/// A tag that is written here no longer belongs to the upstream, wherever it came from.
 pub(crate) async fn forget(tx: &mut WriteTx, repo: &Uidp, name: &str) -> Result<()> {
     let sql = "DELETE FROM upstream_tags WHERE repo = $1 AND tag = $2";
     tx.execute(sql, &[Value::from(repo.as_str()), Value::from(name)]).await?;

@@ -24,7 +24,7 @@ use crate::content::{
 };
 use crate::{limits, paths, tags};
 
-/// How long a tag counts as what the upstream has, once that was asked.
+/// Microseconds for which a tag counts as current after the upstream was asked.
 const FRESH: Micros = 60 * 1_000_000;
 
 /// Where the images of a repository come from.
@@ -53,7 +53,7 @@ impl UpstreamConfig {
         }
     }
 
-    /// The mirror that the policy nearest to `at` describes; `below` is what the name adds to the place of `at`.
+    /// The upstream of the policy nearest to `at`; `below` is the path that names add to that policy's scope.
     async fn nearest(
         tx: &mut ReadTx,
         vault: &Vault,
@@ -71,7 +71,7 @@ impl UpstreamConfig {
         Ok(Some(UpstreamConfig { url: parts.join("/"), credentials, tag_patterns: upstream.tag_patterns }))
     }
 
-    /// Whether the upstream is asked for this.
+    /// Whether the upstream may be asked for this: the policy's tag patterns can leave tags out.
     async fn has(&self, reference: &Reference) -> Result<bool, RegistryError> {
         match reference {
             Reference::Tag(tag) if !self.tag_patterns.is_empty() => {
@@ -82,7 +82,7 @@ impl UpstreamConfig {
     }
 }
 
-/// Names of the groups, and of the repository at the end, that lead from a place to `at` below it.
+/// Names of the groups, and of the repository at the end, that lead from `place` to `at` below it.
 async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<String>, RegistryError> {
     let mut names = Vec::new();
     for uid in at.self_and_ancestors().take_while(|uid| *uid != place) {
@@ -96,9 +96,6 @@ async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<Stri
 
 impl Registry {
     /// Where a manifest comes from that the client has not found; absent if it may only lie here.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn upstream_of(
         &self,
         client: &RegistryClient,
@@ -148,7 +145,7 @@ impl Registry {
                 };
                 let mirror = UpstreamConfig::of(tx, &registry.pipeline.vault, &at, &below, client.now()).await?;
                 let is_new = mirror.is_some() && !below.is_empty();
-                // Said before anything is fetched that could not be kept.
+                // Checked before anything is fetched that could not be stored.
                 if is_new && !client.visit.allows::<CreateRepo>(call.grants(), at.as_str())? {
                     return Err(registry.denied::<CreateRepo>(&client, name.as_str()));
                 }
@@ -159,9 +156,6 @@ impl Registry {
     }
 
     /// Where a tag comes from that the client has found, if it is time to ask whether it still names the same.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn stale(
         &self,
         client: &RegistryClient,
@@ -179,10 +173,7 @@ impl Registry {
         read.await
     }
 
-    /// Notes that the upstream was asked for a tag, and whether it answered.
-    ///
-    /// # Errors
-    /// The storage refuses.
+    /// Records that the upstream was asked for a tag, and whether it responded.
     pub async fn note_upstream(
         &self,
         client: &RegistryClient,
@@ -207,8 +198,8 @@ impl Registry {
         written.await
     }
 
-    /// Keeps a manifest that the upstream sent, whose digest was compared, unless its tag was pushed meanwhile. Its
-    /// blobs come when they are asked for.
+    /// Stores a manifest from the upstream, whose digest was compared, unless its tag was pushed meanwhile.
+    /// Its blobs come when clients request them.
     ///
     /// # Errors
     /// The client may not pull, or not create the repository that is missing.
@@ -258,9 +249,6 @@ impl Registry {
 
     /// Where a blob comes from that a manifest of the repository names, and how many bytes it has; absent if it may
     /// only lie here.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn blob_upstream(
         &self,
         client: &RegistryClient,
@@ -341,9 +329,6 @@ impl Registry {
     }
 
     /// Ends a fetch without a blob.
-    ///
-    /// # Errors
-    /// The storage refuses.
     pub async fn end_fetch(&self, id: &str) -> Result<(), RegistryError> {
         self.forget_upload(id).await
     }

@@ -97,7 +97,8 @@ async fn rows(tx: &mut ReadTx, group: &Uidp, page: &Page) -> Result<Vec<Advisory
     tx.query(&sql, &params, AdvisoryRow::read).await
 }
 
-/// Cuts the rows to the page, in number and in bytes, but to one at least; tells whether some were left out.
+/// Cuts the rows to the page, in number and in bytes, but to one at least; returns whether some were left
+/// out.
 fn shorten(mut rows: Vec<AdvisoryRow>, size: usize) -> (Vec<AdvisoryRow>, bool) {
     let mut bytes = 0;
     let fit = rows.iter().take_while(|row| {

@@ -76,7 +76,7 @@ fn rendered(steps: Vec<Step>) -> ours::ImportAdvisoriesResponse {
     ours::ImportAdvisoriesResponse { advisories: steps.into_iter().map(|step| step.told).collect() }
 }
 
-/// The event is about the group that got the advisories, and told there.
+/// The event is about the group that got the advisories, and goes to its subscriptions.
 fn with_event(
     changed: Changed<ours::ImportAdvisoriesResponse>,
     group: &Uidp,

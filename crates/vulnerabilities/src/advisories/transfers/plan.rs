@@ -61,7 +61,7 @@ impl Entry {
 
     fn has(&self, kind: &Type, at: Option<Micros>) -> bool {
         self.events.iter().any(|(known, known_at)| match (scan(known), scan(kind)) {
-            // A scanner that finds the same again tells nothing new.
+            // The same finding of a scanner again adds nothing.
             (Some(known), Some(found)) => is_same_find(known, found),
             _ => known == kind && at.is_none_or(|at| at == *known_at),
         })
