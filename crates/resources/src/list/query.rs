@@ -1,4 +1,4 @@
-//! Statements that lists are read with.
+//! The SQL statements of lists.
 
 use bowline_core::UidRange;
 use bowline_store::{Sql, Value};
@@ -45,7 +45,7 @@ fn conditions<'a>(sql: &mut Sql<'a>, table: &Table, selection: &'a Selection<'_>
     }
 }
 
-/// Adds the text of a clause, its values as parameters.
+/// Appends a clause: `@` becomes the table's name, each `?` a placeholder for the next value.
 pub fn push_clause<'a>(sql: &mut Sql<'a>, table: &str, clause: &Clause<'a>) {
     let mut values = clause.values.iter();
     for character in clause.text.chars() {

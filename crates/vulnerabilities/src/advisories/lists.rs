@@ -21,7 +21,7 @@ const FEW_BY_UID: i64 = 2000;
 const MANY: [i64; 2] = [10_000, 50_000];
 /// Most bytes that the events of a page have: a page is shorter rather than larger.
 const PAGE_BYTES: i64 = 32 << 20;
-/// Most packages of an origin that an index is asked for.
+/// Most packages of an origin that are looked up by index.
 const MOST_PACKAGES: i64 = 500;
 
 /// A page of advisories, without their events.
@@ -105,7 +105,7 @@ fn in_organization(organization: &str) -> Clause<'_> {
     Clause { text: "@.org = ?".into(), values: vec![Value::from(organization)] }
 }
 
-/// Cuts the rows to the page's size, in number and in bytes; tells whether some were left out.
+/// Cuts the rows to the page's size, in number and in bytes; returns whether some were left out.
 fn shorten(rows: &mut Vec<AdvisoryRow>, page: &Page) -> bool {
     let mut bytes = 0;
     let fit = rows.iter().take_while(|row| {
@@ -119,7 +119,8 @@ fn shorten(rows: &mut Vec<AdvisoryRow>, page: &Page) -> bool {
     is_cut
 }
 
-/// The packages that are built from the origin that the filters name, of all organizations: the tests tell them apart.
+/// The packages that are built from the origin that the filters name, of all organizations: the tests distinguish
+/// them.
 pub(super) async fn resolve_origin(tx: &mut ReadTx, filters: &mut Filters) -> Result<()> {
     if filters.origin.is_empty() {
         return Ok(());
@@ -264,7 +265,7 @@ pub(super) fn one_of<'a>(query: &mut Sql<'a>, column: &str, values: &'a [String]
     query.text += &format!("{column} IN ({})", places.join(", "));
 }
 
-/// Adds the tests, and the group that was asked for.
+/// Adds the conditions, and the requested group.
 pub(super) fn validate<'a>(query: &mut Sql<'a>, table: &str, tests: &[Clause<'a>], wanted: &'a AdvisoryQuery<'_>) {
     for test in tests {
         query.text += " AND ";
