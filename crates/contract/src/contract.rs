@@ -233,10 +233,13 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                     .find(|method| method.full_name == name)
                     .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
                 let own = options::text(rule, "own_subject_field");
+                let own_access = options::text(rule, "own_access_field");
                 let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
+                method.own_access_field =
+                    (!own_access.is_empty()).then_some(own_access).or(method.own_access_field.take());
                 method.terms_exempt |= options::flag(rule, "terms_exempt");
                 method.works_on_full_disk |= options::flag(rule, "works_on_full_disk");
                 if let Some(Value::Message(event)) = options::field(rule, "event") {

@@ -129,6 +129,9 @@ pub struct MethodInfo {
     pub own_subject_field: Option<String>,
     /// Whether a caller needs no capability where the scope is the caller's own identity.
     pub own_identity_allowed: bool,
+    /// Request field that names whose access the method is about: no capability is needed where it is empty or the
+    /// caller's own identity.
+    pub own_access_field: Option<String>,
     /// Largest request in bytes, if the method has its own limit.
     pub max_request_bytes: Option<u64>,
     /// Whether the method works in an organization that has not accepted the operator's terms.
@@ -227,6 +230,7 @@ impl MethodOptions {
             operator_only: false,
             own_subject_field: None,
             own_identity_allowed: false,
+            own_access_field: None,
             max_request_bytes: None,
             terms_exempt: false,
             works_on_full_disk: false,

@@ -116,6 +116,10 @@ pub const TABLES: &[TableDeclaration] = &[
     },
     TableDeclaration { name: "one_time_links", columns: &[value("hash"), value("purpose")] },
     TableDeclaration {
+        name: "preferences",
+        columns: &[reference("identity", "identities", OnDelete::Delete), value("time_zone")],
+    },
+    TableDeclaration {
         name: "refresh_tokens",
         columns: &[
             value("hash"),

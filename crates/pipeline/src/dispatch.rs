@@ -280,7 +280,7 @@ impl Gate {
             Some(field) => {
                 let place = self.scope(tx, info, field, &grants).await?;
                 let is_own = info.own_identity_allowed && place.as_str() == context.principal.subject();
-                if !is_own {
+                if !is_own && !self.is_about_caller(info)? {
                     require(&context.contract, &grants, place.as_str(), &needed)?;
                 }
                 Some(place)
@@ -308,6 +308,13 @@ impl Gate {
             return Ok(());
         }
         Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
+    }
+
+    /// Whether the request is about the caller's own access, which takes no capability.
+    fn is_about_caller(&self, info: &MethodInfo) -> Result<bool> {
+        let Some(field) = info.own_access_field.as_deref() else { return Ok(false) };
+        let value = self.read(info, field)?;
+        Ok(value.is_empty() || value == self.context.principal.subject())
     }
 
     /// The checked place. Its shape is checked before the permission: a malformed id is no secret.
@@ -365,7 +372,7 @@ pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()>
 
 /// Refuses if the grants lack any of these at the place, naming what is missing.
 pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed: &CapabilitySet) -> Result<()> {
-    let missing = needed.difference(&grants.at(place));
+    let missing = grants.decide(place, needed).missing;
     if missing.is_empty() {
         return Ok(());
     }

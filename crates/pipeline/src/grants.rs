@@ -1,5 +1,7 @@
 //! What a caller may do where, read from the store in the same snapshot as the decision.
 
+mod decision;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
@@ -9,6 +11,8 @@ use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, inter
 use bowline_store::{BoxFuture, Engine, ReadTx, Row, Value};
 
 use crate::principal::{Narrowing, OPERATOR, Principal};
+
+pub use decision::{Cause, Decision};
 
 /// The capabilities of one caller by group, with what the token leaves of them.
 #[derive(Clone, Debug)]
@@ -70,11 +74,21 @@ impl Grants {
 
     /// The capabilities at a place of the hierarchy: those of its bindings and of all bindings above.
     pub fn at(&self, scope: &str) -> CapabilitySet {
+        if self.reaches(scope) { self.narrow(self.held_at(scope)) } else { CapabilitySet::EMPTY }
+    }
+
+    /// Whether the token's scopes leave this one.
+    fn reaches(&self, scope: &str) -> bool {
         let scopes = &self.narrowing.scopes;
-        if !scopes.is_empty() && !scopes.iter().any(|allowed| allowed.contains(scope)) {
-            return CapabilitySet::EMPTY;
+        scopes.is_empty() || scopes.iter().any(|allowed| allowed.contains(scope))
+    }
+
+    /// The parts of the hierarchy that the token leaves; sorted and disjoint.
+    pub fn left_by_token(&self) -> Vec<UidRange> {
+        if self.narrowing.scopes.is_empty() {
+            return vec![UidRange::all()];
         }
-        self.narrow(self.held_at(scope))
+        merge(self.narrowing.scopes.iter().map(UidRange::of).collect())
     }
 
     /// Whether the caller holds all of these there.
@@ -115,11 +129,7 @@ impl Grants {
             let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
             merge(groups.map(|group| UidRange::subtree(group)).collect())
         };
-        if self.narrowing.scopes.is_empty() {
-            return everywhere;
-        }
-        let scopes = merge(self.narrowing.scopes.iter().map(UidRange::of).collect());
-        intersect(&everywhere, &scopes)
+        if self.narrowing.scopes.is_empty() { everywhere } else { intersect(&everywhere, &self.left_by_token()) }
     }
 
     /// Whether the caller holds all of these at the place, above it or anywhere below it.
@@ -362,6 +372,16 @@ mod tests {
             let left = capabilities.map_or(held, |set| held.intersection(&set));
             let inside = scopes.is_empty() || scopes.iter().any(|scope| scope.contains(&asked));
             prop_assert_eq!(grants.allows(&asked, &needed), inside && left.contains(&needed));
+
+            let decision = grants.decide(&asked, &needed);
+            prop_assert_eq!(decision.missing.is_empty(), grants.allows(&asked, &needed));
+            let cause = match (inside, held.contains(&needed), left.contains(&needed)) {
+                (false, _, _) => Cause::NarrowedScopes,
+                (true, false, _) => Cause::NotHeld,
+                (true, true, false) => Cause::NarrowedCapabilities,
+                (true, true, true) => Cause::Held,
+            };
+            prop_assert_eq!(decision.cause, cause);
         }
     }
 }

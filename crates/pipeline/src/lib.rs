@@ -43,7 +43,7 @@ pub use call::{Authorized, Call, Caller, Open, Paged, Paging, RequestOrigin, Tra
 pub use changed::{Change, Changed, EventBody, ResourceSnapshot};
 pub use deferred::{Cancelled, MayDefer, defer};
 pub use dispatch::{Outcome, Pipeline};
-pub use grants::{Access, Grants, GrantsCache};
+pub use grants::{Access, Cause, Decision, Grants, GrantsCache};
 pub use handlers::{Answer, Handlers, Watched};
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};

@@ -180,4 +180,16 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
     },
+    Migration {
+        version: 34,
+        name: "access",
+        sqlite: include_str!("../migrations/sqlite/0034_access.sql"),
+        postgres: include_str!("../migrations/postgres/0034_access.sql"),
+    },
+    Migration {
+        version: 35,
+        name: "preferences",
+        sqlite: include_str!("../migrations/sqlite/0035_preferences.sql"),
+        postgres: include_str!("../migrations/postgres/0035_preferences.sql"),
+    },
 ];
