@@ -51,6 +51,8 @@ mod exchange;
 mod exchange_aws;
 #[path = "behaviour/exchange_untargeted.rs"]
 mod exchange_untargeted;
+#[path = "behaviour/explained_access.rs"]
+mod explained_access;
 #[path = "behaviour/feeds.rs"]
 mod feeds;
 #[path = "behaviour/feeds_support.rs"]

@@ -1,5 +1,6 @@
 //! One valid request per method, aimed at a place.
 
+mod access;
 pub(crate) mod advisories;
 mod contained;
 mod feeds;
@@ -191,6 +192,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(advisories::rows());
     rows.extend(personal::terms());
     rows.extend(personal::of_people());
+    rows.extend(access::explanations());
     rows.extend(crate::table_providers::rows());
     rows.extend(feeds::imports());
     rows.extend(crate::table_libraries::rows());

@@ -4,6 +4,7 @@ mod access;
 mod access_v1;
 mod account_associations;
 mod account_associations_v1;
+mod explain;
 mod external_group_role_mappings;
 mod external_group_role_mappings_v1;
 pub(crate) mod group_invites;
@@ -59,6 +60,7 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
     let handlers = metadata::register(handlers);
     let handlers = access::register(handlers);
     let handlers = access_v1::register(handlers);
+    let handlers = explain::register(handlers);
     let handlers = identity_providers::register(handlers);
     let handlers = identity_providers_v1::register(handlers);
     let handlers = scim_tokens::register(handlers);
