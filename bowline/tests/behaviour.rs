@@ -7,6 +7,8 @@
 mod accepting;
 #[path = "behaviour/access.rs"]
 mod access;
+#[path = "behaviour/access_requests.rs"]
+mod access_requests;
 #[path = "behaviour/advisories.rs"]
 mod advisories;
 #[path = "behaviour/advisory_documents.rs"]
@@ -93,10 +95,14 @@ mod libraries_policies;
 mod libraries_records;
 #[path = "behaviour/mail.rs"]
 mod mail;
+#[path = "behaviour/matcher_tests.rs"]
+mod matcher_tests;
 #[path = "behaviour/metadata.rs"]
 mod metadata;
 #[path = "behaviour/metrics.rs"]
 mod metrics;
+#[path = "behaviour/names.rs"]
+mod names;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/neighbours.rs"]
@@ -107,6 +113,8 @@ mod new_front;
 mod open_services;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
+#[path = "behaviour/own_sessions.rs"]
+mod own_sessions;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
 #[path = "behaviour/people.rs"]

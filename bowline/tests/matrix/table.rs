@@ -193,6 +193,9 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(personal::terms());
     rows.extend(personal::of_people());
     rows.extend(access::explanations());
+    rows.extend(access::requests_and_names());
+    rows.extend(access::tests_of_trust());
+    rows.extend(access::of_oneself());
     rows.extend(crate::table_providers::rows());
     rows.extend(feeds::imports());
     rows.extend(crate::table_libraries::rows());

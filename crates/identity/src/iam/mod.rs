@@ -1,6 +1,7 @@
 //! Identity and access management.
 
 mod access;
+mod access_requests;
 mod access_v1;
 mod account_associations;
 mod account_associations_v1;
@@ -17,7 +18,7 @@ pub(crate) mod identity_providers;
 mod identity_providers_v1;
 mod metadata;
 pub(crate) mod owners;
-mod relationship;
+pub(crate) mod relationship;
 mod removed_grants;
 pub(crate) mod role_bindings;
 mod role_bindings_v1;
@@ -60,6 +61,7 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
     let handlers = metadata::register(handlers);
     let handlers = access::register(handlers);
     let handlers = access_v1::register(handlers);
+    let handlers = access_requests::register(handlers);
     let handlers = explain::register(handlers);
     let handlers = identity_providers::register(handlers);
     let handlers = identity_providers_v1::register(handlers);
