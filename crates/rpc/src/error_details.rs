@@ -51,6 +51,9 @@ fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str, base_ur
     all
 }
 
+/// Missing capabilities that a link names: details are sent in a header, which clients bound at some kilobytes.
+const LINKED: usize = 10;
+
 /// Where a caller reads why a capability is missing, and who can grant it.
 fn explanation(error: &Error, info: &ErrorInfo, base_url: &str) -> Option<Help> {
     if error.code() != Code::PermissionDenied {
@@ -58,7 +61,8 @@ fn explanation(error: &Error, info: &ErrorInfo, base_url: &str) -> Option<Help> 
     }
     let (capabilities, scope) = (info.metadata.get("capability")?, info.metadata.get("scope")?);
     // Names of capabilities and UIDPs need no escaping in a query.
-    let parameters: Vec<String> = capabilities.split(", ").map(|name| format!("capabilities={name}")).collect();
+    let names = capabilities.split(", ").take(LINKED);
+    let parameters: Vec<String> = names.map(|name| format!("capabilities={name}")).collect();
     let link = help::Link {
         description: "Why this was denied, and who can grant it".into(),
         url: format!("{base_url}/iam/v1/access:explain?{}&scope={scope}", parameters.join("&")),
