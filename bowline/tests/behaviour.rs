@@ -43,6 +43,8 @@ mod contents;
 mod deliveries;
 #[path = "behaviour/deliveries_bounds.rs"]
 mod deliveries_bounds;
+#[path = "behaviour/deliveries_log.rs"]
+mod deliveries_log;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]

@@ -222,6 +222,16 @@ fn subscriptions() -> Vec<Step> {
     let hook = json!({ "sink": "https://a.example/x?secret=1" });
     vec![
         step("events.subscription.created", "POST /events/v2/subscriptions/{team}", hook).keeping("/uid", "hook"),
+        step(
+            "dev.bowline.events.subscription.paused.v1",
+            "POST /events/bowline/v1/subscriptions/{hook}:pause",
+            json!({}),
+        ),
+        step(
+            "dev.bowline.events.subscription.resumed.v1",
+            "POST /events/bowline/v1/subscriptions/{hook}:resume",
+            json!({}),
+        ),
         step("events.subscription.deleted", "DELETE /events/v2/subscriptions/{hook}", Value::Null),
     ]
 }

@@ -11,9 +11,13 @@
 //! - `state`, `subscription`, `lanes`: who waits for what, and who is next; nothing in them awaits.
 //! - `log`, `bodies`, `saving`, `redelivery`, `lease`: the statements.
 //! - `message`: an event as a request.
+//! - `attempts`: the log of attempts that callers read.
+//! - [`DirectSender`]: test events, and bodies of stored events.
 
+mod attempts;
 mod backoff;
 mod bodies;
+mod direct;
 mod event;
 mod lanes;
 mod lease;
@@ -25,4 +29,6 @@ mod saving;
 mod state;
 mod subscription;
 
+pub use attempts::{AttemptKind, AttemptRecord};
+pub use direct::{DirectSender, SinkTest, TestPermit};
 pub use relay::{Parts, Relay};

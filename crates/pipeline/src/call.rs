@@ -157,6 +157,12 @@ impl<T> Authorized<T> {
         &self.context.principal
     }
 
+    /// The caller as events name their actors, in JSON.
+    pub fn event_actor(&self) -> String {
+        let act = self.principal().token().and_then(|token| token.actor.as_ref());
+        crate::record::event_actor(self.principal().subject(), act)
+    }
+
     /// What the caller may do where.
     pub fn grants(&self) -> &Grants {
         &self.grants

@@ -203,6 +203,7 @@ impl Pipeline {
             Some(Handler::ReadThen(handler)) => self.read_and_go_on(Arc::new(gate), handler).await,
             Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
             Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,
+            Some(Handler::WriteThen(handler)) => self.write(Arc::new(gate), handler).await?.await,
             Some(Handler::Prepared(prepare)) => self.prepare_and_write(Arc::new(gate), prepare).await,
             Some(Handler::Open(_) | Handler::Watch(_)) => {
                 Err(Error::internal("a method of another kind was called for one answer of a transaction"))

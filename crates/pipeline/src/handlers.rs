@@ -35,8 +35,10 @@ pub(crate) type Again =
     Box<dyn for<'a> FnOnce(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send>;
 pub(crate) type ReadAgainFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Between>> + Send + Sync;
-pub(crate) type WriteFn =
-    dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
+/// A writing handler that returns `T`.
+pub(crate) type WriteFnOf<T> =
+    dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<T>>> + Send + Sync;
+pub(crate) type WriteFn = WriteFnOf<Bytes>;
 /// Makes the handler of one request, which runs in the transaction.
 pub(crate) type PrepareFn = dyn Fn(&Bytes) -> Result<Arc<WriteFn>> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer>> + Send + Sync;
@@ -80,6 +82,7 @@ pub(crate) enum Handler {
     ReadThen(Arc<ReadThenFn>),
     ReadAgain(Arc<ReadAgainFn>),
     Write(Arc<WriteFn>),
+    WriteThen(Arc<WriteFnOf<Rest>>),
     Prepared(Arc<PrepareFn>),
     Open(Arc<OpenFn>),
     OpenRead(Arc<OpenReadFn>),
@@ -327,7 +330,7 @@ impl Handlers {
 
     /// # Panics
     /// The registration contradicts the contract: a defect that every start shows.
-    fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
+    pub(crate) fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });

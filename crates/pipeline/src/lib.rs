@@ -17,6 +17,7 @@ mod changed;
 mod deferred;
 mod dispatch;
 mod field_names;
+mod follow_up;
 mod grants;
 mod handlers;
 pub mod lease;

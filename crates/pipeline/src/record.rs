@@ -88,7 +88,7 @@ pub async fn record_event(
     event: &EventBody,
 ) -> Result<()> {
     let Some(rule) = &info.event else { return Ok(()) };
-    let told_actor = json!({ "subject": actor.subject, "act": texts(act) }).to_string();
+    let told_actor = event_actor(actor.subject, act);
     let extensions: serde_json::Map<String, serde_json::Value> =
         event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
@@ -109,6 +109,11 @@ pub async fn record_event(
     ];
     tx.execute(INSERT_OUTBOX, &params).await?;
     Ok(())
+}
+
+/// Who did something, as events name them.
+pub(crate) fn event_actor(subject: &str, act: Option<&serde_json::Value>) -> String {
+    json!({ "subject": subject, "act": texts(act) }).to_string()
 }
 
 /// The claims, all as texts: the public SDK, which subscribers read events with, knows no others and refuses the event.

@@ -6,13 +6,13 @@ use bowline_core::{Error, Result};
 use bytes::Bytes;
 
 use crate::dispatch::{Gate, Pipeline};
-use crate::handlers::{PrepareFn, WriteFn};
+use crate::handlers::{PrepareFn, WriteFnOf};
 use crate::validate::Validated;
 use crate::{record, terms};
 
 impl Pipeline {
     /// Validates, then runs a handler and records what it changed, in one transaction.
-    pub(crate) async fn write(&self, gate: Arc<Gate>, handler: Arc<WriteFn>) -> Result<Bytes> {
+    pub(crate) async fn write<T: Send + 'static>(&self, gate: Arc<Gate>, handler: Arc<WriteFnOf<T>>) -> Result<T> {
         let frees_storage = gate.context.info().frees_storage();
         if !frees_storage && self.db.is_full() {
             // Callers who may not write get that answer on a full disk, too.
@@ -32,7 +32,12 @@ impl Pipeline {
         self.write_validated(gate, validated, handler).await
     }
 
-    async fn write_validated(&self, gate: Arc<Gate>, validated: Validated, handler: Arc<WriteFn>) -> Result<Bytes> {
+    async fn write_validated<T: Send + 'static>(
+        &self,
+        gate: Arc<Gate>,
+        validated: Validated,
+        handler: Arc<WriteFnOf<T>>,
+    ) -> Result<T> {
         let db = if gate.context.info().frees_storage() { self.db.from_reserve() } else { self.db.clone() };
         self.write_deferring_on::<_, Error>(&db, move |tx| {
             let (gate, validated, handler) = (gate.clone(), validated.clone(), handler.clone());

@@ -10,6 +10,7 @@ use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::Contract;
 use bowline_core::Clock;
+use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
 use bowline_oci::Distribution;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
@@ -54,6 +55,17 @@ pub(crate) async fn assemble(
     let (people, exchange) = people(options, &db, &client, &authenticator, &settings, &contract, &vault)?;
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
+    let sender = DirectSender::new(bowline_delivery::Parts {
+        db: db.clone(),
+        contract: contract.clone(),
+        tables: tables.clone(),
+        settings: settings.clone(),
+        authenticator: authenticator.clone(),
+        client: client.clone(),
+        clock: clock.clone(),
+        random: || u64::from_be_bytes(random_bytes()),
+        holder: replica.clone(),
+    });
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -64,7 +76,13 @@ pub(crate) async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone())), &published),
+        bowline_services::handlers(
+            contract.clone(),
+            people.clone(),
+            Arc::new(Blobs(content.clone())),
+            &published,
+            &Arc::new(sender),
+        ),
         limits,
     ));
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use bowline_contract::Contract;
 use bowline_core::{Micros, Result};
+use bowline_delivery::DirectSender;
 use bowline_identity::People;
 use bowline_pipeline::Handlers;
 use bowline_registry::attached::{BlobBytes, Documents, NoBlobs};
@@ -36,14 +37,15 @@ pub fn handlers(
     people: Arc<People>,
     blobs: Arc<dyn BlobBytes>,
     published: &Arc<Published>,
+    sender: &Arc<DirectSender>,
 ) -> Handlers {
-    register(contract, Some(people), &blobs, published)
+    register(contract, Some(people), &blobs, published, Some(sender))
 }
 
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     let blobs: Arc<dyn BlobBytes> = Arc::new(NoBlobs);
-    let handlers = register(contract.clone(), None, &blobs, &Arc::default());
+    let handlers = register(contract.clone(), None, &blobs, &Arc::default(), None);
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
@@ -52,6 +54,7 @@ fn register(
     people: Option<Arc<People>>,
     blobs: &Arc<dyn BlobBytes>,
     published: &Arc<Published>,
+    sender: Option<&Arc<DirectSender>>,
 ) -> Handlers {
     let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
     let documents = Documents::new(blobs.clone());
@@ -60,7 +63,7 @@ fn register(
     let handlers = bowline_registry::register(handlers, &documents);
     let handlers = bowline_vulnerabilities::register(handlers, published, &documents);
     let handlers = bowline_libraries::register(handlers);
-    let handlers = events::register(handlers);
+    let handlers = events::register(handlers, sender);
     let handlers = audit::register(handlers);
     ping::register(handlers)
 }

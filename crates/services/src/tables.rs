@@ -14,6 +14,17 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "delivery_attempts",
+        columns: &[
+            reference("subscription", "subscriptions", OnDelete::Delete),
+            value("event_id"),
+            value("event_type"),
+            reference("subject", "*", OnDelete::Keep("an event outlives what it tells of")),
+            value("error"),
+            value("response"),
+        ],
+    },
+    TableDeclaration {
         name: "dead_letters",
         columns: &[
             reference("subscription", "subscriptions", OnDelete::Keep("swept after the subscription, by parts")),

@@ -180,4 +180,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
     },
+    Migration {
+        version: 42,
+        name: "delivery_attempts",
+        sqlite: include_str!("../migrations/sqlite/0042_delivery_attempts.sql"),
+        postgres: include_str!("../migrations/postgres/0042_delivery_attempts.sql"),
+    },
 ];
