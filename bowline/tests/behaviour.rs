@@ -23,6 +23,8 @@ mod associations;
 mod audit;
 #[path = "behaviour/audit_chain.rs"]
 mod audit_chain;
+#[path = "behaviour/audit_export.rs"]
+mod audit_export;
 #[path = "behaviour/audit_log.rs"]
 mod audit_log;
 #[path = "behaviour/audit_watch.rs"]
@@ -105,6 +107,8 @@ mod neighbours;
 mod new_front;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
+#[path = "behaviour/operators.rs"]
+mod operators;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
 #[path = "behaviour/page_tokens.rs"]

@@ -31,7 +31,9 @@ async fn attempts_are_logged_with_what_the_sink_responded(server: &TestServer) {
     let subscription = subscribe(&operator, &org, &sink.url).await;
     let group = create_group(&operator, &org, "team").await;
     sink.wait_for(1).await;
+    until("the failure", async || status(&operator, &subscription).await["attempts"] == 1).await;
     sink.answer(|_| Answer::Large(5000));
+    server.clock().advance(Duration::from_secs(3));
     sink.wait_for(2).await;
     let log = logged(&operator, &subscription, 2).await;
     let [second, first] = log.as_slice() else { panic!("{log:?}") };
@@ -71,12 +73,12 @@ async fn the_newest_two_hundred_are_stored_and_go_with_the_subscription(server: 
     create_group(&operator, &org, "team").await;
     until("the newest", async || deliveries(&operator, &subscription).await[0]["number"] == "201").await;
     assert_eq!(number(server, "SELECT count(*) FROM delivery_attempts").await, 200);
-    let mut pages = Vec::new();
+    let mut pages: Vec<String> = Vec::new();
     let mut token = String::new();
     loop {
         let what = format!("GET {}/deliveries?page_size=90&page_token={token}", path(&subscription));
         let page = done(&operator, &what, Value::Null).await;
-        pages.extend(each(&page["deliveries"], "number"));
+        pages.extend(each(&page["deliveries"], "number").into_iter().map(String::from));
         token = page["nextPageToken"].as_str().unwrap_or_default().to_owned();
         if token.is_empty() {
             break;

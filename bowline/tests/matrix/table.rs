@@ -4,6 +4,7 @@ pub(crate) mod advisories;
 mod contained;
 mod feeds;
 mod joining;
+mod operators;
 mod personal;
 pub(crate) mod sources;
 pub(crate) mod telling;
@@ -193,6 +194,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(personal::of_people());
     rows.extend(crate::table_providers::rows());
     rows.extend(feeds::imports());
+    rows.extend(operators::operators());
     rows.extend(crate::table_libraries::rows());
     rows.extend(telling::audit_log());
     rows.extend(telling::subscriptions());

@@ -15,10 +15,14 @@ use crate::oracle::NOT_FOUND;
 
 /// Methods whose answer depends on what happened before: `behaviour/audit_log.rs` and `behaviour/audit_watch.rs`
 /// check who may call them.
-pub(crate) const ELSEWHERE: [&str; 4] = [
+pub(crate) const ELSEWHERE: [&str; 7] = [
     "bowline.audit.v1.Audit.GetCheckpoints",
     "bowline.audit.v1.Audit.GetEntry",
     "bowline.audit.v1.Audit.WatchEntries",
+    // `behaviour/audit_export.rs` has these.
+    "bowline.audit.v1.Audit.ExportEntries",
+    "bowline.audit.v1.Audit.GetSummary",
+    "bowline.audit.v1.Audit.VerifyChain",
     // `behaviour/deliveries_log.rs`: a subscription is tested once in ten seconds.
     "bowline.events.v1.DeliveriesService.TestDelivery",
 ];

@@ -135,6 +135,8 @@ pub struct MethodInfo {
     pub terms_exempt: bool,
     /// Whether a rule says that the method works while the disk is full: see [`MethodInfo::frees_storage`].
     pub works_on_full_disk: bool,
+    /// Whether the stream of responses ends by itself.
+    pub finite_stream: bool,
 }
 
 impl MethodInfo {
@@ -157,6 +159,11 @@ impl MethodInfo {
     /// Whether the method changes something.
     pub fn is_mutation(&self) -> bool {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
+    }
+
+    /// Whether a caller of the method only reads, as its route says: what has none may do anything.
+    pub fn only_reads(&self) -> bool {
+        !self.bindings.is_empty() && !self.is_mutation()
     }
 
     /// The request field that holds the resource, where the body is that field, or the whole request of an
@@ -230,6 +237,7 @@ impl MethodOptions {
             max_request_bytes: None,
             terms_exempt: false,
             works_on_full_disk: false,
+            finite_stream: false,
         }
     }
 

@@ -20,8 +20,10 @@ const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
 /// Bindings at and below a group whose directory has deactivated the person count for nothing. The group is what a
 /// provider's UIDP has before its last segment, which is a slash and 16 characters.
 const BINDINGS: &str = "
-SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
+SELECT i.expires_at, i.deactivated, b.parent, r.capabilities, o.role, i.issuer,
+  o.role IS NOT NULL AND EXISTS (SELECT 1 FROM operator_providers p WHERE p.issuer = i.issuer)
 FROM identities i
+LEFT JOIN operators o ON o.identity = i.uid
 LEFT JOIN role_bindings b ON b.identity = i.uid
   AND NOT EXISTS (
     SELECT 1 FROM scim_users u

@@ -10,6 +10,7 @@ mod auth;
 mod iam;
 mod mail;
 mod oidc;
+mod operators;
 pub mod people;
 pub mod scim;
 mod tables;
@@ -40,5 +41,6 @@ pub fn register(handlers: Handlers, domains: &Arc<[Belongings]>, people: Option<
     let handlers = iam::register(handlers, domains);
     let handlers = oidc::register(handlers, people);
     let handlers = people::register(handlers, people);
+    let handlers = operators::register(handlers);
     auth::register(handlers)
 }

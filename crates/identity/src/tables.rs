@@ -60,6 +60,14 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "operators",
+        columns: &[
+            reference("identity", "identities", OnDelete::Delete),
+            value("role"),
+            reference("granted_by", "identities", OnDelete::Keep("a record of who granted it")),
+        ],
+    },
+    TableDeclaration {
         name: "groups",
         columns: &[
             own_id("uid"),

@@ -6,7 +6,7 @@ use bowline_contract::{Contract, MethodInfo};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp};
 use bytes::Bytes;
 
-use crate::grants::Access;
+use crate::access::Access;
 use crate::grants::Grants;
 use crate::principal::Principal;
 use crate::settings::Settings;
@@ -171,6 +171,11 @@ impl<T> Authorized<T> {
     /// Whether the operator calls.
     pub fn is_operator(&self) -> bool {
         self.grants.is_operator()
+    }
+
+    /// Whether an operator calls who reads the whole server: any of them.
+    pub fn reads_server(&self) -> bool {
+        self.grants.operator().is_some()
     }
 
     /// The parts of the hierarchy where the caller holds what the method needs; what an unscoped list may show.

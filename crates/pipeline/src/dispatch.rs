@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::authenticate::Authenticator;
 use crate::call::{Authorized, Call, Caller, Context, Open};
 use crate::field_names::{json_path, last};
-use crate::grants::{Grants, GrantsCache};
+use crate::grants::{Grants, GrantsCache, NamedOperators, OperatorStanding};
 use crate::handlers::{Answer, Handler, Handlers};
 use crate::page::PageKey;
 use crate::principal::Principal;
@@ -119,6 +119,11 @@ impl Pipeline {
         limits: RateLimits,
     ) -> Pipeline {
         let streams = Arc::new(Streams::new(settings.streams));
+        let viewer = contract.operator_roles().iter().find(|role| role.name == "operator.viewer");
+        let grants = GrantsCache::new(handlers.access).with_operators(NamedOperators {
+            issuers: settings.operator_issuers.clone(),
+            viewer: viewer.map_or(CapabilitySet::EMPTY, |role| role.capabilities),
+        });
         Pipeline {
             contract,
             tables,
@@ -128,7 +133,7 @@ impl Pipeline {
             clock,
             page_key: Arc::new(page_key),
             vault,
-            grants: Arc::new(GrantsCache::new(handlers.access)),
+            grants: Arc::new(grants),
             handlers,
             limits,
             streams,
@@ -358,10 +363,16 @@ impl Gate {
 
 /// Refuses methods of the operator's to everyone else.
 pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()> {
-    if info.operator_only && !grants.is_operator() {
-        return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
+    if !info.operator_only {
+        return Ok(());
     }
-    Ok(())
+    match grants.operator() {
+        None => Err(Error::permission_denied("Permission denied: only the operator may call this method")),
+        Some(OperatorStanding::Viewer) if !info.only_reads() => Err(Error::permission_denied(
+            "Permission denied: operator.viewer only reads; this method needs operator.admin",
+        )),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Refuses if the grants lack any of these at the place, naming what is missing.

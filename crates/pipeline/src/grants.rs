@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
-use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
-use bowline_store::{BoxFuture, Engine, ReadTx, Row, Value};
+use bowline_store::{Engine, ReadTx};
 
-use crate::principal::{Narrowing, OPERATOR, Principal};
+use crate::access::Access;
+use crate::principal::{Narrowing, Principal};
 
 /// The capabilities of one caller by group, with what the token leaves of them.
 #[derive(Clone, Debug)]
@@ -19,17 +19,39 @@ pub struct Grants {
 
 /// What the store says of an identity: the part that does not depend on the token.
 #[derive(Debug, Default)]
-struct Direct {
-    operator: bool,
-    by_group: HashMap<Box<str>, CapabilitySet, BuildHasherDefault<LastSegment>>,
+pub(crate) struct Direct {
+    pub(crate) operator: Option<OperatorStanding>,
+    /// What an operator holds everywhere.
+    pub(crate) everywhere: CapabilitySet,
+    pub(crate) by_group: HashMap<Box<str>, CapabilitySet, BuildHasherDefault<LastSegment>>,
     /// When the identity ends, if it does.
-    expires_at: Option<Micros>,
+    pub(crate) expires_at: Option<Micros>,
+}
+
+/// What an operator may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorStanding {
+    /// The holder of the data directory: everything.
+    Local,
+    /// A person with `operator.admin`: the same, named in the audit log.
+    Admin,
+    /// A person with `operator.viewer`: reads.
+    Viewer,
+}
+
+/// What makes a person a named operator, besides the row that says so.
+#[derive(Clone, Debug, Default)]
+pub struct NamedOperators {
+    /// Issuers of the operator's providers in the configuration file; those in the database are read there.
+    pub issuers: Vec<String>,
+    /// What a viewer holds everywhere.
+    pub viewer: CapabilitySet,
 }
 
 /// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks at every
 /// place above the one asked for, and reading all of each would cost more than finding it.
 #[derive(Default)]
-struct LastSegment(u64);
+pub(crate) struct LastSegment(u64);
 
 impl Hasher for LastSegment {
     fn write(&mut self, text: &[u8]) {
@@ -62,6 +84,11 @@ impl Grants {
         Grants { direct: Arc::new(direct), narrowing }
     }
 
+    /// Those of the store, without a token's narrowing.
+    pub(crate) fn of(direct: Direct) -> Grants {
+        Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }
+    }
+
     /// The same grants with what a token leaves of them.
     #[must_use]
     pub fn narrowed_to(self, narrowing: Narrowing) -> Grants {
@@ -88,10 +115,10 @@ impl Grants {
     }
 
     fn held_at(&self, scope: &str) -> CapabilitySet {
-        if self.direct.operator {
-            return CapabilitySet::ALL;
+        let mut held = self.direct.everywhere;
+        if held == CapabilitySet::ALL {
+            return held;
         }
-        let mut held = CapabilitySet::EMPTY;
         let mut place = Some(scope);
         while let Some(uid) = place {
             if let Some(capabilities) = self.direct.by_group.get(uid) {
@@ -108,9 +135,8 @@ impl Grants {
 
     /// The parts of the hierarchy where the caller holds all of these; sorted and disjoint.
     pub fn visible(&self, needed: &CapabilitySet) -> Vec<UidRange> {
-        let everywhere = if self.direct.operator {
-            let held = self.narrow(CapabilitySet::ALL);
-            if held.contains(needed) { vec![UidRange::all()] } else { Vec::new() }
+        let everywhere = if self.narrow(self.direct.everywhere).contains(needed) && self.direct.operator.is_some() {
+            vec![UidRange::all()]
         } else {
             let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
             merge(groups.map(|group| UidRange::subtree(group)).collect())
@@ -137,9 +163,15 @@ impl Grants {
         groups
     }
 
-    /// Whether the operator calls.
+    /// Whether the operator calls: the local one, or a named one with `operator.admin` and a token that is not narrowed.
     pub fn is_operator(&self) -> bool {
-        self.direct.operator
+        matches!(self.operator(), Some(OperatorStanding::Local | OperatorStanding::Admin))
+    }
+
+    /// Which operator calls, if one does. A named one with a narrowed token is none.
+    pub fn operator(&self) -> Option<OperatorStanding> {
+        let is_narrow = self.narrowing.is_narrow();
+        self.direct.operator.filter(|standing| *standing == OperatorStanding::Local || !is_narrow)
     }
 
     /// Whether the identity has come to its end.
@@ -148,28 +180,11 @@ impl Grants {
     }
 }
 
-impl Direct {
-    fn add_rows(&mut self, rows: &[BindingRow], subject: &str) -> Result<()> {
-        for row in rows {
-            if let (Some(group), Some(bytes)) = (&row.group, &row.capabilities) {
-                let set = CapabilitySet::from_bytes(bytes)
-                    .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
-                self.add(group, &set);
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, group: &str, capabilities: &CapabilitySet) {
-        let held = self.by_group.entry(group.into()).or_default();
-        *held = held.union(capabilities);
-    }
-}
-
 /// Grants of callers, remembered per revision of the permissions. Never trusted beyond the revision
 /// that the same snapshot shows.
 pub struct GrantsCache {
     access: &'static Access,
+    named: NamedOperators,
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
@@ -179,7 +194,13 @@ const CACHED_CALLERS: usize = 20_000;
 impl GrantsCache {
     /// An empty cache of what these statements read.
     pub fn new(access: &'static Access) -> GrantsCache {
-        GrantsCache { access, entries: Mutex::default() }
+        GrantsCache { access, named: NamedOperators::default(), entries: Mutex::default() }
+    }
+
+    /// The same, which knows named operators.
+    #[must_use]
+    pub fn with_operators(self, named: NamedOperators) -> GrantsCache {
+        GrantsCache { named, ..self }
     }
 
     /// The grants of the caller in this snapshot.
@@ -192,13 +213,15 @@ impl GrantsCache {
         };
         let narrowing = token.narrowing.clone();
         if principal.is_operator() {
-            return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
+            return Ok(Grants { direct: Arc::new(Direct::of_operator()), narrowing });
         }
         let (subject, session) = (principal.subject(), token.session.as_deref());
+        // A provider of an organization's can sign in as anyone of its issuer: it makes no operators.
+        let named = token.provider.is_none().then_some(&self.named);
         let direct = match tx.engine() {
-            Engine::Sqlite => self.validated(tx, subject, session).await?,
+            Engine::Sqlite => self.validated(tx, subject, session, named).await?,
             // Reading a revision there costs the round trip that the bindings cost.
-            Engine::Postgres => self.access.read_direct(tx, subject, session).await?.map(Arc::new),
+            Engine::Postgres => self.access.read_direct(tx, subject, session, named).await?.map(Arc::new),
         };
         let alive = direct.filter(|direct| direct.expires_at.is_none_or(|end| now < end));
         let direct = alive.ok_or_else(|| {
@@ -210,7 +233,13 @@ impl GrantsCache {
         Ok(Grants { direct, narrowing })
     }
 
-    async fn validated(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Arc<Direct>>> {
+    async fn validated(
+        &self,
+        tx: &mut ReadTx,
+        subject: &str,
+        session: Option<&str>,
+        named: Option<&NamedOperators>,
+    ) -> Result<Option<Arc<Direct>>> {
         let revision =
             tx.query_opt(self.access.revision, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
         // Session ids are drawn at random, so that they name their subject too.
@@ -220,7 +249,7 @@ impl GrantsCache {
         {
             return Ok(Some(direct.clone()));
         }
-        let Some(direct) = self.access.read_direct(tx, subject, session).await?.map(Arc::new) else {
+        let Some(direct) = self.access.read_direct(tx, subject, session, named).await?.map(Arc::new) else {
             return Ok(None);
         };
         // The state of a write may never be committed, and its revision may come again with another state.
@@ -237,82 +266,6 @@ impl GrantsCache {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Arc<Direct>)>> {
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// A role at a group, and facts of what it hangs on.
-struct BindingRow {
-    expires_at: Option<Micros>,
-    deactivated: bool,
-    group: Option<String>,
-    capabilities: Option<Vec<u8>>,
-}
-
-/// How the gate reads identities, roles and groups: statements that the crate of identities writes, because their tables
-/// are its own. Parameters are named by what they take.
-#[derive(Debug)]
-pub struct Access {
-    /// The revision of all permissions, which every change of one raises. Read on SQLite alone.
-    pub revision: &'static str,
-    /// By identity: when it ends, whether it is deactivated, and its groups with the capabilities it has there.
-    pub bindings: &'static str,
-    /// By session and identity: when it ends, and groups with the capabilities that the session adds.
-    pub session: &'static str,
-    /// By name: the UIDP of the verified organization.
-    pub organization_by_name: &'static str,
-    /// The capability that shows an organization's name.
-    pub shows_organizations: Capability,
-    /// By organization: the ids of the documents that it accepted.
-    pub accepted_terms: &'static str,
-}
-
-impl Access {
-    /// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
-    /// or deactivated.
-    pub async fn load_grants(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Grants>> {
-        if subject == OPERATOR {
-            let direct = Direct { operator: true, ..Direct::default() };
-            return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
-        }
-        let direct = self.read_direct(tx, subject, session).await?;
-        Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
-    }
-
-    fn read_direct<'a>(
-        &'a self,
-        tx: &'a mut ReadTx,
-        subject: &'a str,
-        session: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Direct>>> {
-        Box::pin(async move {
-            let row = |row: &Row<'_>| {
-                Ok::<_, Error>(BindingRow {
-                    expires_at: row.opt_int(0)?,
-                    deactivated: row.bool(1)?,
-                    group: row.opt_text(2)?,
-                    capabilities: row.opt_bytes(3)?,
-                })
-            };
-            let rows = tx.query(self.bindings, &[Value::from(subject)], row).await?;
-            let Some(first) = rows.first().filter(|first| !first.deactivated) else { return Ok(None) };
-            let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
-            direct.add_rows(&rows, subject)?;
-            let Some(session) = session else { return Ok(Some(direct)) };
-            let row = |row: &Row<'_>| {
-                Ok::<_, Error>(BindingRow {
-                    expires_at: Some(row.int(0)?),
-                    deactivated: false,
-                    group: row.opt_text(1)?,
-                    capabilities: row.opt_bytes(2)?,
-                })
-            };
-            let rows = tx.query(self.session, &[Value::from(session), Value::from(subject)], row).await?;
-            // Without its row the session has ended.
-            let Some(ends) = rows.first().and_then(|first| first.expires_at) else { return Ok(None) };
-            direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
-            direct.add_rows(&rows, subject)?;
-            Ok(Some(direct))
-        })
     }
 }
 

@@ -6,9 +6,9 @@ use bowline_store::{BoxFuture, ReadTx, WriteTx};
 use bytes::Bytes;
 use prost::Message;
 
+use crate::access::Access;
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
-use crate::grants::Access;
 use crate::validators::Validator;
 
 /// A function `async fn(tx, call)` as a handler to register: its future is boxed.
@@ -248,7 +248,8 @@ impl Handlers {
     }
 
     /// Registers a handler of a method that answers with a stream. It looks again and again, each time in a snapshot
-    /// of its own in which the caller is checked again; at first without a cursor, then from where it left off.
+    /// of its own in which the caller is checked again; at first without a cursor, then from where it left off. A
+    /// stream that the contract calls finite ends when there is no more.
     pub fn watch<M: Method>(
         mut self,
         handler: impl for<'a> Fn(

@@ -10,6 +10,7 @@
 //! ([`Authorized::require_all`]), and, for unscoped methods, where the caller may look
 //! ([`Authorized::visible`]).
 
+mod access;
 pub mod audit;
 mod authenticate;
 mod call;
@@ -39,12 +40,13 @@ mod vault;
 mod visit;
 mod write;
 
+pub use access::Access;
 pub use authenticate::{Authenticator, OwnKeys};
 pub use call::{Authorized, Call, Caller, Open, Paged, Paging, RequestOrigin, Transport};
 pub use changed::{Change, Changed, EventBody, ResourceSnapshot};
 pub use deferred::{Cancelled, MayDefer, defer};
 pub use dispatch::{Outcome, Pipeline};
-pub use grants::{Access, Grants, GrantsCache};
+pub use grants::{Grants, GrantsCache, NamedOperators, OperatorStanding};
 pub use handlers::{Answer, Handlers, Watched};
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};

@@ -134,6 +134,13 @@ fn success(schemas: &mut Schemas<'_>, method: &MethodInfo) -> Value {
         return json!({ "description": "Done; the body is empty." });
     }
     let schema = schemas.message(&method.output, Form::Output);
+    if method.finite_stream {
+        let mut content = json!({ "application/x-ndjson": { "schema": schema } });
+        if method.input.get_field_by_name("format").is_some() {
+            content["text/csv"] = json!({ "schema": { "type": "string" } });
+        }
+        return json!({ "description": "A line for each message; the connection breaks where the stream fails.", "content": content });
+    }
     if method.server_streaming {
         return json!({
             "description": "Events as they come, until the client leaves or an event `error` says why the stream ends.",

@@ -26,8 +26,8 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::options::Options;
 use crate::server::{Parts, address_rate};
+use crate::state::RunningServer;
 use crate::storage::Storage;
-use crate::work_counts::WorkCounts;
 use crate::{disk, facts, keys, limits, providers, serving};
 
 /// Makes the parts, each of those before it.
@@ -55,17 +55,8 @@ pub(crate) async fn assemble(
     let (people, exchange) = people(options, &db, &client, &authenticator, &settings, &contract, &vault)?;
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
-    let sender = DirectSender::new(bowline_delivery::Parts {
-        db: db.clone(),
-        contract: contract.clone(),
-        tables: tables.clone(),
-        settings: settings.clone(),
-        authenticator: authenticator.clone(),
-        client: client.clone(),
-        clock: clock.clone(),
-        random: || u64::from_be_bytes(random_bytes()),
-        holder: replica.clone(),
-    });
+    let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
+    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), clock.now()));
     let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
@@ -81,7 +72,8 @@ pub(crate) async fn assemble(
             people.clone(),
             Arc::new(Blobs(content.clone())),
             &published,
-            &Arc::new(sender),
+            &sender,
+            state.clone(),
         ),
         limits,
     ));
@@ -108,10 +100,35 @@ pub(crate) async fn assemble(
         retention_every: options.retention_every(),
         tables,
         client,
-        work_counts: WorkCounts::default(),
+        work_counts: state.work_counts.clone(),
+        tasks: state.tasks.clone(),
+        rates: state.rates.clone(),
         replica,
         is_unregistered: watch::Sender::new(false),
     })
+}
+
+/// What sends single events outside of the relay.
+fn sender(
+    db: &bowline_store::Db,
+    contract: &Arc<Contract>,
+    tables: &Arc<Tables>,
+    settings: &Arc<Settings>,
+    authenticator: &Arc<Authenticator>,
+    client: &GuardedClient,
+    clock: &Arc<dyn Clock>,
+) -> Arc<DirectSender> {
+    Arc::new(DirectSender::new(bowline_delivery::Parts {
+        db: db.clone(),
+        contract: contract.clone(),
+        tables: tables.clone(),
+        settings: settings.clone(),
+        authenticator: authenticator.clone(),
+        client: client.clone(),
+        clock: clock.clone(),
+        random: || u64::from_be_bytes(random_bytes()),
+        holder: String::new(),
+    }))
 }
 
 /// What is made of the stored keys and secrets.

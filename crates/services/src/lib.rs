@@ -4,6 +4,7 @@
 
 mod audit;
 mod events;
+mod operator;
 mod ping;
 pub mod sealed;
 mod tables;
@@ -21,6 +22,7 @@ use bowline_resources::groups::Belongings;
 use bowline_store::WriteTx;
 use bowline_vulnerabilities::Published;
 
+pub use operator::ServerState;
 pub use tables::TABLES;
 
 /// What the domains hold of groups. A refusal to delete a group names the first that holds something.
@@ -38,14 +40,17 @@ pub fn handlers(
     blobs: Arc<dyn BlobBytes>,
     published: &Arc<Published>,
     sender: &Arc<DirectSender>,
+    state: Arc<dyn ServerState>,
 ) -> Handlers {
-    register(contract, Some(people), &blobs, published, Some(sender))
+    let handlers = register(contract, Some(people), &blobs, published, Some(sender));
+    operator::register(handlers, Some(state))
 }
 
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     let blobs: Arc<dyn BlobBytes> = Arc::new(NoBlobs);
     let handlers = register(contract.clone(), None, &blobs, &Arc::default(), None);
+    let handlers = operator::register(handlers, None);
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 

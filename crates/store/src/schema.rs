@@ -186,4 +186,16 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0042_delivery_attempts.sql"),
         postgres: include_str!("../migrations/postgres/0042_delivery_attempts.sql"),
     },
+    Migration {
+        version: 43,
+        name: "audit_days",
+        sqlite: include_str!("../migrations/sqlite/0043_audit_days.sql"),
+        postgres: include_str!("../migrations/postgres/0043_audit_days.sql"),
+    },
+    Migration {
+        version: 44,
+        name: "named_operators",
+        sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
+        postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
+    },
 ];

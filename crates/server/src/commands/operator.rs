@@ -104,6 +104,9 @@ pub struct TokenCommand {
     /// How long the token lives, such as 15m; an hour at most
     #[arg(long, value_name = "TIME", default_value = "1h")]
     ttl: String,
+    /// Why the token is needed: recorded in the audit log, for everyone who operates the server
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
 }
 
 /// Runs `bowline operator`.
@@ -191,8 +194,20 @@ async fn remove(command: RemoveCommand) -> Result<(), StartError> {
     print(&format!("identity provider {} is removed\n", command.id))
 }
 
+/// Characters of a reason.
+const REASON: usize = 1000;
+
+/// A reason is one line, as the audit log shows it.
+fn validate_reason(reason: &str) -> Result<(), StartError> {
+    if reason.chars().count() > REASON || reason.chars().any(char::is_control) {
+        return Err(StartError::Option(format!("--reason: must be one line of at most {REASON} characters")));
+    }
+    Ok(())
+}
+
 async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds("ttl", &command.ttl, 3600)?;
+    validate_reason(&command.reason)?;
     let options = command.options.for_issuing(command.issuing)?;
     let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
@@ -201,7 +216,7 @@ async fn token(command: TokenCommand) -> Result<(), StartError> {
         (None, None) => None,
     };
     let storage = Storage::open_existing(&options).await?;
-    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime).await;
+    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime, Some(&command.reason)).await;
     storage.db.close().await;
     print(&format!("{}\n", token?))
 }
