@@ -135,7 +135,7 @@ async fn only_people_of_the_operators_providers_become_operators(server: &TestSe
     refused(&operator, path, body(&person.uid, admin), 400, "FAILED_PRECONDITION").await;
     let role = json!({ "name": "operator.admin", "capabilities": ["CAP_REPO_LIST"] });
     let reply = call(&operator, &format!("POST /iam/v2/roles/{org}"), role).await;
-    assert_eq!(reply.status, 400, "{}", reply.text());
+    assert_eq!(reply.status, 409, "{}", reply.text());
 }
 
 async fn a_token_of_the_local_operator_has_a_reason_and_an_event(server: &TestServer) {

@@ -45,7 +45,7 @@ pub struct AttemptRecord {
     /// UIDP of the subscription.
     pub subscription: Arc<str>,
     pub kind: AttemptKind,
-    /// When it began.
+    /// When the attempt began.
     pub at: Micros,
     /// Number of the event in the outbox; 0 for a test.
     pub seq: i64,

@@ -8,7 +8,7 @@ use crate::grants::{Direct, Grants, NamedOperators, OperatorStanding};
 use crate::principal::OPERATOR;
 
 impl Direct {
-    /// The local operator's.
+    /// Those of the local operator.
     pub(crate) fn of_operator() -> Direct {
         Direct { operator: Some(OperatorStanding::Local), everywhere: CapabilitySet::ALL, ..Direct::default() }
     }
