@@ -167,7 +167,8 @@ pub struct Stream {
     stopped: watch::Receiver<bool>,
     _place: OpenStream,
     /// The turn of a finite stream.
-    _turn: Option<Lease<(usize, String)>>,
+    #[expect(dead_code, reason = "held until the stream ends")]
+    turn: Option<Lease<(usize, String)>>,
 }
 
 impl Pipeline {
@@ -194,12 +195,12 @@ impl Pipeline {
             news: self.streams.news.subscribe(),
             stopped: self.streams.stopped.subscribe(),
             _place: place,
-            _turn: None,
+            turn: None,
         };
         stream.look().await?;
         // Only after the caller was checked: others do not learn what runs.
         if info.finite_stream {
-            stream._turn = Some(self.streams.turn(&stream.call, &self.shown_scope(&stream.call, info))?);
+            stream.turn = Some(self.streams.turn(&stream.call, &self.shown_scope(&stream.call, info))?);
         }
         Ok(stream)
     }

@@ -46,11 +46,11 @@ pub async fn verify_slice(tx: &mut ReadTx, organization: &str, after: i64, last:
     for row in &rows {
         match take(row, head) {
             Ok((next, of_row)) => (head, erased) = (next, erased + of_row),
-            Err(problem) => return Ok(VerifiedSlice { problem: Some(problem), erased, ..verified(head, ends.newest) }),
+            Err(problem) => return Ok(VerifiedSlice { erased, problem: Some(problem), ..verified(head, ends.newest) }),
         }
     }
     let problem = if is_end { ends.problem(head, last) } else { None };
-    Ok(VerifiedSlice { problem, erased, is_end, ..verified(head, ends.newest) })
+    Ok(VerifiedSlice { erased, problem, is_end, ..verified(head, ends.newest) })
 }
 
 fn verified((last, hash): ChainHead, newest: i64) -> VerifiedSlice {
