@@ -167,7 +167,6 @@ pub struct Stream {
     stopped: watch::Receiver<bool>,
     _place: OpenStream,
     /// The turn of a finite stream.
-    #[expect(dead_code, reason = "held until the stream ends")]
     turn: Option<Lease<(usize, String)>>,
 }
 
