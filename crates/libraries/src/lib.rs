@@ -6,6 +6,7 @@ mod catalog;
 mod ecosystems;
 mod entitlements;
 mod malware;
+pub mod names;
 mod neutral;
 mod npm;
 mod policies;

@@ -18,6 +18,7 @@ mod pattern_budget;
 mod policies;
 mod readme_html;
 mod readmes;
+pub mod references;
 mod repo_fields;
 mod repos;
 mod repos_v1;

@@ -180,4 +180,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
     },
+    Migration {
+        version: 38,
+        name: "search_names",
+        sqlite: include_str!("../migrations/sqlite/0038_search_names.sql"),
+        postgres: include_str!("../migrations/postgres/0038_search_names.sql"),
+    },
 ];

@@ -15,6 +15,7 @@ mod pagination;
 mod publication;
 mod review;
 pub(crate) mod rows;
+pub mod search;
 mod settings;
 pub(crate) mod severities;
 mod shapes;
