@@ -73,6 +73,8 @@ mod http_bodies;
 mod http_connections;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
+#[path = "behaviour/image_views.rs"]
+mod image_views;
 #[path = "behaviour/images.rs"]
 mod images;
 #[path = "behaviour/invites.rs"]
@@ -147,6 +149,8 @@ mod scim_owners;
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
 mod scim_tokens;
+#[path = "behaviour/search.rs"]
+mod search;
 #[path = "behaviour/signin.rs"]
 mod signin;
 #[path = "behaviour/signin_devices.rs"]
@@ -157,6 +161,8 @@ mod signin_refusals;
 mod sink;
 #[path = "behaviour/sizes.rs"]
 mod sizes;
+#[path = "behaviour/statistics.rs"]
+mod statistics;
 #[path = "behaviour/stopping.rs"]
 mod stopping;
 #[path = "behaviour/storage_failure.rs"]

@@ -118,6 +118,11 @@ fn registry() -> Vec<Step> {
             .keeping("/repos/0/id", "added"),
         step("dev.bowline.registry.scan_report.stored.v1", "POST /scans/v1/repos/{scanned}/reports", scan),
         step(
+            "dev.bowline.registry.images.deleted.v1",
+            "POST /images/v1/repos/{scanned}:deleteImages",
+            json!({ "digests": [digest('b')] }),
+        ),
+        step(
             "dev.bowline.registry.policy.updated.v1",
             "PATCH /registrypolicies/v1/repos/{scanned}",
             json!({ "public": true, "retention": { "keepPatterns": ["release-.*"] } }),

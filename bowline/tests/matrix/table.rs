@@ -1,6 +1,7 @@
 //! One valid request per method, aimed at a place.
 
 pub(crate) mod advisories;
+mod answers;
 mod contained;
 mod feeds;
 mod joining;
@@ -188,6 +189,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(repositories());
     rows.extend(contained::everything());
     rows.extend(sources::rows());
+    rows.extend(answers::rows());
     rows.extend(advisories::rows());
     rows.extend(personal::terms());
     rows.extend(personal::of_people());

@@ -9,6 +9,7 @@ mod charts;
 pub mod content;
 mod deployments;
 mod image_calls;
+mod image_views;
 mod images;
 mod limits;
 mod manifest_metadata;
@@ -27,6 +28,7 @@ pub mod sboms;
 mod scan_reports;
 mod settings;
 mod shapes;
+mod statistics;
 mod stored_bytes;
 mod tables;
 mod tag_calls;
@@ -62,6 +64,8 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);
     let handlers = vuln_matches::register(handlers);
+    let handlers = image_views::register(handlers, documents);
+    let handlers = statistics::register(handlers);
     neutral::register(handlers)
 }
 

@@ -13,7 +13,7 @@ use bowline_oci::Distribution;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::lease;
 use bowline_registry::content::Registry;
-use bowline_store::{Db, Engine, WriteTx, counters};
+use bowline_store::{Db, Engine, WriteTx, activity, counters};
 use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -144,14 +144,16 @@ async fn refresh_documents(published: Arc<Published>) {
 }
 
 async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
-    let sql = "SELECT id FROM count_deltas LIMIT 1";
-    if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
+    let sql = "SELECT (SELECT min(id) FROM count_deltas), (SELECT min(id) FROM activity_deltas)";
+    let read = |row: &bowline_store::Row<'_>| Ok::<_, Error>(row.opt_int(0)?.is_some() || row.opt_int(1)?.is_some());
+    if !tx.query_opt(sql, &[], read).await?.unwrap_or_default() {
         return Ok(0);
     }
     if !lease::keep(tx, "fold", holder, LEASE, now).await? {
         return Ok(0);
     }
-    Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
+    let counts = counters::fold(tx, FOLDED_AT_ONCE).await?;
+    Ok(counts.max(activity::fold(tx, FOLDED_AT_ONCE).await?))
 }
 
 /// Numbers and chains the rows of the audit log soon after their commits, and tells those who wait for them.
@@ -277,6 +279,7 @@ async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Resul
     if !lease::keep(tx, "ended", holder, LONG_LEASE, now).await? {
         return Ok(0);
     }
+    activity::prune(tx, now).await?;
     people::prune(tx, now).await
 }
 

@@ -5,8 +5,8 @@
 mod audit;
 mod events;
 mod ping;
-mod search;
 pub mod sealed;
+mod search;
 mod tables;
 
 use std::collections::BTreeSet;

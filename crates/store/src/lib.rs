@@ -40,6 +40,7 @@
 //! [`ErrorKind::Unavailable`] is not, save that a connection or disk lost during
 //! COMMIT leaves it open.
 
+pub mod activity;
 pub mod counters;
 mod db;
 mod error;

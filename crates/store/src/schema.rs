@@ -186,4 +186,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0038_search_names.sql"),
         postgres: include_str!("../migrations/postgres/0038_search_names.sql"),
     },
+    Migration {
+        version: 39,
+        name: "images_and_activity",
+        sqlite: include_str!("../migrations/sqlite/0039_images_and_activity.sql"),
+        postgres: include_str!("../migrations/postgres/0039_images_and_activity.sql"),
+    },
 ];

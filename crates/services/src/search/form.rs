@@ -123,7 +123,8 @@ mod tests {
 
     #[test]
     fn everything_else_is_text() {
-        for text in ["web", "acme/web", "@scope/name", "cve-", "web:1", "pull acme/web:1 now", "acme/web@sha256:12", ""] {
+        for text in ["web", "acme/web", "@scope/name", "cve-", "web:1", "pull acme/web:1 now", "acme/web@sha256:12", ""]
+        {
             assert_eq!(Form::of(text), Form::Text, "{text}");
         }
     }

@@ -48,7 +48,12 @@ pub(super) async fn of_images<T>(
 }
 
 /// Adds the names of what the results are in, as far as the caller may list that.
-pub(super) async fn name_parents<T>(tx: &mut ReadTx, call: &Authorized<T>, kind: Kind, hits: &mut [SearchHit]) -> Result<()> {
+pub(super) async fn name_parents<T>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    kind: Kind,
+    hits: &mut [SearchHit],
+) -> Result<()> {
     let names = names(tx, call, kind, hits.iter().map(|hit| hit.parent.as_str()).collect()).await?;
     for hit in hits {
         hit.parent_name = names.get(&hit.parent).cloned().unwrap_or_default();

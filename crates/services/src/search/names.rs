@@ -42,12 +42,12 @@ pub(super) enum Position {
 /// What is looked for.
 pub(super) struct NameSearch<'a> {
     kind: Kind,
-    /// In lower case.
+    /// The text in lower case.
     text: &'a str,
     pattern: String,
     /// The first text after all that begin with it.
     end: String,
-    /// Sorted and disjoint.
+    /// Visible ranges, sorted and disjoint.
     ranges: &'a [UidRange],
     /// Organizations of the ranges; absent where all names are searched.
     organizations: Option<Vec<&'a str>>,
@@ -62,12 +62,7 @@ impl<'a> NameSearch<'a> {
     }
 
     /// The names after a position, at most so many.
-    pub(super) async fn after(
-        &self,
-        tx: &mut ReadTx,
-        after: Option<&Position>,
-        most: usize,
-    ) -> Result<Vec<NameRow>> {
+    pub(super) async fn after(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
         if self.ranges.is_empty() {
             return Ok(Vec::new());
         }
@@ -131,13 +126,16 @@ impl<'a> NameSearch<'a> {
             }
             let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
             let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
-            query.text += &format!(" AND (name, uid) > ({name}, {uid}) AND name < {end} ORDER BY name, uid LIMIT {limit}");
+            query.text +=
+                &format!(" AND (name, uid) > ({name}, {uid}) AND name < {end} ORDER BY name, uid LIMIT {limit}");
             let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
             let Some(last) = read.last().cloned() else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
-            rows.extend(visible.map(|(name, uid)| NameRow { uid: uid.clone(), position: Position::Beginning(name, uid) }));
+            rows.extend(
+                visible.map(|(name, uid)| NameRow { uid: uid.clone(), position: Position::Beginning(name, uid) }),
+            );
             if is_last {
                 break;
             }
@@ -210,8 +208,10 @@ impl<'a> NameSearch<'a> {
         let scopes = match &self.organizations {
             None => quoted(&kind.repeat(TRIGRAM)),
             Some(organizations) => {
-                let scopes: Vec<String> =
-                    organizations.iter().map(|organization| quoted(&format!("{kind}{}", marks(organization)))).collect();
+                let scopes: Vec<String> = organizations
+                    .iter()
+                    .map(|organization| quoted(&format!("{kind}{}", marks(organization))))
+                    .collect();
                 format!("({})", scopes.join(" OR "))
             }
         };
@@ -229,7 +229,9 @@ fn organizations(ranges: &[UidRange]) -> Option<Vec<&str>> {
     let mut organizations: Vec<&str> = Vec::new();
     for range in ranges {
         let organization = range.lower.get(..ROOT_LENGTH)?;
-        if !UidRange::subtree(organization).contains(&range.lower) || range.upper > UidRange::subtree(organization).upper {
+        if !UidRange::subtree(organization).contains(&range.lower)
+            || range.upper > UidRange::subtree(organization).upper
+        {
             return None;
         }
         if organizations.last() != Some(&organization) {

@@ -27,7 +27,7 @@ pub enum By<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdvisoryHit {
     pub uid: String,
-    /// Its public id.
+    /// Its public id, as people write it.
     pub name: String,
     /// The package and the vulnerabilities that it is about.
     pub detail: String,
