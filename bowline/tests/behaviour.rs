@@ -121,6 +121,8 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/previews.rs"]
+mod previews;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
 #[path = "behaviour/registry_policies.rs"]

@@ -5,6 +5,7 @@ mod contained;
 mod feeds;
 mod joining;
 mod personal;
+mod previews;
 pub(crate) mod sources;
 pub(crate) mod telling;
 mod transfers;
@@ -106,6 +107,8 @@ pub(crate) struct Row {
     pub(crate) grants_at_root: bool,
     /// Methods whose capabilities the caller must hold there as well, because of what this request asks for.
     pub(crate) also: &'static [&'static str],
+    /// The method whose capabilities decide, where the request names one.
+    pub(crate) decided_by: Option<&'static str>,
     /// What a success takes away.
     pub(crate) takes: Option<Kind>,
     /// Whether the absence of what the request names is a success.
@@ -139,6 +142,7 @@ pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::R
         grants: None,
         grants_at_root: false,
         also: &[],
+        decided_by: None,
         takes: None,
         absent_is_fine: false,
         let_through: OK,
@@ -197,6 +201,7 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(telling::audit_log());
     rows.extend(telling::subscriptions());
     rows.extend(transfers::everything());
+    rows.push(previews::preview());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows

@@ -239,6 +239,7 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
                 method.terms_exempt |= options::flag(rule, "terms_exempt");
                 method.works_on_full_disk |= options::flag(rule, "works_on_full_disk");
+                method.previewable |= options::flag(rule, "previewable");
                 if let Some(Value::Message(event)) = options::field(rule, "event") {
                     method.event = Some(event_of_ours(method, &event));
                 }

@@ -135,6 +135,8 @@ pub struct MethodInfo {
     pub terms_exempt: bool,
     /// Whether a rule says that the method works while the disk is full: see [`MethodInfo::frees_storage`].
     pub works_on_full_disk: bool,
+    /// Whether a preview may run the method: it changes rows of the database alone, and returns no secret.
+    pub previewable: bool,
 }
 
 impl MethodInfo {
@@ -230,6 +232,7 @@ impl MethodOptions {
             max_request_bytes: None,
             terms_exempt: false,
             works_on_full_disk: false,
+            previewable: false,
         }
     }
 

@@ -21,8 +21,8 @@ use bowline_resources::groups::Belongings;
 
 pub use access::{ACCESS, iam_changed, load_grants};
 pub use iam::{
-    ACCESS_KINDS, BELONGINGS, GRANT_KINDS, ROLE_COLUMNS, RoleColumn, groups, human_uid, remove_grant,
-    seed_built_in_roles,
+    ACCESS_KINDS, BELONGINGS, CapabilityDifference, CapabilityDifferences, GRANT_KINDS, ROLE_COLUMNS, RoleColumn,
+    capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
 pub use oidc::{Exchange, IdentityRevision};
 pub use people::People;

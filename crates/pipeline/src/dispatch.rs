@@ -39,6 +39,10 @@ const COSTLY_AT_ONCE: usize = 4;
 /// Heavy reads that run at once; fewer than the former, which heavy reads need as well.
 const HEAVY_AT_ONCE: usize = 2;
 
+/// Previews that run at once, and most of one organization that run or wait: each takes a turn of the writer.
+const PREVIEWS_AT_ONCE: usize = 2;
+const PREVIEWS_BY_ORGANIZATION: usize = 4;
+
 /// Most costly requests, and most heavy reads, of one organization that run or wait: a queue that all share must not
 /// be one caller's.
 const COSTLY_BY_ORGANIZATION: usize = 8;
@@ -48,6 +52,7 @@ const HEAVY_BY_ORGANIZATION: usize = 2;
 pub(crate) struct Waiting {
     costly: Arc<Quota<String>>,
     heavy: Arc<Quota<String>>,
+    previews: Arc<Quota<String>>,
 }
 
 impl Waiting {
@@ -55,6 +60,7 @@ impl Waiting {
         Waiting {
             costly: Quota::new(usize::MAX, COSTLY_BY_ORGANIZATION),
             heavy: Quota::new(usize::MAX, HEAVY_BY_ORGANIZATION),
+            previews: Quota::new(usize::MAX, PREVIEWS_BY_ORGANIZATION),
         }
     }
 
@@ -64,6 +70,10 @@ impl Waiting {
 
     pub(crate) fn heavy(&self, principal: &Principal) -> Result<Lease<String>> {
         take(&self.heavy, principal)
+    }
+
+    pub(crate) fn preview(&self, principal: &Principal) -> Result<Lease<String>> {
+        take(&self.previews, principal)
     }
 }
 
@@ -99,6 +109,8 @@ pub struct Pipeline {
     pub(crate) deferred: Arc<Semaphore>,
     /// Permits for heavy reads.
     pub(crate) heavy: Arc<Semaphore>,
+    /// Permits for previews.
+    pub(crate) previews: Arc<Semaphore>,
     /// Costly requests and heavy reads that run or wait, by organization.
     pub(crate) waiting: Waiting,
 }
@@ -135,6 +147,7 @@ impl Pipeline {
             costly: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             deferred: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             heavy: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
+            previews: Arc::new(Semaphore::new(PREVIEWS_AT_ONCE)),
             waiting: Waiting::new(),
         }
     }
@@ -184,6 +197,9 @@ impl Pipeline {
     }
 
     async fn run(self: &Arc<Self>, call: Call, info: &MethodInfo) -> Result<Answer> {
+        if let Some(Handler::Preview(handler)) = self.handlers.get(call.method).cloned() {
+            return self.preview(call, handler).await.map(Answer::from);
+        }
         let gate = self.gate(call);
         if let Some(Handler::Open(handler)) = self.handlers.get(gate.context.method) {
             return handler(Open::new(gate.payload.clone(), gate.context.clone())).await;
@@ -204,10 +220,10 @@ impl Pipeline {
             Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
             Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,
             Some(Handler::Prepared(prepare)) => self.prepare_and_write(Arc::new(gate), prepare).await,
-            Some(Handler::Open(_) | Handler::Watch(_)) => {
+            Some(Handler::Open(_) | Handler::Watch(_) | Handler::Preview(_)) => {
                 Err(Error::internal("a method of another kind was called for one answer of a transaction"))
             }
-            None => self.unimplemented(info, gate).await,
+            None => Err(self.unimplemented_call(info, &Arc::new(gate)).await),
         }
     }
 
@@ -238,14 +254,14 @@ impl Pipeline {
     }
 
     /// A method without a handler still asks who calls and whether they may.
-    async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
-        if matches!(info.auth, Auth::Capabilities { .. }) {
-            self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await?;
+    pub(crate) async fn unimplemented_call(&self, info: &MethodInfo, gate: &Arc<Gate>) -> Error {
+        if matches!(info.auth, Auth::Capabilities { .. })
+            && let Err(error) = self.authorize(gate).await
+        {
+            return error;
         }
-        Err(Error::new(
-            Reason::Unimplemented,
-            format!("Unimplemented: this server does not offer {} yet", info.short_name()),
-        ))
+        let text = format!("Unimplemented: this server does not offer {} yet", info.short_name());
+        Error::new(Reason::Unimplemented, text)
     }
 }
 

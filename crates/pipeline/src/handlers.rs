@@ -9,6 +9,7 @@ use prost::Message;
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
 use crate::grants::Access;
+use crate::preview::PreviewHandler;
 use crate::validators::Validator;
 
 /// A function `async fn(tx, call)` as a handler to register: its future is boxed.
@@ -84,6 +85,7 @@ pub(crate) enum Handler {
     Open(Arc<OpenFn>),
     OpenRead(Arc<OpenReadFn>),
     Watch(Arc<WatchFn>),
+    Preview(Arc<PreviewHandler>),
 }
 
 /// The handlers of all methods, by position in the method table. A method without one answers UNIMPLEMENTED.
@@ -327,7 +329,7 @@ impl Handlers {
 
     /// # Panics
     /// The registration contradicts the contract: a defect that every start shows.
-    fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
+    pub(crate) fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });

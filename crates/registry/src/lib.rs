@@ -39,6 +39,7 @@ mod vuln_reports;
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
+pub use retention::retention_by;
 pub use tables::TABLES;
 
 pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {

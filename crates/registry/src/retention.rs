@@ -45,6 +45,29 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionReques
     Ok(plan.outcome(repo, plan.oldest(SHOWN)))
 }
 
+/// What the rules of this policy would remove from its repository; absent where there is no such repository, or the policy
+/// has no rule.
+///
+/// # Errors
+/// FAILED_PRECONDITION where the repository is too large for a preview.
+pub async fn retention_by(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    policy: ours::RegistryPolicy,
+    now: Micros,
+) -> Result<Option<ours::RetentionOutcome>> {
+    let has_repo = repos::exists(tx, repo).await?;
+    if !has_repo || !policy.retention.as_ref().is_some_and(has_rules) {
+        return Ok(None);
+    }
+    require_previewable(tx, repo).await?;
+    let mut holding = limits::policies(tx, repo).await?;
+    holding.retain(|other| other.uid != repo.as_str());
+    holding.push(policy);
+    let plan = Plan::by(tx, repo, &holding, None, now).await?;
+    Ok(Some(plan.outcome(repo, plan.oldest(SHOWN))))
+}
+
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
 async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
     for (what, sql) in [
@@ -115,6 +138,17 @@ impl Plan {
     /// By the given rules, or by those of the nearest place that has some.
     async fn of(tx: &mut ReadTx, repo: &Uidp, given: Option<ours::Retention>, now: Micros) -> Result<Plan> {
         let holding = limits::policies(tx, repo).await?;
+        Plan::by(tx, repo, &holding, given, now).await
+    }
+
+    /// By the given rules, or by those of the last of these policies that has some.
+    async fn by(
+        tx: &mut ReadTx,
+        repo: &Uidp,
+        holding: &[ours::RegistryPolicy],
+        given: Option<ours::Retention>,
+        now: Micros,
+    ) -> Result<Plan> {
         let set = holding.iter().rev().find_map(|policy| policy.retention.clone().filter(has_rules));
         let Some(retention) = given.or(set).filter(has_rules) else { return Plan::nothing(tx, repo).await };
         let immutable = holding.iter().flat_map(|policy| &policy.immutable_tag_patterns);

@@ -14,18 +14,28 @@ use prost::{Message, Name};
 /// V1 keeps its ambiguous failures: NOT_FOUND, PERMISSION_DENIED and blocked deletes are
 /// bare there, but for missing terms, which its clients look for. An internal error names the request.
 pub fn status_of(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Status {
-    let bare = method.is_some_and(|method| method.version == ApiVersion::V1)
-        && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
-    let details = if bare { terms(error) } else { details(error, method, request_id) };
+    let (domain, is_first_version) = presented_as(error, method);
+    let bare =
+        is_first_version && matches!(error.code(), Code::NotFound | Code::PermissionDenied | Code::FailedPrecondition);
+    let details = if bare { terms(error) } else { details(error, domain, request_id) };
     Status { code: error.code() as i32, message: error.message().into(), details }
+}
+
+/// Domain of the method whose error it is, and whether that is of the first API version.
+fn presented_as<'a>(error: &'a Error, method: Option<&'a MethodInfo>) -> (&'a str, bool) {
+    let previewed = error.details().iter().find_map(|detail| match detail {
+        Detail::PreviewOf { domain, is_first_version } => Some((domain.as_str(), *is_first_version)),
+        _ => None,
+    });
+    let own = method.map_or(("platform", false), |method| (&*method.domain, method.version == ApiVersion::V1));
+    previewed.unwrap_or(own)
 }
 
 fn terms(error: &Error) -> Vec<prost_types::Any> {
     error.details().iter().filter(|detail| matches!(detail, Detail::TermsNotAccepted(_))).filter_map(any_of).collect()
 }
 
-fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<prost_types::Any> {
-    let domain = method.map_or("platform", |method| &method.domain);
+fn details(error: &Error, domain: &str, request_id: &str) -> Vec<prost_types::Any> {
     let mut info = ErrorInfo {
         reason: error.reason().name().into(),
         domain: format!("{domain}.chainguard.dev"),
@@ -50,7 +60,7 @@ fn details(error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<
 
 fn any_of(detail: &Detail) -> Option<prost_types::Any> {
     Some(match detail {
-        Detail::Metadata(_) => return None,
+        Detail::Metadata(_) | Detail::PreviewOf { .. } => return None,
         Detail::BadRequest(violations) => any(&BadRequest {
             field_violations: violations
                 .iter()

@@ -5,6 +5,7 @@
 mod audit;
 mod events;
 mod ping;
+mod preview;
 pub mod sealed;
 mod tables;
 
@@ -62,6 +63,7 @@ fn register(
     let handlers = bowline_libraries::register(handlers);
     let handlers = events::register(handlers);
     let handlers = audit::register(handlers);
+    let handlers = preview::register(handlers);
     ping::register(handlers)
 }
 

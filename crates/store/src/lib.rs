@@ -42,6 +42,7 @@
 
 pub mod counters;
 mod db;
+mod dry_run;
 mod error;
 mod job;
 mod load;
@@ -59,6 +60,7 @@ mod tx;
 mod value;
 
 pub use db::{Db, Engine};
+pub use dry_run::DryRunLimits;
 pub use error::{ErrorKind, StoreError};
 pub use futures_util::future::BoxFuture;
 pub use load::{Load, PoolLoad, WriterLoad};

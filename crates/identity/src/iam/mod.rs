@@ -4,6 +4,7 @@ mod access;
 mod access_v1;
 mod account_associations;
 mod account_associations_v1;
+mod capability_changes;
 mod external_group_role_mappings;
 mod external_group_role_mappings_v1;
 pub(crate) mod group_invites;
@@ -37,6 +38,7 @@ use bowline_store::WriteTx;
 
 use crate::tables::TABLES;
 
+pub use capability_changes::{CapabilityDifference, CapabilityDifferences, capability_differences};
 pub use identities::human_uid;
 pub use removed_grants::{ACCESS_KINDS, GRANT_KINDS, remove_grant};
 pub use roles::{ROLE_COLUMNS, RoleColumn, seed_built_in_roles};
