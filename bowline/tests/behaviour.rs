@@ -9,6 +9,8 @@ mod accepting;
 mod access;
 #[path = "behaviour/advisories.rs"]
 mod advisories;
+#[path = "behaviour/advisory_batch_reviews.rs"]
+mod advisory_batch_reviews;
 #[path = "behaviour/advisory_documents.rs"]
 mod advisory_documents;
 #[path = "behaviour/advisory_lists.rs"]
@@ -89,6 +91,8 @@ mod libraries_malware;
 mod libraries_policies;
 #[path = "behaviour/libraries_records.rs"]
 mod libraries_records;
+#[path = "behaviour/library_decisions.rs"]
+mod library_decisions;
 #[path = "behaviour/mail.rs"]
 mod mail;
 #[path = "behaviour/metadata.rs"]
@@ -121,6 +125,8 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/preview_cases.rs"]
+mod preview_cases;
 #[path = "behaviour/previews.rs"]
 mod previews;
 #[path = "behaviour/provider_ends.rs"]
@@ -131,6 +137,8 @@ mod registry_policies;
 mod registry_sources;
 #[path = "behaviour/registry_upstreams.rs"]
 mod registry_upstreams;
+#[path = "behaviour/replication_calls.rs"]
+mod replication_calls;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

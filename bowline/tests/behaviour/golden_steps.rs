@@ -157,6 +157,11 @@ fn vulnerabilities() -> Vec<Step> {
         step("dev.bowline.vulnerabilities.advisory_event.created.v1", events, json!({ "advisoryEvent": fixed }))
             .keeping("/id", "advisory event"),
         step(
+            "dev.bowline.vulnerabilities.advisory_event.reviewed.batch.v1",
+            "POST /advisoryreviews/v1/groups/{team}:batchReviewEvents",
+            json!({ "reviews": [{ "uid": "{advisory event}", "status": "REQUEST_CHANGES" }] }),
+        ),
+        step(
             "dev.bowline.vulnerabilities.advisory_event.updated.v1",
             "PUT /vulnerabilities/v1/advisory_events/{advisory event}",
             json!({ "status": "APPROVED" }),

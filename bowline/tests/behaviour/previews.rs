@@ -1,38 +1,21 @@
 //! Previews: what a call would do, without its being made.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bowline_store::{Cell, TransferTable, transfer_tables};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::audit_log::numbered;
-use crate::support::{absent, call, done, each, holder, image, machine, newest_event, number, refused, role, uid_of};
+use crate::preview_cases::{Case, World, cases, world};
+use crate::support::{
+    absent, call, done, each, execute, holder, image, machine, newest_event, number, refused, role, uid_of,
+};
 
 const PREVIEW: &str = "POST /preview/v1:preview";
 
-/// A call in both forms: to be previewed, and to be made.
-struct Case {
-    method: &'static str,
-    /// Fields of the request message.
-    request: Value,
-    /// `"VERB /path"` and body of the call itself.
-    real: (String, Value),
-}
-
-impl Case {
-    fn new(method: &'static str, request: Value, real: String, body: Value) -> Case {
-        Case { method, request, real: (real, body) }
-    }
-
-    /// The request of the preview.
-    fn body(&self, server: &TestServer) -> Value {
-        previewing(server, self.method, self.request.clone())
-    }
-}
-
 /// The request of a preview of this method.
-fn previewing(server: &TestServer, method: &str, fields: Value) -> Value {
+pub(crate) fn previewing(server: &TestServer, method: &str, fields: Value) -> Value {
     let contract = &server.server().parts().contract;
     let input = contract.by_full_name(method).expect("a method of the contract").input.full_name();
     let mut request = json!({ "@type": format!("type.googleapis.com/{input}") });
@@ -69,103 +52,7 @@ async fn settled(server: &TestServer) {
     panic!("counts were not added up in 10 s");
 }
 
-/// A place with something of everything that the cases are about.
-struct World {
-    org: String,
-    team: String,
-    custom: String,
-    repo: String,
-    bound: String,
-    binding: String,
-}
-
-async fn world(server: &TestServer) -> World {
-    let org = server.organization("acme").await;
-    let team = server.group(&org, "team").await;
-    let repo = server.repo(&team, "web").await;
-    let custom = role(server, &org, "custom", &["CAP_REPO_LIST", "CAP_TAG_LIST"]).await;
-    let bound = machine(server, &team, "robot").await.uid;
-    let binding = server.bind(&bound, &custom, &team).await;
-    World { org, team, custom, repo, bound, binding }
-}
-
 const IAM: &str = "chainguard.platform.iam.v2";
-
-/// Calls that succeed one after the other.
-fn cases(world: &World, viewer: &str) -> Vec<Case> {
-    let World { org, team, custom, repo, bound, binding } = world;
-    let advisory_settings =
-        json!({ "settings": { "uid": team, "secondReviewerRequired": true }, "updateMask": "secondReviewerRequired" });
-    let policy = json!({ "uid": repo, "public": true, "byteQuota": "1000" });
-    vec![
-        Case::new(
-            "chainguard.platform.iam.v2.GroupsService.CreateGroup",
-            json!({ "parent": org, "group": { "name": "new" } }),
-            format!("POST /iam/v2/groups/{org}"),
-            json!({ "name": "new" }),
-        ),
-        Case::new(
-            "chainguard.platform.iam.v2.GroupsService.UpdateGroup",
-            json!({ "group": { "uid": team, "description": "ours" }, "updateMask": "description" }),
-            format!("PATCH /iam/v2/groups/{team}?updateMask=description"),
-            json!({ "description": "ours" }),
-        ),
-        Case::new(
-            "chainguard.platform.iam.v2.RolesService.UpdateRole",
-            json!({ "role": { "uid": custom, "capabilities": ["CAP_REPO_LIST", "CAP_REPO_CREATE"] }, "updateMask": "capabilities" }),
-            format!("PATCH /iam/v2/roles/{custom}?updateMask=capabilities"),
-            json!({ "capabilities": ["CAP_REPO_LIST", "CAP_REPO_CREATE"] }),
-        ),
-        Case::new(
-            "chainguard.platform.iam.v2.RoleBindingsService.UpdateRoleBinding",
-            json!({ "roleBinding": { "uid": binding, "roleUid": viewer }, "updateMask": "roleUid" }),
-            format!("PATCH /iam/v2/roleBindings/{binding}?updateMask=roleUid"),
-            json!({ "roleUid": viewer }),
-        ),
-        Case::new(
-            "bowline.registry.v1.RegistryPolicies.UpdateRepoPolicy",
-            json!({ "policy": policy, "updateMask": "public,byteQuota" }),
-            format!("PATCH /registrypolicies/v1/repos/{repo}?updateMask=public,byteQuota"),
-            json!({ "public": true, "byteQuota": "1000" }),
-        ),
-        Case::new(
-            "chainguard.platform.registry.v2.ReposService.UpdateRepo",
-            json!({ "repo": { "uid": repo, "description": "ours" }, "updateMask": "description" }),
-            format!("PATCH /registry/v2/repos/{repo}?updateMask=description"),
-            json!({ "description": "ours" }),
-        ),
-        Case::new(
-            "chainguard.platform.registry.v2.ReposService.DeleteRepo",
-            json!({ "uid": repo }),
-            format!("DELETE /registry/v2/repos/{repo}"),
-            Value::Null,
-        ),
-        Case::new(
-            "chainguard.platform.iam.Roles.Create",
-            json!({ "parentId": org, "role": { "name": "first", "capabilities": ["repo.list"] } }),
-            format!("POST /iam/v1/roles/{org}"),
-            json!({ "name": "first", "capabilities": ["repo.list"] }),
-        ),
-        Case::new(
-            "bowline.vulnerabilities.v1.AdvisorySettingsService.UpdateAdvisorySettings",
-            advisory_settings,
-            format!("PATCH /advisorysettings/v1/groups/{team}?updateMask=secondReviewerRequired"),
-            json!({ "secondReviewerRequired": true }),
-        ),
-        Case::new(
-            "chainguard.platform.iam.v2.IdentitiesService.DeleteIdentity",
-            json!({ "uid": bound }),
-            format!("DELETE /iam/v2/identities/{bound}"),
-            Value::Null,
-        ),
-        Case::new(
-            "chainguard.platform.iam.v2.GroupsService.DeleteGroup",
-            json!({ "uid": team }),
-            format!("DELETE /iam/v2/groups/{team}"),
-            Value::Null,
-        ),
-    ]
-}
 
 /// Without what differs from one call to the next: drawn UIDPs, and times.
 fn comparable(mut snapshot: Value, is_new: bool) -> Value {
@@ -381,6 +268,23 @@ async fn capabilities_gained_and_lost_are_told_as_far_as_the_caller_sees(server:
     assert_eq!(seen["capabilityChanges"], gained);
 }
 
+async fn a_role_that_many_have_is_compared_and_the_list_is_bounded(server: &TestServer) {
+    let World { team, custom, .. } = world(server).await;
+    let many = "INSERT INTO role_bindings (uid, parent, org, identity, role, created_at)
+                WITH RECURSIVE up(n) AS (SELECT 10000 UNION ALL SELECT n + 1 FROM up WHERE n < 19999)
+                SELECT $1 || '/00000000000' || n, $1, $2, $1 || '/10000000000' || n, $3, 0 FROM up";
+    let org = team.split('/').next().expect("a root");
+    execute(server, many, &[&team, org, &custom]).await;
+    let fields = json!({ "role": { "uid": custom, "capabilities": ["CAP_REPO_LIST"] }, "updateMask": "capabilities" });
+    let operator = server.operator().await;
+    let began = Instant::now();
+    let seen = preview(server, &operator, &format!("{IAM}.RolesService.UpdateRole"), fields).await;
+    // What is wanted of a released build on an idle machine is a hundredth of that.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(seen["capabilityChanges"].as_array().map(Vec::len), Some(1000));
+    assert_eq!((&seen["moreCapabilityChanges"], &seen["capabilityChangesIncomplete"]), (&json!(9001), &json!(false)));
+}
+
 async fn a_policy_shows_what_retention_would_remove(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
@@ -408,5 +312,6 @@ each_engine!(
     what_would_be_refused_is_refused_alike,
     only_some_methods_can_be_previewed,
     capabilities_gained_and_lost_are_told_as_far_as_the_caller_sees,
+    a_role_that_many_have_is_compared_and_the_list_is_bounded,
     a_policy_shows_what_retention_would_remove,
 );

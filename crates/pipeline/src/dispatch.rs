@@ -109,7 +109,7 @@ pub struct Pipeline {
     pub(crate) deferred: Arc<Semaphore>,
     /// Permits for heavy reads.
     pub(crate) heavy: Arc<Semaphore>,
-    /// Permits for previews.
+    /// Permits for the transactions of previews.
     pub(crate) previews: Arc<Semaphore>,
     /// Costly requests and heavy reads that run or wait, by organization.
     pub(crate) waiting: Waiting,

@@ -50,19 +50,20 @@ pub struct Previewed {
 /// An event that would be sent.
 #[derive(Clone, Debug)]
 pub struct PreviewedEvent {
-    /// CloudEvents type.
+    /// CloudEvents type of the event.
     pub event_type: String,
     /// Whether subscriptions get it.
     pub customer: bool,
     pub body: EventBody,
 }
 
+type TargetFn = dyn Fn(&Bytes) -> Result<PreviewTarget> + Send + Sync;
 type ReportFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>, &'a Previewed) -> BoxFuture<'a, Result<Bytes>> + Send + Sync;
 
 /// The handler of the method that previews others.
 pub(crate) struct PreviewHandler {
-    target: Box<dyn Fn(&Bytes) -> Result<PreviewTarget> + Send + Sync>,
+    target: Box<TargetFn>,
     report: Box<ReportFn>,
 }
 

@@ -46,7 +46,7 @@ impl Pipeline {
         self.commit(step).await
     }
 
-    /// Validates.
+    /// Validates a call before its transaction.
     pub(crate) async fn write_step(&self, gate: Arc<Gate>, handler: Arc<WriteFn>) -> Result<WriteStep> {
         let frees_storage = gate.context.info().frees_storage();
         if !frees_storage && self.db.is_full() {

@@ -8,6 +8,7 @@ pub mod attached;
 mod charts;
 pub mod content;
 mod deployments;
+mod effective_policies;
 mod image_calls;
 mod images;
 mod limits;
@@ -53,7 +54,9 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = deployments::register(handlers);
     let handlers = settings::register(handlers);
     let handlers = content::replication::statuses::register(handlers);
+    let handlers = content::replication::upstream_calls::register(handlers);
     let handlers = policies::register(handlers);
+    let handlers = effective_policies::register(handlers);
     let handlers = retention::register(handlers);
     let handlers = charts::register(handlers, documents);
     let handlers = sboms::register(handlers, documents);

@@ -2,11 +2,14 @@
 //! else there names.
 
 mod decide;
+mod runs;
 
 use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::registry::v1 as ours;
-use bowline_contract::bowline::registry::v1::rpc::registry_policies::{ApplyRetention, PreviewRetention};
+use bowline_contract::bowline::registry::v1::rpc::registry_policies::{
+    ApplyRetention, ListRetentionRuns, PreviewRetention,
+};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
 use bowline_resources::list::timestamp;
@@ -22,6 +25,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .heavy_read::<PreviewRetention>(handler!(preview))
         .validate_costly::<PreviewRetention>(|request| policies::validate_retention(request.retention.as_ref()))
         .write::<ApplyRetention>(handler!(apply))
+        .read::<ListRetentionRuns>(handler!(runs::list))
 }
 
 /// Manifests that a preview lists.
@@ -124,7 +128,9 @@ pub(super) async fn remove(
     for at in &part {
         changes.extend(take_out_unnamed_blobs(tx, repo, &plan.stored[*at].digest, now - DAY).await?);
     }
-    Ok((plan.outcome(repo, part), changes))
+    let outcome = plan.outcome(repo, part);
+    runs::store(tx, repo, &outcome, now, draw).await?;
+    Ok((outcome, changes))
 }
 
 /// What is in a repository, and what of it goes.

@@ -180,4 +180,16 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
     },
+    Migration {
+        version: 36,
+        name: "retention_runs",
+        sqlite: include_str!("../migrations/sqlite/0036_retention_runs.sql"),
+        postgres: include_str!("../migrations/postgres/0036_retention_runs.sql"),
+    },
+    Migration {
+        version: 37,
+        name: "choices_by_time",
+        sqlite: include_str!("../migrations/sqlite/0037_choices_by_time.sql"),
+        postgres: include_str!("../migrations/postgres/0037_choices_by_time.sql"),
+    },
 ];

@@ -2,6 +2,7 @@
 //!
 //! The methods of both versions and importers work on the same rows, through `operations`.
 
+mod batch_reviews;
 mod calls_v1;
 mod calls_v2;
 mod event_calls;
@@ -30,6 +31,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = calls_v1::register(handlers);
     let handlers = calls_v2::register(handlers);
     let handlers = event_calls::register(handlers);
+    let handlers = batch_reviews::register(handlers);
     let handlers = settings::register(handlers);
     transfers::register(handlers)
 }
