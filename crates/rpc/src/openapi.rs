@@ -1,7 +1,6 @@
 //! OpenAPI 3.1 from the contract: every route of one version, with the rules of its fields and the documentation of
 //! the proto files.
 
-mod docs;
 mod errors;
 mod parameters;
 mod paths;
