@@ -7,6 +7,7 @@ use bowline_client::{
     claims, http_client,
 };
 use bowline_core::{Clock as _, SystemClock};
+use bowline_terminal::{Manner, say};
 use clap::Args;
 
 use crate::{credential_helper, input};
@@ -31,7 +32,7 @@ pub(crate) struct Access {
     #[command(flatten)]
     target: Target,
     /// File with the token to call with, such as `bowline operator token` prints, or - for standard input
-    /// [default: the sign-in]
+    /// [default: BOWLINE_TOKEN, else the sign-in]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -43,6 +44,7 @@ impl Access {
     /// The server that is meant, called with the token that is named, if one is.
     pub(crate) fn session(&self) -> Result<Session, ClientError> {
         let mut session = Session::open(&self.target)?;
+        session.given = variable("BOWLINE_TOKEN");
         if let Some(path) = &self.token_file {
             let no_token = || ClientError::Usage(format!("--token-file {}: this is no token", path.display()));
             let text = String::from_utf8(input::read(path, TOKEN_BYTES)?).map_err(|_| no_token())?;
@@ -126,6 +128,9 @@ impl Session {
     /// A token for that audience: the kept one, else a refreshed one, else one for the environment' identity, else one
     /// for the token of the API. Where an identity is named, tokens of others are none.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
+        if let Some(given) = &self.given {
+            return self.given_token(given, audience).await;
+        }
         let found = self.cached(audience)?;
         let cached = if self.is_requested(&found) { found.clone() } else { Tokens::default() };
         if let Some(token) = cached.fresh(Session::now()) {
@@ -155,6 +160,16 @@ impl Session {
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
     }
 
+    /// The token that was given, exchanged where it is for another audience; nothing of it is stored.
+    async fn given_token(&self, given: &str, audience: &str) -> Result<String, ClientError> {
+        if audience == self.api {
+            return Ok(given.to_owned());
+        }
+        let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
+        let token = self.issuer.exchange(given, &request).await?.token;
+        token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
+    }
+
     /// Whether tokens are of the identity that is asked for, if one is.
     fn is_requested(&self, tokens: &Tokens) -> bool {
         let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
@@ -176,11 +191,8 @@ impl Session {
 
     /// The API, called as the identity that is signed in.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
-        let token = match &self.given {
-            Some(token) => token.clone(),
-            None => self.token(&self.api).await?,
-        };
-        Api::new(&self.api, Some(token))
+        let api = Api::new(&self.api, Some(self.token(&self.api).await?))?;
+        Ok(if Manner::get().verbose { api.observed(|call| say(&format!("{call}\n"))) } else { api })
     }
 
     /// Audiences of this issuer that tokens are kept for, in the cache's own spelling.

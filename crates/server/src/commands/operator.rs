@@ -41,16 +41,14 @@ pub enum ProvidersCommand {
 #[derive(Args)]
 pub struct ListCommand {
     #[command(flatten)]
-    options: StorageOptions,
-    #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator providers add`.
 #[derive(Args)]
 pub struct AddCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Short name: lower-case letters, digits and hyphens
     id: String,
     /// What the sign-in page shows [default: the id]
@@ -71,15 +69,17 @@ pub struct AddCommand {
     /// Scopes to ask for besides openid, comma-separated [default: email,profile]
     #[arg(long, value_name = "SCOPE,...", value_delimiter = ',')]
     scopes: Option<Vec<String>>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator providers remove`.
 #[derive(Args)]
 pub struct RemoveCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Short name of the provider
     id: String,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator login-url`.
@@ -96,14 +96,14 @@ pub struct LoginUrlCommand {
 pub struct TokenCommand {
     #[command(flatten)]
     issuing: IssuingOptions,
-    #[command(flatten)]
-    options: StorageOptions,
     /// Audience of the token [default: the API's]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
     /// How long the token lives, such as 15m; an hour at most
     #[arg(long, value_name = "TIME", default_value = "1h")]
     ttl: String,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// Runs `bowline operator`.
@@ -150,7 +150,7 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
     for line in lines? {
         table.push(line);
     }
-    print(&command.output.list(&table))
+    print(&command.output.list(&table)?)
 }
 
 async fn add(command: AddCommand) -> Result<(), StartError> {
