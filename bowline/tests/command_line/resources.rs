@@ -149,12 +149,24 @@ async fn names_stand_for_uidps_and_tables_have_columns() {
     let wide = ended(&terminal.run(&["iam", "groups", "list", "-o", "wide"]).await, 0);
     assert!(wide.starts_with("UIDP\tNAME\tGROUP\tDESCRIPTION\tVERIFIED\t"), "{wide}");
 
-    let ci =
-        ["iam", "identities", "create", "github", "acme/build", "--repo", "acme/site", "--role", "viewer,registry.push"];
+    let ci = [
+        "iam",
+        "identities",
+        "create",
+        "github",
+        "acme/build",
+        "--repo",
+        "acme/site",
+        "--role",
+        "viewer,registry.push",
+    ];
     let identity = terminal.json(&ci).await;
     assert_eq!(identity["claimMatch"]["subjectPattern"], json!("repo:acme/site:.+"));
     let bindings = ended(&terminal.run(&["iam", "role-bindings", "list", "--identity", "acme/build"]).await, 0);
-    assert!(bindings.contains("\tbuild\tviewer\tacme") && bindings.contains("\tbuild\tregistry.push\tacme"), "{bindings}");
+    assert!(
+        bindings.contains("\tbuild\tviewer\tacme") && bindings.contains("\tbuild\tregistry.push\tacme"),
+        "{bindings}"
+    );
     let updated = ["iam", "groups", "update", "acme/team/web", "--description", "", "--name", "site"];
     ended(&terminal.run(&updated).await, 0);
     let got = terminal.json(&["iam", "groups", "get", "acme/team/site"]).await;

@@ -129,7 +129,9 @@ fn below<'d>(value: &'d Value, name: &str, out: &mut Vec<&'d Value>) {
         Value::Object(members) => Box::new(members.values()),
         _ => return,
     };
-    children.for_each(|child| below(child, name, out));
+    for child in children {
+        below(child, name, out);
+    }
 }
 
 /// The steps of a path such as `$.items[*].name`, `.a["b.c"][-1]` or `..uid`.

@@ -32,7 +32,9 @@ impl<'f> Listing<'f> {
         self.pages += 1;
         if self.form.is_table() {
             let mut table = Table::new(&self.head);
-            elements.iter().for_each(|element| table.push(cells(element)));
+            for element in &elements {
+                table.push(cells(element));
+            }
             return print(&self.rows(&table));
         }
         match self.form {

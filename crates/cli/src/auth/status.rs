@@ -74,7 +74,9 @@ async fn roles(api: &Api, who: &WhoAmI) -> Table {
         let name = if name.is_empty() { "-" } else { name };
         let own = || vec![held.role.as_ref().map_or_else(|| several_roles(held), |role| role.name.clone())];
         let roles = bound.get(uidp).cloned().unwrap_or_else(own);
-        roles.into_iter().for_each(|role| table.push([role, name.to_owned(), uidp.to_owned()]));
+        for role in roles {
+            table.push([role, name.to_owned(), uidp.to_owned()]);
+        }
     }
     table
 }

@@ -43,7 +43,7 @@ fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
     if let Some(argument) = positional(verb) {
         command = command.arg(argument);
     }
-    command = placement(command, verb, method);
+    command = position(command, verb, method);
     for field in field_args::fields(contract, method, verb) {
         command = command.arg(field.argument());
     }
@@ -68,7 +68,7 @@ fn positional(verb: &Verb) -> Option<Arg> {
 }
 
 /// Where resources are listed or created.
-fn placement(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
+fn position(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
     let has = |name: &str| method.input.get_field_by_name(name).is_some();
     let parent = |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help);
     match verb.does {

@@ -101,3 +101,69 @@ pub fn run<F: Family>(command: Generated<F>) -> Work<CliError> {
         run::run(resource.ok_or_else(unknown)?, &command.matches).await
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use bowline_contract::Contract;
+
+    use super::*;
+
+    /// Methods without a command of their own, and why.
+    const OTHERS: &[(&str, &str)] = &[
+        ("GroupsService.LookupGroup", "for a vendor's console"),
+        ("GroupsService.RequestGroupAccess", "for a vendor's console"),
+        ("GroupsService.CheckEligibility", "for a vendor's console"),
+        ("IdentitiesService.LookupIdentity", "list by name instead"),
+        ("IdentitiesService.UpdateIdentityMetadata", "a person's own, in the console"),
+        ("IdentityProvidersService.RegenerateScimToken", "needs the etag of a response before"),
+        ("IdentityProvidersService.SetScimEnabled", "needs the etag of a response before"),
+        ("RoleBindingsService.BatchCreateRoleBindings", "create, as often as needed"),
+        ("ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings", "delete, as often as needed"),
+    ];
+
+    /// Packages whose methods have generated commands.
+    const PACKAGES: [&str; 4] =
+        ["chainguard.platform.iam.v2.", "chainguard.platform.events.v2.", "bowline.events.v1.", "bowline.audit.v1."];
+
+    fn families() -> impl Iterator<Item = &'static Resource> {
+        [Iam::resources(), Events::resources(), Audit::resources(), Registry::resources()].into_iter().flatten()
+    }
+
+    #[test]
+    fn every_method_has_its_command_or_a_reason() {
+        let contract = Contract::load();
+        let called: BTreeSet<&str> = families().flat_map(|resource| resource.verbs).map(|verb| verb.method).collect();
+        for name in &called {
+            assert!(contract.by_full_name(name).is_some(), "{name} is in a table and not in the contract");
+        }
+        let missing = contract.methods().iter().filter(|method| {
+            PACKAGES.iter().any(|package| method.full_name.starts_with(package))
+                && !called.contains(method.full_name.as_str())
+                && !OTHERS.iter().any(|(name, _)| *name == method.short_name())
+        });
+        let missing: Vec<&str> = missing.map(|method| method.full_name.as_str()).collect();
+        assert!(missing.is_empty(), "no command and no reason: {missing:?}");
+        for (name, why) in OTHERS {
+            let is_method = contract.methods().iter().any(|method| method.short_name() == *name);
+            assert!(is_method && !why.is_empty(), "{name} is no method");
+        }
+    }
+
+    #[test]
+    fn commands_are_well_formed_and_have_an_example() {
+        for (name, add) in [
+            ("iam", Iam::add as fn(Command) -> Command),
+            ("events", Events::add),
+            ("audit", Audit::add),
+            ("registry", Registry::add),
+        ] {
+            // Doubled flags and the like panic here.
+            add(Command::new(name)).debug_assert();
+        }
+        for verb in families().flat_map(|resource| resource.verbs) {
+            assert!(verb.example.contains(verb.name), "{}: {}", verb.method, verb.example);
+        }
+    }
+}

@@ -293,7 +293,8 @@ pub(super) async fn run(command: PresetCommand) -> Result<(), CliError> {
 
 async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     let mut identity = preset.claims.relationship()?;
-    let no_group = || ClientError::Usage(format!("{:?} names no group: write its path first, as acme/build", preset.path));
+    let no_group =
+        || ClientError::Usage(format!("{:?} names no group: write its path first, as acme/build", preset.path));
     let (group, name) = preset.path.rsplit_once('/').ok_or_else(no_group)?;
     identity["name"] = name.into();
     identity["description"] = preset.description.clone().into();

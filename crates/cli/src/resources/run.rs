@@ -57,7 +57,9 @@ impl Generated<'_> {
             Does::Get | Does::Call => {
                 let response = self.call(&request).await?;
                 let mut table = Table::new(&["field", "value"]);
-                list::flattened(&response).into_iter().for_each(|(field, value)| table.push([field, value]));
+                for (field, value) in list::flattened(&response) {
+                    table.push([field, value]);
+                }
                 print(&form.render(&table, || Ok(response))?)
             }
             Does::Create(shown) => self.show(&self.call(&request).await?, shown, form),
@@ -81,7 +83,9 @@ impl Generated<'_> {
     /// What is needed next of something new or changed, such as its UIDP: a line each.
     fn show(&self, response: &Value, paths: &[&str], form: &Form) -> Result<(), CliError> {
         let mut table = Table::without_head();
-        paths.iter().for_each(|path| table.push([list::text(response, path)]));
+        for path in paths {
+            table.push([list::text(response, path)]);
+        }
         print(&form.render(&table, || Ok(response.clone()))?)
     }
 
@@ -96,7 +100,7 @@ impl Generated<'_> {
     /// The request: position, flags, and the mask of an update.
     async fn request(&self) -> Result<Map<String, Value>, ClientError> {
         let mut request = Map::new();
-        self.place(&mut request).await?;
+        self.position(&mut request).await?;
         let mut changed = Vec::new();
         for field in field_args::fields(self.contract, self.method, self.verb) {
             let Some(values) = field.given(self.matches)? else { continue };
@@ -121,7 +125,7 @@ impl Generated<'_> {
     }
 
     /// What the first argument and `--parent` say.
-    async fn place(&self, request: &mut Map<String, Value>) -> Result<(), ClientError> {
+    async fn position(&self, request: &mut Map<String, Value>) -> Result<(), ClientError> {
         let (input, text) = (&self.method.input, self.positional());
         let mut parent = self.argument(PARENT).map(String::from);
         if matches!(self.verb.does, Does::Create(_)) {

@@ -150,7 +150,7 @@ pub(super) const RESOURCES: &[Resource] = &[
                 about: "Change a role binding; what is not named stays",
                 does: Does::Update,
                 positional: "role_binding.uid",
-                example: "iam role-bindings update $BINDING --role viewer",
+                example: "iam role-bindings update $BINDING --role registry.pull",
             },
             Verb {
                 name: "delete",
