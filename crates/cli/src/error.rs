@@ -63,7 +63,7 @@ impl CliError {
             CliError::Client(error) if error.is_unauthenticated() => 3,
             CliError::Client(error) if error.is_permission_denied() => 4,
             CliError::Client(error) if error.is_transport() => 5,
-            CliError::Client(error) if error.is_not_found() => 6,
+            CliError::Client(error) if error.is_absent() => 6,
             CliError::Unknown(_) => 6,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_)) => 2,
             CliError::Terminal(error) => error.exit_code(),

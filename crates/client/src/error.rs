@@ -70,7 +70,7 @@ impl ClientError {
     }
 
     /// Whether what was named does not exist, as far as the caller may see.
-    pub fn is_not_found(&self) -> bool {
+    pub fn is_absent(&self) -> bool {
         matches!(self, ClientError::NotFound(_) | ClientError::Refused { code: 5, .. })
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::manner::{bold, stdout_is_terminal};
 
-/// Lines for people.
+/// Lines with columns, for people and programs.
 pub struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
@@ -21,7 +21,7 @@ impl Table {
         Table::new(&[])
     }
 
-    /// Adds a line.
+    /// Adds a line with these cells.
     pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
         self.rows.push(row.into_iter().collect());
     }

@@ -86,7 +86,7 @@ pub(crate) async fn repo(session: &Session, api: &Api, text: &str) -> Result<Str
     let mut missing = None;
     for (at, _) in path.rmatch_indices('/') {
         match repo_in(api, path, &path[..at], &path[at + 1..]).await {
-            Err(error) if error.is_not_found() => missing = missing.or(Some(error)),
+            Err(error) if error.is_absent() => missing = missing.or(Some(error)),
             result => return result,
         }
     }

@@ -14,6 +14,7 @@ mod presets;
 mod run;
 mod table;
 mod table_iam;
+mod table_iam_people;
 
 use std::marker::PhantomData;
 
@@ -25,24 +26,30 @@ use table::Resource;
 
 /// Resources whose commands stand together, such as those of `bowline iam`.
 pub trait Family: 'static {
-    /// The resources of the family.
+    /// The tables of the family's resources.
     #[doc(hidden)]
-    fn resources() -> &'static [Resource];
+    fn tables() -> &'static [&'static [Resource]];
+
+    /// The resources of all its tables.
+    #[doc(hidden)]
+    fn resources() -> impl Iterator<Item = &'static Resource> {
+        Self::tables().iter().copied().flatten()
+    }
 
     /// Adds the commands; they are made when one of them is parsed or shown.
     fn add(command: Command) -> Command {
-        Self::resources().iter().fold(command, |command, resource| command::add(command, resource))
+        Self::resources().fold(command, command::add)
     }
 }
 
 macro_rules! families {
-    ($($(#[$doc:meta])* $name:ident => $resources:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident => $tables:expr;)*) => {$(
         $(#[$doc])*
         pub enum $name {}
 
         impl Family for $name {
-            fn resources() -> &'static [Resource] {
-                $resources
+            fn tables() -> &'static [&'static [Resource]] {
+                &$tables
             }
         }
     )*};
@@ -50,13 +57,13 @@ macro_rules! families {
 
 families! {
     /// Commands of `bowline iam`.
-    Iam => table_iam::RESOURCES;
+    Iam => [table_iam::RESOURCES, table_iam_people::RESOURCES];
     /// Commands of `bowline events`.
-    Events => table::EVENTS;
+    Events => [table::EVENTS];
     /// Commands of `bowline audit` that call a server.
-    Audit => table::AUDIT;
+    Audit => [table::AUDIT];
     /// Commands of `bowline registry` that are made from the contract.
-    Registry => table::REGISTRY;
+    Registry => [table::REGISTRY];
 }
 
 /// A command of a family, as it was parsed.
@@ -89,14 +96,14 @@ impl<F: Family> Subcommand for Generated<F> {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        F::resources().iter().any(|resource| resource.name == name)
+        F::resources().any(|resource| resource.name == name)
     }
 }
 
 /// Runs a command of a family.
 pub fn run<F: Family>(command: Generated<F>) -> Work<CliError> {
     Box::pin(async move {
-        let resource = F::resources().iter().find(|resource| resource.name == command.name);
+        let resource = F::resources().find(|resource| resource.name == command.name);
         let unknown = || CliError::Defect(format!("the command {} has no line in its table", command.name));
         run::run(resource.ok_or_else(unknown)?, &command.matches).await
     })
@@ -128,7 +135,8 @@ mod tests {
         ["chainguard.platform.iam.v2.", "chainguard.platform.events.v2.", "bowline.events.v1.", "bowline.audit.v1."];
 
     fn families() -> impl Iterator<Item = &'static Resource> {
-        [Iam::resources(), Events::resources(), Audit::resources(), Registry::resources()].into_iter().flatten()
+        let tables = [Iam::tables(), Events::tables(), Audit::tables(), Registry::tables()];
+        tables.into_iter().flatten().copied().flatten()
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl Generated<'_> {
                 }
                 print(&form.render(&table, || Ok(response))?)
             }
-            Does::Create(shown) => self.show(&self.call(&request).await?, shown, form),
-            Does::Update => self.show(&self.call(&request).await?, &["uid"], form),
+            Does::Create(shown) => show(&self.call(&request).await?, shown, form),
+            Does::Update => show(&self.call(&request).await?, &["uid"], form),
             Does::Delete(along) => {
                 let (noun, name) = (self.resource.kind.noun(), self.positional());
                 confirm(&format!("{} the {noun} {name}{along}", capitalized(self.verb.name)))?;
@@ -78,15 +78,6 @@ impl Generated<'_> {
 
     async fn call(&self, request: &Map<String, Value>) -> Result<Value, ClientError> {
         dynamic::call(self.api, self.method, request).await
-    }
-
-    /// What is needed next of something new or changed, such as its UIDP: a line each.
-    fn show(&self, response: &Value, paths: &[&str], form: &Form) -> Result<(), CliError> {
-        let mut table = Table::without_head();
-        for path in paths {
-            table.push([list::text(response, path)]);
-        }
-        print(&form.render(&table, || Ok(response.clone()))?)
     }
 
     fn positional(&self) -> &str {
@@ -204,6 +195,15 @@ impl Generated<'_> {
         }
         Ok(())
     }
+}
+
+/// Prints what is needed next of something new or changed, such as its UIDP: a line each.
+fn show(response: &Value, paths: &[&str], form: &Form) -> Result<(), CliError> {
+    let mut table = Table::without_head();
+    for path in paths {
+        table.push([list::text(response, path)]);
+    }
+    print(&form.render(&table, || Ok(response.clone()))?)
 }
 
 fn capitalized(word: &str) -> String {
