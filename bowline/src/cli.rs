@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use bowline_cli::{advisories, auth, context, credential_helper, feeds, libraries, registry, vulns};
+use bowline_cli::{advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, vulns};
 #[cfg(feature = "server")]
 use bowline_server::Options;
 #[cfg(feature = "server")]
 use bowline_server::commands::{
     audit, backup, contract, keys, migrate, openapi, operator, restore, self_check, serve, stored,
 };
-use bowline_terminal::{block_on, print, say};
+use bowline_terminal::{Manner, block_on, error_label, print, say};
 
 use crate::completion;
 use crate::error::CommandError;
@@ -26,6 +26,7 @@ Exit codes:
   3  not signed in, or the sign-in has ended
   4  not allowed
   5  the server cannot be reached
+  6  not found, or not visible
 
 Variables:
   BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
@@ -33,6 +34,7 @@ Variables:
   BOWLINE_IDENTITY                              identity to assume with the ambient identity token
   BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
   XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
+  NO_COLOR                                      any value: no colors
   DOCKER_CONFIG                                 directory of docker's config.json
   BOWLINE_<OPTION>                              any option of the server, such as BOWLINE_DATA_DIR
 
@@ -42,8 +44,25 @@ Data goes to stdout, talk to stderr.";
 #[derive(Parser)]
 #[command(name = "bowline", version, about, max_term_width = 100, after_long_help = AFTER_HELP)]
 struct Cli {
+    #[command(flatten)]
+    manner: MannerArgs,
     #[command(subcommand)]
     command: Command,
+}
+
+/// How every command treats the person in front of it.
+#[derive(Args)]
+#[command(next_help_heading = "Everywhere")]
+struct MannerArgs {
+    /// Write only data and errors
+    #[arg(long, global = true)]
+    quiet: bool,
+    /// Write each call of the server to stderr
+    #[arg(long, global = true, conflicts_with = "quiet")]
+    verbose: bool,
+    /// Answer questions with yes: what destroys asks before
+    #[arg(long, short = 'y', global = true)]
+    yes: bool,
 }
 
 #[derive(Subcommand)]
@@ -57,6 +76,12 @@ enum Command {
     /// Container images: repositories, tags, and what is set for them
     #[command(subcommand)]
     Registry(RegistryCommand),
+    /// Identity and access: groups, roles, identities, and who may do what where
+    #[command(subcommand)]
+    Iam(resources::Generated<resources::Iam>),
+    /// Events that are sent to other systems, and their deliveries
+    #[command(subcommand)]
+    Events(resources::Generated<resources::Events>),
     /// Statements about vulnerabilities, and their review
     #[command(subcommand)]
     Advisories(advisories::AdvisoriesCommand),
@@ -69,6 +94,8 @@ enum Command {
     /// Packages of Java, Python and JavaScript: the catalogue, and what policies refuse
     #[command(subcommand)]
     Libraries(libraries::LibrariesCommand),
+    /// Call any method of the API by its name
+    Api(Box<api::ApiCommand>),
     /// The servers that the command line knows
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -93,10 +120,9 @@ enum Command {
     /// Find what would keep a server from starting or serving well, with the options that it has
     #[cfg(feature = "server")]
     SelfCheck(Box<self_check::SelfCheckCommand>),
-    /// The audit log, as it stands in the database; the server may run
-    #[cfg(feature = "server")]
+    /// The audit log: who changed what, when, and from what to what
     #[command(subcommand)]
-    Audit(audit::AuditCommand),
+    Audit(AuditCommand),
     /// The wire contract
     #[cfg(feature = "server")]
     #[command(subcommand)]
@@ -117,13 +143,25 @@ enum Command {
 enum RegistryCommand {
     #[command(flatten)]
     Client(Box<registry::RegistryCommand>),
+    #[command(flatten)]
+    Generated(resources::Generated<resources::Registry>),
     #[cfg(feature = "server")]
     #[command(flatten)]
     Stored(stored::StoredCommand),
 }
 
+/// `bowline audit`: what calls a server, and what reads its database.
+#[derive(Subcommand)]
+enum AuditCommand {
+    #[command(flatten)]
+    Client(resources::Generated<resources::Audit>),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Stored(audit::AuditCommand),
+}
+
 /// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
-/// 5 the server cannot be reached.
+/// 5 the server cannot be reached, 6 not found.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
@@ -136,26 +174,38 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    let MannerArgs { quiet, verbose, yes } = cli.manner;
+    Manner { quiet, verbose, yes, no_color: has_no_color() }.set();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
-            say(&format!("error: {error}\n{hint}"));
+            say(&format!("{} {error}\n{hint}", error_label()));
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Whether the variable forbids colors, as <https://no-color.org> has it.
+fn has_no_color() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 fn execute(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Auth(command) => Ok(block_on(auth::run(command))?),
         Command::Registry(RegistryCommand::Client(command)) => Ok(block_on(registry::run(*command))?),
+        Command::Registry(RegistryCommand::Generated(command)) => Ok(block_on(resources::run(command))?),
+        Command::Iam(command) => Ok(block_on(resources::run(command))?),
+        Command::Events(command) => Ok(block_on(resources::run(command))?),
+        Command::Audit(AuditCommand::Client(command)) => Ok(block_on(resources::run(command))?),
         #[cfg(feature = "server")]
         Command::Registry(RegistryCommand::Stored(command)) => Ok(block_on(stored::run(command))?),
         Command::Advisories(command) => Ok(block_on(advisories::run(command))?),
         Command::Feeds(command) => Ok(block_on(feeds::run(command))?),
         Command::Vulns(command) => Ok(block_on(vulns::run(command))?),
         Command::Libraries(command) => Ok(block_on(libraries::run(command))?),
+        Command::Api(command) => Ok(block_on(api::run(*command))?),
         Command::Context(command) => Ok(context::run(command)?),
         Command::Completion(command) => completion::completion(&command, Cli::command()),
         Command::Man(command) => completion::man(&command, Cli::command()),
@@ -175,7 +225,7 @@ fn execute(command: Command) -> Result<(), CommandError> {
         #[cfg(feature = "server")]
         Command::SelfCheck(command) => Ok(block_on(self_check::run(*command))?),
         #[cfg(feature = "server")]
-        Command::Audit(command) => Ok(block_on(audit::run(command))?),
+        Command::Audit(AuditCommand::Stored(command)) => Ok(block_on(audit::run(command))?),
         #[cfg(feature = "server")]
         Command::Contract(command) => Ok(contract::run(command)?),
         #[cfg(feature = "server")]

@@ -22,7 +22,7 @@ impl CommandError {
             CommandError::Client(error) => error.hint(),
             #[cfg(feature = "server")]
             CommandError::Server(error) => error.hint(),
-            CommandError::Terminal(_) => None,
+            CommandError::Terminal(error) => error.hint(),
         }
     }
 

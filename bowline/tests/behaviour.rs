@@ -7,8 +7,12 @@
 mod accepting;
 #[path = "behaviour/access.rs"]
 mod access;
+#[path = "behaviour/access_requests.rs"]
+mod access_requests;
 #[path = "behaviour/advisories.rs"]
 mod advisories;
+#[path = "behaviour/advisory_batch_reviews.rs"]
+mod advisory_batch_reviews;
 #[path = "behaviour/advisory_documents.rs"]
 mod advisory_documents;
 #[path = "behaviour/advisory_lists.rs"]
@@ -23,6 +27,8 @@ mod associations;
 mod audit;
 #[path = "behaviour/audit_chain.rs"]
 mod audit_chain;
+#[path = "behaviour/audit_export.rs"]
+mod audit_export;
 #[path = "behaviour/audit_log.rs"]
 mod audit_log;
 #[path = "behaviour/audit_watch.rs"]
@@ -43,6 +49,8 @@ mod contents;
 mod deliveries;
 #[path = "behaviour/deliveries_bounds.rs"]
 mod deliveries_bounds;
+#[path = "behaviour/deliveries_log.rs"]
+mod deliveries_log;
 #[path = "behaviour/escalation.rs"]
 mod escalation;
 #[path = "behaviour/exchange.rs"]
@@ -51,6 +59,8 @@ mod exchange;
 mod exchange_aws;
 #[path = "behaviour/exchange_untargeted.rs"]
 mod exchange_untargeted;
+#[path = "behaviour/explained_access.rs"]
+mod explained_access;
 #[path = "behaviour/feeds.rs"]
 mod feeds;
 #[path = "behaviour/feeds_support.rs"]
@@ -73,6 +83,8 @@ mod http_bodies;
 mod http_connections;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
+#[path = "behaviour/image_views.rs"]
+mod image_views;
 #[path = "behaviour/images.rs"]
 mod images;
 #[path = "behaviour/invites.rs"]
@@ -89,12 +101,18 @@ mod libraries_malware;
 mod libraries_policies;
 #[path = "behaviour/libraries_records.rs"]
 mod libraries_records;
+#[path = "behaviour/library_decisions.rs"]
+mod library_decisions;
 #[path = "behaviour/mail.rs"]
 mod mail;
+#[path = "behaviour/matcher_tests.rs"]
+mod matcher_tests;
 #[path = "behaviour/metadata.rs"]
 mod metadata;
 #[path = "behaviour/metrics.rs"]
 mod metrics;
+#[path = "behaviour/names.rs"]
+mod names;
 #[path = "behaviour/narrowing.rs"]
 mod narrowing;
 #[path = "behaviour/neighbours.rs"]
@@ -103,8 +121,12 @@ mod neighbours;
 mod new_front;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
+#[path = "behaviour/operators.rs"]
+mod operators;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
+#[path = "behaviour/own_sessions.rs"]
+mod own_sessions;
 #[path = "behaviour/page_tokens.rs"]
 mod page_tokens;
 #[path = "behaviour/people.rs"]
@@ -121,6 +143,10 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/preview_cases.rs"]
+mod preview_cases;
+#[path = "behaviour/previews.rs"]
+mod previews;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
 #[path = "behaviour/registry_policies.rs"]
@@ -129,6 +155,8 @@ mod registry_policies;
 mod registry_sources;
 #[path = "behaviour/registry_upstreams.rs"]
 mod registry_upstreams;
+#[path = "behaviour/replication_calls.rs"]
+mod replication_calls;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]
@@ -147,6 +175,8 @@ mod scim_owners;
 mod scim_people;
 #[path = "behaviour/scim_tokens.rs"]
 mod scim_tokens;
+#[path = "behaviour/search.rs"]
+mod search;
 #[path = "behaviour/signin.rs"]
 mod signin;
 #[path = "behaviour/signin_devices.rs"]
@@ -157,6 +187,8 @@ mod signin_refusals;
 mod sink;
 #[path = "behaviour/sizes.rs"]
 mod sizes;
+#[path = "behaviour/statistics.rs"]
+mod statistics;
 #[path = "behaviour/stopping.rs"]
 mod stopping;
 #[path = "behaviour/storage_failure.rs"]

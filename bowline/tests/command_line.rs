@@ -2,6 +2,8 @@
 
 #[path = "command_line/advisories.rs"]
 mod advisories;
+#[path = "command_line/api.rs"]
+mod api;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/feeds.rs"]
@@ -12,10 +14,14 @@ mod full_disk;
 mod keys;
 #[path = "command_line/libraries.rs"]
 mod libraries;
+#[path = "command_line/manners.rs"]
+mod manners;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/registry.rs"]
 mod registry;
+#[path = "command_line/resources.rs"]
+mod resources;
 #[path = "command_line/self_check.rs"]
 mod self_check;
 #[path = "command_line/sessions.rs"]

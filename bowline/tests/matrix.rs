@@ -10,6 +10,8 @@ mod calls;
 mod contents;
 #[path = "matrix/escalation.rs"]
 mod escalation;
+#[path = "matrix/explained.rs"]
+mod explained;
 #[path = "matrix/fixture.rs"]
 mod fixture;
 #[path = "matrix/fixture_libraries.rs"]

@@ -35,6 +35,7 @@ async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     let scanned = server.repo(&org, "scanned").await;
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
     contents::store(server, &scanned, &manifest).await;
+    crate::support::image(server, &scanned, &contents::digest('b'), 1).await;
     names.insert("scanned", scanned);
     let charted = server.repo(&org, "charted").await;
     store_chart(server, &charted, "1.0.0", "registry.example.com/team/app").await;

@@ -118,6 +118,11 @@ fn registry() -> Vec<Step> {
             .keeping("/repos/0/id", "added"),
         step("dev.bowline.registry.scan_report.stored.v1", "POST /scans/v1/repos/{scanned}/reports", scan),
         step(
+            "dev.bowline.registry.images.deleted.v1",
+            "POST /images/v1/repos/{scanned}:deleteImages",
+            json!({ "digests": [digest('b')] }),
+        ),
+        step(
             "dev.bowline.registry.policy.updated.v1",
             "PATCH /registrypolicies/v1/repos/{scanned}",
             json!({ "public": true, "retention": { "keepPatterns": ["release-.*"] } }),
@@ -156,6 +161,11 @@ fn vulnerabilities() -> Vec<Step> {
         .keeping("/id", "advisory"),
         step("dev.bowline.vulnerabilities.advisory_event.created.v1", events, json!({ "advisoryEvent": fixed }))
             .keeping("/id", "advisory event"),
+        step(
+            "dev.bowline.vulnerabilities.advisory_event.reviewed.batch.v1",
+            "POST /advisoryreviews/v1/groups/{team}:batchReviewEvents",
+            json!({ "reviews": [{ "uid": "{advisory event}", "status": "REQUEST_CHANGES" }] }),
+        ),
         step(
             "dev.bowline.vulnerabilities.advisory_event.updated.v1",
             "PUT /vulnerabilities/v1/advisory_events/{advisory event}",
@@ -222,6 +232,16 @@ fn subscriptions() -> Vec<Step> {
     let hook = json!({ "sink": "https://a.example/x?secret=1" });
     vec![
         step("events.subscription.created", "POST /events/v2/subscriptions/{team}", hook).keeping("/uid", "hook"),
+        step(
+            "dev.bowline.events.subscription.paused.v1",
+            "POST /events/bowline/v1/subscriptions/{hook}:pause",
+            json!({}),
+        ),
+        step(
+            "dev.bowline.events.subscription.resumed.v1",
+            "POST /events/bowline/v1/subscriptions/{hook}:resume",
+            json!({}),
+        ),
         step("events.subscription.deleted", "DELETE /events/v2/subscriptions/{hook}", Value::Null),
     ]
 }

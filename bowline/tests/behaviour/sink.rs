@@ -54,6 +54,8 @@ pub(crate) enum Answer {
     Slow(Duration),
     /// A success with a body of so many bytes.
     Large(usize),
+    /// A success with this body.
+    Body(&'static [u8]),
 }
 
 type Answers = dyn Fn(&Delivery) -> Answer + Send + Sync;
@@ -123,6 +125,7 @@ async fn respond(answer: Answer) -> Response<Body> {
             tokio::time::sleep(time).await;
             response.body(Body::empty())
         }
+        Answer::Body(bytes) => response.body(Body::from(bytes)),
         Answer::Large(bytes) => response.body(Body::from(vec![b'x'; bytes])),
     };
     response.expect("an answer")

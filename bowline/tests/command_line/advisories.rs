@@ -58,7 +58,7 @@ async fn an_advisory_from_its_making_to_its_publication() {
         assert_eq!(listed.as_array().map(Vec::len), Some(count), "{filter:?}");
     }
     let refused = terminal.run(&["advisories", "get", "BWL-2222-2222-2222"]).await;
-    ended(&refused, 2);
+    ended(&refused, 6);
     assert!(text(&refused.stderr).contains("no advisory \"BWL-2222-2222-2222\""), "{}", text(&refused.stderr));
 
     let settings = terminal.json(&["advisories", "settings", "acme", "--second-reviewer", "true"]).await;

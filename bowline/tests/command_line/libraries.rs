@@ -117,7 +117,7 @@ async fn entitlements_policies_and_bindings() {
         "cooldown days\t14",
         "allow\tpkg:npm/%40ours/ (young)",
         "allow\tpkg:npm/test-virus (reported) a test",
-        "block licence\tAGPL-3.0-only",
+        "block license\tAGPL-3.0-only",
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
     }
@@ -132,14 +132,14 @@ async fn entitlements_policies_and_bindings() {
     ended(&owner.run(&bind).await, 1);
     let listed = ended(&owner.run(&["libraries", "bindings", "list", "acme"]).await, 0);
     assert!(listed.contains(&format!("{binding}\tjavascript\tlog\t{policy}\t")), "{listed}");
-    let bound = owner.run(&["libraries", "policies", "delete", &policy]).await;
+    let bound = owner.run(&["libraries", "policies", "delete", &policy, "--yes"]).await;
     ended(&bound, 1);
     assert!(text(&bound.stderr).contains(&binding), "{}", text(&bound.stderr));
-    ended(&owner.run(&["libraries", "bindings", "delete", &binding]).await, 0);
-    ended(&owner.run(&["libraries", "policies", "delete", &policy]).await, 0);
+    ended(&owner.run(&["libraries", "bindings", "delete", &binding, "--yes"]).await, 0);
+    ended(&owner.run(&["libraries", "policies", "delete", &policy, "--yes"]).await, 0);
     assert_eq!(owner.json(&["libraries", "blocked", "acme"]).await, json!([]));
     let id = entitlements[0]["id"].as_str().expect("an id");
-    ended(&owner.run(&["libraries", "entitlements", "delete", id]).await, 0);
+    ended(&owner.run(&["libraries", "entitlements", "delete", id, "--yes"]).await, 0);
     server.stop().await;
 }
 

@@ -26,7 +26,7 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     let by_name: Value = serde_json::from_str(&ended(&terminal.run(&by_name).await, 0)).expect("JSON");
     assert_eq!((by_name.as_array().map(Vec::len), &by_name[0]["uidp"]), (Some(1), &made["identity_id"]));
     let nobody = terminal.run(&["auth", "pull-token", "list", "--parent", "acme/nowhere"]).await;
-    ended(&nobody, 2);
+    ended(&nobody, 6);
     assert!(text(&nobody.stderr).contains("acme/nowhere"), "{}", text(&nobody.stderr));
     let expired = ended(&terminal.run(&["auth", "pull-token", "list", "--expired", "true"]).await, 0);
     assert!(!expired.contains(identity), "{expired}");
@@ -37,8 +37,8 @@ async fn pull_tokens_are_made_listed_and_exchanged() {
     assert!(text(&refused.stderr).contains("no pull token"), "{}", text(&refused.stderr));
     let more: Value = serde_json::from_str(&ended(&terminal.run(&create).await, 0)).expect("JSON");
     let more = more["identity_id"].as_str().expect("an id");
-    ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 0);
-    ended(&terminal.run(&["auth", "pull-token", "delete", more]).await, 1);
+    ended(&terminal.run(&["auth", "pull-token", "delete", more, "--yes"]).await, 0);
+    ended(&terminal.run(&["auth", "pull-token", "delete", more, "--yes"]).await, 6);
 
     // Someone who may not bind roles leaves nothing behind.
     let viewer = server.actor("viewer", &organization).await;

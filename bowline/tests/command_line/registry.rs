@@ -72,7 +72,13 @@ async fn charts_are_added_with_their_images_and_found() {
     assert_eq!(source, json!("r.example/app"));
     let using = terminal.json(&["registry", "charts", "using", "acme/team/app"]).await;
     assert_eq!((using.as_array().map(Vec::len), &using[0]["chartRepo"]), (Some(1), &json!("shop")));
-    ended(&terminal.run(&[&add[..], &["--tag", "2"]].concat()).await, 1);
+    ended(&terminal.run(&[&add[..], &["--tag", "2"]].concat()).await, 6);
+    // Names of charts' repositories have a slash, and containers name organizations by UIDP.
+    for path in ["acme/team/charts/shop".to_owned(), format!("{team}/charts/shop"), format!("{organization}/team/app")]
+    {
+        let got = terminal.json(&["registry", "repos", "get", &path]).await;
+        assert!(got["uid"].as_str().is_some_and(|uid| uid.starts_with(&team)), "{path}: {got}");
+    }
     let found = terminal.run(&["registry", "charts", "find", "shop"]).await;
     ended(&found, 1);
     assert!(text(&found.stderr).contains("--community-charts"), "{}", text(&found.stderr));
@@ -106,7 +112,7 @@ async fn repositories_from_the_first_to_the_last_day() {
     let refused = terminal.run(&["registry", "repos", "create", "acme/web/long", "--readme", &long]).await;
     ended(&refused, 2);
     assert!(text(&refused.stderr).contains("262144"), "{}", text(&refused.stderr));
-    ended(&terminal.run(&["registry", "repos", "get", "acme/web/long"]).await, 2);
+    ended(&terminal.run(&["registry", "repos", "get", "acme/web/long"]).await, 6);
 
     let host = terminal.api.split_once("://").expect("an address").1;
     for name in ["acme/web/nginx", &uid, &format!("{host}/acme/web/nginx")] {
@@ -127,7 +133,14 @@ async fn repositories_from_the_first_to_the_last_day() {
     assert!(listed.starts_with("UIDP\tNAME\tUPDATED\tDESCRIPTION\n") && listed.contains("\tproxy\t"), "{listed}");
     assert!(!listed.contains("other"), "{listed}");
 
-    let deleted = terminal.run(&["registry", "repos", "delete", "acme/web/proxy"]).await;
+    let unasked = terminal.run(&["registry", "repos", "delete", "acme/web/proxy"]).await;
+    ended(&unasked, 2);
+    let message = text(&unasked.stderr);
+    assert!(
+        message.contains("Delete the repository acme/web/proxy with 0 tags") && message.contains("--yes"),
+        "{message}"
+    );
+    let deleted = terminal.run(&["registry", "repos", "delete", "acme/web/proxy", "--yes"]).await;
     assert_eq!(ended(&deleted, 0), "", "talk goes to stderr");
     for (missing, named) in [
         ("acme/web/proxy", "no repository \"acme/web/proxy\""),
@@ -136,7 +149,7 @@ async fn repositories_from_the_first_to_the_last_day() {
         ("proxy", "organization/name"),
     ] {
         let refused = terminal.run(&["registry", "repos", "get", missing]).await;
-        ended(&refused, 2);
+        ended(&refused, if missing.contains('/') { 6 } else { 2 });
         assert!(text(&refused.stderr).contains(named), "{}", text(&refused.stderr));
     }
     server.stop().await;
@@ -162,13 +175,46 @@ async fn tags_and_what_they_named() {
     assert_eq!(digests, [&json!(second), &json!(first)], "the newest first");
     let table = ended(&terminal.run(&["registry", "history", "acme/nginx:1.0"]).await, 0);
     assert!(table.starts_with("SINCE\tDIGEST\n") && table.lines().count() == 3, "{table}");
-    ended(&terminal.run(&["registry", "history", "acme/nginx:none"]).await, 2);
+    ended(&terminal.run(&["registry", "history", "acme/nginx:none"]).await, 6);
     // Lists leave such names out; here they are named.
     for hidden in ["1.2.3-r0", "latest-20240229", &format!("sha256-{}.sig", "ab".repeat(32))] {
         push(&server, &terminal, &path, hidden, "hidden").await;
         ended(&terminal.run(&["registry", "history", &format!("acme/nginx:{hidden}")]).await, 0);
     }
     ended(&terminal.run(&["registry", "history", &format!("acme/nginx@{first}")]).await, 2);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tags_are_made_resolved_and_deleted_and_retention_is_previewed() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let digest = push(&server, &terminal, &format!("{organization}/nginx"), "1.0", "one").await;
+    let create = ["registry", "tags", "create", "acme/nginx:stable", "--digest", &digest];
+    assert!(ended(&terminal.run(&create).await, 0).starts_with(&organization));
+    assert_eq!(ended(&terminal.run(&["registry", "tags", "resolve", "acme/nginx:stable"]).await, 0), digest);
+    let delete = ["registry", "tags", "delete", "acme/nginx:stable"];
+    let unasked = terminal.run(&delete).await;
+    ended(&unasked, 2);
+    assert!(text(&unasked.stderr).contains(&digest), "{}", text(&unasked.stderr));
+    ended(&terminal.run(&[&delete[..], &["--yes"]].concat()).await, 0);
+    ended(&terminal.run(&["registry", "tags", "resolve", "acme/nginx:stable"]).await, 6);
+    ended(&terminal.run(&["registry", "tags", "resolve", &format!("acme/nginx@{digest}")]).await, 2);
+
+    server.clock().advance(std::time::Duration::from_mins(5));
+    push(&server, &terminal, &format!("{organization}/nginx"), "2.0", "two").await;
+    let preview = ["registry", "retention", "preview", "acme/nginx", "--keep-last", "1"];
+    let outcome = terminal.json(&preview).await;
+    assert_eq!((&outcome["kept"], &outcome["removed"][0]["digest"]), (&json!(1), &json!(digest)));
+    let kept = terminal.json(&["registry", "retention", "preview", "acme/nginx"]).await;
+    assert_eq!(kept["kept"], json!(2), "without rules everything stays");
+    ended(&terminal.run(&["registry", "retention", "set", "acme/nginx", "--keep-last", "1"]).await, 0);
+    let apply = ["registry", "retention", "apply", "acme/nginx"];
+    let unasked = terminal.run(&apply).await;
+    ended(&unasked, 2);
+    assert!(text(&unasked.stderr).contains("Remove 1 images of acme/nginx"), "{}", text(&unasked.stderr));
+    assert!(ended(&terminal.run(&[&apply[..], &["--yes"]].concat()).await, 0).contains(&digest));
+    ended(&terminal.run(&["registry", "tags", "resolve", "acme/nginx:1.0"]).await, 6);
     server.stop().await;
 }
 

@@ -1,7 +1,9 @@
 //! Advisories, their events, and how groups review and publish them.
 
+use bowline_contract::bowline::vulnerabilities::v1 as reviews;
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as settings;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
 use bowline_contract::v1::advisory as a1;
 use bowline_contract::v1::advisory::rpc::security_advisory as resolved1;
 use bowline_contract::v1::vulnerabilities as v1;
@@ -50,6 +52,13 @@ pub(super) fn rows() -> Vec<Row> {
             id: aim.uid(Kind::AdvisoryEvent),
             status: v1::ReviewStatus::RequestChanges as i32,
             ..default()
+        }),
+        at::<BatchReviewEvents>(|aim| reviews::BatchReviewEventsRequest {
+            parent: aim.group(),
+            reviews: vec![reviews::EventReview {
+                uid: aim.uid(Kind::AdvisoryEvent),
+                status: v1::ReviewStatus::RequestChanges as i32,
+            }],
         }),
         anybody::<resolved1::ListResolvedVulnsReports>(OK, |_| a1::ResolvedVulnsReportFilter {
             image_refs: vec![a1::resolved_vulns_report_filter::ImageRef { repo: "nothing".into(), ..default() }],

@@ -3,6 +3,7 @@
 use bowline_contract::Method;
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies_of_owners;
+use bowline_contract::bowline::registry::v1::rpc::replication;
 use bowline_contract::bowline::registry::v1::rpc::scan_reports::PutScanReport;
 use bowline_contract::v1::registry as r1;
 use bowline_contract::v1::registry::rpc::registry as methods1;
@@ -172,6 +173,14 @@ fn policies() -> Vec<Row> {
             retention: None,
         }),
         at::<policies_of_owners::ApplyRetention>(|aim| ours::ApplyRetentionRequest { repo_uid: aim.uid(Kind::Repo) }),
+        at::<policies_of_owners::GetEffectivePolicy>(|aim| ours::GetEffectivePolicyRequest {
+            repo_uid: aim.uid(Kind::Repo),
+        }),
+        at::<policies_of_owners::ListRetentionRuns>(|aim| ours::ListRetentionRunsRequest {
+            repo_uid: aim.uid(Kind::Repo),
+        }),
+        at::<replication::ListUpstreams>(|aim| ours::ListUpstreamsRequest { parent: aim.group(), ..default() }),
+        at::<replication::FetchNow>(|aim| ours::FetchNowRequest { repo_uid: aim.uid(Kind::Repo) }),
     ]
 }
 

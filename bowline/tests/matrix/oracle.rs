@@ -80,7 +80,7 @@ pub(crate) fn code(fixture: &Fixture<'_>, caller: &Caller, row: &Row, place: &Pl
     if matches!(caller.standing, Standing::Nobody) {
         return UNAUTHENTICATED;
     }
-    let needed = needed(fixture, row.full_name);
+    let needed = needed(fixture, row.decided_by.unwrap_or(row.full_name));
     let held = holds(caller, &needed, &place.group);
     match row.validated {
         Judged::Operator if !matches!(caller.standing, Standing::Operator) => DENIED,

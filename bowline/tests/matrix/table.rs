@@ -1,10 +1,14 @@
 //! One valid request per method, aimed at a place.
 
+mod access;
 pub(crate) mod advisories;
+mod answers;
 mod contained;
 mod feeds;
 mod joining;
+mod operators;
 mod personal;
+mod previews;
 pub(crate) mod sources;
 pub(crate) mod telling;
 mod transfers;
@@ -106,6 +110,8 @@ pub(crate) struct Row {
     pub(crate) grants_at_root: bool,
     /// Methods whose capabilities the caller must hold there as well, because of what this request asks for.
     pub(crate) also: &'static [&'static str],
+    /// The method whose capabilities decide, where the request names one.
+    pub(crate) decided_by: Option<&'static str>,
     /// What a success takes away.
     pub(crate) takes: Option<Kind>,
     /// Whether the absence of what the request names is a success.
@@ -139,6 +145,7 @@ pub(crate) fn row<M: Method>(validated: Judged, build: impl Fn(&Aim<'_>) -> M::R
         grants: None,
         grants_at_root: false,
         also: &[],
+        decided_by: None,
         takes: None,
         absent_is_fine: false,
         let_through: OK,
@@ -188,15 +195,22 @@ pub(crate) fn table() -> Vec<Row> {
     rows.extend(repositories());
     rows.extend(contained::everything());
     rows.extend(sources::rows());
+    rows.extend(answers::rows());
     rows.extend(advisories::rows());
     rows.extend(personal::terms());
     rows.extend(personal::of_people());
+    rows.extend(access::explanations());
+    rows.extend(access::requests_and_names());
+    rows.extend(access::tests_of_trust());
+    rows.extend(access::of_oneself());
     rows.extend(crate::table_providers::rows());
     rows.extend(feeds::imports());
+    rows.extend(operators::operators());
     rows.extend(crate::table_libraries::rows());
     rows.extend(telling::audit_log());
     rows.extend(telling::subscriptions());
     rows.extend(transfers::everything());
+    rows.push(previews::preview());
     rows.push(row::<Validate>(Judged::Caller, |_| ()));
     rows.push(row::<Delete>(Judged::Themselves, |aim| DeletionRequest { id: aim.person() }));
     rows

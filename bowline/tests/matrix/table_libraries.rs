@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as ours;
-use bowline_contract::bowline::libraries::v1::rpc::catalog;
+use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
     a_w_s_marketplace_subscriptions as subscriptions, artifacts, entitlements, library_policies as policies,
@@ -128,6 +128,21 @@ fn policies_and_bindings() -> Vec<Row> {
         of_organization(delete::<bindings::DeleteBinding>(Kind::LibraryPolicyBinding, |id| {
             l1::DeleteLibraryPolicyBindingRequest { id }
         })),
+        in_organization::<decisions::ExplainPackage>(|aim| ours::ExplainPackageRequest {
+            parent: aim.group(),
+            purl: "pkg:npm/none@1.0.0".into(),
+        }),
+        in_organization::<decisions::EvaluatePolicy>(|aim| ours::EvaluatePolicyRequest {
+            parent: aim.group(),
+            policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
+            purls: vec!["pkg:npm/none@1.0.0".into()],
+        }),
+        in_organization::<decisions::PreviewPolicy>(|aim| ours::PreviewPolicyRequest {
+            parent: aim.group(),
+            policy: Some(l1::LibraryPolicy { name: aim.name(), ..default() }),
+            ecosystem: l1::Ecosystem::Java as i32,
+            ..default()
+        }),
         row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
             l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
         }),

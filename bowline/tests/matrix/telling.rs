@@ -11,11 +11,21 @@ use bowline_contract::v2::events::rpc::subscriptions_service as subscriptions2;
 
 use super::{Aim, Judged, Row, at, default, delete, list, row};
 use crate::fixture::Kind;
+use crate::oracle::NOT_FOUND;
 
 /// Methods whose answer depends on what happened before: `behaviour/audit_log.rs` and `behaviour/audit_watch.rs`
 /// check who may call them.
-pub(crate) const ELSEWHERE: [&str; 3] =
-    ["bowline.audit.v1.Audit.GetCheckpoints", "bowline.audit.v1.Audit.GetEntry", "bowline.audit.v1.Audit.WatchEntries"];
+pub(crate) const ELSEWHERE: [&str; 7] = [
+    "bowline.audit.v1.Audit.GetCheckpoints",
+    "bowline.audit.v1.Audit.GetEntry",
+    "bowline.audit.v1.Audit.WatchEntries",
+    // `behaviour/audit_export.rs` has these.
+    "bowline.audit.v1.Audit.ExportEntries",
+    "bowline.audit.v1.Audit.GetSummary",
+    "bowline.audit.v1.Audit.VerifyChain",
+    // `behaviour/deliveries_log.rs`: a subscription is tested once in ten seconds.
+    "bowline.events.v1.DeliveriesService.TestDelivery",
+];
 
 /// What was done to something stays on record when it is gone, and nothing may have been done yet.
 pub(super) fn audit_log() -> Vec<Row> {
@@ -56,5 +66,19 @@ pub(super) fn subscriptions() -> Vec<Row> {
             all: true,
             ..default()
         }),
+        at::<deliveries::ListDeliveries>(|aim| own::ListDeliveriesRequest {
+            uid: aim.uid(Kind::Subscription),
+            ..default()
+        }),
+        at::<deliveries::Pause>(|aim| own::PauseRequest { uid: aim.uid(Kind::Subscription) }),
+        at::<deliveries::Resume>(|aim| own::ResumeRequest { uid: aim.uid(Kind::Subscription) }),
+        // No attempt has that number, which those hear who may read attempts.
+        Row {
+            let_through: NOT_FOUND,
+            ..at::<deliveries::GetDelivery>(|aim| own::GetDeliveryRequest {
+                uid: aim.uid(Kind::Subscription),
+                number: 999,
+            })
+        },
     ]
 }

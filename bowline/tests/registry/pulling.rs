@@ -9,6 +9,14 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
+/// Pulls and pushes of repositories that the days count, or will.
+const PULLS_BY_DAY: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM (
+    SELECT n FROM activity_deltas WHERE kind = 1 UNION ALL
+    SELECT d.n FROM activity_days d JOIN repos r ON r.uid = d.scope WHERE d.kind = 1 AND d.identity = '') counted";
+const PUSHES_BY_DAY: &str = "SELECT CAST(coalesce(sum(n), 0) AS BIGINT) FROM (
+    SELECT n FROM activity_deltas WHERE kind = 2 UNION ALL
+    SELECT d.n FROM activity_days d JOIN repos r ON r.uid = d.scope WHERE d.kind = 2 AND d.identity = '') counted";
+
 async fn blobs_come_in_parts(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
@@ -49,6 +57,9 @@ async fn a_pull_is_told_and_a_look_is_not(server: &TestServer) {
     server.server().parts().registry.flush_pulls().await;
     let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.registry.pull.v1'";
     assert_eq!(number(server, told).await, 2);
+    for (kind, counted) in [(PULLS_BY_DAY, 2), (PUSHES_BY_DAY, 1)] {
+        assert_eq!(number(server, kind).await, counted, "{kind}");
+    }
     assert_eq!(number(server, "SELECT count(*) FROM repo_manifests WHERE last_pulled_at IS NOT NULL").await, 1);
     assert_eq!(number(server, "SELECT max(last_pulled_at) % 60000000 FROM repo_manifests").await, 0);
     assert_eq!(code(&client.get(&format!("/v2/{name}/manifests/2")).await, 404), "MANIFEST_UNKNOWN");

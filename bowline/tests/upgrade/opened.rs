@@ -102,7 +102,9 @@ impl Opened {
         let server = server.unwrap_or_else(|error| panic!("{error} {:?}", error.hint()));
         let token = match token {
             Some(token) => token,
-            None => mint_operator_token(&server.parts().storage, &*clock, None, None, 3600).await.expect("a token"),
+            None => {
+                mint_operator_token(&server.parts().storage, &*clock, None, None, 3600, None).await.expect("a token")
+            }
         };
         let http = reqwest::Client::builder().build().expect("a client");
         Opened { server, token, http }

@@ -131,6 +131,14 @@ pub struct Response {
     pub body: Bytes,
 }
 
+/// A response whose body matters little.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub status: StatusCode,
+    /// The first bytes of the body, as far as they came.
+    pub start: Bytes,
+}
+
 /// A response whose body has not been read; any status.
 #[derive(Debug)]
 pub struct Opened {
@@ -299,17 +307,19 @@ impl GuardedClient {
         Ok(Opened { response, silence })
     }
 
-    /// Sends a request for its status alone, which must come within the total time. Of the body at most
-    /// `limits.body` bytes are read, for a second, so that the connection can be used again; they are dropped.
-    pub async fn send(&self, request: Request, limits: Limits) -> Result<StatusCode, FetchError> {
+    /// Sends a request for its status, which must come within the total time. Of the body at most `limits.body` bytes
+    /// are read, for a second, so that the connection can be used again; the first `wanted` of them are returned.
+    pub async fn send(&self, request: Request, limits: Limits, wanted: usize) -> Result<Sent, FetchError> {
         let (url, client) = self.pick(&request.url)?;
         let sent = client.request(request.method, url).headers(request.headers).body(request.body).send();
         let answered = tokio::time::timeout(limits.total, sent).await.map_err(|_| FetchError::Timeout)?;
         let mut response = answered.map_err(|error| classify(&error, FetchError::Connect))?;
         let status = response.status();
+        let mut start = BytesMut::new();
         let drain = async {
             let mut left = limits.body;
             while let Ok(Some(chunk)) = response.chunk().await {
+                start.extend_from_slice(&chunk[..chunk.len().min(wanted - start.len())]);
                 let Some(rest) = left.checked_sub(chunk.len()) else {
                     return;
                 };
@@ -318,7 +328,7 @@ impl GuardedClient {
         };
         // The status is known; a body that does not end costs the connection and nothing else.
         let _ = tokio::time::timeout(DRAIN_TIME, drain).await;
-        Ok(status)
+        Ok(Sent { status, start: start.freeze() })
     }
 
     /// GETs a JSON document of at most 1 MiB within 10 seconds; any status but 2xx is an error.

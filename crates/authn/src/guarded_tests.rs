@@ -37,7 +37,8 @@ fn allow(net: &str) -> AddressPolicy {
 async fn post(client: &GuardedClient, url: &str) -> Result<StatusCode, FetchError> {
     let body = Bytes::from_static(b"{}");
     let request = Request { method: Method::POST, url: url.to_owned(), headers: HeaderMap::new(), body };
-    client.send(request, Limits { total: Duration::from_secs(2), body: 64 * 1024 }).await
+    let limits = Limits { total: Duration::from_secs(2), body: 64 * 1024 };
+    client.send(request, limits, 1024).await.map(|sent| sent.status)
 }
 
 #[tokio::test]

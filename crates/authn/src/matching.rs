@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 pub use regex::Regex;
 use regex::RegexBuilder;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::jwt::Presented;
 
@@ -134,27 +134,59 @@ impl Compiled {
     /// Whether the token fits every expectation. `default_audiences` are accepted, exactly, when the identity names
     /// no audience. Strings, booleans and numbers match as JSON text; arrays match only for `aud`, by any element.
     pub fn matches(&self, token: &Presented, default_audiences: &[String]) -> Result<(), Mismatch> {
-        let check = |claim: &str, good: bool| {
-            if good { Ok(()) } else { Err(Mismatch { claim: claim.to_owned() }) }
+        let claims = TokenClaims {
+            issuer: &token.issuer,
+            subject: &token.subject,
+            audiences: &token.audiences,
+            further: &token.claims,
         };
-        check("iss", self.trusts_issuer(&token.issuer))?;
-        check("sub", self.subject.fits(&token.subject))?;
-        let audience = token.audiences.iter().any(|a| match &self.audience {
-            Some(test) => test.fits(a),
-            None => default_audiences.contains(a),
-        });
-        check("aud", audience)?;
-        for (name, test) in &self.claims {
-            let good = match token.claims.get(name) {
-                Some(Value::String(text)) => test.fits(text),
-                Some(Value::Bool(flag)) => test.fits(if *flag { "true" } else { "false" }),
-                Some(Value::Number(number)) => test.fits(&number.to_string()),
-                Some(Value::Array(_)) if name == "aud" => token.audiences.iter().any(|a| test.fits(a)),
-                _ => false,
-            };
-            check(name, good)?;
+        match self.checks(&claims, default_audiences).find(|(_, fits)| !fits) {
+            Some((claim, _)) => Err(Mismatch { claim: claim.to_owned() }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Every expectation by the name of its claim, each with whether the claims fit: what [`Compiled::matches`] looks at.
+    pub fn compare(&self, claims: &TokenClaims<'_>, default_audiences: &[String]) -> Vec<(String, bool)> {
+        self.checks(claims, default_audiences).map(|(claim, fits)| (claim.to_owned(), fits)).collect()
+    }
+
+    fn checks<'a>(
+        &'a self,
+        token: &'a TokenClaims<'a>,
+        default_audiences: &'a [String],
+    ) -> impl Iterator<Item = (&'a str, bool)> {
+        let audience = token.audiences.iter().any(|audience| match &self.audience {
+            Some(test) => test.fits(audience),
+            None => default_audiences.contains(audience),
+        });
+        let fixed =
+            [("iss", self.trusts_issuer(token.issuer)), ("sub", self.subject.fits(token.subject)), ("aud", audience)];
+        let further = self.claims.iter().map(|(name, test)| (name.as_str(), fits_claim(test, name, token)));
+        fixed.into_iter().chain(further)
+    }
+}
+
+/// The claims of a token, as far as they are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenClaims<'a> {
+    /// Value of the claim `iss`.
+    pub issuer: &'a str,
+    /// Value of the claim `sub`.
+    pub subject: &'a str,
+    /// Values of the claim `aud`.
+    pub audiences: &'a [String],
+    /// All claims by name.
+    pub further: &'a Map<String, Value>,
+}
+
+fn fits_claim(test: &Test, name: &str, token: &TokenClaims<'_>) -> bool {
+    match token.further.get(name) {
+        Some(Value::String(text)) => test.fits(text),
+        Some(Value::Bool(flag)) => test.fits(if *flag { "true" } else { "false" }),
+        Some(Value::Number(number)) => test.fits(&number.to_string()),
+        Some(Value::Array(_)) if name == "aud" => token.audiences.iter().any(|audience| test.fits(audience)),
+        _ => false,
     }
 }
 

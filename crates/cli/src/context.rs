@@ -1,7 +1,7 @@
 //! `bowline context`: the servers that the command line knows.
 
 use bowline_client::{Context, Contexts};
-use bowline_terminal::{Output, Table, public_url};
+use bowline_terminal::{Output, Table, note, public_url};
 use clap::Subcommand;
 
 use crate::error::CliError;
@@ -47,14 +47,16 @@ pub fn run(command: ContextCommand) -> Result<(), CliError> {
     let path = contexts_file()?;
     let mut known = Contexts::read(&path)?;
     match command {
-        ContextCommand::List { output } => return print(&listed(&known, output)),
+        ContextCommand::List { output } => return print(&listed(&known, &output)?),
         ContextCommand::Set { name, api, issuer, identity } => {
             let api = public_url("api", &api)?;
             let issuer = issuer.map(|issuer| public_url("issuer", &issuer)).transpose()?;
             let registry =
                 known.contexts.remove(&name).filter(|former| former.api == api).and_then(|former| former.registry);
             known.contexts.insert(name.clone(), Context { api, issuer, identity, registry });
-            known.current = Some(name);
+            let former = known.current.replace(name.clone()).filter(|former| *former != name);
+            let former = former.map(|former| format!(", in place of {former}")).unwrap_or_default();
+            note(&format!("the context {name} is stored and is the current one now{former}\n"));
         }
         ContextCommand::Use { name } => {
             known.find(Some(&name))?;
@@ -69,7 +71,7 @@ pub fn run(command: ContextCommand) -> Result<(), CliError> {
     Ok(known.write(&path)?)
 }
 
-fn listed(known: &Contexts, output: Output) -> String {
+fn listed(known: &Contexts, output: &Output) -> Result<String, CliError> {
     let mut table = Table::new(&["current", "name", "api", "issuer", "identity", "registry"]);
     for (name, context) in &known.contexts {
         let star = if known.current.as_ref() == Some(name) { "*" } else { "" };
@@ -77,5 +79,5 @@ fn listed(known: &Contexts, output: Output) -> String {
             [&context.issuer, &context.identity, &context.registry].map(|cell| cell.clone().unwrap_or_default());
         table.push([star.to_owned(), name.clone(), context.api.clone()].into_iter().chain(optional));
     }
-    output.list(&table)
+    Ok(output.list(&table)?)
 }

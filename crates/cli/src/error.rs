@@ -41,23 +41,102 @@ impl CliError {
     /// What to do about it, where the message does not say so itself.
     pub fn hint(&self) -> Option<String> {
         match self {
-            CliError::File { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                Some("let the user that runs bowline read and write it".into())
+            CliError::File { source, .. } | CliError::Client(ClientError::File { source, .. }) => {
+                Some(file_hint(source))
             }
-            _ => None,
+            CliError::Terminal(error) => error.hint(),
+            CliError::Client(error) => client_hint(error).map(String::from),
+            CliError::Option(_) => Some("--help of the command describes its options".into()),
+            CliError::Skipped(_) | CliError::LeftOut(_) => {
+                Some("--report FILE writes them to a file; mend them, and import again".into())
+            }
+            CliError::Document(_) => Some("mend the document, and run the command again".into()),
+            CliError::Defect(_) => Some("report it with the command and the output of `bowline version`".into()),
+            CliError::Refused(_) | CliError::Unknown(_) => None,
         }
     }
 
     /// The exit code of a process that ends with it: 2 wrong usage, 3 not signed in, 4 not allowed, 5 the server cannot
-    /// be reached, else 1.
+    /// be reached, 6 not found, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Client(error) if error.is_unauthenticated() => 3,
             CliError::Client(error) if error.is_permission_denied() => 4,
-            CliError::Client(ClientError::Transport(_)) => 5,
+            CliError::Client(error) if error.is_transport() => 5,
+            CliError::Client(error) if error.is_absent() => 6,
+            CliError::Unknown(_) => 6,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_)) => 2,
             CliError::Terminal(error) => error.exit_code(),
             _ => 1,
+        }
+    }
+}
+
+fn file_hint(source: &std::io::Error) -> String {
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => "let the user that runs bowline read and write it".into(),
+        std::io::ErrorKind::NotFound => "check the path; relative ones begin at the current directory".into(),
+        _ => "check the file, and the disk that it is on".into(),
+    }
+}
+
+/// What to do about an error of a call, by its cause.
+fn client_hint(error: &ClientError) -> Option<&'static str> {
+    Some(match error {
+        // The message of these names the command.
+        ClientError::NotSignedIn(text) if text.contains("bowline auth") => return None,
+        ClientError::NotSignedIn(_) | ClientError::Refused { code: 16, .. } => "sign in with: bowline auth login",
+        ClientError::Refused { code: 3, .. } => {
+            "mend the field that is named; --help of the command lists what it takes"
+        }
+        ClientError::Refused { code: 5, .. } | ClientError::NotFound(_) => {
+            "paths look like organization/group/name; `bowline iam groups list` shows the groups that you may see"
+        }
+        ClientError::Refused { code: 6, .. } => "choose another name, or change what is there",
+        ClientError::Refused { code: 7, .. } => {
+            "`bowline auth status` shows your roles; an owner can grant one that has the capability"
+        }
+        ClientError::Refused { code: 8, .. } => "wait a moment and try again, or ask the operator for a higher limit",
+        ClientError::Refused { code: 9, .. } => "do first what the message names",
+        ClientError::Refused { code: 12, .. } => {
+            "this server does not offer it; `bowline contract status` lists what it does"
+        }
+        ClientError::Refused { .. } => "try again; the server's log has the details",
+        ClientError::Transport(_) => "see that the server runs, and that `bowline context list` has its address",
+        ClientError::NoHttp2 => "call the method over REST, or let the proxy pass HTTP/2",
+        ClientError::NotTheApi(_) => {
+            "see that the address is a Bowline server's, and that no proxy responds instead of it"
+        }
+        ClientError::Usage(text) if text.contains("--api URL") => return None,
+        ClientError::Usage(_) => "--help of the command describes what it takes",
+        ClientError::File { .. } => "check the file, and the disk that it is on",
+        ClientError::SignIn(_) => "begin again with: bowline auth login",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_exit_code_and_a_hint() {
+        let refused = |code| CliError::from(ClientError::Refused { code, message: "no".into() });
+        let causes = [
+            (CliError::from(ClientError::Usage("no".into())), 2),
+            (CliError::from(TerminalError::Unconfirmed("no".into())), 2),
+            (CliError::from(ClientError::NotSignedIn("no".into())), 3),
+            (refused(16), 3),
+            (refused(7), 4),
+            (CliError::from(ClientError::Transport("no".into())), 5),
+            (CliError::from(ClientError::NotTheApi(502)), 5),
+            (CliError::from(ClientError::NotFound("no".into())), 6),
+            (refused(5), 6),
+            (refused(6), 1),
+            (refused(13), 1),
+        ];
+        for (error, code) in causes {
+            assert_eq!(error.exit_code(), code, "{error:?}");
+            assert!(error.hint().is_some(), "{error:?}");
         }
     }
 }

@@ -6,15 +6,18 @@
 #![expect(rustdoc::invalid_html_tags, reason = "help of options is plain text")]
 
 pub mod advisories;
+pub mod api;
 pub mod auth;
 pub mod context;
 pub mod credential_helper;
+mod dynamic;
 mod error;
 pub mod feeds;
 mod input;
 pub mod libraries;
 pub mod registry;
 mod resolve;
+pub mod resources;
 mod session;
 pub mod vulns;
 

@@ -6,7 +6,7 @@ use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
 use bowline_core::Uidp;
 
-/// UIDP of an organization or group: `UIDP`, `organization` or `organization/group/...`.
+/// UIDP of an organization or group: `UIDP`, `organization`, `organization/group/...` or `UIDP/group/...`.
 ///
 /// # Errors
 /// The caller sees none of that name, or several; or the server refuses.
@@ -14,8 +14,12 @@ pub(crate) async fn group(api: &Api, text: &str) -> Result<String, ClientError> 
     if Uidp::is_valid(text) {
         return Ok(text.into());
     }
-    let mut place: Option<String> = None;
-    for name in text.split('/') {
+    // The longest UIDP that the path begins with, as container clients name organizations.
+    let ends = text.rmatch_indices('/').map(|(at, _)| at);
+    let uidp = ends.filter_map(|end| text.get(..end)).find(|prefix| Uidp::is_valid(prefix));
+    let names = uidp.map_or(text, |uidp| text.get(uidp.len() + 1..).unwrap_or_default());
+    let mut place: Option<String> = uidp.map(String::from);
+    for name in names.split('/') {
         let filter = match &place {
             None => UidpFilter { in_root: true, ..UidpFilter::default() },
             Some(parent) => UidpFilter { children_of: parent.clone(), ..UidpFilter::default() },
@@ -41,5 +45,5 @@ pub(crate) fn only(text: &str, kind: &str, mut found: Vec<String>) -> Result<Str
 }
 
 fn none(text: &str, kind: &str) -> ClientError {
-    ClientError::Usage(format!("there is no {kind} {text:?} that you may see"))
+    ClientError::NotFound(format!("there is no {kind} {text:?} that you may see"))
 }

@@ -7,6 +7,7 @@ use bowline_client::{
     claims, http_client,
 };
 use bowline_core::{Clock as _, SystemClock};
+use bowline_terminal::{Manner, say};
 use clap::Args;
 
 use crate::{credential_helper, input};
@@ -31,7 +32,7 @@ pub(crate) struct Access {
     #[command(flatten)]
     target: Target,
     /// File with the token to call with, such as `bowline operator token` prints, or - for standard input
-    /// [default: the sign-in]
+    /// [default: BOWLINE_TOKEN, else the sign-in]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
@@ -43,6 +44,7 @@ impl Access {
     /// Opens a session with the selected server; it uses the token of `--token-file` if that is given.
     pub(crate) fn session(&self) -> Result<Session, ClientError> {
         let mut session = Session::open(&self.target)?;
+        session.given = variable("BOWLINE_TOKEN");
         if let Some(path) = &self.token_file {
             let no_token = || ClientError::Usage(format!("--token-file {}: this is no token", path.display()));
             let text = String::from_utf8(input::read(path, TOKEN_BYTES)?).map_err(|_| no_token())?;
@@ -127,6 +129,9 @@ impl Session {
     /// ambient token, else one exchanged for the API's token. If an identity is configured, cached tokens of
     /// other identities are not used.
     pub(crate) async fn token(&self, audience: &str) -> Result<String, ClientError> {
+        if let Some(given) = &self.given {
+            return self.given_token(given, audience).await;
+        }
         let found = self.cached(audience)?;
         let cached = if self.is_requested(&found) { found.clone() } else { Tokens::default() };
         if let Some(token) = cached.fresh(Session::now()) {
@@ -156,6 +161,16 @@ impl Session {
         tokens.token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
     }
 
+    /// The token that was given, exchanged where it is for another audience; nothing of it is stored.
+    async fn given_token(&self, given: &str, audience: &str) -> Result<String, ClientError> {
+        if audience == self.api {
+            return Ok(given.to_owned());
+        }
+        let request = ExchangeRequest { audiences: vec![audience.into()], ..ExchangeRequest::default() };
+        let token = self.issuer.exchange(given, &request).await?.token;
+        token.ok_or_else(|| ClientError::Transport("the issuer gave no token".into()))
+    }
+
     /// Whether the tokens belong to the configured identity; true if none is configured.
     fn is_requested(&self, tokens: &Tokens) -> bool {
         let subject = tokens.token.as_deref().and_then(claims).map(|claims| claims.sub);
@@ -177,11 +192,8 @@ impl Session {
 
     /// A client of the API with the session's token.
     pub(crate) async fn api(&self) -> Result<Api, ClientError> {
-        let token = match &self.given {
-            Some(token) => token.clone(),
-            None => self.token(&self.api).await?,
-        };
-        Api::new(&self.api, Some(token))
+        let api = Api::new(&self.api, Some(self.token(&self.api).await?))?;
+        Ok(if Manner::get().verbose { api.observed(|call| say(&format!("{call}\n"))) } else { api })
     }
 
     /// Audiences of this issuer with cached tokens, spelled as in the cache.

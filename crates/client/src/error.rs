@@ -16,6 +16,15 @@ pub enum ClientError {
     /// No response, or one that cannot be read.
     #[error("the server could not be reached: {0}")]
     Transport(String),
+    /// HTTP/2, which carries gRPC, does not pass between here and the server.
+    #[error("the server, or a proxy before it, speaks only HTTP/1.1")]
+    NoHttp2,
+    /// A response with this HTTP status that is not one of the API.
+    #[error("the server answered with HTTP status {0} and no error of the API")]
+    NotTheApi(u16),
+    /// Nothing has the name that was given, as far as the caller may see.
+    #[error("{0}")]
+    NotFound(String),
     /// What was given is wrong.
     #[error("{0}")]
     Usage(String),
@@ -40,7 +49,29 @@ impl ClientError {
             text.push_str(&link.to_string());
             cause = link.source();
         }
+        // The first bytes of an HTTP/1.1 response, read as the length of a frame; a TLS server without HTTP/2; or a peer
+        // that closes the connection before the request is written. In all of them the request was not carried out.
+        let is_http1 = [
+            "frame with invalid size",
+            "NoApplicationProtocol",
+            "no_application_protocol",
+            "operation was canceled: connection closed",
+            "(SendRequest): channel closed",
+        ];
+        if is_http1.iter().any(|sign| text.contains(sign)) {
+            return ClientError::NoHttp2;
+        }
         ClientError::Transport(text)
+    }
+
+    /// Whether no usable response came.
+    pub fn is_transport(&self) -> bool {
+        matches!(self, ClientError::Transport(_) | ClientError::NoHttp2 | ClientError::NotTheApi(_))
+    }
+
+    /// Whether what was named does not exist, as far as the caller may see.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, ClientError::NotFound(_) | ClientError::Refused { code: 5, .. })
     }
 
     /// Whether the server said that the token is not good.

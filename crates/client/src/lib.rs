@@ -1,9 +1,9 @@
 //! A client library of the platform API; the command line is built on it.
 //!
-//! [`Api`] calls any method of the contract by its type, over gRPC. [`Issuer`] talks to the token exchange
-//! and to the sign-in flows. [`TokenCache`] stores tokens where the public Go SDK reads them, and
-//! [`Contexts`] stores the known servers. Nothing here reads the environment or writes to a terminal; the
-//! command line does both.
+//! [`Api`] calls any method of the contract by its type or its name, over gRPC or REST. [`Issuer`] talks to the token
+//! exchange and to the sign-in flows. [`TokenCache`] keeps tokens where the public Go SDK looks for
+//! them, and [`Contexts`] remembers which servers there are. Nothing here reads the environment or
+//! writes to a terminal; the command line does both.
 //!
 //! To call one more method: `api.call::<rpc::groups_service::ListGroups>(request).await`.
 
@@ -16,10 +16,13 @@ mod device;
 mod docker;
 mod error;
 mod files;
+mod grpc;
 mod headless;
 mod issuer;
 mod jwt;
 mod pull_token;
+mod rest;
+mod stream;
 
 pub use ambient::{Ambient, AmbientCredentials};
 pub use api::Api;
@@ -33,6 +36,8 @@ pub use headless::HeadlessSignIn;
 pub use issuer::{ExchangeRequest, Issuer, SignInRequest};
 pub use jwt::{Claims, claims};
 pub use pull_token::{PullToken, PullTokenKey};
+pub use rest::tables;
+pub use stream::Messages;
 
 /// The HTTP client of everything here: system roots, TLS 1.2 or newer, no redirects.
 ///

@@ -30,6 +30,7 @@ pub struct Contract {
     routes: Routes,
     capabilities: Capabilities,
     roles: Vec<BuiltInRole>,
+    operator_roles: Vec<BuiltInRole>,
     field_rules: FieldRules,
     kinds: HashMap<String, CapabilitySet>,
     text_forms: Vec<TextForm>,
@@ -65,7 +66,8 @@ impl Contract {
             by_grpc_path: methods[..served].iter().map(|m| (m.grpc_path.clone(), m.index)).collect(),
             routes: Routes::build(&methods[..served]),
             served,
-            roles: roles::load(&pool, &capabilities),
+            roles: roles::load(&pool, &capabilities, "bowline.contract.v1.BuiltInRole"),
+            operator_roles: roles::load(&pool, &capabilities, "bowline.contract.v1.OperatorRole"),
             field_rules: FieldRules::load(&pool),
             kinds: kinds(&pool, &methods),
             text_forms: text_forms(&pool),
@@ -114,6 +116,11 @@ impl Contract {
 
     pub fn built_in_roles(&self) -> &[BuiltInRole] {
         &self.roles
+    }
+
+    /// The roles of named operators, which are bound at no group: `operator.viewer` and `operator.admin`.
+    pub fn operator_roles(&self) -> &[BuiltInRole] {
+        &self.operator_roles
     }
 
     /// How messages are written as one text in a query: message, field before the last colon, field after it.
@@ -233,12 +240,17 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
                     .find(|method| method.full_name == name)
                     .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
                 let own = options::text(rule, "own_subject_field");
+                let own_access = options::text(rule, "own_access_field");
                 let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);
                 method.operator_only |= options::flag(rule, "operator_only");
                 method.own_identity_allowed |= options::flag(rule, "own_identity_allowed");
                 method.own_subject_field = (!own.is_empty()).then_some(own).or(method.own_subject_field.take());
+                method.own_access_field =
+                    (!own_access.is_empty()).then_some(own_access).or(method.own_access_field.take());
                 method.terms_exempt |= options::flag(rule, "terms_exempt");
                 method.works_on_full_disk |= options::flag(rule, "works_on_full_disk");
+                method.finite_stream |= options::flag(rule, "finite_stream");
+                method.previewable |= options::flag(rule, "previewable");
                 if let Some(Value::Message(event)) = options::field(rule, "event") {
                     method.event = Some(event_of_ours(method, &event));
                 }

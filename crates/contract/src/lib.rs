@@ -10,6 +10,7 @@
 
 mod capabilities;
 mod contract;
+mod docs;
 mod fields;
 mod method;
 mod options;
@@ -35,6 +36,7 @@ mod generated {
 
 pub use capabilities::{Capabilities, CapabilityFacts};
 pub use contract::{Contract, DESCRIPTOR_SET, SERVED_DESCRIPTOR_SET};
+pub use docs::Docs;
 pub use generated::{bowline, chainguard, google};
 pub use method::{ApiVersion, Auth, Body, EventRule, HttpBinding, MethodInfo, ToolHints, Verb};
 pub use print::{print_capabilities, print_packages};

@@ -129,12 +129,19 @@ pub struct MethodInfo {
     pub own_subject_field: Option<String>,
     /// Whether a caller needs no capability where the scope is the caller's own identity.
     pub own_identity_allowed: bool,
+    /// Request field that names whose access the method is about: no capability is needed where it is empty or the
+    /// caller's own identity.
+    pub own_access_field: Option<String>,
     /// Largest request in bytes, if the method has its own limit.
     pub max_request_bytes: Option<u64>,
     /// Whether the method works in an organization that has not accepted the operator's terms.
     pub terms_exempt: bool,
     /// Whether a rule says that the method works while the disk is full: see [`MethodInfo::frees_storage`].
     pub works_on_full_disk: bool,
+    /// Whether the stream of responses ends by itself.
+    pub finite_stream: bool,
+    /// Whether a preview may run the method: it changes rows of the database alone, and returns no secret.
+    pub previewable: bool,
 }
 
 impl MethodInfo {
@@ -157,6 +164,11 @@ impl MethodInfo {
     /// Whether the method changes something.
     pub fn is_mutation(&self) -> bool {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
+    }
+
+    /// Whether a caller of the method only reads, as its route says: what has none may do anything.
+    pub fn only_reads(&self) -> bool {
+        !self.bindings.is_empty() && !self.is_mutation()
     }
 
     /// The request field that holds the resource, where the body is that field, or the whole request of an
@@ -227,9 +239,12 @@ impl MethodOptions {
             operator_only: false,
             own_subject_field: None,
             own_identity_allowed: false,
+            own_access_field: None,
             max_request_bytes: None,
             terms_exempt: false,
             works_on_full_disk: false,
+            finite_stream: false,
+            previewable: false,
         }
     }
 

@@ -17,10 +17,10 @@ pub struct BuiltInRole {
     pub capabilities: CapabilitySet,
 }
 
-pub(crate) fn load(pool: &DescriptorPool, capabilities: &Capabilities) -> Vec<BuiltInRole> {
+/// The roles that an enum of the contract declares.
+pub(crate) fn load(pool: &DescriptorPool, capabilities: &Capabilities, name: &str) -> Vec<BuiltInRole> {
     let option = options::extension(pool, "bowline.contract.v1.role");
-    let descriptor =
-        pool.get_enum_by_name("bowline.contract.v1.BuiltInRole").expect("the descriptor set has the built-in roles");
+    let descriptor = pool.get_enum_by_name(name).expect("the descriptor set has the roles");
     let mut roles = Vec::new();
     for value in descriptor.values() {
         let Some(Value::Message(facts)) = options::get(&value.options(), &option) else {

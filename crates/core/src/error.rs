@@ -81,6 +81,13 @@ pub enum Detail {
     TermsNotAccepted(Vec<TermsDocument>),
     /// Facts that go into `ErrorInfo.metadata`.
     Metadata(BTreeMap<&'static str, String>),
+    /// The error is that of a previewed call: it is presented as the previewed method presents it.
+    PreviewOf {
+        /// Product domain of the method.
+        domain: String,
+        /// Whether it is of the first API version, whose ambiguous failures carry no details.
+        is_first_version: bool,
+    },
 }
 
 /// The one error towards callers: a reason, a sentence that says what to do, details, and a private source.

@@ -83,6 +83,25 @@ async fn events(tx: &mut ReadTx, seqs: &[i64]) -> Result<Vec<Arc<Event>>> {
     tx.query(&sql, &params, |row| Event::read(row).map(Arc::new)).await
 }
 
+/// An event of the outbox, or else of a subscription's dead letters; absent where neither has it any more.
+///
+/// # Errors
+/// The database does not answer.
+pub(crate) async fn stored(db: &Db, subscription: &str, seq: i64, event_id: &str) -> Result<Option<Event>> {
+    let (subscription, event_id) = (subscription.to_owned(), event_id.to_owned());
+    db.read(move |tx| {
+        Box::pin(async move {
+            let sql = format!("SELECT {EVENT} FROM outbox WHERE seq = $1");
+            let event = tx.query_opt(&sql, &[Value::Int(seq)], Event::read).await?;
+            match event.filter(|event| event.id == event_id) {
+                Some(event) => Ok(Some(event)),
+                None => redelivery(tx, &subscription, &event_id).await,
+            }
+        })
+    })
+    .await
+}
+
 async fn redelivery(tx: &mut ReadTx, uid: &str, event_id: &str) -> Result<Option<Event>> {
     let sql = format!("SELECT {EVENT} FROM dead_letters WHERE subscription = $1 AND event_id = $2");
     let found = tx.query_opt(&sql, &[Value::from(uid), Value::from(event_id)], Event::read).await?;

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use bowline_authn::wrap::sha256;
 use bowline_contract::Method;
+use bowline_contract::bowline::events::v1::rpc::deliveries_service::{Pause, Resume};
 use bowline_contract::v1::events::rpc::subscriptions;
 use bowline_contract::v2::events::rpc::subscriptions_service;
 use bowline_core::{Micros, Result};
@@ -45,6 +46,11 @@ impl Notice {
     pub(crate) fn begins_subscription(&self) -> bool {
         [subscriptions::Create::FULL_NAME, subscriptions_service::CreateSubscription::FULL_NAME]
             .contains(&self.method.as_str())
+    }
+
+    /// Whether deliveries to the subscription that is its subject were paused or resumed.
+    pub(crate) fn pauses_or_resumes(&self) -> bool {
+        [Pause::FULL_NAME, Resume::FULL_NAME].contains(&self.method.as_str())
     }
 
     /// Whether this is the end of the subscription that is its subject.

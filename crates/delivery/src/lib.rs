@@ -12,9 +12,13 @@
 //! - `state`, `subscription`, `lanes`: the queues and the scheduling; nothing in them awaits.
 //! - `log`, `bodies`, `saving`, `redelivery`, `lease`: the statements.
 //! - `message`: an event as a request.
+//! - `attempts`: the log of attempts that callers read.
+//! - [`DirectSender`]: test events, and bodies of stored events.
 
+mod attempts;
 mod backoff;
 mod bodies;
+mod direct;
 mod event;
 mod lanes;
 mod lease;
@@ -26,4 +30,6 @@ mod saving;
 mod state;
 mod subscription;
 
+pub use attempts::{AttemptKind, AttemptRecord};
+pub use direct::{DirectSender, SinkTest, TestPermit};
 pub use relay::{Parts, Relay};

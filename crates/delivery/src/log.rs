@@ -29,6 +29,7 @@ pub(crate) struct Stored {
     pub(crate) failing_since: Option<Micros>,
     pub(crate) next_at: Option<Micros>,
     pub(crate) last_error: String,
+    pub(crate) is_paused: bool,
 }
 
 impl Stored {
@@ -42,6 +43,7 @@ impl Stored {
             failing_since: row.opt_int(5)?,
             next_at: row.opt_int(6)?,
             last_error: row.opt_text(7)?.unwrap_or_default(),
+            is_paused: row.opt_int(8)?.is_some(),
         })
     }
 }
@@ -65,7 +67,8 @@ pub(crate) async fn subscriptions(db: &Db) -> Result<Vec<Stored>> {
         let page = db.read(move |tx| {
             Box::pin(async move {
                 let sql =
-                    "SELECT s.uid, s.sink, s.created_at, c.cursor, c.attempts, c.failing_since, c.next_at, c.last_error
+                    "SELECT s.uid, s.sink, s.created_at, c.cursor, c.attempts, c.failing_since, c.next_at, c.last_error,
+                            s.paused_at
                            FROM subscriptions s LEFT JOIN subscription_cursors c ON c.subscription = s.uid
                            WHERE s.uid > $1 ORDER BY s.uid LIMIT $2";
                 tx.query(sql, &[Value::from(&after), Value::Int(BATCH as i64)], Stored::read).await
@@ -95,11 +98,13 @@ pub(crate) async fn beginning(db: &Db, uid: &str) -> Result<Option<i64>> {
     .await
 }
 
-/// New rows of the log, and the sinks of subscriptions that began in them.
+/// New rows of the log, and the state of subscriptions that began, or were paused or resumed, in them.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) events: Vec<Notice>,
     pub(crate) sinks: HashMap<String, String>,
+    /// Whether these subscriptions are paused now.
+    pub(crate) paused: HashMap<String, bool>,
     /// Whether rows wait for their number.
     pub(crate) has_unnumbered: bool,
 }
@@ -114,11 +119,17 @@ async fn read_after(tx: &mut ReadTx, seq: i64) -> Result<News> {
     let params = [Value::Int(seq), Value::Int(BATCH as i64)];
     let events = tx.query(&sql, &params, Notice::read).await?;
     let mut news = News { events, ..News::default() };
-    for event in news.events.iter().filter(|event| event.begins_subscription()) {
-        let sql = "SELECT sink FROM subscriptions WHERE uid = $1";
-        let sink = tx.query_opt(sql, &[Value::from(&event.subject)], |row| row.text(0).map_err(Error::from)).await?;
+    for event in &news.events {
+        if !event.begins_subscription() && !event.pauses_or_resumes() {
+            continue;
+        }
+        let sql = "SELECT sink, paused_at FROM subscriptions WHERE uid = $1";
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.opt_int(1)?.is_some()));
         // One that is gone again needs no events.
-        news.sinks.extend(sink.map(|sink| (event.subject.clone(), sink)));
+        if let Some((sink, is_paused)) = tx.query_opt(sql, &[Value::from(&event.subject)], read).await? {
+            news.sinks.insert(event.subject.clone(), sink);
+            news.paused.insert(event.subject.clone(), is_paused);
+        }
     }
     if tx.engine() == Engine::Postgres {
         let sql = "SELECT id FROM outbox WHERE seq IS NULL LIMIT 1";

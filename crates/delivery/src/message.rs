@@ -59,6 +59,14 @@ impl Writer {
         Ok(Request { method: http::Method::POST, url: sink.to_owned(), headers, body: content.body.clone() })
     }
 
+    /// The body of an event's deliveries, as JSON.
+    ///
+    /// # Errors
+    /// The stored event is damaged.
+    pub(crate) fn payload(&self, event: &Event) -> Result<String, String> {
+        String::from_utf8(self.body(event)?).map_err(|_| "the event's body is damaged".into())
+    }
+
     fn content(&self, event: &Event) -> Result<Content, String> {
         let body = self.body(event)?;
         let headers = self.headers(event)?;

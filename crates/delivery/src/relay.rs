@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bowline_authn::guarded::{GuardedClient, Limits};
+use bowline_authn::guarded::{GuardedClient, Limits, Request};
 use bowline_contract::Contract;
 use bowline_core::{Clock, Error, Micros, Result};
 use bowline_pipeline::{Authenticator, Settings};
 use bowline_store::{Db, Engine};
 use bowline_transcode::Tables;
+use bytes::Bytes;
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::attempts::{AttemptKind, AttemptLog, AttemptRecord, RESPONSE, SinkResponse, text};
 use crate::bodies::Bodies;
 use crate::event::Event;
 use crate::message::{Unwritable, Writer};
 use crate::saving::Batch;
 use crate::state::{Attempt, Outcome, State};
+use crate::subscription::What;
 use crate::{lease, log, redelivery, saving};
 
 /// Attempts whose events are read together.
@@ -80,6 +83,8 @@ struct Done {
     attempt: Attempt,
     outcome: Outcome,
     took: Duration,
+    /// What the log says of it, if something was sent.
+    record: Option<AttemptRecord>,
 }
 
 /// What lives as long as the lease.
@@ -90,6 +95,7 @@ struct Session {
     saving: Option<(Arc<Batch>, JoinHandle<Result<bool>>)>,
     /// A batch that could not be saved yet.
     unsaved: Option<Arc<Batch>>,
+    log: AttemptLog,
     saved_at: Instant,
     asked_for_redeliveries_at: Instant,
     /// The subscription after which the next look for redeliveries begins.
@@ -159,6 +165,7 @@ impl Relay {
             if !self.save(&mut session).await? {
                 return Ok(());
             }
+            session.log.save(&self.db);
             let pause = if has_more { Duration::ZERO } else { look_every.saturating_sub(looked_at.elapsed()) };
             self.wait(&mut session, pause.min(SAVE_EVERY)).await?;
         }
@@ -201,6 +208,7 @@ impl Relay {
             bodies: Bodies::default(),
             saving: None,
             unsaved: None,
+            log: AttemptLog::default(),
             saved_at: Instant::now(),
             asked_for_redeliveries_at: long_ago.unwrap_or_else(Instant::now),
             redeliveries_after: String::new(),
@@ -216,7 +224,7 @@ impl Relay {
         let state = &mut session.state;
         let news = log::after(&self.db, state.newest).await?;
         for event in &news.events {
-            state.see(event, &news.sinks, now);
+            state.see(event, &news, now);
         }
         if news.has_unnumbered {
             log::number(&self.db, &self.holder).await?;
@@ -251,6 +259,7 @@ impl Relay {
         // Cursors first: what is to be forgotten hangs on those that are saved.
         if now - session.forgot_at >= FORGET_EVERY && !state.catch_up(CATCH_UP_EVERY, now) {
             session.forgot_at = now;
+            state.bury_paused(now);
             if saving::forget(&self.db, state.floor(), now - KEEP_EVENTS, now - KEEP_DEAD_LETTERS).await? {
                 session.forgot_at = now - FORGET_EVERY;
             }
@@ -279,16 +288,18 @@ impl Relay {
             }
             for (attempt, event) in attempts.into_iter().zip(events) {
                 let (client, writer) = (self.client.clone(), self.writer.clone());
-                session.in_flight.spawn(async move {
-                    let (outcome, took) = try_once(&client, &writer, &attempt, event.as_deref(), now).await;
-                    Done { attempt, outcome, took }
-                });
+                session
+                    .in_flight
+                    .spawn(async move { try_once(&client, &writer, attempt, event.as_deref(), now).await });
             }
         }
     }
 
     fn settle(&self, session: &mut Session, done: Done) {
-        let Done { attempt, outcome, took } = done;
+        let Done { attempt, outcome, took, record } = done;
+        if let Some(record) = record {
+            session.log.push(record);
+        }
         if let Outcome::Failed(error) | Outcome::Hopeless(error) = &outcome {
             tracing::info!(subscription = %attempt.uid, what = ?attempt.what, error, "an event was not delivered");
         }
@@ -335,24 +346,44 @@ impl Relay {
 async fn try_once(
     client: &GuardedClient,
     writer: &Writer,
-    attempt: &Attempt,
+    attempt: Attempt,
     event: Option<&Event>,
     now: Micros,
-) -> (Outcome, Duration) {
-    let unsent = |outcome| (outcome, Duration::ZERO);
-    let Some(event) = event else { return unsent(Outcome::Hopeless("the event is not stored any more".into())) };
+) -> Done {
+    let unsent = |attempt, outcome| Done { attempt, outcome, took: Duration::ZERO, record: None };
+    let Some(event) = event else {
+        return unsent(attempt, Outcome::Hopeless("the event is not stored any more".into()));
+    };
     let request = match writer.request(event, &attempt.group, &attempt.sink, now) {
         Ok(request) => request,
-        Err(Unwritable::Now) => return unsent(Outcome::NotSent("no key signs at this time")),
-        Err(Unwritable::Ever(reason)) => return unsent(Outcome::Hopeless(reason)),
+        Err(Unwritable::Now) => return unsent(attempt, Outcome::NotSent("no key signs at this time")),
+        Err(Unwritable::Ever(reason)) => return unsent(attempt, Outcome::Hopeless(reason)),
     };
-    let asked = Instant::now();
-    let outcome = match client.send(request, LIMITS).await {
-        Ok(status) if status.is_success() => Outcome::Delivered,
-        Ok(status) => Outcome::Failed(format!("the host answered with status {}", status.as_u16())),
-        Err(error) => Outcome::Failed(error.public_message()),
+    let went = send(client, request).await;
+    let kind = match attempt.what {
+        What::Event(_) => AttemptKind::Event,
+        What::Redelivery(_) => AttemptKind::Redelivery,
     };
-    (outcome, asked.elapsed())
+    let outcome = if went.error.is_empty() { Outcome::Delivered } else { Outcome::Failed(went.error.clone()) };
+    let took = went.took;
+    let record = Some(AttemptRecord::of(&attempt.uid, kind, event, now, went));
+    Done { attempt, outcome, took, record }
+}
+
+/// Sends one request to a sink, within its time.
+pub(crate) async fn send(client: &GuardedClient, request: Request) -> SinkResponse {
+    let began = Instant::now();
+    let (status, error, response) = match client.send(request, LIMITS, RESPONSE).await {
+        Ok(sent) if sent.status.is_success() => (Some(sent.status), String::new(), sent.start),
+        Ok(sent) => (Some(sent.status), format!("the host answered with status {}", sent.status.as_u16()), sent.start),
+        Err(error) => (None, error.public_message(), Bytes::new()),
+    };
+    SinkResponse {
+        took: began.elapsed(),
+        status: status.map(|status| status.as_u16()),
+        error,
+        response: text(&response),
+    }
 }
 
 fn cause(error: &Error) -> String {

@@ -11,7 +11,7 @@ use bowline_core::Micros;
 use crate::backoff;
 use crate::event::Notice;
 use crate::lanes::{Lanes, SLOW};
-use crate::log::{LogEvents, LogRange, PAGE, Stored};
+use crate::log::{LogEvents, LogRange, News, PAGE, Stored};
 use crate::saving::{Batch, CursorRow, DeadLetter, Redelivered};
 use crate::subscription::{Redelivery, Subscription, Waiting, What};
 
@@ -74,6 +74,7 @@ impl State {
         };
         self.add(&uid, &stored.sink, row, now);
         if let Some(subscription) = self.subscriptions.get_mut(&uid) {
+            subscription.is_paused = stored.is_paused;
             subscription.is_behind = cursor < self.newest;
             if subscription.is_behind {
                 self.behind.insert(uid.clone());
@@ -106,7 +107,7 @@ impl State {
     }
 
     /// Takes the next row of the log.
-    pub(crate) fn see(&mut self, event: &Notice, sinks: &HashMap<String, String>, now: Micros) {
+    pub(crate) fn see(&mut self, event: &Notice, news: &News, now: Micros) {
         self.newest = event.seq;
         if event.is_for_customers {
             for group in self_and_ancestors(&event.group) {
@@ -119,12 +120,38 @@ impl State {
             self.remove(&event.subject);
         }
         if event.begins_subscription()
-            && let Some(sink) = sinks.get(&event.subject)
+            && let Some(sink) = news.sinks.get(&event.subject)
             && !self.subscriptions.contains_key(event.subject.as_str())
         {
             let uid: Arc<str> = event.subject.as_str().into();
             self.add(&uid, sink, CursorRow { cursor: event.seq, ..CursorRow::default() }, now);
             self.unsaved.begun.push((uid, event.seq));
+        }
+        if event.pauses_or_resumes() || event.begins_subscription() {
+            let is_paused = news.paused.get(&event.subject).copied().unwrap_or_default();
+            self.pause(&event.subject, is_paused, now);
+        }
+    }
+
+    /// Holds a subscription, or lets it continue where it stands.
+    fn pause(&mut self, uid: &str, is_paused: bool, now: Micros) {
+        let Some((uid, _)) = self.subscriptions.get_key_value(uid) else { return };
+        let uid = uid.clone();
+        let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
+        if subscription.is_paused && !is_paused {
+            // What failed before the pause says nothing of the sink any more, and must not let its events die.
+            subscription.row = CursorRow { cursor: subscription.row.cursor, ..CursorRow::default() };
+            self.dirty.insert(uid.clone());
+        }
+        subscription.is_paused = is_paused;
+        self.queue_up(&uid, now);
+    }
+
+    /// Gives up events that have waited too long for paused subscriptions, which no attempt comes to.
+    pub(crate) fn bury_paused(&mut self, now: Micros) {
+        let paused = self.subscriptions.iter().filter(|(_, subscription)| subscription.is_paused);
+        for uid in paused.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
+            self.bury_overdue(&uid, now);
         }
     }
 

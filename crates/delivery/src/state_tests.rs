@@ -32,6 +32,7 @@ fn stored(uid: &str) -> Stored {
         failing_since: None,
         next_at: None,
         last_error: String::new(),
+        is_paused: false,
     }
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn state(uids: &[&str]) -> State {
 }
 
 pub(crate) fn see(state: &mut State, seq: i64, group: &str) {
-    state.see(&event(seq, group), &HashMap::new(), 0);
+    state.see(&event(seq, group), &News::default(), 0);
 }
 
 fn settle(state: &mut State, attempt: &Attempt, outcome: Outcome, now: Micros) {
@@ -170,7 +171,7 @@ fn after_a_day_an_event_is_dead_and_so_is_what_waited_as_long() {
     let mut state = state(&["a/s"]);
     (1..=2).for_each(|seq| see(&mut state, seq, "a"));
     let late = Notice { at: DAY / 2, ..event(3, "a") };
-    state.see(&late, &HashMap::new(), 0);
+    state.see(&late, &News::default(), 0);
     let first = next(&mut state, 0).unwrap();
     settle(&mut state, &first, failed(), 100);
     assert!(state.unsaved().dead.is_empty());
@@ -289,7 +290,7 @@ fn what_we_could_not_send_is_no_fault_of_the_sink() {
     assert_eq!((sent.len(), &sent[..2]), (4, &expected[..]));
 
     // An event is not counted as tried either.
-    state.see(&event(5, "a"), &HashMap::new(), later);
+    state.see(&event(5, "a"), &News::default(), later);
     let attempt = next(&mut state, later).unwrap();
     let before = state.unsaved();
     settle(&mut state, &attempt, Outcome::NotSent("no key"), later);
@@ -297,4 +298,30 @@ fn what_we_could_not_send_is_no_fault_of_the_sink() {
     assert!(state.unsaved().is_empty());
     state.wake(later + 10 * SECOND);
     assert_eq!(seq(&next(&mut state, later + 10 * SECOND).unwrap()), 5);
+}
+
+#[test]
+fn a_paused_subscription_sends_nothing_and_continues_where_it_stood() {
+    let mut state = state(&["a/s"]);
+    see(&mut state, 1, "a");
+    let attempt = next(&mut state, 0).unwrap();
+    settle(&mut state, &attempt, failed(), 0);
+    state.pause("a/s", true, DAY);
+    see(&mut state, 2, "a");
+    assert_eq!(due(&mut state, 6 * DAY), []);
+    state.bury_paused(6 * DAY);
+    assert_eq!(state.unsaved().dead.len(), 0, "a failure of before the pause lets no event die");
+    state.pause("a/s", false, 6 * DAY);
+    assert_eq!(due(&mut state, 6 * DAY), [("a/s".to_owned(), 1)], "it is tried at once");
+}
+
+#[test]
+fn events_of_a_paused_subscription_wait_for_a_week() {
+    let mut state = state(&["a/s"]);
+    state.pause("a/s", true, 0);
+    see(&mut state, 1, "a");
+    state.bury_paused(7 * DAY);
+    assert_eq!(state.unsaved().dead.len(), 0);
+    state.bury_paused(7 * DAY + 1);
+    assert_eq!(state.unsaved().dead.len(), 1);
 }

@@ -51,6 +51,8 @@ pub(crate) struct Subscription {
     pub(crate) is_in_line: bool,
     pub(crate) is_in_flight: bool,
     pub(crate) is_slow: bool,
+    /// Whether its owners want nothing sent for now.
+    pub(crate) is_paused: bool,
     /// No attempt is made before this time, because the last one could not be sent.
     pub(crate) held_until: Micros,
     good_in_a_row: u32,
@@ -74,6 +76,7 @@ impl Subscription {
             is_in_line: false,
             is_in_flight: false,
             is_slow: row.attempts > 0,
+            is_paused: false,
             held_until: Micros::MIN,
             good_in_a_row: 0,
             saved: row.cursor,
@@ -89,7 +92,7 @@ impl Subscription {
 
     /// What is to be tried now: events and redeliveries in turn.
     pub(crate) fn next(&self, now: Micros) -> Option<What> {
-        if self.is_in_flight || now < self.held_until {
+        if self.is_in_flight || self.is_paused || now < self.held_until {
             return None;
         }
         let is_due = self.row.next_at.is_none_or(|at| at <= now);
@@ -112,7 +115,7 @@ impl Subscription {
         if self.is_in_flight {
             return None;
         }
-        let failing_since = self.row.failing_since;
+        let failing_since = self.row.failing_since.filter(|_| !self.is_paused);
         let is_over = |waiting: &mut Waiting| backoff::is_over(waiting.at, failing_since, now);
         let waiting = self.queue.pop_front_if(is_over)?;
         self.row.cursor = waiting.seq;

@@ -17,33 +17,94 @@ pub const ACCESS: &Access = &Access {
 
 const REVISION: &str = "SELECT n FROM revisions WHERE name = 'iam'";
 
-/// Bindings at and below a group whose directory has deactivated the person count for nothing. The group is what a
-/// provider's UIDP has before its last segment, which is a slash and 16 characters.
-const BINDINGS: &str = "
-SELECT i.expires_at, i.deactivated, b.parent, r.capabilities
-FROM identities i
-LEFT JOIN role_bindings b ON b.identity = i.uid
-  AND NOT EXISTS (
+/// Whether binding `b` counts for nothing: it is at or below a group whose directory has deactivated the person. The group
+/// is what a provider's UIDP has before its last segment, which is a slash and 16 characters.
+macro_rules! binding_suspended {
+    () => {
+        "EXISTS (
     SELECT 1 FROM scim_users u
     WHERE u.person = b.identity AND u.org = b.org AND NOT u.active
-      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))
-LEFT JOIN roles r ON r.uid = b.role
-WHERE i.uid = $1";
+      AND substr(b.parent || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16))"
+    };
+}
 
-/// What membership in the provider's groups gives while a session lasts: at and below a group whose directory has
-/// deactivated the person, nothing.
-const SESSION: &str = "
-SELECT s.expires_at, m.scope, r.capabilities
-FROM sessions s
-LEFT JOIN session_groups g ON g.session = s.id
-LEFT JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group
-  AND NOT EXISTS (
+/// Whether mapping `m` counts for nothing in session `s`: it is at or below a group whose directory has deactivated the
+/// person, or the session's own directory has.
+macro_rules! mapping_suspended {
+    () => {
+        "EXISTS (
     SELECT 1 FROM scim_users u
     WHERE u.person = s.identity AND u.org = m.org AND NOT u.active
       AND (u.provider = s.provider
-        OR substr(m.scope || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16)))
+        OR substr(m.scope || '/', 1, length(u.provider) - 16) = substr(u.provider, 1, length(u.provider) - 16)))"
+    };
+}
+
+const BINDINGS: &str = concat!(
+    "
+SELECT i.expires_at, i.deactivated, b.parent, r.capabilities, o.role, i.issuer,
+  o.role IS NOT NULL AND EXISTS (SELECT 1 FROM operator_providers p WHERE p.issuer = i.issuer)
+FROM identities i
+LEFT JOIN operators o ON o.identity = i.uid
+LEFT JOIN role_bindings b ON b.identity = i.uid AND NOT ",
+    binding_suspended!(),
+    "
+LEFT JOIN roles r ON r.uid = b.role
+WHERE i.uid = $1"
+);
+
+/// What membership in the provider's groups gives while a session lasts.
+const SESSION: &str = concat!(
+    "
+SELECT s.expires_at, m.scope, r.capabilities
+FROM sessions s
+LEFT JOIN session_groups g ON g.session = s.id
+LEFT JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group AND NOT ",
+    mapping_suspended!(),
+    "
 LEFT JOIN roles r ON r.uid = m.role
-WHERE s.id = $1 AND s.identity = $2";
+WHERE s.id = $1 AND s.identity = $2"
+);
+
+/// The bindings that [`ACCESS`] reads, one by one and with those that count for nothing, for explanations: a condition on
+/// `b` follows.
+pub(crate) const EXPLAINED_BINDINGS: &str = concat!(
+    "
+SELECT b.uid, b.parent, g.name, b.role, r.name, r.capabilities, ",
+    binding_suspended!(),
+    "
+FROM role_bindings b
+LEFT JOIN groups g ON g.uid = b.parent
+LEFT JOIN roles r ON r.uid = b.role
+WHERE b.identity = $1 AND "
+);
+
+/// The same of what a session adds: the session is the first parameter, its identity the second.
+pub(crate) const EXPLAINED_SESSION: &str = concat!(
+    "
+SELECT '', m.scope, o.name, m.role, r.name, r.capabilities, ",
+    mapping_suspended!(),
+    "
+FROM sessions s
+JOIN session_groups g ON g.session = s.id
+JOIN external_group_role_mappings m ON m.parent = s.provider AND m.external_group = g.external_group
+LEFT JOIN groups o ON o.uid = m.scope
+LEFT JOIN roles r ON r.uid = m.role
+WHERE s.id = $1 AND s.identity = $2
+ORDER BY m.scope, m.uid LIMIT 200"
+);
+
+/// Who has one of some roles at one of some groups and can use it: conditions on `b` follow. The first parameter is the
+/// time.
+pub(crate) const HOLDERS: &str = concat!(
+    "
+SELECT b.identity, i.name, i.email, b.parent, b.role
+FROM role_bindings b
+JOIN identities i ON i.uid = b.identity
+WHERE NOT i.deactivated AND (i.expires_at IS NULL OR i.expires_at > $1) AND NOT ",
+    binding_suspended!(),
+    " AND "
+);
 
 /// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
 /// or deactivated.

@@ -10,6 +10,7 @@ mod auth;
 mod iam;
 mod mail;
 mod oidc;
+mod operators;
 pub mod people;
 pub mod scim;
 mod tables;
@@ -21,8 +22,8 @@ use bowline_resources::groups::Belongings;
 
 pub use access::{ACCESS, iam_changed, load_grants};
 pub use iam::{
-    ACCESS_KINDS, BELONGINGS, GRANT_KINDS, ROLE_COLUMNS, RoleColumn, groups, human_uid, remove_grant,
-    seed_built_in_roles,
+    ACCESS_KINDS, BELONGINGS, CapabilityDifference, CapabilityDifferences, GRANT_KINDS, ROLE_COLUMNS, RoleColumn,
+    capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
 pub use oidc::{Exchange, IdentityRevision};
 pub use people::People;
@@ -40,5 +41,6 @@ pub fn register(handlers: Handlers, domains: &Arc<[Belongings]>, people: Option<
     let handlers = iam::register(handlers, domains);
     let handlers = oidc::register(handlers, people);
     let handlers = people::register(handlers, people);
+    let handlers = operators::register(handlers);
     auth::register(handlers)
 }

@@ -60,6 +60,14 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "operators",
+        columns: &[
+            reference("identity", "identities", OnDelete::Delete),
+            value("role"),
+            reference("granted_by", "identities", OnDelete::Keep("a record of who granted it")),
+        ],
+    },
+    TableDeclaration {
         name: "groups",
         columns: &[
             own_id("uid"),
@@ -115,6 +123,10 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[value("id"), value("recipient"), value("subject"), value("body")],
     },
     TableDeclaration { name: "one_time_links", columns: &[value("hash"), value("purpose")] },
+    TableDeclaration {
+        name: "preferences",
+        columns: &[reference("identity", "identities", OnDelete::Delete), value("time_zone")],
+    },
     TableDeclaration {
         name: "refresh_tokens",
         columns: &[

@@ -8,6 +8,7 @@ use bowline_pipeline::{Authorized, Direction, Handlers, PageRequest, SortKey, ha
 use bowline_resources::list::{
     self, BY_UID, Comparison, Condition, Filter, Listed, Order, Selection, Table, timestamp,
 };
+use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
@@ -112,6 +113,8 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
         Value::Int(now),
     ];
     let stored = tx.query_opt(sql, &params, |row| row.text(0).map_err(bowline_core::Error::from)).await?;
+    let (scope, day) = (blocked.organization.as_str(), activity::day_of(now));
+    activity::record(tx, &Activity { scope, identity: "", day, kind: ActivityKind::BlockedPackages }, 1).await?;
     if stored.as_deref() == Some(new.as_str()) {
         list::count(tx, &TABLE, new, 1).await?;
     }

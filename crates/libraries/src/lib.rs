@@ -3,9 +3,11 @@
 mod artifacts;
 mod block_events;
 mod catalog;
+mod decisions;
 mod ecosystems;
 mod entitlements;
 mod malware;
+pub mod names;
 mod neutral;
 mod npm;
 mod policies;
@@ -40,6 +42,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = entitlements::register(handlers);
     let handlers = policies::register(handlers);
     let handlers = policy_bindings::register(handlers);
+    let handlers = decisions::register(handlers);
     let handlers = block_events::register(handlers);
     let handlers = resolutions::register(handlers);
     let handlers = purges::register(handlers);

@@ -18,6 +18,8 @@ use super::policy::decide::{Exemption, Policy};
 use super::policy::purl::Pattern;
 use super::require_organization;
 
+pub(super) use validate::violations;
+
 pub(super) fn register(handlers: Handlers) -> Handlers {
     handlers
         .validate::<CreatePolicy>(|request| validate::created(request.policy.as_ref()))
@@ -272,6 +274,14 @@ pub async fn in_force(
     let params = [Value::from(organization.as_str()), Value::Int(language.number()), Value::Int(mode as i64)];
     let row = tx.query_opt(&sql, &params, PolicyRow::read).await?;
     row.map(|row| Ok((row.uid, ready(&row.stored)?))).transpose()
+}
+
+/// A draft that was validated, ready to check by.
+///
+/// # Errors
+/// INTERNAL for one that was not validated.
+pub(super) fn draft(given: v1::LibraryPolicy) -> Result<Policy> {
+    ready(&validate::stored(given))
 }
 
 /// A stored policy, ready to check by.

@@ -6,7 +6,7 @@ use bowline_contract::{Contract, MethodInfo};
 use bowline_core::{CapabilitySet, Error, Micros, Result, UidRange, Uidp};
 use bytes::Bytes;
 
-use crate::grants::Access;
+use crate::access::Access;
 use crate::grants::Grants;
 use crate::principal::Principal;
 use crate::settings::Settings;
@@ -157,6 +157,12 @@ impl<T> Authorized<T> {
         &self.context.principal
     }
 
+    /// The caller as events name their actors, in JSON.
+    pub fn event_actor(&self) -> String {
+        let act = self.principal().token().and_then(|token| token.actor.as_ref());
+        crate::record::event_actor(self.principal().subject(), act)
+    }
+
     /// What the caller may do where.
     pub fn grants(&self) -> &Grants {
         &self.grants
@@ -165,6 +171,11 @@ impl<T> Authorized<T> {
     /// Whether the operator calls.
     pub fn is_operator(&self) -> bool {
         self.grants.is_operator()
+    }
+
+    /// Whether an operator calls who reads the whole server: any of them.
+    pub fn reads_server(&self) -> bool {
+        self.grants.operator().is_some()
     }
 
     /// The parts of the hierarchy where the caller holds what the method needs; what an unscoped list may show.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_core::Error;
-use bowline_store::{BoxFuture, Db, ReadTx, StoreError, WriteTx};
+use bowline_store::{BoxFuture, Db, DryRunLimits, ReadTx, StoreError, WriteTx};
 
 use crate::Pipeline;
 
@@ -112,6 +112,32 @@ impl Pipeline {
         loop {
             attempt += 1;
             let failed = match db.write(f.clone()).await {
+                Err(error) => error,
+                done => return done,
+            };
+            match work_of(&failed).filter(|_| attempt < ATTEMPTS) {
+                Some(work) => self.do_deferred(work).await?,
+                None => return Err(failed),
+            }
+        }
+    }
+
+    /// The same for [`bowline_store::Db::dry_run`].
+    ///
+    /// # Errors
+    /// Those of `f`, and of the storage.
+    pub(crate) async fn dry_run_deferring<T>(
+        &self,
+        limits: DryRunLimits,
+        f: impl for<'a> FnMut(&'a mut WriteTx) -> BoxFuture<'a, Result<T, Error>> + Clone + Send + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+    {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let failed = match self.db.dry_run(limits, f.clone()).await {
                 Err(error) => error,
                 done => return done,
             };

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::authenticate::Authenticator;
 use crate::call::{Authorized, Call, Caller, Context, Open};
 use crate::field_names::{json_path, last};
-use crate::grants::{Grants, GrantsCache};
+use crate::grants::{Grants, GrantsCache, NamedOperators, OperatorStanding};
 use crate::handlers::{Answer, Handler, Handlers};
 use crate::page::PageKey;
 use crate::principal::Principal;
@@ -40,6 +40,10 @@ const COSTLY_AT_ONCE: usize = 4;
 /// a permit of those as well.
 const HEAVY_AT_ONCE: usize = 2;
 
+/// Previews that run at once, and most of one organization that run or wait: each takes a turn of the writer.
+const PREVIEWS_AT_ONCE: usize = 2;
+const PREVIEWS_BY_ORGANIZATION: usize = 4;
+
 /// Most costly requests, and most heavy reads, of one organization that run or wait, so that none can fill
 /// the shared queue.
 const COSTLY_BY_ORGANIZATION: usize = 8;
@@ -49,6 +53,7 @@ const HEAVY_BY_ORGANIZATION: usize = 2;
 pub(crate) struct Waiting {
     costly: Arc<Quota<String>>,
     heavy: Arc<Quota<String>>,
+    previews: Arc<Quota<String>>,
 }
 
 impl Waiting {
@@ -56,6 +61,7 @@ impl Waiting {
         Waiting {
             costly: Quota::new(usize::MAX, COSTLY_BY_ORGANIZATION),
             heavy: Quota::new(usize::MAX, HEAVY_BY_ORGANIZATION),
+            previews: Quota::new(usize::MAX, PREVIEWS_BY_ORGANIZATION),
         }
     }
 
@@ -65,6 +71,10 @@ impl Waiting {
 
     pub(crate) fn heavy(&self, principal: &Principal) -> Result<Lease<String>> {
         take(&self.heavy, principal)
+    }
+
+    pub(crate) fn preview(&self, principal: &Principal) -> Result<Lease<String>> {
+        take(&self.previews, principal)
     }
 }
 
@@ -100,6 +110,8 @@ pub struct Pipeline {
     pub(crate) deferred: Arc<Semaphore>,
     /// Permits for heavy reads.
     pub(crate) heavy: Arc<Semaphore>,
+    /// Permits for the transactions of previews.
+    pub(crate) previews: Arc<Semaphore>,
     /// Costly requests and heavy reads that run or wait, by organization.
     pub(crate) waiting: Waiting,
 }
@@ -120,6 +132,11 @@ impl Pipeline {
         limits: RateLimits,
     ) -> Pipeline {
         let streams = Arc::new(Streams::new(settings.streams));
+        let viewer = contract.operator_roles().iter().find(|role| role.name == "operator.viewer");
+        let grants = GrantsCache::new(handlers.access).with_operators(NamedOperators {
+            issuers: settings.operator_issuers.clone(),
+            viewer: viewer.map_or(CapabilitySet::EMPTY, |role| role.capabilities),
+        });
         Pipeline {
             contract,
             tables,
@@ -129,13 +146,14 @@ impl Pipeline {
             clock,
             page_key: Arc::new(page_key),
             vault,
-            grants: Arc::new(GrantsCache::new(handlers.access)),
+            grants: Arc::new(grants),
             handlers,
             limits,
             streams,
             costly: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             deferred: Arc::new(Semaphore::new(COSTLY_AT_ONCE)),
             heavy: Arc::new(Semaphore::new(HEAVY_AT_ONCE)),
+            previews: Arc::new(Semaphore::new(PREVIEWS_AT_ONCE)),
             waiting: Waiting::new(),
         }
     }
@@ -186,6 +204,9 @@ impl Pipeline {
     }
 
     async fn run(self: &Arc<Self>, call: Call, info: &MethodInfo) -> Result<Answer> {
+        if let Some(Handler::Preview(handler)) = self.handlers.get(call.method).cloned() {
+            return self.preview(call, handler).await.map(Answer::from);
+        }
         let gate = self.gate(call);
         if let Some(Handler::Open(handler)) = self.handlers.get(gate.context.method) {
             return handler(Open::new(gate.payload.clone(), gate.context.clone())).await;
@@ -205,11 +226,12 @@ impl Pipeline {
             Some(Handler::ReadThen(handler)) => self.read_and_go_on(Arc::new(gate), handler).await,
             Some(Handler::ReadAgain(handler)) => self.read_twice(Arc::new(gate), handler).await,
             Some(Handler::Write(handler)) => self.write(Arc::new(gate), handler).await,
+            Some(Handler::WriteThen(handler)) => self.write(Arc::new(gate), handler).await?.await,
             Some(Handler::Prepared(prepare)) => self.prepare_and_write(Arc::new(gate), prepare).await,
-            Some(Handler::Open(_) | Handler::Watch(_)) => {
+            Some(Handler::Open(_) | Handler::Watch(_) | Handler::Preview(_)) => {
                 Err(Error::internal("a method of another kind was called for one answer of a transaction"))
             }
-            None => self.unimplemented(info, gate).await,
+            None => Err(self.unimplemented_call(info, &Arc::new(gate)).await),
         }
     }
 
@@ -240,14 +262,14 @@ impl Pipeline {
     }
 
     /// A method without a handler still authorizes the caller before it fails.
-    async fn unimplemented(&self, info: &MethodInfo, gate: Gate) -> Result<Bytes> {
-        if matches!(info.auth, Auth::Capabilities { .. }) {
-            self.db.read(move |tx| Box::pin(async move { gate.authorize(tx).await.map(|_| ()) })).await?;
+    pub(crate) async fn unimplemented_call(&self, info: &MethodInfo, gate: &Arc<Gate>) -> Error {
+        if matches!(info.auth, Auth::Capabilities { .. })
+            && let Err(error) = self.authorize(gate).await
+        {
+            return error;
         }
-        Err(Error::new(
-            Reason::Unimplemented,
-            format!("Unimplemented: this server does not offer {} yet", info.short_name()),
-        ))
+        let text = format!("Unimplemented: this server does not offer {} yet", info.short_name());
+        Error::new(Reason::Unimplemented, text)
     }
 }
 
@@ -283,7 +305,7 @@ impl Gate {
             Some(field) => {
                 let place = self.scope(tx, info, field, &grants).await?;
                 let is_own = info.own_identity_allowed && place.as_str() == context.principal.subject();
-                if !is_own {
+                if !is_own && !self.is_about_caller(info)? {
                     require(&context.contract, &grants, place.as_str(), &needed)?;
                 }
                 Some(place)
@@ -311,6 +333,13 @@ impl Gate {
             return Ok(());
         }
         Err(Error::permission_denied(format!("Permission denied: {field} must be the caller's own identity")))
+    }
+
+    /// Whether the request is about the caller's own access, which takes no capability.
+    fn is_about_caller(&self, info: &MethodInfo) -> Result<bool> {
+        let Some(field) = info.own_access_field.as_deref() else { return Ok(false) };
+        let value = self.read(info, field)?;
+        Ok(value.is_empty() || value == self.context.principal.subject())
     }
 
     /// The scope that is authorized. Its syntax is checked before the permission: a malformed id is no
@@ -361,15 +390,21 @@ impl Gate {
 
 /// Rejects callers other than the operator if only the operator may call the method.
 pub(crate) fn require_operator(info: &MethodInfo, grants: &Grants) -> Result<()> {
-    if info.operator_only && !grants.is_operator() {
-        return Err(Error::permission_denied("Permission denied: only the operator may call this method"));
+    if !info.operator_only {
+        return Ok(());
     }
-    Ok(())
+    match grants.operator() {
+        None => Err(Error::permission_denied("Permission denied: only the operator may call this method")),
+        Some(OperatorStanding::Viewer) if !info.only_reads() => Err(Error::permission_denied(
+            "Permission denied: operator.viewer only reads; this method needs operator.admin",
+        )),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Requires these capabilities at a scope; the error names those that are missing.
 pub(crate) fn require(contract: &Contract, grants: &Grants, place: &str, needed: &CapabilitySet) -> Result<()> {
-    let missing = needed.difference(&grants.at(place));
+    let missing = grants.decide(place, needed).missing;
     if missing.is_empty() {
         return Ok(());
     }

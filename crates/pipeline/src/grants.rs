@@ -1,14 +1,18 @@
 //! What a caller may do where, read from the store in the same snapshot as the decision.
 
+mod decision;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
-use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
-use bowline_store::{BoxFuture, Engine, ReadTx, Row, Value};
+use bowline_store::{Engine, ReadTx};
 
-use crate::principal::{Narrowing, OPERATOR, Principal};
+use crate::access::Access;
+use crate::principal::{Narrowing, Principal};
+
+pub use decision::{Cause, Decision};
 
 /// The capabilities of one caller by group, with what the token leaves of them.
 #[derive(Clone, Debug)]
@@ -19,17 +23,39 @@ pub struct Grants {
 
 /// What the store says of an identity: the part that does not depend on the token.
 #[derive(Debug, Default)]
-struct Direct {
-    operator: bool,
-    by_group: HashMap<Box<str>, CapabilitySet, BuildHasherDefault<LastSegment>>,
+pub(crate) struct Direct {
+    pub(crate) operator: Option<OperatorStanding>,
+    /// What an operator holds everywhere.
+    pub(crate) everywhere: CapabilitySet,
+    pub(crate) by_group: HashMap<Box<str>, CapabilitySet, BuildHasherDefault<LastSegment>>,
     /// When the identity ends, if it does.
-    expires_at: Option<Micros>,
+    pub(crate) expires_at: Option<Micros>,
+}
+
+/// What an operator may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorStanding {
+    /// The holder of the data directory: everything.
+    Local,
+    /// A person with `operator.admin`: the same, named in the audit log.
+    Admin,
+    /// A person with `operator.viewer`: reads.
+    Viewer,
+}
+
+/// What makes a person a named operator, besides the row that says so.
+#[derive(Clone, Debug, Default)]
+pub struct NamedOperators {
+    /// Issuers of the operator's providers in the configuration file; those in the database are read there.
+    pub issuers: Vec<String>,
+    /// What a viewer holds everywhere.
+    pub viewer: CapabilitySet,
 }
 
 /// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks up every
 /// scope above the requested one, and hashing all of each would cost more than finding it.
 #[derive(Default)]
-struct LastSegment(u64);
+pub(crate) struct LastSegment(u64);
 
 impl Hasher for LastSegment {
     fn write(&mut self, text: &[u8]) {
@@ -62,6 +88,11 @@ impl Grants {
         Grants { direct: Arc::new(direct), narrowing }
     }
 
+    /// Those of the store, without a token's narrowing.
+    pub(crate) fn of(direct: Direct) -> Grants {
+        Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }
+    }
+
     /// The same grants with what a token leaves of them.
     #[must_use]
     pub fn narrowed_to(self, narrowing: Narrowing) -> Grants {
@@ -70,11 +101,21 @@ impl Grants {
 
     /// The capabilities at a scope of the hierarchy: those of its bindings and of all bindings above.
     pub fn at(&self, scope: &str) -> CapabilitySet {
+        if self.reaches(scope) { self.narrow(self.held_at(scope)) } else { CapabilitySet::EMPTY }
+    }
+
+    /// Whether the token's scopes leave this one.
+    fn reaches(&self, scope: &str) -> bool {
         let scopes = &self.narrowing.scopes;
-        if !scopes.is_empty() && !scopes.iter().any(|allowed| allowed.contains(scope)) {
-            return CapabilitySet::EMPTY;
+        scopes.is_empty() || scopes.iter().any(|allowed| allowed.contains(scope))
+    }
+
+    /// The parts of the hierarchy that the token leaves; sorted and disjoint.
+    pub fn left_by_token(&self) -> Vec<UidRange> {
+        if self.narrowing.scopes.is_empty() {
+            return vec![UidRange::all()];
         }
-        self.narrow(self.held_at(scope))
+        merge(self.narrowing.scopes.iter().map(UidRange::of).collect())
     }
 
     /// Whether the caller holds all of these there.
@@ -88,10 +129,10 @@ impl Grants {
     }
 
     fn held_at(&self, scope: &str) -> CapabilitySet {
-        if self.direct.operator {
-            return CapabilitySet::ALL;
+        let mut held = self.direct.everywhere;
+        if held == CapabilitySet::ALL {
+            return held;
         }
-        let mut held = CapabilitySet::EMPTY;
         let mut place = Some(scope);
         while let Some(uid) = place {
             if let Some(capabilities) = self.direct.by_group.get(uid) {
@@ -108,18 +149,13 @@ impl Grants {
 
     /// The parts of the hierarchy where the caller holds all of these; sorted and disjoint.
     pub fn visible(&self, needed: &CapabilitySet) -> Vec<UidRange> {
-        let everywhere = if self.direct.operator {
-            let held = self.narrow(CapabilitySet::ALL);
-            if held.contains(needed) { vec![UidRange::all()] } else { Vec::new() }
+        let everywhere = if self.narrow(self.direct.everywhere).contains(needed) && self.direct.operator.is_some() {
+            vec![UidRange::all()]
         } else {
             let groups = self.direct.by_group.keys().filter(|group| self.narrow(self.held_at(group)).contains(needed));
             merge(groups.map(|group| UidRange::subtree(group)).collect())
         };
-        if self.narrowing.scopes.is_empty() {
-            return everywhere;
-        }
-        let scopes = merge(self.narrowing.scopes.iter().map(UidRange::of).collect());
-        intersect(&everywhere, &scopes)
+        if self.narrowing.scopes.is_empty() { everywhere } else { intersect(&everywhere, &self.left_by_token()) }
     }
 
     /// Whether the caller holds all of these at the scope, above it or anywhere below it.
@@ -137,9 +173,20 @@ impl Grants {
         groups
     }
 
-    /// Whether the operator calls.
+    /// Whether the operator calls: the local one, or a named one with `operator.admin` and a token that is not narrowed.
     pub fn is_operator(&self) -> bool {
-        self.direct.operator
+        matches!(self.operator(), Some(OperatorStanding::Local | OperatorStanding::Admin))
+    }
+
+    /// Whether an operator calls who may use a method for operators: a viewer those that only read.
+    pub fn may_operate(&self, only_reads: bool) -> bool {
+        self.operator().is_some_and(|standing| standing != OperatorStanding::Viewer || only_reads)
+    }
+
+    /// Which operator calls, if one does. A named one with a narrowed token is none.
+    pub fn operator(&self) -> Option<OperatorStanding> {
+        let is_narrow = self.narrowing.is_narrow();
+        self.direct.operator.filter(|standing| *standing == OperatorStanding::Local || !is_narrow)
     }
 
     /// Whether the identity has come to its end.
@@ -148,28 +195,11 @@ impl Grants {
     }
 }
 
-impl Direct {
-    fn add_rows(&mut self, rows: &[BindingRow], subject: &str) -> Result<()> {
-        for row in rows {
-            if let (Some(group), Some(bytes)) = (&row.group, &row.capabilities) {
-                let set = CapabilitySet::from_bytes(bytes)
-                    .ok_or_else(|| Error::internal(format!("a role of {subject} has damaged capabilities")))?;
-                self.add(group, &set);
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, group: &str, capabilities: &CapabilitySet) {
-        let held = self.by_group.entry(group.into()).or_default();
-        *held = held.union(capabilities);
-    }
-}
-
 /// Grants of callers, cached per revision of the permissions. An entry is used only for the revision that the
 /// same snapshot shows.
 pub struct GrantsCache {
     access: &'static Access,
+    named: NamedOperators,
     entries: Mutex<HashMap<String, (i64, Arc<Direct>)>>,
 }
 
@@ -179,7 +209,13 @@ const CACHED_CALLERS: usize = 20_000;
 impl GrantsCache {
     /// An empty cache of what these statements read.
     pub fn new(access: &'static Access) -> GrantsCache {
-        GrantsCache { access, entries: Mutex::default() }
+        GrantsCache { access, named: NamedOperators::default(), entries: Mutex::default() }
+    }
+
+    /// The same, which knows named operators.
+    #[must_use]
+    pub fn with_operators(self, named: NamedOperators) -> GrantsCache {
+        GrantsCache { named, ..self }
     }
 
     /// The grants of the caller in this snapshot.
@@ -192,13 +228,15 @@ impl GrantsCache {
         };
         let narrowing = token.narrowing.clone();
         if principal.is_operator() {
-            return Ok(Grants { direct: Arc::new(Direct { operator: true, ..Direct::default() }), narrowing });
+            return Ok(Grants { direct: Arc::new(Direct::of_operator()), narrowing });
         }
         let (subject, session) = (principal.subject(), token.session.as_deref());
+        // A provider of an organization's can sign in as anyone of its issuer: it makes no operators.
+        let named = token.provider.is_none().then_some(&self.named);
         let direct = match tx.engine() {
-            Engine::Sqlite => self.validated(tx, subject, session).await?,
+            Engine::Sqlite => self.validated(tx, subject, session, named).await?,
             // Reading a revision there costs the round trip that the bindings cost.
-            Engine::Postgres => self.access.read_direct(tx, subject, session).await?.map(Arc::new),
+            Engine::Postgres => self.access.read_direct(tx, subject, session, named).await?.map(Arc::new),
         };
         let alive = direct.filter(|direct| direct.expires_at.is_none_or(|end| now < end));
         let direct = alive.ok_or_else(|| {
@@ -210,7 +248,13 @@ impl GrantsCache {
         Ok(Grants { direct, narrowing })
     }
 
-    async fn validated(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Arc<Direct>>> {
+    async fn validated(
+        &self,
+        tx: &mut ReadTx,
+        subject: &str,
+        session: Option<&str>,
+        named: Option<&NamedOperators>,
+    ) -> Result<Option<Arc<Direct>>> {
         let revision =
             tx.query_opt(self.access.revision, &[], |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
         // Session ids are drawn at random, so that they name their subject too.
@@ -220,7 +264,7 @@ impl GrantsCache {
         {
             return Ok(Some(direct.clone()));
         }
-        let Some(direct) = self.access.read_direct(tx, subject, session).await?.map(Arc::new) else {
+        let Some(direct) = self.access.read_direct(tx, subject, session, named).await?.map(Arc::new) else {
             return Ok(None);
         };
         // The state of a write may never be committed, and its revision may come again with another state.
@@ -237,82 +281,6 @@ impl GrantsCache {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, (i64, Arc<Direct>)>> {
         self.entries.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// A role at a group, and facts of what it hangs on.
-struct BindingRow {
-    expires_at: Option<Micros>,
-    deactivated: bool,
-    group: Option<String>,
-    capabilities: Option<Vec<u8>>,
-}
-
-/// How the gate reads identities, roles and groups: statements that the crate of identities writes, because their tables
-/// are its own. Parameters are named by what they take.
-#[derive(Debug)]
-pub struct Access {
-    /// The revision of all permissions, which every change of one raises. Read on SQLite alone.
-    pub revision: &'static str,
-    /// By identity: when it ends, whether it is deactivated, and its groups with the capabilities it has there.
-    pub bindings: &'static str,
-    /// By session and identity: when it ends, and groups with the capabilities that the session adds.
-    pub session: &'static str,
-    /// By name: the UIDP of the verified organization.
-    pub organization_by_name: &'static str,
-    /// The capability that shows an organization's name.
-    pub shows_organizations: Capability,
-    /// By organization: the ids of the documents that it accepted.
-    pub accepted_terms: &'static str,
-}
-
-impl Access {
-    /// The grants of an identity as the store has them, without a token's narrowing; absent if it or the session is gone
-    /// or deactivated.
-    pub async fn load_grants(&self, tx: &mut ReadTx, subject: &str, session: Option<&str>) -> Result<Option<Grants>> {
-        if subject == OPERATOR {
-            let direct = Direct { operator: true, ..Direct::default() };
-            return Ok(Some(Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }));
-        }
-        let direct = self.read_direct(tx, subject, session).await?;
-        Ok(direct.map(|direct| Grants { direct: Arc::new(direct), narrowing: Narrowing::default() }))
-    }
-
-    fn read_direct<'a>(
-        &'a self,
-        tx: &'a mut ReadTx,
-        subject: &'a str,
-        session: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Option<Direct>>> {
-        Box::pin(async move {
-            let row = |row: &Row<'_>| {
-                Ok::<_, Error>(BindingRow {
-                    expires_at: row.opt_int(0)?,
-                    deactivated: row.bool(1)?,
-                    group: row.opt_text(2)?,
-                    capabilities: row.opt_bytes(3)?,
-                })
-            };
-            let rows = tx.query(self.bindings, &[Value::from(subject)], row).await?;
-            let Some(first) = rows.first().filter(|first| !first.deactivated) else { return Ok(None) };
-            let mut direct = Direct { expires_at: first.expires_at, ..Direct::default() };
-            direct.add_rows(&rows, subject)?;
-            let Some(session) = session else { return Ok(Some(direct)) };
-            let row = |row: &Row<'_>| {
-                Ok::<_, Error>(BindingRow {
-                    expires_at: Some(row.int(0)?),
-                    deactivated: false,
-                    group: row.opt_text(1)?,
-                    capabilities: row.opt_bytes(2)?,
-                })
-            };
-            let rows = tx.query(self.session, &[Value::from(session), Value::from(subject)], row).await?;
-            // Without its row the session has ended.
-            let Some(ends) = rows.first().and_then(|first| first.expires_at) else { return Ok(None) };
-            direct.expires_at = Some(direct.expires_at.map_or(ends, |end| end.min(ends)));
-            direct.add_rows(&rows, subject)?;
-            Ok(Some(direct))
-        })
     }
 }
 
@@ -362,6 +330,16 @@ mod tests {
             let left = capabilities.map_or(held, |set| held.intersection(&set));
             let inside = scopes.is_empty() || scopes.iter().any(|scope| scope.contains(&asked));
             prop_assert_eq!(grants.allows(&asked, &needed), inside && left.contains(&needed));
+
+            let decision = grants.decide(&asked, &needed);
+            prop_assert_eq!(decision.missing.is_empty(), grants.allows(&asked, &needed));
+            let cause = match (inside, held.contains(&needed), left.contains(&needed)) {
+                (false, _, _) => Cause::NarrowedScopes,
+                (true, false, _) => Cause::NotHeld,
+                (true, true, false) => Cause::NarrowedCapabilities,
+                (true, true, true) => Cause::Held,
+            };
+            prop_assert_eq!(decision.cause, cause);
         }
     }
 }

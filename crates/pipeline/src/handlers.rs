@@ -6,9 +6,10 @@ use bowline_store::{BoxFuture, ReadTx, WriteTx};
 use bytes::Bytes;
 use prost::Message;
 
+use crate::access::Access;
 use crate::call::{Authorized, Open};
 use crate::changed::Changed;
-use crate::grants::Access;
+use crate::preview::PreviewHandler;
 use crate::validators::Validator;
 
 /// A function `async fn(tx, call)` as a handler to register: its future is boxed.
@@ -35,8 +36,10 @@ pub(crate) type Again =
     Box<dyn for<'a> FnOnce(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Bytes>> + Send>;
 pub(crate) type ReadAgainFn =
     dyn for<'a> Fn(&'a mut ReadTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Between>> + Send + Sync;
-pub(crate) type WriteFn =
-    dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<Bytes>>> + Send + Sync;
+/// A writing handler that returns `T`.
+pub(crate) type WriteFnOf<T> =
+    dyn for<'a> Fn(&'a mut WriteTx, &'a Authorized<Bytes>) -> BoxFuture<'a, Result<Changed<T>>> + Send + Sync;
+pub(crate) type WriteFn = WriteFnOf<Bytes>;
 /// Makes the handler of one request, which runs in the transaction.
 pub(crate) type PrepareFn = dyn Fn(&Bytes) -> Result<Arc<WriteFn>> + Send + Sync;
 pub(crate) type OpenFn = dyn Fn(Open<Bytes>) -> BoxFuture<'static, Result<Answer>> + Send + Sync;
@@ -81,10 +84,12 @@ pub(crate) enum Handler {
     ReadThen(Arc<ReadThenFn>),
     ReadAgain(Arc<ReadAgainFn>),
     Write(Arc<WriteFn>),
+    WriteThen(Arc<WriteFnOf<Rest>>),
     Prepared(Arc<PrepareFn>),
     Open(Arc<OpenFn>),
     OpenRead(Arc<OpenReadFn>),
     Watch(Arc<WatchFn>),
+    Preview(Arc<PreviewHandler>),
 }
 
 /// The handlers of all methods, by position in the method table. A method without one fails with
@@ -248,7 +253,7 @@ impl Handlers {
 
     /// Registers a handler of a method with a streamed response. It runs repeatedly, each time in a snapshot
     /// of its own in which the caller is authorized again; at first without a cursor, then from where it left
-    /// off.
+    /// off. A stream that the contract calls finite ends when the handler has no more.
     pub fn watch<M: Method>(
         mut self,
         handler: impl for<'a> Fn(
@@ -330,7 +335,7 @@ impl Handlers {
 
     /// # Panics
     /// The registration contradicts the contract: a defect that every start shows.
-    fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
+    pub(crate) fn put<M: Method>(&mut self, needs_permission: bool, handler: Handler) {
         let method = self.contract.by_full_name(M::FULL_NAME);
         let method = method.unwrap_or_else(|| panic!("{} is not in the contract", M::FULL_NAME));
         let has_permission = matches!(method.auth, Auth::Capabilities { .. });

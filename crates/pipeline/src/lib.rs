@@ -10,6 +10,7 @@
 //! ([`Authorized::require_all`]), and, for unscoped methods, where the caller may look
 //! ([`Authorized::visible`]).
 
+mod access;
 pub mod audit;
 mod authenticate;
 mod call;
@@ -17,11 +18,13 @@ mod changed;
 mod deferred;
 mod dispatch;
 mod field_names;
+mod follow_up;
 mod grants;
 mod handlers;
 pub mod lease;
 mod mask;
 mod page;
+mod preview;
 mod principal;
 mod quota;
 mod rate_limit;
@@ -38,15 +41,17 @@ mod vault;
 mod visit;
 mod write;
 
+pub use access::Access;
 pub use authenticate::{Authenticator, OwnKeys};
 pub use call::{Authorized, Call, Caller, Open, Paged, Paging, RequestOrigin, Transport};
 pub use changed::{Change, Changed, EventBody, ResourceSnapshot};
 pub use deferred::{Cancelled, MayDefer, defer};
 pub use dispatch::{Outcome, Pipeline};
-pub use grants::{Access, Grants, GrantsCache};
+pub use grants::{Cause, Decision, Grants, GrantsCache, NamedOperators, OperatorStanding};
 pub use handlers::{Answer, Handlers, Watched};
 pub use mask::Mask;
 pub use page::{Cursor, Direction, Page, PageKey, PageRequest, SortKey};
+pub use preview::{PreviewTarget, Previewed, PreviewedEvent};
 pub use principal::{ANONYMOUS, Narrowing, OPERATOR, Principal, TokenFacts};
 pub use quota::{Full, Lease, Quota};
 pub use rate_limit::{RateLimits, Refusals, Surface};

@@ -89,7 +89,7 @@ pub async fn record_event(
     event: &EventBody,
 ) -> Result<()> {
     let Some(rule) = &info.event else { return Ok(()) };
-    let actor_json = json!({ "subject": actor.subject, "act": texts(act) }).to_string();
+    let actor_json = event_actor(actor.subject, act);
     let extensions: serde_json::Map<String, serde_json::Value> =
         event.extensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     let extensions = serde_json::Value::Object(extensions).to_string();
@@ -110,6 +110,11 @@ pub async fn record_event(
     ];
     tx.execute(INSERT_OUTBOX, &params).await?;
     Ok(())
+}
+
+/// Who did something, as events name them.
+pub(crate) fn event_actor(subject: &str, act: Option<&serde_json::Value>) -> String {
+    json!({ "subject": subject, "act": texts(act) }).to_string()
 }
 
 /// The claims as strings: the public SDK, with which subscribers read events, rejects events with other

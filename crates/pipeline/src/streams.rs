@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bowline_core::{Error, Reason, Result};
+use bowline_core::{Detail, Error, Reason, Result};
 use bytes::Bytes;
 use tokio::sync::watch;
 
 use crate::call::{Call, Caller};
 use crate::dispatch::Pipeline;
 use crate::handlers::{Handler, WatchFn, Watched};
+use crate::quota::{Lease, Quota};
 use crate::validate::Validated;
 
 /// Streams that may be open at once.
@@ -34,12 +35,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Shortest time between two looks that found nothing, whatever news there are and however much is left to look at.
 const REST: Duration = Duration::from_millis(10);
 
+/// When to try again where a finite stream waits for its turn.
+const TURN: Duration = Duration::from_secs(5);
+
 /// All open streams of a server.
 pub struct Streams {
     limits: StreamLimits,
     open: Mutex<Open>,
     news: watch::Sender<u64>,
     stopped: watch::Sender<bool>,
+    /// Finite streams under way: by method, and by scope or caller.
+    turns: Arc<Quota<(usize, String)>>,
 }
 
 /// How many there are.
@@ -53,7 +59,13 @@ struct Open {
 impl Streams {
     /// No streams yet, and never more than these.
     pub(crate) fn new(limits: StreamLimits) -> Streams {
-        Streams { limits, open: Mutex::default(), news: watch::Sender::new(0), stopped: watch::Sender::new(false) }
+        Streams {
+            limits,
+            open: Mutex::default(),
+            news: watch::Sender::new(0),
+            stopped: watch::Sender::new(false),
+            turns: Quota::new(usize::MAX, 1),
+        }
     }
 
     /// Says that there may be something new to see.
@@ -90,6 +102,15 @@ impl Streams {
         open.all += 1;
         drop(open);
         Ok(OpenStream { streams: self.clone(), subject: subject.into() })
+    }
+
+    /// One finite stream of a method runs at a time at a scope, or by a caller where the method has no scope.
+    fn turn(&self, call: &Call, scope: &str) -> Result<Lease<(usize, String)>> {
+        let key = if scope.is_empty() { call.caller.principal.subject() } else { scope };
+        self.turns.take(Some((call.method, key.to_owned())), 1).map_err(|_| {
+            let text = format!("Rate limit reached: such a call runs already for {key}; wait for its end");
+            Error::new(Reason::RateLimited, text).with(Detail::RetryAfter(TURN))
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Open> {
@@ -140,9 +161,13 @@ pub struct Stream {
     /// Found and not taken yet: what one look gave.
     found: VecDeque<(i64, Bytes)>,
     more: bool,
+    /// Whether the stream ends when there is no more.
+    is_finite: bool,
     news: watch::Receiver<u64>,
     stopped: watch::Receiver<bool>,
     _place: OpenStream,
+    /// The turn of a finite stream.
+    turn: Option<Lease<(usize, String)>>,
 }
 
 impl Pipeline {
@@ -154,6 +179,7 @@ impl Pipeline {
         let Some(Handler::Watch(handler)) = self.handlers.get(call.method).cloned() else {
             return Err(Error::internal("a method that gives one answer was called for a stream"));
         };
+        let info = self.contract.method(call.method);
         let place = self.streams.begin(call.caller.principal.subject())?;
         let validated = self.validate(&Arc::new(self.gate(call.clone()))).await?;
         let mut stream = Stream {
@@ -164,21 +190,28 @@ impl Pipeline {
             call,
             found: VecDeque::new(),
             more: true,
+            is_finite: info.finite_stream,
             news: self.streams.news.subscribe(),
             stopped: self.streams.stopped.subscribe(),
             _place: place,
+            turn: None,
         };
         stream.look().await?;
+        // Only after the caller was checked: others do not learn what runs.
+        if info.finite_stream {
+            stream.turn = Some(self.streams.turn(&stream.call, &self.shown_scope(&stream.call, info))?);
+        }
         Ok(stream)
     }
 }
 
 impl Stream {
-    /// The next message with its number; waits until there is one. Dropping the future loses nothing.
+    /// The next message with its number; waits until there is one. Absent at the end of a finite stream. Dropping the
+    /// future loses nothing.
     ///
     /// # Errors
     /// Why the stream ends: the token ended, a permission was taken away, the server stops.
-    pub async fn next(&mut self) -> Result<(i64, Bytes)> {
+    pub async fn next(&mut self) -> Result<Option<(i64, Bytes)>> {
         loop {
             if *self.stopped.borrow() {
                 return Err(Error::new(
@@ -187,7 +220,10 @@ impl Stream {
                 ));
             }
             if let Some(item) = self.found.pop_front() {
-                return Ok(item);
+                return Ok(Some(item));
+            }
+            if !self.more && self.is_finite {
+                return Ok(None);
             }
             if !self.more {
                 self.wait().await;

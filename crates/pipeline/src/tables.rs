@@ -31,6 +31,10 @@ pub const TABLES: &[TableDeclaration] = &[
             value("pruned_hash"),
         ],
     },
+    TableDeclaration {
+        name: "audit_days",
+        columns: &[reference("org", "groups", OnDelete::Keep("a record of the past")), value("kind")],
+    },
     TableDeclaration { name: "leases", columns: &[value("name"), value("holder")] },
     TableDeclaration {
         name: "outbox",

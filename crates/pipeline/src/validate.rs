@@ -80,7 +80,8 @@ impl Pipeline {
         let load = self.db.read(move |tx| Box::pin(async move { cache.load(tx, &principal, now).await }));
         let grants = load.await?;
         require_operator(info, &grants)?;
-        let is_of_caller = info.own_identity_allowed || info.own_subject_field.is_some() || needed.is_empty();
+        let names_caller = info.own_subject_field.is_some() || info.own_access_field.is_some();
+        let is_of_caller = info.own_identity_allowed || names_caller || needed.is_empty();
         if is_of_caller || !grants.visible(needed).is_empty() {
             return Ok(());
         }

@@ -8,7 +8,9 @@ pub mod attached;
 mod charts;
 pub mod content;
 mod deployments;
+mod effective_policies;
 mod image_calls;
+mod image_views;
 mod images;
 mod limits;
 mod manifest_metadata;
@@ -18,6 +20,7 @@ mod pattern_budget;
 mod policies;
 mod readme_html;
 mod readmes;
+pub mod references;
 mod repo_fields;
 mod repos;
 mod repos_v1;
@@ -26,6 +29,7 @@ pub mod sboms;
 mod scan_reports;
 mod settings;
 mod shapes;
+mod statistics;
 mod stored_bytes;
 mod tables;
 mod tag_calls;
@@ -39,6 +43,7 @@ mod vuln_reports;
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
+pub use retention::retention_by;
 pub use tables::TABLES;
 
 pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {
@@ -52,7 +57,9 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = deployments::register(handlers);
     let handlers = settings::register(handlers);
     let handlers = content::replication::statuses::register(handlers);
+    let handlers = content::replication::upstream_calls::register(handlers);
     let handlers = policies::register(handlers);
+    let handlers = effective_policies::register(handlers);
     let handlers = retention::register(handlers);
     let handlers = charts::register(handlers, documents);
     let handlers = sboms::register(handlers, documents);
@@ -61,6 +68,8 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = vuln_reports::register(handlers);
     let handlers = vuln_counts::register(handlers);
     let handlers = vuln_matches::register(handlers);
+    let handlers = image_views::register(handlers, documents);
+    let handlers = statistics::register(handlers);
     neutral::register(handlers)
 }
 

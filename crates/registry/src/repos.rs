@@ -124,9 +124,14 @@ pub(super) async fn require(tx: &mut ReadTx, uid: &Uidp) -> Result<v2::Repo> {
 
 /// Something that repositories are in, or one of them.
 pub(super) async fn require_repo_or_group(tx: &mut ReadTx, uid: &Uidp) -> Result<()> {
+    if exists(tx, uid).await? { Ok(()) } else { require_group(tx, uid).await }
+}
+
+/// Whether there is a repository of this UIDP.
+pub(super) async fn exists(tx: &mut ReadTx, uid: &Uidp) -> Result<bool> {
     let sql = "SELECT uid FROM repos WHERE uid = $1";
-    let found = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
-    if found.is_some() { Ok(()) } else { require_group(tx, uid).await }
+    let row = tx.query_opt(sql, &[Value::from(uid.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    Ok(row.is_some())
 }
 
 /// The repository of this name in a group.

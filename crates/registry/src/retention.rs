@@ -2,11 +2,14 @@
 //! else there names.
 
 mod decide;
+mod runs;
 
 use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::registry::v1 as ours;
-use bowline_contract::bowline::registry::v1::rpc::registry_policies::{ApplyRetention, PreviewRetention};
+use bowline_contract::bowline::registry::v1::rpc::registry_policies::{
+    ApplyRetention, ListRetentionRuns, PreviewRetention,
+};
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
 use bowline_resources::list::timestamp;
@@ -22,6 +25,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .heavy_read::<PreviewRetention>(handler!(preview))
         .validate_costly::<PreviewRetention>(|request| policies::validate_retention(request.retention.as_ref()))
         .write::<ApplyRetention>(handler!(apply))
+        .read::<ListRetentionRuns>(handler!(runs::list))
 }
 
 /// Manifests that a preview lists.
@@ -43,6 +47,29 @@ async fn preview(tx: &mut ReadTx, call: &Authorized<ours::PreviewRetentionReques
     require_previewable(tx, repo).await?;
     let plan = Plan::of(tx, repo, call.request().retention.clone(), call.now()).await?;
     Ok(plan.outcome(repo, plan.oldest(SHOWN)))
+}
+
+/// What the rules of this policy would remove from its repository; absent where there is no such repository, or the policy
+/// has no rule.
+///
+/// # Errors
+/// FAILED_PRECONDITION where the repository is too large for a preview.
+pub async fn retention_by(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    policy: ours::RegistryPolicy,
+    now: Micros,
+) -> Result<Option<ours::RetentionOutcome>> {
+    let has_repo = repos::exists(tx, repo).await?;
+    if !has_repo || !policy.retention.as_ref().is_some_and(has_rules) {
+        return Ok(None);
+    }
+    require_previewable(tx, repo).await?;
+    let mut holding = limits::policies(tx, repo).await?;
+    holding.retain(|other| other.uid != repo.as_str());
+    holding.push(policy);
+    let plan = Plan::by(tx, repo, &holding, None, now).await?;
+    Ok(Some(plan.outcome(repo, plan.oldest(SHOWN))))
 }
 
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
@@ -101,7 +128,9 @@ pub(super) async fn remove(
     for at in &part {
         changes.extend(take_out_unnamed_blobs(tx, repo, &plan.stored[*at].digest, now - DAY).await?);
     }
-    Ok((plan.outcome(repo, part), changes))
+    let outcome = plan.outcome(repo, part);
+    runs::store(tx, repo, &outcome, now, draw).await?;
+    Ok((outcome, changes))
 }
 
 /// What is in a repository, and what of it goes.
@@ -115,6 +144,17 @@ impl Plan {
     /// By the given rules, or by those of the nearest policy that has some.
     async fn of(tx: &mut ReadTx, repo: &Uidp, given: Option<ours::Retention>, now: Micros) -> Result<Plan> {
         let holding = limits::policies(tx, repo).await?;
+        Plan::by(tx, repo, &holding, given, now).await
+    }
+
+    /// By the given rules, or by those of the last of these policies that has some.
+    async fn by(
+        tx: &mut ReadTx,
+        repo: &Uidp,
+        holding: &[ours::RegistryPolicy],
+        given: Option<ours::Retention>,
+        now: Micros,
+    ) -> Result<Plan> {
         let set = holding.iter().rev().find_map(|policy| policy.retention.clone().filter(has_rules));
         let Some(retention) = given.or(set).filter(has_rules) else { return Plan::nothing(tx, repo).await };
         let immutable = holding.iter().flat_map(|policy| &policy.immutable_tag_patterns);

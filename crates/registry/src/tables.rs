@@ -81,6 +81,10 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "retention_runs",
+        columns: &[reference("repo", "repos", OnDelete::Delete), own_id("org"), value("id")],
+    },
+    TableDeclaration {
         name: "scan_reports",
         columns: &[
             reference("repo", "repos", OnDelete::Delete),

@@ -36,7 +36,7 @@ const MOST_BYTES: i64 = 100 << 20;
 const ROW_BYTES: i64 = 24;
 
 /// Ids by number of their severity.
-type Ids = BTreeMap<i32, BTreeSet<String>>;
+pub(crate) type Ids = BTreeMap<i32, BTreeSet<String>>;
 
 /// What is left of the bytes of a call.
 struct Budget {
@@ -194,6 +194,29 @@ async fn reports_of(
         Ok::<_, Error>((row.int(0)?, Arc::new(ids), row.int(2)?))
     };
     tx.query(&sql, &params, read).await
+}
+
+/// When the newest report of each of these images was stored, and what it counts.
+pub(crate) async fn newest(
+    tx: &mut ReadTx,
+    repo: &Uidp,
+    digests: &[String],
+) -> Result<BTreeMap<String, (Micros, Ids)>> {
+    let by_digest = tx.index_hint("scan_reports_by_digest");
+    let positions: Vec<String> = (2..digests.len() + 2).map(|n| format!("${n}")).collect();
+    let sql = format!(
+        "SELECT s.digest, s.created_at, s.summary FROM scan_reports s {by_digest}
+         WHERE s.repo = $1 AND s.digest IN ({}) AND s.created_at =
+           (SELECT max(o.created_at) FROM scan_reports o {by_digest} WHERE o.repo = $1 AND o.digest = s.digest)",
+        positions.join(", ")
+    );
+    let mut params = vec![Value::from(repo.as_str())];
+    params.extend(digests.iter().map(Value::from));
+    let read = |row: &Row<'_>| {
+        let ids: Ids = serde_json::from_str(&row.text(2)?).map_err(Error::internal)?;
+        Ok::<_, Error>((row.text(0)?, (row.int(1)?, ids)))
+    };
+    Ok(tx.query(&sql, &params, read).await?.into_iter().collect())
 }
 
 /// Everything seen so far, each id under the highest severity that it had.

@@ -20,6 +20,10 @@ pub const SCIM_USER: &str = "bowline.dev/ScimUser";
 pub const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
 /// A session of someone who signed in.
 pub const SESSION: &str = "bowline.dev/Session";
+/// How a person wants to see things.
+pub const PREFERENCES: &str = "bowline.dev/Preferences";
+/// What someone asked of an organization that they are not in, which goes by its UIDP.
+pub const ACCESS_REQUEST: &str = "bowline.dev/AccessRequest";
 /// A link that works once.
 pub const LINK: &str = "bowline.dev/Link";
 pub const TAG: &str = "registry.chainguard.dev/Tag";

@@ -201,7 +201,7 @@ fn remove_last(json: &mut Vec<u8>, needle: &[u8]) {
 
 /// The body of an error.
 pub(crate) fn error_json(front: &Front, error: &Error, method: Option<&MethodInfo>, request_id: &str) -> Vec<u8> {
-    let status = status_of(error, method, request_id);
+    let status = status_of(error, method, request_id, front.base_url());
     let mut json = format!("{{\"code\":{},\"message\":", status.code).into_bytes();
     push_json_string(&mut json, &status.message);
     json.extend(b",\"details\":[");

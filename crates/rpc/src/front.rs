@@ -53,6 +53,11 @@ impl Front {
         &self.pipeline.tables
     }
 
+    /// Public address of the API, without a final slash.
+    pub(crate) fn base_url(&self) -> &str {
+        &self.pipeline.settings.base_url
+    }
+
     /// Takes a call through the pipeline within its time, and logs it.
     pub(crate) async fn call(
         &self,

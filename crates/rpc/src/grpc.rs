@@ -175,7 +175,7 @@ impl ServerStreamingService<Bytes> for UnaryCall {
 }
 
 fn status(front: &Front, method: usize, error: &Error, request_id: &str) -> Status {
-    let full = status_of(error, Some(front.contract().method(method)), request_id);
+    let full = status_of(error, Some(front.contract().method(method)), request_id, front.base_url());
     let details = full.encode_to_vec().into();
     let mut status = Status::with_details(Code::from_i32(full.code), full.message, details);
     if let Some(delay) = error.retry_after()

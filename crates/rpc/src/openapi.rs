@@ -1,7 +1,6 @@
 //! OpenAPI 3.1 from the contract: every route of one version, with the rules of its fields and the documentation of
 //! the proto files.
 
-mod docs;
 mod errors;
 mod parameters;
 mod paths;
@@ -134,6 +133,13 @@ fn success(schemas: &mut Schemas<'_>, method: &MethodInfo) -> Value {
         return json!({ "description": "Done; the body is empty." });
     }
     let schema = schemas.message(&method.output, Form::Output);
+    if method.finite_stream {
+        let mut content = json!({ "application/x-ndjson": { "schema": schema } });
+        if method.input.get_field_by_name("format").is_some() {
+            content["text/csv"] = json!({ "schema": { "type": "string" } });
+        }
+        return json!({ "description": "A line for each message; the connection breaks where the stream fails.", "content": content });
+    }
     if method.server_streaming {
         return json!({
             "description": "Events as they come, until the client leaves or an event `error` says why the stream ends.",

@@ -62,6 +62,7 @@ async fn respond(front: &Arc<Front>, request: Request<RequestBody>, connected: I
                         response_cache::respond(front, (method, names), answer.payload, &tag, &asked, &request_id).await
                     }
                 },
+                Ok(Reply::Stream(watching)) if method.finite_stream => watching.lines(names),
                 Ok(Reply::Stream(watching)) => watching.events(names),
                 Err(error) => failure(front, &error, Some(method), &request_id),
             };

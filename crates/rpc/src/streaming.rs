@@ -9,13 +9,15 @@ use bowline_core::{Error, Result};
 use bowline_pipeline::{Call, Stream};
 use bowline_transcode::JsonOptions;
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, unfold};
+use futures_util::StreamExt as _;
+use futures_util::stream::{BoxStream, once, unfold};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 
 use crate::access_log::{self, Entry};
 use crate::answer::{Names, error_json};
 use crate::body::ReplyBody;
+use crate::csv;
 use crate::front::{Front, deadline};
 use crate::rest_request::message_id;
 
@@ -34,6 +36,14 @@ pub(crate) struct Watching {
     started: Instant,
     ends: Option<Duration>,
     is_logged: bool,
+    /// Columns of a finite stream whose caller wants CSV over REST.
+    columns: Option<Vec<Vec<String>>>,
+}
+
+/// How a finite stream over REST continues.
+enum Lines {
+    Open(Box<Watching>),
+    Failed,
 }
 
 impl Watching {
@@ -44,6 +54,7 @@ impl Watching {
         transport: &'static str,
         ends: Option<Duration>,
     ) -> Result<Watching> {
+        let columns = wants_csv(front, &call).then(|| csv::columns(&front.contract().method(call.method).output));
         let (method, request_id) = (call.method, call.request_id.clone());
         let principal = call.caller.principal().subject().to_owned();
         let scope = front.pipeline.shown_scope(&call, front.contract().method(method));
@@ -60,13 +71,14 @@ impl Watching {
                 started: Instant::now(),
                 ends,
                 is_logged: false,
+                columns,
             }),
             Err(error) => Err(front.refused(method, error, transport, &request_id)),
         }
     }
 
-    /// The next message; an error ends the stream. Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<(i64, Bytes)> {
+    /// The next message; an error ends the stream, and so does the end of a finite one. Dropping the future loses nothing.
+    async fn next(&mut self) -> Result<Option<(i64, Bytes)>> {
         let left = self.ends.map(|ends| ends.saturating_sub(self.started.elapsed()));
         let result = match (left, self.ends) {
             (Some(left), Some(ends)) => match tokio::time::timeout(left, self.stream.next()).await {
@@ -75,7 +87,7 @@ impl Watching {
             },
             _ => self.stream.next().await,
         };
-        if result.is_err() {
+        if !matches!(result, Ok(Some(_))) {
             self.log(&result);
         }
         result
@@ -103,7 +115,8 @@ impl Watching {
         Box::pin(unfold(Some(self), |watching| async {
             let mut watching = watching?;
             match watching.next().await {
-                Ok((_, message)) => Some((Ok(message), Some(watching))),
+                Ok(Some((_, message))) => Some((Ok(message), Some(watching))),
+                Ok(None) => None,
                 Err(error) => Some((Err(error), None)),
             }
         }))
@@ -115,7 +128,8 @@ impl Watching {
             let mut watching = watching?;
             match tokio::time::timeout(HEARTBEAT, watching.next()).await {
                 Err(_) => Some((Ok::<_, Infallible>(Bytes::from_static(b":\n\n")), Some(watching))),
-                Ok(Ok((id, message))) => match watching.event(id, &message, names) {
+                Ok(Ok(None)) => None,
+                Ok(Ok(Some((id, message)))) => match watching.event(id, &message, names) {
                     Ok(event) => Some((Ok(event), Some(watching))),
                     Err(error) => Some((Ok(watching.last_event(&error)), None)),
                 },
@@ -129,18 +143,75 @@ impl Watching {
         response
     }
 
-    fn event(&mut self, id: i64, message: &[u8], names: Names) -> Result<Bytes> {
-        let output = &self.method().output;
-        let mut event = format!("id: {id}\nevent: {}\ndata: ", output.name().to_lowercase()).into_bytes();
-        let options = JsonOptions { proto_names: names == Names::Proto, emit_defaults: true };
-        let written = message_id(&self.front, output.full_name()).and_then(|table| {
-            let json = self.front.tables().to_json(table, message, &options, &mut event);
+    /// The messages of a finite stream as lines of JSON, or as CSV. A stream that fails breaks the connection, so that
+    /// no client takes a part for the whole; lines of JSON say before why.
+    pub(crate) fn lines(self, names: Names) -> Response<ReplyBody> {
+        let (form, head) = match &self.columns {
+            Some(columns) => ("text/csv; charset=utf-8; header=present", csv::header(columns)),
+            None => ("application/x-ndjson", Vec::new()),
+        };
+        let lines = unfold(Some(Lines::Open(Box::new(self))), move |lines| async move {
+            let mut watching = match lines? {
+                Lines::Open(watching) => watching,
+                Lines::Failed => return Some((Err(std::io::Error::other("the stream ended early")), None)),
+            };
+            let line = match watching.next().await {
+                Ok(Some((_, message))) => watching.line(&message, names),
+                Ok(None) => return None,
+                Err(error) => Err(error),
+            };
+            match line {
+                Ok(line) => Some((Ok(line), Some(Lines::Open(watching)))),
+                Err(error) => Some((Ok(watching.last_line(&error)), Some(Lines::Failed))),
+            }
+        });
+        let head = once(async move { Ok::<_, std::io::Error>(Bytes::from(head)) });
+        let mut response = Response::new(ReplyBody::Other(axum::body::Body::from_stream(head.chain(lines))));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(form));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+    }
+
+    fn line(&mut self, message: &[u8], names: Names) -> Result<Bytes> {
+        let mut line = Vec::new();
+        let proto_names = names == Names::Proto || self.columns.is_some();
+        self.write_json(message, proto_names, &mut line)?;
+        let Some(columns) = &self.columns else {
+            line.push(b'\n');
+            return Ok(line.into());
+        };
+        let message = serde_json::from_slice(&line).map_err(Error::internal)?;
+        Ok(csv::row(columns, &message).into())
+    }
+
+    fn last_line(&self, error: &Error) -> Bytes {
+        if self.columns.is_some() {
+            return Bytes::new();
+        }
+        let mut line = b"{\"error\":".to_vec();
+        line.extend(error_json(&self.front, error, Some(self.method()), &self.request_id));
+        line.extend(b"}\n");
+        line.into()
+    }
+
+    /// Writes a message as JSON; a failure ends the stream.
+    fn write_json(&mut self, message: &[u8], proto_names: bool, out: &mut Vec<u8>) -> Result<()> {
+        let options = JsonOptions { proto_names, emit_defaults: true };
+        let written = message_id(&self.front, self.method().output.full_name()).and_then(|table| {
+            let json = self.front.tables().to_json(table, message, &options, out);
             json.map_err(|error| Error::internal(error.to_string()))
         });
         if written.is_err() {
             self.log(&written);
         }
-        written?;
+        written
+    }
+
+    fn event(&mut self, id: i64, message: &[u8], names: Names) -> Result<Bytes> {
+        let name = self.method().output.name().to_lowercase();
+        let mut event = format!("id: {id}\nevent: {name}\ndata: ").into_bytes();
+        self.write_json(message, names == Names::Proto, &mut event)?;
         event.extend(b"\n\n");
         Ok(event.into())
     }
@@ -151,6 +222,14 @@ impl Watching {
         event.extend(b"\n\n");
         event.into()
     }
+}
+
+/// Whether the request of a finite stream says so.
+fn wants_csv(front: &Front, call: &Call) -> bool {
+    let method = front.contract().method(call.method);
+    let format = front.tables().message(method.input.full_name()).filter(|_| method.finite_stream);
+    let format = format.and_then(|table| front.tables().read_string(table, &call.payload, "format").ok().flatten());
+    format.is_some_and(|format| format == "csv")
 }
 
 impl Drop for Watching {

@@ -1,4 +1,5 @@
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bowline_contract::Contract;
@@ -8,6 +9,52 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 
 const CALLS: &str = "bowline_calls_total";
 const SECONDS: &str = "bowline_call_seconds";
+
+/// Upper bounds of the durations that [`CallTotals`] counts, in seconds.
+pub const DURATION_BOUNDS: [f64; 13] =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+/// Calls since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTotals {
+    pub calls: u64,
+    /// Calls that failed by a fault of the server.
+    pub failures: u64,
+    /// By the bounds of the durations, and one for what took longer.
+    pub durations: [u64; DURATION_BOUNDS.len() + 1],
+}
+
+impl CallTotals {
+    /// What came after the earlier totals.
+    #[must_use]
+    pub fn since(&self, earlier: &CallTotals) -> CallTotals {
+        CallTotals {
+            calls: self.calls.saturating_sub(earlier.calls),
+            failures: self.failures.saturating_sub(earlier.failures),
+            durations: std::array::from_fn(|at| self.durations[at].saturating_sub(earlier.durations[at])),
+        }
+    }
+}
+
+/// The same while calls are counted.
+#[derive(Default)]
+struct Totals {
+    failures: AtomicU64,
+    durations: [AtomicU64; DURATION_BOUNDS.len() + 1],
+}
+
+impl Totals {
+    /// Codes of faults of the server: UNKNOWN, INTERNAL, UNAVAILABLE, DATA_LOSS.
+    const FAULTS: [usize; 4] = [2, 13, 14, 15];
+
+    fn add(&self, code: usize, seconds: f64) {
+        if Totals::FAULTS.contains(&code) {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        let at = DURATION_BOUNDS.partition_point(|bound| *bound < seconds);
+        self.durations[at].fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// Codes 0 (OK) to 16.
 const CODES: usize = 17;
@@ -22,6 +69,7 @@ pub struct Telemetry {
     domains: Vec<String>,
     calls: Vec<OnceLock<Counter>>,
     durations: Vec<OnceLock<Histogram>>,
+    totals: Totals,
 }
 
 impl Telemetry {
@@ -30,8 +78,7 @@ impl Telemetry {
     /// # Errors
     /// The metrics library refuses the buckets: a defect.
     pub fn new(contract: &Contract) -> Result<Telemetry, metrics_exporter_prometheus::BuildError> {
-        let buckets = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
-        let recorder = PrometheusBuilder::new().set_buckets(&buckets)?.build_recorder();
+        let recorder = PrometheusBuilder::new().set_buckets(&DURATION_BOUNDS)?.build_recorder();
         let mut domains: Vec<String> = contract.methods().iter().map(|method| method.domain.clone()).collect();
         domains.sort();
         domains.dedup();
@@ -45,6 +92,7 @@ impl Telemetry {
             methods,
             domain_of,
             domains,
+            totals: Totals::default(),
         };
         let recorder = &telemetry.recorder;
         recorder.describe_counter(CALLS.into(), None, "Calls by method and gRPC code, 0 for OK".into());
@@ -59,12 +107,20 @@ impl Telemetry {
             self.recorder.register_counter(&Key::from_parts(CALLS, labels), &METADATA)
         });
         calls.increment(1);
+        self.totals.add(code, elapsed.as_secs_f64());
         let domain = self.domain_of[method];
         let durations = self.durations[domain].get_or_init(|| {
             let labels = vec![Label::new("domain", self.domains[domain].clone())];
             self.recorder.register_histogram(&Key::from_parts(SECONDS, labels), &METADATA)
         });
         durations.record(elapsed.as_secs_f64());
+    }
+
+    /// Calls of methods since the start.
+    pub fn totals(&self) -> CallTotals {
+        let durations = std::array::from_fn(|at| self.totals.durations[at].load(Ordering::Relaxed));
+        let failures = self.totals.failures.load(Ordering::Relaxed);
+        CallTotals { calls: durations.iter().sum(), failures, durations }
     }
 
     /// Counts one call of something that is no method of the contract. `name` must be one of few.

@@ -10,10 +10,12 @@ use bowline_authn::guarded::GuardedClient;
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
 use bowline_contract::Contract;
 use bowline_core::Clock;
+use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
 use bowline_oci::Distribution;
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
 use bowline_registry::content::Registry;
+use bowline_services as services;
 use bowline_terminal::public_url;
 use bowline_transcode::Tables;
 use bowline_vulnerabilities::Published;
@@ -25,8 +27,8 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::options::Options;
 use crate::server::{Parts, address_rate};
+use crate::state::RunningServer;
 use crate::storage::Storage;
-use crate::work_counts::WorkCounts;
 use crate::{disk, facts, keys, limits, providers, serving};
 
 /// Makes the parts, each of those before it.
@@ -54,7 +56,10 @@ pub(crate) async fn assemble(
     let (people, exchange) = people(options, &db, &client, &authenticator, &settings, &contract, &vault)?;
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
-    let limits = RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options));
+    let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
+    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), clock.now()));
+    let blobs = Arc::new(Blobs(content.clone()));
+    let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &sender, state.clone());
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
         tables.clone(),
@@ -64,8 +69,8 @@ pub(crate) async fn assemble(
         clock.clone(),
         page_key,
         vault.clone(),
-        bowline_services::handlers(contract.clone(), people.clone(), Arc::new(Blobs(content.clone())), &published),
-        limits,
+        handlers,
+        RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options)),
     ));
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
     let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), client.clone());
@@ -90,10 +95,35 @@ pub(crate) async fn assemble(
         retention_every: options.retention_every(),
         tables,
         client,
-        work_counts: WorkCounts::default(),
+        work_counts: state.work_counts.clone(),
+        tasks: state.tasks.clone(),
+        rates: state.rates.clone(),
         replica,
         is_unregistered: watch::Sender::new(false),
     })
+}
+
+/// What sends single events outside of the relay.
+fn sender(
+    db: &bowline_store::Db,
+    contract: &Arc<Contract>,
+    tables: &Arc<Tables>,
+    settings: &Arc<Settings>,
+    authenticator: &Arc<Authenticator>,
+    client: &GuardedClient,
+    clock: &Arc<dyn Clock>,
+) -> Arc<DirectSender> {
+    Arc::new(DirectSender::new(bowline_delivery::Parts {
+        db: db.clone(),
+        contract: contract.clone(),
+        tables: tables.clone(),
+        settings: settings.clone(),
+        authenticator: authenticator.clone(),
+        client: client.clone(),
+        clock: clock.clone(),
+        random: || u64::from_be_bytes(random_bytes()),
+        holder: String::new(),
+    }))
 }
 
 /// What is made of the stored keys and secrets.

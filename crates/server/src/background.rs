@@ -13,17 +13,16 @@ use bowline_oci::Distribution;
 use bowline_pipeline::audit::{NUMBERED_AT_ONCE, PRUNED_AT_ONCE, number_rows, prune_rows, rows_wait};
 use bowline_pipeline::lease;
 use bowline_registry::content::Registry;
-use bowline_store::{Db, Engine, WriteTx, counters};
+use bowline_store::{Db, Engine, WriteTx, activity, counters};
 use bowline_vulnerabilities::Published;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::garbage::{Collected, Plan, collect_parts};
 use crate::job::Job;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
-use crate::{backup, blob_totals, disk, keys, serving};
+use crate::{backup, blob_totals, disk, keys, rounds, serving};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
 const NUMBER_EVERY: Duration = Duration::from_millis(50);
@@ -31,11 +30,8 @@ const LOOK_FOR_DOCUMENTS_EVERY: Duration = Duration::from_millis(250);
 const PRUNE_EVERY: Duration = Duration::from_secs(5);
 const NOTE_PULLS_EVERY: Duration = Duration::from_secs(1);
 const EXPIRE_UPLOADS_EVERY: Duration = Duration::from_secs(60);
-const LOOK_FOR_GARBAGE_EVERY: Duration = Duration::from_secs(60);
 const NOTE_LAST_SEEN_EVERY: Duration = Duration::from_secs(5);
 const DELETE_ENDED_EVERY: Duration = Duration::from_secs(60);
-/// A server that often starts again clears up all the same.
-const FIRST_RETENTION_AFTER: Duration = Duration::from_secs(300);
 
 /// Deltas that one transaction folds.
 const FOLDED_AT_ONCE: i64 = 2000;
@@ -48,7 +44,6 @@ const DAY: Micros = 24 * 3600 * 1_000_000;
 
 const NUMBERING: &str = "audit numbers";
 const PRUNING: &str = "audit pruning";
-const COLLECTING: &str = "garbage";
 
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> JoinSet<()> {
@@ -66,12 +61,9 @@ pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> Join
     tasks.spawn(keys::follow(parts.clone()));
     tasks.spawn(refresh_documents(parts.published.clone()));
     tasks.spawn(expire_uploads(parts.distribution.clone()));
-    if let Some(every) = parts.retention_every {
-        tasks.spawn(retain(parts.clone(), every));
-    }
-    if let Some(every) = parts.collection.every {
-        tasks.spawn(collect_garbage(parts.clone(), every));
-    }
+    tasks.spawn(rounds::retain(parts.clone()));
+    tasks.spawn(rounds::collect_garbage(parts.clone()));
+    tasks.spawn(rounds::verify_blobs(parts.clone()));
     if let Some(schedule) = parts.backups.clone() {
         tasks.spawn(backup::run(parts.clone(), schedule));
     }
@@ -144,14 +136,16 @@ async fn refresh_documents(published: Arc<Published>) {
 }
 
 async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, Error> {
-    let sql = "SELECT id FROM count_deltas LIMIT 1";
-    if tx.query_opt(sql, &[], |row| row.int(0).map_err(Error::from)).await?.is_none() {
+    let sql = "SELECT (SELECT min(id) FROM count_deltas), (SELECT min(id) FROM activity_deltas)";
+    let read = |row: &bowline_store::Row<'_>| Ok::<_, Error>(row.opt_int(0)?.is_some() || row.opt_int(1)?.is_some());
+    if !tx.query_opt(sql, &[], read).await?.unwrap_or_default() {
         return Ok(0);
     }
     if !lease::keep(tx, "fold", holder, LEASE, now).await? {
         return Ok(0);
     }
-    Ok(counters::fold(tx, FOLDED_AT_ONCE).await?)
+    let counts = counters::fold(tx, FOLDED_AT_ONCE).await?;
+    Ok(counts.max(activity::fold(tx, FOLDED_AT_ONCE).await?))
 }
 
 /// Numbers and chains the rows of the audit log soon after their commits, and wakes those who wait for them.
@@ -220,42 +214,6 @@ async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64
     .await
 }
 
-/// Removes images that the rules of retention do not keep, in one replica.
-async fn retain(parts: Arc<Parts>, every: Duration) {
-    tokio::time::sleep(every.min(FIRST_RETENTION_AFTER)).await;
-    loop {
-        match retain_once(&parts, every).await {
-            Ok(None) => {}
-            Ok(Some(removed)) => {
-                let mut counts = parts.work_counts.lock();
-                counts.retentions.end(true, parts.clock.now());
-                counts.retired += removed;
-                if removed > 0 {
-                    tracing::info!(removed, "retention removed manifests");
-                }
-            }
-            Err(error) => {
-                parts.work_counts.lock().retentions.end(false, parts.clock.now());
-                tracing::warn!(cause = %cause(&error), "retention did not run; trying again later");
-            }
-        }
-        tokio::time::sleep(every).await;
-    }
-}
-
-/// One round, if no other replica does them; gives how many manifests went.
-async fn retain_once(parts: &Parts, every: Duration) -> Result<Option<u64>, Error> {
-    let db = parts.storage.db.from_reserve();
-    // The next round comes before the lease ends.
-    let (holder, lasts) = (parts.replica.clone(), 2 * every.as_micros() as Micros);
-    let now = parts.clock.now();
-    let is_ours = db.write_leased(move |tx| {
-        let holder = holder.clone();
-        Box::pin(async move { lease::keep(tx, "retention", &holder, lasts, now).await })
-    });
-    if is_ours.await? { parts.registry.retain().await.map(Some) } else { Ok(None) }
-}
-
 /// Deletes sessions, refresh tokens and other rows that have ended.
 async fn delete_ended(db: Db, clock: Arc<dyn Clock>) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
@@ -277,6 +235,7 @@ async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Resul
     if !lease::keep(tx, "ended", holder, LONG_LEASE, now).await? {
         return Ok(0);
     }
+    activity::prune(tx, now).await?;
     people::prune(tx, now).await
 }
 
@@ -302,44 +261,6 @@ async fn expire_uploads(distribution: Arc<Distribution>) {
     loop {
         tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
         distribution.expire_uploads().await;
-    }
-}
-
-/// Collects the registry's garbage: one replica each time, though it would do no harm if it were more.
-async fn collect_garbage(parts: Arc<Parts>, every: Duration) {
-    let lasts = Micros::try_from(every.as_micros()).unwrap_or(Micros::MAX);
-    let look = every.min(LOOK_FOR_GARBAGE_EVERY);
-    loop {
-        tokio::time::sleep(look).await;
-        let now = parts.clock.now();
-        // A name of its own each time: the row keeps everyone from the next turn, this replica too, over a restart.
-        let holder: String = bowline_core::hex(&random_bytes::<8>());
-        let db = parts.storage.db.from_reserve();
-        let turn = db.write(move |tx| {
-            let holder = holder.clone();
-            Box::pin(async move { lease::take(tx, COLLECTING, &holder, lasts, now).await })
-        });
-        match turn.await {
-            Ok(true) => collect_once(&parts, now).await,
-            Ok(false) => {}
-            Err(error) => tracing::warn!(cause = %cause(&error), "garbage was not collected; trying again later"),
-        }
-    }
-}
-
-async fn collect_once(parts: &Parts, now: Micros) {
-    let plan = Plan { until: now - parts.collection.grace, is_dry_run: false };
-    let (collected, result) = collect_parts(&parts.storage.db.from_reserve(), &parts.content, plan).await;
-    let mut counts = parts.work_counts.lock();
-    counts.collections.end(result.is_ok(), parts.clock.now());
-    counts.collected.add(collected);
-    drop(counts);
-    if !collected.is_nothing() {
-        let Collected { links, manifests, blobs, files, uploads, bytes } = collected;
-        tracing::info!(links, manifests, blobs, files, uploads, bytes, "garbage collected");
-    }
-    if let Err(error) = result {
-        tracing::warn!(cause = %cause(&error), "garbage was collected in part; trying again later");
     }
 }
 

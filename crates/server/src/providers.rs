@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bowline_authn::relying::is_issuer;
 use bowline_core::{Error, Micros};
+use bowline_identity::iam_changed;
 use bowline_identity::people::{ConfiguredProvider, operator_secret_context};
 use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
 use bowline_store::{Row, Value};
@@ -143,6 +144,8 @@ pub(crate) async fn add(storage: &Storage, provider: ConfiguredProvider, now: Mi
                 return Ok::<_, Error>(false);
             }
             audit(tx, &provider.id, "bowline operator providers add", now).await?;
+            // Named operators are those of the providers.
+            iam_changed(tx).await?;
             Ok(true)
         })
     });
@@ -163,6 +166,7 @@ pub(crate) async fn remove(storage: &Storage, id: &str, now: Micros) -> Result<(
                 return Ok::<_, Error>(false);
             }
             audit(tx, &name, "bowline operator providers remove", now).await?;
+            iam_changed(tx).await?;
             Ok(true)
         })
     });

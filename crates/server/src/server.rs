@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::backup::BackupSchedule;
+use crate::call_rates::{self, CallRates};
 use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::mail::Relay;
@@ -28,6 +29,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::request_sizes::RequestSizes;
 use crate::storage::Storage;
+use crate::task_board::TaskBoard;
 use crate::tls::CertificateFiles;
 use crate::well_known::{self, Pages};
 use crate::work_counts::WorkCounts;
@@ -73,7 +75,11 @@ pub struct Parts {
     /// The HTTP client for URLs that callers choose.
     pub client: GuardedClient,
     /// Counts of the background work, for the metrics.
-    pub work_counts: WorkCounts,
+    pub work_counts: Arc<WorkCounts>,
+    /// Periodic tasks, for the operator.
+    pub(crate) tasks: Arc<TaskBoard>,
+    /// Rates of calls, for the operator.
+    pub(crate) rates: Arc<CallRates>,
     /// Name of this replica in leases.
     pub replica: String,
     /// Whether a command removed this server's registration because it was silent for too long.
@@ -123,11 +129,12 @@ impl Server {
             let front = Arc::new(front(options, &parts, telemetry.clone(), redirects, cors, sizes, request_time));
             let (stop, stopped) = watch::channel(false);
             let listeners = [("public", listener.counts()), ("admin", admin_socket.counts())];
-            let metrics = Metrics::new(parts.clone(), telemetry, certificate.clone(), listeners);
+            let metrics = Metrics::new(parts.clone(), telemetry.clone(), certificate.clone(), listeners);
             let (admin_address, admin) = admin::serve(admin_socket, &parts, metrics, stopped.clone())?;
             let notes = background::start_notes(&parts, &stopped);
             let main = tokio::spawn(listener.serve(front, wait_for(stopped)));
             let mut background = background::start(&parts, relay);
+            background.spawn(call_rates::follow(parts.rates.clone(), telemetry, parts.clock.clone()));
             if let Some(certificate) = certificate {
                 background.spawn(tls::follow(certificate, options.tls_look_every.unwrap_or(tls::LOOK_EVERY)));
             }

@@ -43,6 +43,7 @@ pub(crate) fn of(options: &Options, scheme: &str, address: SocketAddr) -> Result
             Some(Organizations::Anyone) => OrganizationCreators::Anyone,
             Some(Organizations::Operator) | None => OrganizationCreators::Operator,
         },
+        operator_issuers: options.operator_providers.iter().map(|provider| provider.issuer.clone()).collect(),
         terms: terms::documents(options)?,
         terms_required: options.terms_required,
         blocked_email_domains: options.blocked_email_domains(),

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_authn::keys::{Algorithm, KeyRing};
 use bowline_authn::wrap::{KeyEncryptionKey, random_bytes};
-use bowline_core::{Clock, Micros};
-use bowline_pipeline::{Actor, Change, OPERATOR, record_audit};
+use bowline_contract::bowline::operator::v1::BreakGlass;
+use bowline_contract::bowline::operator::v1::rpc::local_operator::IssueToken;
+use bowline_contract::{Contract, Method as _};
+use bowline_core::{Clock, Error, Micros};
+use bowline_pipeline::{Actor, Change, EventBody, OPERATOR, ResourceSnapshot, record_audit, record_event};
 use bowline_store::{BoxFuture, Db, MIGRATIONS, PostgresOptions, Room, SchemaState, SqliteOptions};
 use rustix::process::geteuid;
 
@@ -254,7 +257,7 @@ fn from_hex(bytes: &[u8]) -> Option<Vec<u8>> {
     (0..32).map(|i| u8::from_str_radix(text.get(i * 2..i * 2 + 2)?, 16).ok()).collect()
 }
 
-/// A token of the operator, with its row in the audit log.
+/// A token of the operator, with its row in the audit log; with a reason, even an empty one, also with an event.
 ///
 /// # Errors
 /// The storage fails, or has no signing key.
@@ -264,6 +267,7 @@ pub async fn mint_operator_token(
     issuer: Option<String>,
     audience: Option<String>,
     lifetime_seconds: i64,
+    reason: Option<&str>,
 ) -> Result<String, StartError> {
     // The operator needs a token most when the disk is full.
     let (db, now) = (storage.db.from_reserve(), clock.now());
@@ -285,18 +289,34 @@ pub async fn mint_operator_token(
         ..AccessClaims::default()
     };
     let token = mint(TokenClass::Access, &claims, key);
-    audit_issuance(&db, now, claims.jti).await?;
+    let expire_time = Some(prost_types::Timestamp { seconds: claims.exp, nanos: 0 });
+    let made = reason.map(|reason| BreakGlass { reason: reason.to_owned(), expire_time, operator: OPERATOR.into() });
+    audit_issuance(&db, now, claims.jti, made).await?;
     Ok(token)
 }
 
-async fn audit_issuance(db: &Db, now: Micros, id: String) -> Result<(), StartError> {
+/// Records that a token was made, and why, with the event of it.
+async fn audit_issuance(db: &Db, now: Micros, id: String, made: Option<BreakGlass>) -> Result<(), StartError> {
+    let contract = Contract::load();
+    let job = Arc::new((id, made, contract));
     db.write(move |tx| {
-        let id = id.clone();
+        let job = job.clone();
         Box::pin(async move {
-            let actor = Actor { subject: OPERATOR, request_id: &id, method: "bowline operator token" };
-            let change =
-                Change { kind: "iam.chainguard.dev/Identity", uid: OPERATOR.into(), before: None, after: None };
-            record_audit(tx, now, &actor, &change).await
+            let (id, made, contract) = &*job;
+            let actor = Actor { subject: OPERATOR, request_id: id, method: "bowline operator token" };
+            let snapshot = made.as_ref().map(ResourceSnapshot::of);
+            let change = Change {
+                kind: "iam.chainguard.dev/Identity",
+                uid: OPERATOR.into(),
+                before: None,
+                after: snapshot.clone(),
+            };
+            record_audit(tx, now, &actor, &change).await?;
+            let Some(body) = snapshot else { return Ok(()) };
+            let method = contract.by_full_name(IssueToken::FULL_NAME);
+            let method = method.ok_or_else(|| Error::internal("the contract lacks the operator's tokens"))?;
+            let event = EventBody { subject: OPERATOR.into(), group: String::new(), body, extensions: Vec::new() };
+            record_event(tx, method, now, &actor, None, &event).await
         })
     })
     .await?;

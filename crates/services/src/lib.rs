@@ -4,8 +4,12 @@
 
 mod audit;
 mod events;
+mod names;
+mod operator;
 mod ping;
+mod preview;
 pub mod sealed;
+mod search;
 mod tables;
 
 use std::collections::BTreeSet;
@@ -13,6 +17,7 @@ use std::sync::Arc;
 
 use bowline_contract::Contract;
 use bowline_core::{Micros, Result};
+use bowline_delivery::DirectSender;
 use bowline_identity::People;
 use bowline_pipeline::Handlers;
 use bowline_registry::attached::{BlobBytes, Documents, NoBlobs};
@@ -20,6 +25,7 @@ use bowline_resources::groups::Belongings;
 use bowline_store::WriteTx;
 use bowline_vulnerabilities::Published;
 
+pub use operator::ServerState;
 pub use tables::TABLES;
 
 /// What the domains hold of groups. A refusal to delete a group names the first that holds something.
@@ -36,14 +42,18 @@ pub fn handlers(
     people: Arc<People>,
     blobs: Arc<dyn BlobBytes>,
     published: &Arc<Published>,
+    sender: &Arc<DirectSender>,
+    state: Arc<dyn ServerState>,
 ) -> Handlers {
-    register(contract, Some(people), &blobs, published)
+    let handlers = register(contract, Some(people), &blobs, published, Some(sender));
+    operator::register(handlers, Some(state))
 }
 
 /// The positions of the methods that have a handler.
 pub fn implemented(contract: &Arc<Contract>) -> BTreeSet<usize> {
     let blobs: Arc<dyn BlobBytes> = Arc::new(NoBlobs);
-    let handlers = register(contract.clone(), None, &blobs, &Arc::default());
+    let handlers = register(contract.clone(), None, &blobs, &Arc::default(), None);
+    let handlers = operator::register(handlers, None);
     contract.methods().iter().map(|method| method.index).filter(|index| handlers.implements(*index)).collect()
 }
 
@@ -52,6 +62,7 @@ fn register(
     people: Option<Arc<People>>,
     blobs: &Arc<dyn BlobBytes>,
     published: &Arc<Published>,
+    sender: Option<&Arc<DirectSender>>,
 ) -> Handlers {
     let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
     let documents = Documents::new(blobs.clone());
@@ -60,8 +71,11 @@ fn register(
     let handlers = bowline_registry::register(handlers, &documents);
     let handlers = bowline_vulnerabilities::register(handlers, published, &documents);
     let handlers = bowline_libraries::register(handlers);
-    let handlers = events::register(handlers);
+    let handlers = events::register(handlers, sender);
     let handlers = audit::register(handlers);
+    let handlers = names::register(handlers);
+    let handlers = search::register(handlers);
+    let handlers = preview::register(handlers);
     ping::register(handlers)
 }
 

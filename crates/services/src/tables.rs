@@ -1,4 +1,4 @@
-//! The tables of subscriptions, and those that the delivery to them keeps.
+//! The tables of subscriptions, those that the delivery to them keeps, and the names that are searched.
 
 use bowline_store::tables::{OnDelete, TableDeclaration, own_id, reference, value};
 
@@ -11,6 +11,17 @@ pub const TABLES: &[TableDeclaration] = &[
             reference("parent", "groups", OnDelete::Refuse("subscriptions", None)),
             own_id("org"),
             value("sink"),
+        ],
+    },
+    TableDeclaration {
+        name: "delivery_attempts",
+        columns: &[
+            reference("subscription", "subscriptions", OnDelete::Delete),
+            value("event_id"),
+            value("event_type"),
+            reference("subject", "*", OnDelete::Keep("an event outlives what it tells of")),
+            value("error"),
+            value("response"),
         ],
     },
     TableDeclaration {
@@ -40,6 +51,14 @@ pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration {
         name: "redeliveries",
         columns: &[reference("subscription", "subscriptions", OnDelete::Delete), value("event_id")],
+    },
+    TableDeclaration {
+        name: "search_names",
+        columns: &[
+            reference("uid", "*", OnDelete::Keep("a trigger deletes the name with what has it")),
+            own_id("org"),
+            value("name"),
+        ],
     },
     TableDeclaration {
         name: "subscription_cursors",

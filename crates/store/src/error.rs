@@ -28,6 +28,8 @@ pub enum ErrorKind {
     SchemaUnknown,
     /// A transfer fills the database and has not ended.
     Incomplete,
+    /// A dry run needs more rows or time than it has ([`crate::DryRunLimits`]).
+    OverBudget,
     /// Syntax, wrong parameters, a pending future, a panic: the program is wrong.
     Bug,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for ErrorKind {
             Self::Corrupt => "corrupt data",
             Self::SchemaUnknown => "unknown schema",
             Self::Incomplete => "incomplete database",
+            Self::OverBudget => "over budget",
             Self::Bug => "storage bug",
         })
     }

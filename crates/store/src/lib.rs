@@ -40,8 +40,10 @@
 //! [`ErrorKind::Unavailable`] is not, except that its
 //! outcome is unknown if the connection or disk was lost during COMMIT.
 
+pub mod activity;
 pub mod counters;
 mod db;
+mod dry_run;
 mod error;
 mod job;
 mod load;
@@ -60,6 +62,7 @@ mod tx;
 mod value;
 
 pub use db::{Db, Engine};
+pub use dry_run::DryRunLimits;
 pub use error::{ErrorKind, StoreError};
 pub use futures_util::future::BoxFuture;
 pub use load::{Load, PoolLoad, WriterLoad};

@@ -3,6 +3,8 @@
 //! What is not generic returns a boxed future: the body of an `async fn` is compiled once more in every crate that awaits
 //! it, and a boxed one is compiled here. Beside a round trip, the allocation is nothing.
 
+mod dry_run;
+
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 use std::time::Duration;

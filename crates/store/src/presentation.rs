@@ -9,6 +9,7 @@ impl From<StoreError> for Error {
         match error.kind() {
             ErrorKind::Full => Error::storage_full(error),
             ErrorKind::Unavailable if is_short_of_resources(&error) => Error::short_of_resources(error),
+            ErrorKind::OverBudget => Error::precondition("PREVIEW_TOO_LARGE", "preview", error.message()),
             ErrorKind::Serialization | ErrorKind::Unavailable => Error::unavailable(error),
             ErrorKind::UniqueViolation
             | ErrorKind::ForeignKeyViolation

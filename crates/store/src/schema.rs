@@ -180,4 +180,58 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0033_bindings_of_default_roles.sql"),
         postgres: include_str!("../migrations/postgres/0033_bindings_of_default_roles.sql"),
     },
+    Migration {
+        version: 34,
+        name: "access",
+        sqlite: include_str!("../migrations/sqlite/0034_access.sql"),
+        postgres: include_str!("../migrations/postgres/0034_access.sql"),
+    },
+    Migration {
+        version: 35,
+        name: "preferences",
+        sqlite: include_str!("../migrations/sqlite/0035_preferences.sql"),
+        postgres: include_str!("../migrations/postgres/0035_preferences.sql"),
+    },
+    Migration {
+        version: 42,
+        name: "delivery_attempts",
+        sqlite: include_str!("../migrations/sqlite/0042_delivery_attempts.sql"),
+        postgres: include_str!("../migrations/postgres/0042_delivery_attempts.sql"),
+    },
+    Migration {
+        version: 43,
+        name: "audit_days",
+        sqlite: include_str!("../migrations/sqlite/0043_audit_days.sql"),
+        postgres: include_str!("../migrations/postgres/0043_audit_days.sql"),
+    },
+    Migration {
+        version: 44,
+        name: "named_operators",
+        sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
+        postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
+    },
+    Migration {
+        version: 38,
+        name: "search_names",
+        sqlite: include_str!("../migrations/sqlite/0038_search_names.sql"),
+        postgres: include_str!("../migrations/postgres/0038_search_names.sql"),
+    },
+    Migration {
+        version: 39,
+        name: "images_and_activity",
+        sqlite: include_str!("../migrations/sqlite/0039_images_and_activity.sql"),
+        postgres: include_str!("../migrations/postgres/0039_images_and_activity.sql"),
+    },
+    Migration {
+        version: 36,
+        name: "retention_runs",
+        sqlite: include_str!("../migrations/sqlite/0036_retention_runs.sql"),
+        postgres: include_str!("../migrations/postgres/0036_retention_runs.sql"),
+    },
+    Migration {
+        version: 37,
+        name: "choices_by_time",
+        sqlite: include_str!("../migrations/sqlite/0037_choices_by_time.sql"),
+        postgres: include_str!("../migrations/postgres/0037_choices_by_time.sql"),
+    },
 ];

@@ -1,8 +1,10 @@
 //! Transactions as the program sees them.
 
 use std::ops::{ControlFlow, Deref, DerefMut};
+use std::sync::Arc;
 
 use crate::db::Engine;
+use crate::dry_run::Budget;
 use crate::error::{ErrorKind, StoreError};
 use crate::postgres::PgTx;
 use crate::row::Row;
@@ -17,6 +19,8 @@ pub struct ReadTx {
     pub(crate) inner: Inner,
     writable: bool,
     failure: Option<StoreError>,
+    /// What is left to a dry run; absent for all other transactions.
+    budget: Option<Arc<Budget>>,
 }
 
 pub(crate) enum Inner {
@@ -26,7 +30,7 @@ pub(crate) enum Inner {
 
 impl ReadTx {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self { inner, writable: false, failure: None }
+        Self { inner, writable: false, failure: None, budget: None }
     }
 
     /// Whether this is the reading side of a [`WriteTx`]: what it sees may never be committed.
@@ -61,8 +65,9 @@ impl ReadTx {
         mut map: impl FnMut(&Row<'_>) -> Result<T, E> + Send,
     ) -> Result<Vec<T>, E> {
         self.usable()?;
+        self.require_time()?;
         let mut rows = Vec::new();
-        match &mut self.inner {
+        let outcome = match &mut self.inner {
             Inner::Sqlite(tx) => {
                 let mut refused = None;
                 let outcome = tx.for_each(sql, params, &mut |row| match map(row) {
@@ -85,7 +90,11 @@ impl ReadTx {
                 Ok(found) => found.iter().map(|row| map(&Row(crate::row::Engines::Postgres(row)))).collect(),
                 Err(error) => Err(self.fail(error, sql).into()),
             },
+        };
+        if let Ok(rows) = &outcome {
+            self.spend(rows.len() as u64)?;
         }
+        outcome
     }
 
     /// Runs a statement that yields at most one row; a second row is a bug.
@@ -108,6 +117,16 @@ impl ReadTx {
             None => Ok(()),
             Some(earlier) => Err(StoreError::bug(format!("a statement failed earlier in this transaction: {earlier}"))),
         }
+    }
+
+    fn require_time(&mut self) -> Result<(), StoreError> {
+        let checked = self.budget.as_ref().map_or(Ok(()), |budget| budget.require_time());
+        checked.inspect_err(|error| self.failure = Some(error.replicate()))
+    }
+
+    fn spend(&mut self, rows: u64) -> Result<(), StoreError> {
+        let spent = self.budget.as_ref().map_or(Ok(()), |budget| budget.spend(rows));
+        spent.inspect_err(|error| self.failure = Some(error.replicate()))
     }
 
     /// Records an engine error, which decides about retries, whatever error the closure returns.
@@ -133,17 +152,20 @@ pub struct WriteTx {
 
 impl WriteTx {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self { read: ReadTx { inner, writable: true, failure: None } }
+        Self { read: ReadTx { inner, writable: true, failure: None, budget: None } }
     }
 
     /// Runs a statement and returns how many rows it changed.
     pub async fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, StoreError> {
         self.usable()?;
+        self.require_time()?;
         let outcome = match &mut self.read.inner {
             Inner::Sqlite(tx) => tx.execute(sql, params),
             Inner::Postgres(tx) => tx.execute(sql, params).await,
         };
-        outcome.map_err(|error| self.fail(error, sql))
+        let changed = outcome.map_err(|error| self.fail(error, sql))?;
+        self.spend(changed)?;
+        Ok(changed)
     }
 
     /// Runs several statements without parameters (a migration's text).
@@ -159,6 +181,11 @@ impl WriteTx {
     /// The error with which a job must end although it returned `Ok`.
     pub(crate) fn swallowed(&self) -> Option<StoreError> {
         self.usable().err()
+    }
+
+    /// Bounds what follows, until it is called without a budget.
+    pub(crate) fn limit(&mut self, budget: Option<Arc<Budget>>) {
+        self.read.budget = budget;
     }
 
     pub(crate) fn into_postgres(self) -> Option<PgTx> {

@@ -1,15 +1,28 @@
 //! What every command shares: how it writes to the terminal, and how it reads times and addresses.
 
+mod confirm;
 mod duration;
+mod json_path;
+mod listing;
+mod manner;
+mod nearest;
 mod output;
 mod public_url;
+mod table;
+mod yaml;
 
 use std::io::Write as _;
 use std::pin::Pin;
 
+pub use confirm::confirm;
 pub use duration::seconds;
-pub use output::{Output, Table, time};
+pub use json_path::JsonPath;
+pub use listing::Listing;
+pub use manner::{Manner, error_label};
+pub use nearest::{nearest, suggestion};
+pub use output::{Form, Output, time};
 pub use public_url::public_url;
+pub use table::Table;
 
 /// Why a command cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +33,12 @@ pub enum TerminalError {
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(std::io::Error),
+    /// What would be destroyed, which no one confirmed.
+    #[error("{0}")]
+    Unconfirmed(String),
+    /// A template names what the output does not have.
+    #[error("{0}")]
+    Absent(String),
     /// A defect of the program.
     #[error("defect: {0}")]
     Defect(String),
@@ -28,7 +47,18 @@ pub enum TerminalError {
 impl TerminalError {
     /// The exit code of a process that ends with it: 2 for wrong usage, else 1.
     pub fn exit_code(&self) -> u8 {
-        if matches!(self, TerminalError::Usage(_)) { 2 } else { 1 }
+        if matches!(self, TerminalError::Usage(_) | TerminalError::Unconfirmed(_)) { 2 } else { 1 }
+    }
+
+    /// What to do about it, where the message does not say so itself.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            TerminalError::Usage(_) => Some("--help of the command describes its options".into()),
+            TerminalError::Unconfirmed(_) => Some("pass --yes to confirm without a question".into()),
+            TerminalError::Absent(_) => Some("-o json shows what can be named".into()),
+            TerminalError::Output(_) => Some("check the disk, or the program that reads the output".into()),
+            TerminalError::Defect(_) => Some("report it with the command and the output of `bowline version`".into()),
+        }
     }
 }
 
@@ -50,6 +80,13 @@ pub fn print(text: &str) -> Result<(), TerminalError> {
 pub fn say(text: &str) {
     // A closed stderr has no reader.
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes a message that `--quiet` suppresses.
+pub fn note(text: &str) {
+    if !Manner::get().quiet {
+        say(text);
+    }
 }
 
 /// Runs a command to its end on a runtime of its own.

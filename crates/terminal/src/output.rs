@@ -1,62 +1,148 @@
-//! Output formats: tables for people, JSON for programs.
+//! Forms of output: tables for people, documents for programs.
+
+use std::str::FromStr;
 
 use bowline_contract::Contract;
 use bowline_transcode::{JsonOptions, MessageId, Tables};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use prost::{Message, Name};
 use prost_types::Timestamp;
 use serde_json::Value;
 
-use crate::TerminalError;
+use crate::json_path::JsonPath;
+use crate::nearest::suggestion;
+use crate::table::Table;
+use crate::{TerminalError, yaml};
 
-/// `-o table|json`.
-#[derive(Args, Clone, Copy, Debug)]
+/// `-o table|wide|json|yaml|csv|name|jsonpath=TEMPLATE`.
+#[derive(Args, Clone, Debug)]
 pub struct Output {
-    /// Form of the answer
+    /// Form of the output: table, wide, json, yaml, csv, name, jsonpath=TEMPLATE
     #[arg(short, long, value_name = "FORM", default_value = "table")]
     output: Form,
 }
 
-/// Form of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// Lines with a head, cells between tabs
+/// Form of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Lines with a head: aligned on a terminal, cells between tabs elsewhere
     Table,
-    /// A JSON document
+    /// The same with all columns
+    Wide,
+    /// A JSON document, as the API writes it
     Json,
+    /// The same document as YAML
+    Yaml,
+    /// Comma-separated values with a head
+    Csv,
+    /// UIDPs, or names where there are none, one a line
+    Name,
+    /// Values of the JSON document
+    JsonPath(JsonPath),
+}
+
+const FORMS: [&str; 7] = ["table", "wide", "json", "yaml", "csv", "name", "jsonpath="];
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Form, String> {
+        if let Some(template) = text.strip_prefix("jsonpath=") {
+            return template.parse().map(Form::JsonPath);
+        }
+        Ok(match text {
+            "table" => Form::Table,
+            "wide" => Form::Wide,
+            "json" => Form::Json,
+            "yaml" => Form::Yaml,
+            "csv" => Form::Csv,
+            "name" => Form::Name,
+            other => return Err(format!("there is no form {other:?}{}", suggestion(other, FORMS))),
+        })
+    }
+}
+
+impl Form {
+    /// Whether the form has a table's columns, and not the document.
+    pub(crate) fn is_table(&self) -> bool {
+        matches!(self, Form::Table | Form::Wide | Form::Csv)
+    }
+
+    /// A document in this form.
+    ///
+    /// # Errors
+    /// The template names what the document does not have.
+    pub fn document(&self, value: &Value) -> Result<String, TerminalError> {
+        Ok(match self {
+            Form::Yaml => yaml::render(value),
+            Form::Name => names(value),
+            Form::JsonPath(template) => template.render(value).map_err(TerminalError::Absent)?,
+            Form::Table | Form::Wide | Form::Csv | Form::Json => format!("{value:#}\n"),
+        })
+    }
+
+    /// A table in this form, or the document that it shows.
+    ///
+    /// # Errors
+    /// The template names what the document does not have.
+    pub fn render(
+        &self,
+        table: &Table,
+        document: impl FnOnce() -> Result<Value, TerminalError>,
+    ) -> Result<String, TerminalError> {
+        match self {
+            Form::Table | Form::Wide => Ok(table.text()),
+            Form::Csv => Ok(table.csv(true)),
+            Form::Name | Form::Json | Form::Yaml | Form::JsonPath(_) => self.document(&document()?),
+        }
+    }
+}
+
+/// What names each object of a document: its UIDP, else its name.
+fn names(value: &Value) -> String {
+    match value {
+        Value::Array(items) => items.iter().map(names).collect(),
+        object => {
+            let name = ["uid", "id", "uidp", "name"].iter().find_map(|member| object.get(member)?.as_str());
+            name.map(|name| format!("{name}\n")).unwrap_or_default()
+        }
+    }
 }
 
 impl Output {
-    /// Renders a list: the table, or a JSON array of an object per row, with the head's names.
-    pub fn list(self, table: &Table) -> String {
+    /// The form that was chosen.
+    pub fn form(&self) -> &Form {
+        &self.output
+    }
+
+    /// A list in the chosen form; as a document an object per line, named by the table's head.
+    ///
+    /// # Errors
+    /// The template names what the document does not have.
+    pub fn list(&self, table: &Table) -> Result<String, TerminalError> {
         match self.output {
-            Form::Table => table.to_string(),
-            Form::Json => format!("{:#}\n", table.objects()),
+            Form::Name => Ok(table.names()),
+            _ => self.output.render(table, || Ok(table.objects())),
         }
     }
 
-    /// Renders a message: the table, or the message as JSON, as the API writes it.
+    /// A message in the chosen form: the table, or the message as the API writes it.
     ///
     /// # Errors
-    /// A defect: the contract does not have the message.
-    pub fn message<M: Message + Name>(self, table: &Table, message: &M) -> Result<String, TerminalError> {
-        match self.output {
-            Form::Table => Ok(table.to_string()),
-            Form::Json => Ok(format!("{:#}\n", Writer::new::<M>()?.value(message)?)),
-        }
+    /// A defect: the message is none of the contract's. The template names what the message does not have.
+    pub fn message<M: Message + Name>(&self, table: &Table, message: &M) -> Result<String, TerminalError> {
+        self.output.render(table, || Writer::new::<M>()?.value(message))
     }
 
-    /// Renders several messages: the table, or a JSON array.
+    /// Several messages in the chosen form.
     ///
     /// # Errors
-    /// A defect: the contract does not have the message.
-    pub fn messages<M: Message + Name>(self, table: &Table, messages: &[M]) -> Result<String, TerminalError> {
-        if self.output == Form::Table {
-            return Ok(table.to_string());
-        }
-        let writer = Writer::new::<M>()?;
-        let values: Result<Vec<Value>, TerminalError> = messages.iter().map(|message| writer.value(message)).collect();
-        Ok(format!("{:#}\n", Value::from(values?)))
+    /// A defect: the messages are none of the contract's. The template names what the messages do not have.
+    pub fn messages<M: Message + Name>(&self, table: &Table, messages: &[M]) -> Result<String, TerminalError> {
+        self.output.render(table, || {
+            let writer = Writer::new::<M>()?;
+            messages.iter().map(|message| writer.value(message)).collect()
+        })
     }
 }
 
@@ -88,60 +174,24 @@ pub fn time(time: Option<Timestamp>) -> String {
     time.map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// A table for people.
-pub struct Table {
-    head: &'static [&'static str],
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    /// An empty table with this head, in lower case.
-    pub fn new(head: &'static [&'static str]) -> Table {
-        Table { head, rows: Vec::new() }
-    }
-
-    /// An empty table without a head.
-    pub fn without_head() -> Table {
-        Table::new(&[])
-    }
-
-    /// Adds a line.
-    pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
-        self.rows.push(row.into_iter().collect());
-    }
-
-    fn objects(&self) -> Value {
-        let object = |row: &Vec<String>| -> Value {
-            self.head.iter().zip(row).map(|(name, cell)| (name.replace(' ', "_"), cell.as_str())).collect()
-        };
-        self.rows.iter().map(object).collect()
-    }
-}
-
-impl std::fmt::Display for Table {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A cell is one line without control characters, so that it cannot control the terminal.
-        let plain = |cell: &String| cell.replace(|c: char| c.is_control(), " ");
-        if !self.head.is_empty() {
-            writeln!(out, "{}", self.head.join("\t").to_uppercase())?;
-        }
-        for row in &self.rows {
-            let cells: Vec<String> = row.iter().map(plain).collect();
-            writeln!(out, "{}", cells.join("\t"))?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn a_cell_is_one_line() {
-        let mut table = Table::new(&["name", "last seen"]);
-        table.push(["a\tb\u{1b}[2J\n".to_owned(), "x".into()]);
-        assert_eq!(table.to_string(), "NAME\tLAST SEEN\na b [2J \tx\n");
-        assert_eq!(table.objects(), serde_json::json!([{"name": "a\tb\u{1b}[2J\n", "last_seen": "x"}]));
+    fn forms_have_names_and_mistakes_the_nearest() {
+        for name in ["table", "wide", "json", "yaml", "csv", "name", "jsonpath={.a}"] {
+            assert!(name.parse::<Form>().is_ok(), "{name}");
+        }
+        assert_eq!("jsn".parse::<Form>().unwrap_err(), "there is no form \"jsn\"; did you mean json?");
+        assert!("jsonpath={".parse::<Form>().is_err());
+    }
+
+    #[test]
+    fn names_are_uidps_or_names() {
+        let list = json!([{"uid": "u", "name": "n"}, {"name": "n"}, {"id": "i"}, {}]);
+        assert_eq!(Form::Name.document(&list).unwrap(), "u\nn\ni\n");
     }
 }

@@ -124,7 +124,7 @@ impl TestServer {
     /// The operator, with a token that is good for an hour from now.
     pub async fn operator(&self) -> Actor {
         let parts = self.server.parts();
-        let token = mint_operator_token(&parts.storage, &self.clock, None, None, 3600).await;
+        let token = mint_operator_token(&parts.storage, &self.clock, None, None, 3600, None).await;
         let token = token.unwrap_or_else(|error| panic!("no token of the operator: {error}"));
         Actor::new("operator", Some(token), OPERATOR, self.wire.clone())
     }

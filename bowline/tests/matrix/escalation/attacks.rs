@@ -67,6 +67,7 @@ pub(super) const ATTACKS: &[Attack] = &[
     attack("PUT /iam/v1/rolebindings/{puppet_binding}", "role", OWNER_FOR_PUPPET_V1),
     attack("PUT /iam/v1/rolebindings/{boss_binding}", "identity", OWNER_FOR_PUPPET_V1),
     attack("DELETE /iam/v1/rolebindings/{puppet_binding}", "", ""),
+    attack("POST /iam/v1/accessRequests/{team}:answer", "", OWNER_FOR_PUPPET_V1),
     attack("POST /iam/v2/groupInvites/{team}", "", r#"{"roleUid":"{owner}","ttl":"3600s"}"#),
     attack("DELETE /iam/v2/groupInvites/{invite}", "", ""),
     attack("POST /iam/v1/group_invites/{team}", "", r#"{"role":"{owner}","ttl":"3600s"}"#),

@@ -71,6 +71,19 @@ fn account(provider: &Provider, subject: &str) -> SignIn {
     }
 }
 
+/// Notes that an identity asked to be let into a group.
+pub(super) async fn request_access(server: &TestServer, identity: &str, group: &str) {
+    let request = [identity, group].map(String::from);
+    let written = server.server().parts().storage.db.write(move |tx| {
+        let request = request.clone();
+        Box::pin(async move {
+            let sql = "INSERT INTO access_requests (identity, group_uid, at) VALUES ($1, $2, 0)";
+            tx.execute(sql, &request.each_ref().map(Sql::from)).await.map_err(Error::from)
+        })
+    });
+    written.await.expect("the request is stored");
+}
+
 /// Deactivates an identity, as the operator's own tools do.
 pub(super) async fn deactivate(server: &TestServer, identity: &str) {
     let identity = identity.to_owned();

@@ -215,6 +215,7 @@ impl World {
         self.used = stage.role(&self.team, &little()).await;
         self.puppet = stage.identity(&self.team, &self.evil).await;
         self.puppet_binding = stage.bind(&self.team, &self.puppet, &self.used).await;
+        people::request_access(stage.server, &self.puppet, &self.team).await;
     }
 
     async fn add_invitation(&mut self, stage: &Stage<'_>) {

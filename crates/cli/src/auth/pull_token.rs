@@ -6,14 +6,14 @@ use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteI
 use bowline_contract::v2::iam::rpc::role_bindings_service::BatchCreateRoleBindings;
 use bowline_contract::v2::iam::rpc::roles_service::ListRoles;
 use bowline_core::hex;
-use bowline_terminal::{Table, say, seconds};
+use bowline_terminal::{Table, confirm, say, seconds};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::error::CliError;
 use crate::print;
 use crate::resolve;
-use crate::session::{Session, Target};
+use crate::session::{Access, Session};
 
 /// `bowline auth pull-token`.
 #[derive(Subcommand)]
@@ -53,8 +53,8 @@ enum Output {
 #[derive(Args)]
 pub struct CreateCommand {
     #[command(flatten)]
-    target: Target,
-    /// Organization or group: UIDP, or name of a verified organization
+    access: Access,
+    /// Organization or group, by path or UIDP
     #[arg(long, value_name = "UIDP|NAME")]
     parent: String,
     /// What it is for; may be repeated or joined with commas
@@ -80,7 +80,7 @@ pub struct CreateCommand {
 #[derive(Args)]
 pub struct ListCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Organization or group, by UIDP or name; all that the caller may see where none is named
     #[arg(long, value_name = "UIDP|NAME")]
     parent: Option<String>,
@@ -94,7 +94,7 @@ pub struct ListCommand {
 #[derive(Args)]
 pub struct DeleteCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// UIDP of the identity, which is the user name of the credential
     #[arg(value_name = "UIDP")]
     uid: String,
@@ -116,14 +116,15 @@ pub(crate) async fn run(command: PullTokenCommand) -> Result<(), CliError> {
 
 async fn create(command: CreateCommand) -> Result<(), CliError> {
     let lifetime = seconds("ttl", &command.ttl, LONGEST)?;
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let api = session.api().await?;
     let roles = role_uids(&api, &command.repository).await?;
     let issuer = command.token_issuer.clone().unwrap_or_else(|| default_issuer(session.issuer.url()));
     let nonce: String = hex(&bowline_authn::wrap::random_bytes::<16>());
     let key = PullTokenKey::new(&issuer, &nonce)?;
     let (now, ends) = (Session::now(), Session::now() + lifetime);
-    let identity = create_identity(&api, &command, &issuer, &key, ends).await?;
+    let parent = resolve::group(&api, &command.parent).await?;
+    let identity = create_identity(&api, &command, parent, &issuer, &key, ends).await?;
     if let Err(error) = bind(&api, &identity, roles).await {
         // Without its roles the identity is useless.
         let removed = api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: identity.clone() }).await;
@@ -145,6 +146,7 @@ fn default_issuer(issuer: &str) -> String {
 async fn create_identity(
     api: &Api,
     command: &CreateCommand,
+    parent: String,
     issuer: &str,
     key: &PullTokenKey,
     ends: i64,
@@ -162,7 +164,7 @@ async fn create_identity(
         relationship: Some(Relationship::StaticKeys(keys)),
         ..v2::Identity::default()
     };
-    let request = v2::CreateIdentityRequest { parent: command.parent.clone(), identity: Some(identity) };
+    let request = v2::CreateIdentityRequest { parent, identity: Some(identity) };
     Ok(api.call::<CreateIdentity>(&request).await?.uid)
 }
 
@@ -221,7 +223,7 @@ fn shown(token: &PullToken, output: Output) -> String {
 }
 
 async fn list(command: ListCommand) -> Result<(), CliError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let (api, now) = (session.api().await?, Session::now());
     let uidp = match &command.parent {
         Some(parent) => {
@@ -243,26 +245,37 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
             let ends = keys.expiration_time.map_or(i64::MAX, |time| time.seconds);
             let is_pull_token = keys.subject.starts_with(SUBJECTS);
             if is_pull_token && command.expired.is_none_or(|expired| expired == (ends <= now)) {
-                let left = if ends <= now { "expired".into() } else { format!("in {} days", (ends - now) / 86400) };
+                let left = if ends <= now { "expired".into() } else { format!("in {}", remaining(ends - now)) };
                 let time = keys.expiration_time.map(|time| time.to_string()).unwrap_or_default();
                 table.push([identity.uid, identity.name, left, identity.description, time]);
             }
         }
         if page.next_page_token.is_empty() {
-            return print(&command.output.list(&table));
+            return print(&command.output.list(&table)?);
         }
         request.page_token = page.next_page_token;
     }
 }
 
+/// A time in the largest unit that has two of it: an hour is 60 minutes, and a day is 24 hours.
+fn remaining(seconds: i64) -> String {
+    match seconds {
+        days if days >= 2 * 86400 => format!("{} days", days / 86400),
+        hours if hours >= 2 * 3600 => format!("{} hours", hours / 3600),
+        minutes if minutes >= 2 * 60 => format!("{} minutes", minutes / 60),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
 async fn delete(command: DeleteCommand) -> Result<(), CliError> {
-    let api = Session::open(&command.target)?.api().await?;
+    let api = command.access.session()?.api().await?;
     let identity = api.call::<GetIdentity>(&v2::GetIdentityRequest { uid: command.uid.clone() }).await?;
     // The command deletes pull tokens only: a mistyped UIDP must not delete another identity.
     match identity.relationship {
         Some(Relationship::StaticKeys(keys)) if keys.subject.starts_with(SUBJECTS) => {}
         _ => return Err(ClientError::Usage(format!("{} is no pull token", command.uid)).into()),
     }
+    confirm(&format!("End the pull token {} ({})", identity.name, command.uid))?;
     api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: command.uid.clone() }).await?;
     say(&format!("the pull token {} ({}) is deleted\n", identity.name, command.uid));
     Ok(())

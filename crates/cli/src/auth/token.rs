@@ -3,13 +3,13 @@ use clap::Args;
 
 use crate::error::CliError;
 use crate::print;
-use crate::session::{Session, Target};
+use crate::session::Access;
 
 /// `bowline auth token`.
 #[derive(Args)]
 pub struct TokenCommand {
     #[command(flatten)]
-    target: Target,
+    access: Access,
     /// Audience of the token [default: the API]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
@@ -22,7 +22,7 @@ pub struct TokenCommand {
 }
 
 pub(crate) async fn run(command: TokenCommand) -> Result<(), CliError> {
-    let session = Session::open(&command.target)?;
+    let session = command.access.session()?;
     let audience = command.audience.unwrap_or_else(|| session.api.clone());
     let token = if command.capabilities.is_empty() && command.scope.is_empty() {
         session.token(&audience).await?

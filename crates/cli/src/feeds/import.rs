@@ -28,8 +28,8 @@ pub struct ImportCommand {
     /// Name of the source: lower-case letters, digits, dots, dashes
     #[arg(long, value_name = "NAME")]
     source: String,
-    /// Licence of the records, such as CC-BY-4.0
-    #[arg(long, value_name = "LICENCE")]
+    /// License of the records, such as CC-BY-4.0
+    #[arg(long = "license", alias = "licence", value_name = "LICENSE")]
     licence: String,
     /// Where the source is published
     #[arg(long, value_name = "URL", default_value = "")]
@@ -263,5 +263,5 @@ fn tell(command: &ImportCommand, counts: Counts) -> Result<(), CliError> {
     let numbers =
         [counts.read, counts.added, counts.changed, counts.removed, counts.unchanged, counts.repeated, counts.skipped];
     table.push([command.source.clone()].into_iter().chain(numbers.map(|number| number.to_string())));
-    print(&command.output.list(&table))
+    print(&command.output.list(&table)?)
 }

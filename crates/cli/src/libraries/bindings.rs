@@ -1,6 +1,6 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policy_bindings as methods;
-use bowline_terminal::{Output, Table, say, time};
+use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 
 use super::{Ecosystem, Mode, ecosystem_name, mode_name};
@@ -27,6 +27,9 @@ pub struct ListCommand {
     /// Organization, by name or UIDP; all that the caller may see where none is named
     #[arg(value_name = "ORG")]
     organization: Option<String>,
+    /// The same as ORG
+    #[arg(long, value_name = "ORG", conflicts_with = "organization")]
+    parent: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -66,9 +69,10 @@ pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
         BindingsCommand::Create(command) => create(command).await,
         BindingsCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
+            confirm(&format!("Delete the binding {}, so that its policy is out of force", command.id))?;
             api.call::<methods::DeleteBinding>(&v1::DeleteLibraryPolicyBindingRequest { id: command.id.clone() })
                 .await?;
-            say(&format!("the binding {} is deleted; its policy is out of force there\n", command.id));
+            note(&format!("the binding {} is deleted; its policy is out of force there\n", command.id));
             Ok(())
         }
     }
@@ -76,7 +80,7 @@ pub(crate) async fn run(command: BindingsCommand) -> Result<(), CliError> {
 
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
-    let parent_id = match &command.organization {
+    let parent_id = match command.organization.as_ref().or(command.parent.as_ref()) {
         Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };

@@ -1,6 +1,6 @@
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::entitlements as methods;
-use bowline_terminal::{Output, Table, say};
+use bowline_terminal::{Output, Table, confirm, note};
 use clap::{Args, Subcommand};
 
 use super::{Ecosystem, ecosystem_name};
@@ -71,9 +71,10 @@ pub(crate) async fn run(command: EntitlementsCommand) -> Result<(), CliError> {
         EntitlementsCommand::Create(command) => create(command).await,
         EntitlementsCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
+            confirm(&format!("Withdraw the entitlement {}", command.id))?;
             let request = v1::DeleteEntitlementRequest { id: command.id.clone() };
             api.call::<methods::Delete>(&request).await?;
-            say(&format!("the entitlement {} is withdrawn\n", command.id));
+            note(&format!("the entitlement {} is withdrawn\n", command.id));
             Ok(())
         }
     }

@@ -82,7 +82,7 @@ pub(crate) async fn run(command: ImportCommand) -> Result<(), CliError> {
     }
     import.flush().await?;
     let report = import.report;
-    print(&command.output.list(&report.table()))?;
+    print(&command.output.list(&report.table())?)?;
     if report.skipped > 0 {
         return Err(CliError::Skipped(report.skipped));
     }

@@ -1,7 +1,7 @@
 use bowline_client::{Api, ClientError};
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies as methods;
-use bowline_terminal::{Output, Table, say, time};
+use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
@@ -31,6 +31,9 @@ pub struct ListCommand {
     /// Organization, by name or UIDP; all that the caller may see where none is named
     #[arg(value_name = "ORG")]
     organization: Option<String>,
+    /// The same as ORG
+    #[arg(long, value_name = "ORG", conflicts_with = "organization")]
+    parent: Option<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -67,8 +70,8 @@ struct PolicyArgs {
     /// Why malware is let through
     #[arg(long, value_name = "TEXT")]
     because: Option<String>,
-    /// SPDX identifiers of licences that are refused, comma-separated; "" for none
-    #[arg(long, value_name = "LICENCE,...", value_delimiter = ',')]
+    /// SPDX identifiers of licenses that are refused, comma-separated; "" for none
+    #[arg(long, value_name = "LICENSE,...", value_delimiter = ',')]
     block_licenses: Option<Vec<String>>,
 }
 
@@ -124,8 +127,9 @@ pub(crate) async fn run(command: PoliciesCommand) -> Result<(), CliError> {
         PoliciesCommand::Update(command) => update(command).await,
         PoliciesCommand::Delete(command) => {
             let api = command.access.session()?.api().await?;
+            confirm(&format!("Delete the policy {}", command.id))?;
             api.call::<methods::DeletePolicy>(&v1::DeleteLibraryPolicyRequest { id: command.id.clone() }).await?;
-            say(&format!("the policy {} is deleted\n", command.id));
+            note(&format!("the policy {} is deleted\n", command.id));
             Ok(())
         }
     }
@@ -150,17 +154,17 @@ async fn find(api: &Api, id: &str) -> Result<v1::LibraryPolicy, ClientError> {
     let parent_id = id.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default();
     let policies = all(api, v1::LibraryPolicyFilter { parent_id, ..v1::LibraryPolicyFilter::default() }).await?;
     let found = policies.into_iter().find(|policy| policy.id == id);
-    found.ok_or_else(|| ClientError::Usage(format!("there is no policy {id:?} that you may see")))
+    found.ok_or_else(|| ClientError::NotFound(format!("there is no policy {id:?} that you may see")))
 }
 
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
-    let parent_id = match &command.organization {
+    let parent_id = match command.organization.as_ref().or(command.parent.as_ref()) {
         Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };
     let policies = all(&api, v1::LibraryPolicyFilter { parent_id, ..v1::LibraryPolicyFilter::default() }).await?;
-    let mut table = Table::new(&["uidp", "name", "cooldown days", "blocked", "allowed", "licences", "updated"]);
+    let mut table = Table::new(&["uidp", "name", "cooldown days", "blocked", "allowed", "licenses", "updated"]);
     for policy in &policies {
         table.push([
             policy.id.clone(),
@@ -254,7 +258,7 @@ fn described(policy: &v1::LibraryPolicy, output: Output) -> Result<(), CliError>
         row("allow", format!("{} ({what}) {}", entry.purl, entry.justification).trim_end().to_owned());
     }
     for license in &policy.blocked_licenses {
-        row("block licence", license.clone());
+        row("block license", license.clone());
     }
     row("updated", time(policy.updated_at));
     print(&output.message(&table, policy)?)

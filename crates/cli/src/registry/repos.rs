@@ -2,8 +2,9 @@ use bowline_client::ClientError;
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
 use bowline_contract::v2::registry::rpc::repos_service as methods;
+use bowline_contract::v2::registry::rpc::tags_service::ListTags;
 use bowline_contract::{Contract, Method as _};
-use bowline_terminal::{Output, Table, say, time};
+use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 use prost::Message as _;
 use prost_types::FieldMask;
@@ -37,6 +38,9 @@ pub struct ListCommand {
     /// Organization or group, by path of names or UIDP; all that the caller may see where none is named
     #[arg(value_name = "GROUP")]
     group: Option<String>,
+    /// The same as GROUP
+    #[arg(long, value_name = "GROUP", conflicts_with = "group")]
+    parent: Option<String>,
     /// Only those of this name
     #[arg(long)]
     name: Option<String>,
@@ -131,7 +135,7 @@ pub(crate) async fn run(command: ReposCommand) -> Result<(), CliError> {
 
 async fn list(command: ListCommand) -> Result<(), CliError> {
     let api = command.access.session()?.api().await?;
-    let uidp = match &command.group {
+    let uidp = match command.group.as_ref().or(command.parent.as_ref()) {
         Some(group) => Some(UidpFilter { descendants_of: groups::group(&api, group).await?, ..UidpFilter::default() }),
         None => None,
     };
@@ -220,9 +224,23 @@ async fn delete(command: DeleteCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let uid = targets::repo(&session, &api, &command.repo).await?;
+    confirm(&format!("Delete the repository {} with {}", command.repo, contents(&api, &uid).await?))?;
     api.call::<methods::DeleteRepo>(&v2::DeleteRepoRequest { uid: uid.clone() }).await?;
-    say(&format!("the repository {} ({uid}) is deleted\n", command.repo));
+    note(&format!("the repository {} ({uid}) is deleted\n", command.repo));
     Ok(())
+}
+
+/// How many tags go along with a repository.
+async fn contents(api: &bowline_client::Api, uid: &str) -> Result<String, ClientError> {
+    let filter = UidpFilter { children_of: uid.into(), ..UidpFilter::default() };
+    let request = v2::ListTagsRequest { uidp: Some(filter), page_size: 1, ..v2::ListTagsRequest::default() };
+    // A caller that may delete a repository need not be able to list its tags.
+    let total = match api.call::<ListTags>(&request).await {
+        Ok(page) => page.total_count,
+        Err(error) if error.is_permission_denied() => None,
+        Err(error) => return Err(error),
+    };
+    Ok(total.map_or("everything in it".into(), |total| format!("{total} tags and everything in it")))
 }
 
 /// The UIDP of a repository that was made or changed, which scripts continue with.

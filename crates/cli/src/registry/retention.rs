@@ -1,10 +1,11 @@
 use bowline_contract::bowline::registry::v1 as ours;
-use bowline_terminal::{Output, Table};
+use bowline_contract::bowline::registry::v1::rpc::registry_policies as policies;
+use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::targets::RepoOrGroup;
+use crate::registry::targets::{self, RepoOrGroup};
 use crate::session::Access;
 
 /// `bowline registry retention`.
@@ -16,6 +17,46 @@ pub enum RetentionCommand {
     Set(SetCommand),
     /// Keep every image again
     Clear(GetCommand),
+    /// List what the rules remove from a repository, or what other rules would
+    #[command(after_help = "Example:\n  bowline registry retention preview acme/nginx --keep-last 10")]
+    Preview(PreviewCommand),
+    /// Remove now what the rules do not keep, instead of within the hour
+    #[command(after_help = "Example:\n  bowline registry retention apply acme/nginx --yes")]
+    Apply(ApplyCommand),
+}
+
+#[derive(Args)]
+pub struct PreviewCommand {
+    #[command(flatten)]
+    repo: ApplyCommand,
+    #[command(flatten)]
+    rules: OtherRules,
+}
+
+#[derive(Args)]
+pub struct ApplyCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Repository: organization/name, organization/group/name, or UIDP
+    #[arg(value_name = "REPO")]
+    repo: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Rules to try in place of those that are set.
+#[derive(Args)]
+#[group(multiple = true)]
+struct OtherRules {
+    /// Keep the most recently pushed images, this many [default: the rules that are set]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    keep_last: Option<i32>,
+    /// Keep what was pushed or pulled within as many days
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(i32).range(1..))]
+    keep_days: Option<i32>,
+    /// Keep images with a tag that one of these patterns matches as a whole, comma-separated
+    #[arg(long, value_name = "PATTERN,...", value_delimiter = ',')]
+    keep_tags: Vec<String>,
 }
 
 #[derive(Args)]
@@ -65,6 +106,8 @@ pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
         }
         RetentionCommand::Set(command) => (command.access, command.place, command.output, Some(command.rules)),
         RetentionCommand::Clear(command) => (command.access, command.place, command.output, None),
+        RetentionCommand::Preview(command) => return preview(command).await,
+        RetentionCommand::Apply(command) => return apply(command).await,
     };
     let session = access.session()?;
     let api = session.api().await?;
@@ -75,6 +118,49 @@ pub(crate) async fn run(command: RetentionCommand) -> Result<(), CliError> {
     });
     let policy = ours::RegistryPolicy { retention, ..ours::RegistryPolicy::default() };
     shown(&place.change(&session, &api, policy, &[FIELD]).await?, output)
+}
+
+async fn preview(command: PreviewCommand) -> Result<(), CliError> {
+    let PreviewCommand { repo: command, rules } = command;
+    let session = command.access.session()?;
+    let api = session.api().await?;
+    let repo_uid = targets::repo(&session, &api, &command.repo).await?;
+    let retention = ours::Retention {
+        keep_last: rules.keep_last.unwrap_or_default(),
+        keep_days: rules.keep_days.unwrap_or_default(),
+        keep_patterns: rules.keep_tags,
+    };
+    let retention = Some(retention).filter(|rules| *rules != ours::Retention::default());
+    let request = ours::PreviewRetentionRequest { repo_uid, retention };
+    removed(&api.call::<policies::PreviewRetention>(&request).await?, &command.output)
+}
+
+async fn apply(command: ApplyCommand) -> Result<(), CliError> {
+    let session = command.access.session()?;
+    let api = session.api().await?;
+    let repo_uid = targets::repo(&session, &api, &command.repo).await?;
+    let preview = ours::PreviewRetentionRequest { repo_uid: repo_uid.clone(), retention: None };
+    let outcome = api.call::<policies::PreviewRetention>(&preview).await?;
+    let count = outcome.removed.len() as i64 + i64::from(outcome.remaining);
+    confirm(&format!("Remove {count} images of {} for good; {} stay", command.repo, outcome.kept))?;
+    removed(&api.call::<policies::ApplyRetention>(&ours::ApplyRetentionRequest { repo_uid }).await?, &command.output)
+}
+
+/// What goes, or went; how much is left is talk.
+fn removed(outcome: &ours::RetentionOutcome, output: &Output) -> Result<(), CliError> {
+    let mut table = Table::new(&["digest", "tags", "pushed", "pulled", "bytes"]);
+    for manifest in &outcome.removed {
+        table.push([
+            manifest.digest.clone(),
+            manifest.tags.join(","),
+            time(manifest.push_time),
+            time(manifest.pull_time),
+            manifest.size.to_string(),
+        ]);
+    }
+    print(&output.message(&table, outcome)?)?;
+    note(&format!("{} images stay, {} more are to be removed\n", outcome.kept, outcome.remaining));
+    Ok(())
 }
 
 fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), CliError> {

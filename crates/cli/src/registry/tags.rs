@@ -1,19 +1,30 @@
+use bowline_client::ClientError;
 use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::registry as v2;
-use bowline_contract::v2::registry::rpc::tags_service::ListTags;
-use bowline_terminal::{Output, Table, time};
+use bowline_contract::v2::registry::rpc::tags_service::{CreateTag, DeleteTag, ListTags};
+use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 use crate::print;
-use crate::registry::targets;
+use crate::registry::targets::{self, Image};
 use crate::session::Access;
 
 /// `bowline registry tags`.
 #[derive(Subcommand)]
 pub enum TagsCommand {
     /// List the tags of a repository with the digests that they name
+    #[command(after_help = "Example:\n  bowline registry tags list acme/nginx")]
     List(ListCommand),
+    /// Print the digest that a tag names
+    #[command(after_help = "Example:\n  bowline registry tags resolve acme/nginx:1.0")]
+    Resolve(ImageCommand),
+    /// Let a new tag name a manifest of the repository; prints its UIDP
+    #[command(after_help = "Example:\n  bowline registry tags create acme/nginx:stable --digest $DIGEST")]
+    Create(CreateCommand),
+    /// Delete a tag; the manifest stays as long as retention keeps it
+    #[command(after_help = "Example:\n  bowline registry tags delete acme/nginx:stable --yes")]
+    Delete(ImageCommand),
 }
 
 #[derive(Args)]
@@ -33,8 +44,36 @@ pub struct ListCommand {
     output: Output,
 }
 
+#[derive(Args)]
+pub struct ImageCommand {
+    #[command(flatten)]
+    access: Access,
+    /// Tag: REPO:TAG
+    #[arg(value_name = "REPO:TAG")]
+    image: String,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+pub struct CreateCommand {
+    #[command(flatten)]
+    tag: ImageCommand,
+    /// Digest of the manifest
+    #[arg(long)]
+    digest: String,
+}
+
 pub(crate) async fn run(command: TagsCommand) -> Result<(), CliError> {
-    let TagsCommand::List(command) = command;
+    match command {
+        TagsCommand::List(command) => list(command).await,
+        TagsCommand::Resolve(command) => resolve(command).await,
+        TagsCommand::Create(command) => create(command).await,
+        TagsCommand::Delete(command) => delete(command).await,
+    }
+}
+
+async fn list(command: ListCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let repo = targets::repo(&session, &api, &command.repo).await?;
@@ -61,4 +100,47 @@ pub(crate) async fn run(command: TagsCommand) -> Result<(), CliError> {
         table.push([tag.name.clone(), tag.digest.clone(), time(tag.update_time)]);
     }
     print(&command.output.messages(&table, &tags)?)
+}
+
+/// Repository and name of a tag.
+fn named(text: &str) -> Result<(&str, &str), ClientError> {
+    let image = Image::parse(text);
+    let name = image.tag.filter(|_| image.digest.is_none());
+    let name = name.ok_or_else(|| ClientError::Usage(format!("{text:?} names no tag; it looks like REPO:TAG")))?;
+    Ok((image.repo, name))
+}
+
+async fn resolve(command: ImageCommand) -> Result<(), CliError> {
+    let (repo, name) = named(&command.image)?;
+    let session = command.access.session()?;
+    let api = session.api().await?;
+    let repo = targets::repo(&session, &api, repo).await?;
+    let tag = targets::tag(&api, &repo, name).await?;
+    let mut table = Table::without_head();
+    table.push([tag.digest.clone()]);
+    print(&command.output.message(&table, &tag)?)
+}
+
+async fn create(command: CreateCommand) -> Result<(), CliError> {
+    let (repo, name) = named(&command.tag.image)?;
+    let session = command.tag.access.session()?;
+    let api = session.api().await?;
+    let parent = targets::repo(&session, &api, repo).await?;
+    let tag = v2::Tag { name: name.into(), digest: command.digest, ..v2::Tag::default() };
+    let tag = api.call::<CreateTag>(&v2::CreateTagRequest { parent, tag: Some(tag) }).await?;
+    let mut table = Table::without_head();
+    table.push([tag.uid.clone()]);
+    print(&command.tag.output.message(&table, &tag)?)
+}
+
+async fn delete(command: ImageCommand) -> Result<(), CliError> {
+    let (repo, name) = named(&command.image)?;
+    let session = command.access.session()?;
+    let api = session.api().await?;
+    let repo = targets::repo(&session, &api, repo).await?;
+    let tag = targets::tag(&api, &repo, name).await?;
+    confirm(&format!("Delete the tag {}, which names {}", command.image, tag.digest))?;
+    api.call::<DeleteTag>(&v2::DeleteTagRequest { uid: tag.uid }).await?;
+    note(&format!("the tag {} is deleted\n", command.image));
+    Ok(())
 }

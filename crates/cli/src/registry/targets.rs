@@ -81,7 +81,20 @@ pub(crate) async fn repo(session: &Session, api: &Api, text: &str) -> Result<Str
     if Uidp::is_valid(path) {
         return Ok(path.into());
     }
-    let (group, name) = split(path)?;
+    split(path)?;
+    // Names of repositories may have slashes, as `charts/nginx` has: the longest path of groups comes first.
+    let mut missing = None;
+    for (at, _) in path.rmatch_indices('/') {
+        match repo_in(api, path, &path[..at], &path[at + 1..]).await {
+            Err(error) if error.is_absent() => missing = missing.or(Some(error)),
+            result => return result,
+        }
+    }
+    Err(missing.unwrap_or_else(|| ClientError::NotFound(format!("there is no repository {path:?}"))))
+}
+
+/// UIDP of the repository of a name in a group.
+async fn repo_in(api: &Api, path: &str, group: &str, name: &str) -> Result<String, ClientError> {
     let parent = resolve::group(api, group).await?;
     let request = v2::ListReposRequest {
         name: Some(name.into()),
@@ -142,7 +155,7 @@ pub(crate) async fn tag(api: &Api, repo: &str, name: &str) -> Result<v2::Tag, Cl
         ..v2::ListTagsRequest::default()
     };
     let found = api.call::<ListTags>(&request).await?.tags.into_iter().find(|tag| tag.name == name);
-    found.ok_or_else(|| ClientError::Usage(format!("the repository has no tag {name:?}")))
+    found.ok_or_else(|| ClientError::NotFound(format!("the repository has no tag {name:?}")))
 }
 
 #[cfg(test)]

@@ -130,7 +130,8 @@ async fn note<T>(tx: &mut WriteTx, call: &Authorized<T>, group: &Uidp) -> Result
     }
     // The condition holds off a second request that runs at the same time.
     let sql = "INSERT INTO access_requests (identity, group_uid, at) VALUES ($1, $2, $3)
-               ON CONFLICT (identity, group_uid) DO UPDATE SET at = excluded.at WHERE access_requests.at <= $4";
+               ON CONFLICT (identity, group_uid) DO UPDATE SET at = excluded.at, answered_at = NULL
+               WHERE access_requests.at <= $4";
     let params = [Value::from(subject), Value::from(group.as_str()), Value::Int(now), Value::Int(now - DAY)];
     if tx.execute(sql, &params).await? == 0 {
         return Err(too_many("this organization was asked already; its owners know", DAY));

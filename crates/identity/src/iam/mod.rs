@@ -1,9 +1,12 @@
 //! Identity and access management.
 
 mod access;
+mod access_requests;
 mod access_v1;
 mod account_associations;
 mod account_associations_v1;
+mod capability_changes;
+mod explain;
 mod external_group_role_mappings;
 mod external_group_role_mappings_v1;
 pub(crate) mod group_invites;
@@ -16,7 +19,7 @@ pub(crate) mod identity_providers;
 mod identity_providers_v1;
 mod metadata;
 pub(crate) mod owners;
-mod relationship;
+pub(crate) mod relationship;
 mod removed_grants;
 pub(crate) mod role_bindings;
 mod role_bindings_v1;
@@ -37,6 +40,7 @@ use bowline_store::WriteTx;
 
 use crate::tables::TABLES;
 
+pub use capability_changes::{CapabilityDifference, CapabilityDifferences, capability_differences};
 pub use identities::human_uid;
 pub use removed_grants::{ACCESS_KINDS, GRANT_KINDS, remove_grant};
 pub use roles::{ROLE_COLUMNS, RoleColumn, seed_built_in_roles};
@@ -59,6 +63,8 @@ pub(crate) fn register(handlers: Handlers, domains: &Arc<[Belongings]>) -> Handl
     let handlers = metadata::register(handlers);
     let handlers = access::register(handlers);
     let handlers = access_v1::register(handlers);
+    let handlers = access_requests::register(handlers);
+    let handlers = explain::register(handlers);
     let handlers = identity_providers::register(handlers);
     let handlers = identity_providers_v1::register(handlers);
     let handlers = scim_tokens::register(handlers);

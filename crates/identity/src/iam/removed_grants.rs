@@ -7,9 +7,10 @@ use bowline_resources::kinds::{
 use bowline_store::WriteTx;
 
 use super::{external_group_role_mappings, group_invites, role_bindings};
+use crate::operators;
 
 /// Kinds of resources that give a role by being there.
-pub const GRANT_KINDS: [&str; 3] = [ROLE_BINDING, GROUP_INVITE, EXTERNAL_GROUP_ROLE_MAPPING];
+pub const GRANT_KINDS: [&str; 4] = [ROLE_BINDING, GROUP_INVITE, EXTERNAL_GROUP_ROLE_MAPPING, operators::KIND];
 
 /// Kinds of resources that let someone in, and need a grant besides.
 pub const ACCESS_KINDS: [&str; 5] = [IDENTITY, IDENTITY_PROVIDER, SCIM_TOKEN, SCIM_USER, SESSION];
@@ -23,6 +24,7 @@ pub async fn remove_grant(tx: &mut WriteTx, kind: &str, uid: &Uidp) -> Result<Ve
             Ok(group_invites::remove(tx, uid).await?.changes)
         }
         EXTERNAL_GROUP_ROLE_MAPPING => external_group_role_mappings::remove_if_there(tx, uid).await,
+        operators::KIND => operators::remove_if_there(tx, uid).await,
         _ => Ok(Vec::new()),
     }
 }

@@ -21,7 +21,7 @@ use bowline_store::{ErrorKind, ReadTx, Row, Value, WriteTx};
 
 pub(crate) use deletes::{delete_of_group, delete_of_identity, delete_of_identity_in};
 pub(crate) use give::give;
-pub(crate) use hydrate::{References, readable_roles};
+pub(crate) use hydrate::{References, may_read_role, readable_roles, reads_identity_at};
 pub(crate) use validate::{Spelling, promise, require_role};
 
 use super::{owners, roles};

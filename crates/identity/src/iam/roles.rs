@@ -185,7 +185,8 @@ fn validate_name(contract: &Contract, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid_field("name", "name is required"));
     }
-    if contract.built_in_roles().iter().any(|role| role.name == name) {
+    let mut reserved = contract.built_in_roles().iter().chain(contract.operator_roles());
+    if reserved.any(|role| role.name == name) {
         return Err(Error::already_exists(ROLE, name));
     }
     Ok(())

@@ -115,7 +115,11 @@ fn exactly(issuer: &str, subject: &str, audience: Option<Expect>) -> ClaimMatch 
     }
 }
 
-fn claim_match(stored: &identity::ClaimMatch) -> Result<ClaimMatch> {
+/// A claim match in the form that tokens are compared with.
+///
+/// # Errors
+/// INTERNAL for one without issuer or subject, which is never stored.
+pub(super) fn claim_match(stored: &identity::ClaimMatch) -> Result<ClaimMatch> {
     let damaged = || Error::internal("a claim match without issuer or subject is stored");
     Ok(ClaimMatch {
         issuer: match stored.iss.clone().ok_or_else(damaged)? {

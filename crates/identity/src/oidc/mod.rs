@@ -15,6 +15,7 @@ mod matchers;
 pub(crate) mod narrowing;
 pub(crate) mod params;
 pub(crate) mod refusals;
+mod trials;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub(crate) use exchange::parse_presented;
 pub(crate) use narrowing::groups_left;
 
 pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
+    let handlers = trials::register(handlers, people);
     let people = people.cloned();
     handlers.open::<ExchangeMethod>(move |call| {
         let people = people.clone();

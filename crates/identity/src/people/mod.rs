@@ -11,6 +11,8 @@
 
 mod first_grants;
 mod one_time;
+mod own_sessions;
+mod preferences;
 pub(crate) mod providers;
 mod prune;
 mod refresh;
@@ -69,6 +71,7 @@ pub struct Parts {
 }
 
 pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Handlers {
+    let handlers = preferences::register(own_sessions::register(handlers));
     let (refresh, registration, headless) = (people.cloned(), people.cloned(), people.cloned());
     handlers
         .open::<ExchangeRefreshToken>(move |call| {
@@ -88,7 +91,7 @@ pub(crate) fn register(handlers: Handlers, people: Option<&Arc<People>>) -> Hand
         .write::<Delete>(handler!(register::delete))
 }
 
-fn present(people: Option<Arc<People>>) -> Result<Arc<People>> {
+pub(crate) fn present(people: Option<Arc<People>>) -> Result<Arc<People>> {
     people.ok_or_else(|| Error::internal("the handlers were made without people"))
 }
 
@@ -96,6 +99,10 @@ impl People {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> People {
         People { parts: Arc::new(parts) }
+    }
+
+    pub(crate) fn client(&self) -> GuardedClient {
+        self.parts.client.clone()
     }
 
     pub(crate) fn exchange(&self) -> Arc<Exchange> {

@@ -16,7 +16,7 @@ pub(super) fn created(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldViolation>
 }
 
 /// What is wrong with a policy, beyond what the rules of its fields say.
-pub(super) fn violations(policy: &v1::LibraryPolicy) -> Vec<FieldViolation> {
+pub(crate) fn violations(policy: &v1::LibraryPolicy) -> Vec<FieldViolation> {
     let mut wrong = Vec::new();
     let mut refuse = |field: String, description: String| wrong.push(FieldViolation { field, description });
     if !policy.expression.is_empty() {

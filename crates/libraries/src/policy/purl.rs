@@ -125,6 +125,20 @@ impl Pattern {
         self.language == language && self.namespace.matches(namespace) && self.name.matches(bare) && version_is_meant
     }
 
+    /// Ecosystem, package and version, as the catalogue names them, if the pattern means one version alone.
+    pub(crate) fn one_version(&self) -> Option<(Language, String, String)> {
+        let (Part::Is(namespace), Part::Is(name), Part::Is(version)) = (&self.namespace, &self.name, &self.version)
+        else {
+            return None;
+        };
+        let name = match self.language {
+            Language::Java => format!("{namespace}:{name}"),
+            Language::JavaScript if !namespace.is_empty() => format!("{namespace}/{name}"),
+            Language::JavaScript | Language::Python => name.clone(),
+        };
+        Some((self.language, name, version.clone()))
+    }
+
     /// The one way that this pattern is written.
     pub fn text(&self) -> String {
         let mut text = format!("pkg:{}/", self.language.purl_type());

@@ -50,6 +50,13 @@ const PUT_HEAD: &str = "
 INSERT INTO audit_chains (org, seq, hash, pruned_seq, pruned_rows) VALUES ($1, $2, $3, 0, 0)
 ON CONFLICT (org) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
 
+const ADD_DAY: &str = "
+INSERT INTO audit_days (org, day, kind, entries) VALUES ($1, $2, $3, $4)
+ON CONFLICT (org, day, kind) DO UPDATE SET entries = audit_days.entries + excluded.entries";
+
+/// A day, in microseconds.
+const DAY: Micros = 24 * 3600 * 1_000_000;
+
 /// A row without a number.
 struct Waiting {
     id: i64,
@@ -85,6 +92,7 @@ pub async fn number_rows(tx: &mut WriteTx) -> Result<u64> {
     let (mut seq, mut hash) = head(tx).await?;
     let waiting = waiting(tx, seq).await?;
     let mut heads: BTreeMap<String, (i64, Hash)> = BTreeMap::new();
+    let mut days: BTreeMap<(String, i64, String), i64> = BTreeMap::new();
     let mut numbered = Vec::with_capacity(waiting.len());
     for row in waiting {
         let known = match (heads.get(&row.texts[0]), &row.head) {
@@ -95,7 +103,10 @@ pub async fn number_rows(tx: &mut WriteTx) -> Result<u64> {
         let (org_seq, org_hash) = row.chained(known);
         seq += 1;
         hash = server_hash(&hash, seq, &org_hash);
-        let Waiting { id, texts: [org, ..], before, after, .. } = row;
+        let Waiting { id, at, texts: [org, .., kind, _], before, after, .. } = row;
+        for chain in [&org, SERVER] {
+            *days.entry((chain.to_owned(), at.div_euclid(DAY), kind.clone())).or_default() += 1;
+        }
         heads.insert(org, (org_seq, org_hash));
         numbered.push(Numbered { id, seq, org_seq, before_hash: before.1, after_hash: after.1, org_hash, hash });
     }
@@ -106,6 +117,9 @@ pub async fn number_rows(tx: &mut WriteTx) -> Result<u64> {
     heads.insert(SERVER.into(), (seq, hash));
     for (org, (seq, hash)) in &heads {
         tx.execute(PUT_HEAD, &[Value::from(org), Value::Int(*seq), Value::Bytes(hash)]).await?;
+    }
+    for ((org, day, kind), entries) in &days {
+        tx.execute(ADD_DAY, &[Value::from(org), Value::Int(*day), Value::from(kind), Value::Int(*entries)]).await?;
     }
     Ok(numbered.len() as u64)
 }

@@ -9,7 +9,7 @@ use super::SERVER;
 use super::chain::{Hash, Link, ORIGIN, organization_hash, server_hash, snapshot_hash};
 
 /// Rows that are read at a time.
-const BATCH: i64 = 500;
+pub(super) const BATCH: i64 = 500;
 /// How often verification starts again when rows are pruned meanwhile.
 const STARTS: u32 = 5;
 
@@ -60,7 +60,7 @@ pub async fn verify(db: &Db, organization: Option<&str>, mut progress: impl FnMu
 }
 
 /// Where a chain stands: the number and the hash of its last row so far.
-type ChainHead = (i64, Hash);
+pub(super) type ChainHead = (i64, Hash);
 
 struct Verification {
     /// The organization, or the empty name of the chain of all rows.
@@ -132,15 +132,15 @@ async fn begin(db: &Db, organization: Option<&str>) -> Result<Verification> {
     Ok(verification)
 }
 
-const ROWS: &str = "
+pub(super) const ROWS: &str = "
 SELECT seq, at, org, org_seq, actor, method, request_id, kind, resource, before_type, before_hash, before_image,
   after_type, after_hash, after_image, org_hash, hash FROM audit";
 
-struct Stored {
+pub(super) struct Stored {
     seq: i64,
     at: Micros,
     org: String,
-    org_seq: Option<i64>,
+    pub(super) org_seq: Option<i64>,
     /// Actor, method, request id, kind, resource.
     texts: [String; 5],
     before: Side,
@@ -152,7 +152,7 @@ struct Stored {
 /// Type, hash and snapshot.
 type Side = (Option<String>, Option<Vec<u8>>, Option<Vec<u8>>);
 
-fn read(row: &Row<'_>) -> Result<Stored> {
+pub(super) fn read(row: &Row<'_>) -> Result<Stored> {
     let [actor, method, request_id, kind, resource] = [4, 5, 6, 7, 8].map(|column| row.text(column));
     let side = |at| Ok::<_, Error>((row.opt_text(at)?, row.opt_bytes(at + 1)?, row.opt_bytes(at + 2)?));
     Ok(Stored {
@@ -210,27 +210,8 @@ impl Verification {
         if self.chain == SERVER && row.seq != last + 1 {
             return Err(format!("row {} is missing before it", last + 1));
         }
-        let (org_last, org_hash) = self.head(&row.org);
-        let org_seq = row.org_seq.ok_or("it has no number in its organization")?;
-        if org_seq != org_last + 1 {
-            return Err(format!(
-                "it is number {org_seq} of organization {}, and number {} is missing before it",
-                row.org,
-                org_last + 1
-            ));
-        }
-        for (name, (_, hash, snapshot)) in [("before", &row.before), ("after", &row.after)] {
-            match (hash, snapshot) {
-                (Some(hash), Some(snapshot)) if snapshot_hash(snapshot).as_slice() == hash.as_slice() => {}
-                (_, Some(_)) => return Err(format!("its snapshot \"{name}\" differs from what was written")),
-                (Some(_), None) => self.erased += 1,
-                (None, None) => {}
-            }
-        }
-        let org_hash = organization_hash(&org_hash, &row.link(org_seq));
-        if row.org_hash.as_deref() != Some(org_hash.as_slice()) {
-            return Err("its hash in the chain of its organization is not what its columns make".into());
-        }
+        let ((org_seq, org_hash), erased) = row.follow(self.head(&row.org))?;
+        self.erased += erased;
         self.places.insert(row.org.clone(), (org_seq, org_hash));
         if self.chain == SERVER {
             let hash = server_hash(&last_hash, row.seq, &org_hash);
@@ -284,6 +265,33 @@ impl Verification {
 }
 
 impl Stored {
+    /// Verifies the row as the next one of its organization; returns its number and hash there, and how many of its
+    /// snapshots were erased.
+    pub(super) fn follow(&self, (last, hash): ChainHead) -> std::result::Result<(ChainHead, i64), String> {
+        let org_seq = self.org_seq.ok_or("it has no number in its organization")?;
+        if org_seq != last + 1 {
+            return Err(format!(
+                "it is number {org_seq} of organization {}, and number {} is missing before it",
+                self.org,
+                last + 1
+            ));
+        }
+        let mut erased = 0;
+        for (name, (_, hash, snapshot)) in [("before", &self.before), ("after", &self.after)] {
+            match (hash, snapshot) {
+                (Some(hash), Some(snapshot)) if snapshot_hash(snapshot).as_slice() == hash.as_slice() => {}
+                (_, Some(_)) => return Err(format!("its snapshot \"{name}\" differs from what was written")),
+                (Some(_), None) => erased += 1,
+                (None, None) => {}
+            }
+        }
+        let hash = organization_hash(&hash, &self.link(org_seq));
+        if self.org_hash.as_deref() != Some(hash.as_slice()) {
+            return Err("its hash in the chain of its organization is not what its columns make".into());
+        }
+        Ok(((org_seq, hash), erased))
+    }
+
     fn link(&self, org_seq: i64) -> Link<'_> {
         let [actor, method, request_id, kind, resource] = &self.texts;
         Link {

@@ -12,6 +12,7 @@ use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, ResourceSnapshot};
 use bowline_resources::kinds::MANIFEST;
 use bowline_resources::list::timestamp;
+use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_store::{ReadTx, Value, WriteTx};
 use serde_json::json;
 
@@ -121,6 +122,7 @@ impl Registry {
         let call = call.map_err(|error| self.refusal::<PushManifest>(client, name.as_str(), error))?;
         require_blobs(tx, &repo, &pushed.manifest).await?;
         let mut changes = store_one(tx, &repo, pushed, client.now()).await?;
+        count_push(tx, client, &repo, (!changes.is_empty()).then_some(pushed.manifest.total_size)).await?;
         let mut interaction = interaction(client, name, &repo, &pushed.reference, &pushed.digest);
         if let Reference::Tag(tag) = &pushed.reference {
             let put = self.put_tag(tx, client, name, &call, &repo, tag, &pushed.digest).await?;
@@ -160,6 +162,17 @@ impl Registry {
         }
         Ok(tags::put_tag(tx, repo, tag, digest, client.now(), call.draw()).await?)
     }
+}
+
+/// Counts a push by day, and the bytes of an image that is new.
+async fn count_push(tx: &mut WriteTx, client: &RegistryClient, repo: &Uidp, bytes: Option<i64>) -> Result<(), Error> {
+    let day = activity::day_of(client.now());
+    let pushes = Activity { scope: repo.as_str(), identity: client.subject(), day, kind: ActivityKind::Pushes };
+    activity::record(tx, &pushes, 1).await?;
+    if let Some(bytes) = bytes {
+        activity::record(tx, &Activity { kind: ActivityKind::Bytes, ..pushes }, bytes).await?;
+    }
+    Ok(())
 }
 
 /// Whether what the repository lacks comes from elsewhere.

@@ -8,7 +8,8 @@ use bowline_contract::bowline::registry::v1::rpc::content::PullManifest;
 use bowline_contract::{Contract, Method as _, MethodInfo};
 use bowline_core::{Error, Micros, Uidp};
 use bowline_pipeline::{Actor, EventBody, ResourceSnapshot, Visit, record_event};
-use bowline_store::{Db, Value};
+use bowline_store::activity::{self, Activity, ActivityKind};
+use bowline_store::{Db, Value, WriteTx};
 
 pub(super) use super::pull_spill::Pull;
 use super::pull_spill::PullSpill;
@@ -198,6 +199,7 @@ async fn write(db: &Db, contract: &Arc<Contract>, batch: Arc<[Pull]>) -> bool {
                 let repo = Uidp::parse(&pull.repo).map_err(|_| Error::internal("a pull of no repository"))?;
                 record_event(tx, info, pull.at, &actor, act.as_ref(), &event(&repo, &pull.interaction)).await?;
             }
+            count(tx, &batch).await?;
             // One row once, and in one order everywhere, so that replicas do not wait for each other in a circle.
             let minute = |at: Micros| at - at.rem_euclid(MINUTE);
             let mut pulled: Vec<(&str, &str, Micros)> =
@@ -218,6 +220,20 @@ async fn write(db: &Db, contract: &Arc<Contract>, batch: Arc<[Pull]>) -> bool {
             false
         }
     }
+}
+
+/// Counts pulls by day: a row for each repository and caller of the batch.
+async fn count(tx: &mut WriteTx, batch: &[Pull]) -> Result<(), Error> {
+    let mut counts: BTreeMap<Activity<'_>, i64> = BTreeMap::new();
+    for pull in batch {
+        let day = activity::day_of(pull.at);
+        let activity = Activity { scope: &pull.repo, identity: &pull.actor, day, kind: ActivityKind::Pulls };
+        *counts.entry(activity).or_default() += 1;
+    }
+    for (activity, n) in &counts {
+        activity::record(tx, activity, *n).await?;
+    }
+    Ok(())
 }
 
 fn info(contract: &Contract) -> Result<&MethodInfo, Error> {

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bowline_contract::{Contract, FieldFacts, MethodInfo, TextFacts};
+use bowline_contract::{Contract, Docs, FieldFacts, MethodInfo, TextFacts};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-use super::docs::Docs;
 use super::errors::STATUS;
 use super::patterns::{RESERVED_NAME, UIDP, ecma};
 

@@ -25,21 +25,21 @@ pub enum AuditCommand {
 /// `bowline audit verify`.
 #[derive(Args)]
 pub struct VerifyCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Only the chain of this organization
     #[arg(long, value_name = "UID")]
     organization: Option<String>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline audit erase`.
 #[derive(Args)]
 pub struct EraseCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// The resource whose images go
     #[arg(long, value_name = "UID")]
     resource: String,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// Longest time that a row waits for its number beside a running server.

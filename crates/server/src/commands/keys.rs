@@ -35,30 +35,28 @@ pub enum KeysCommand {
 #[derive(Args)]
 pub struct ListCommand {
     #[command(flatten)]
-    options: StorageOptions,
-    #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline keys rotate`.
 #[derive(Args)]
 pub struct RotateCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Signature algorithm of the new key [default: that of the key that signs; rs256 without one]
     #[arg(long, value_enum)]
     algorithm: Option<TokenAlgorithm>,
     /// Let running servers rotate whenever the newest key is that old, such as 90d, from now on; never to end it
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline keys revoke`.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true)))]
 pub struct RevokeCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Id of the key, as bowline keys list shows it
     // Some ids begin with a hyphen.
     #[arg(group = "which", allow_hyphen_values = true)]
@@ -69,16 +67,18 @@ pub struct RevokeCommand {
     /// Signature algorithm of the new key, if one is needed [default: that of the key that signs; rs256 without one]
     #[arg(long, value_enum)]
     algorithm: Option<TokenAlgorithm>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline keys rewrap`.
 #[derive(Args)]
 pub struct RewrapCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// The new key file; made if it is not there
     #[arg(long, value_name = "FILE")]
     new_key_file: PathBuf,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// Runs `bowline keys`.
@@ -189,7 +189,7 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
         };
         table.push([key.key.kid().to_owned(), key.key.algorithm().as_str().to_owned(), state]);
     }
-    print(&command.output.list(&table))
+    print(&command.output.list(&table)?)
 }
 
 /// State of the key that signs, with the time until the schedule replaces it.

@@ -41,16 +41,14 @@ pub enum ProvidersCommand {
 #[derive(Args)]
 pub struct ListCommand {
     #[command(flatten)]
-    options: StorageOptions,
-    #[command(flatten)]
     output: Output,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator providers add`.
 #[derive(Args)]
 pub struct AddCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Short name: lower-case letters, digits and hyphens
     id: String,
     /// What the sign-in page shows [default: the id]
@@ -71,15 +69,17 @@ pub struct AddCommand {
     /// Scopes to ask for besides openid, comma-separated [default: email,profile]
     #[arg(long, value_name = "SCOPE,...", value_delimiter = ',')]
     scopes: Option<Vec<String>>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator providers remove`.
 #[derive(Args)]
 pub struct RemoveCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Short name of the provider
     id: String,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline operator login-url`.
@@ -96,14 +96,17 @@ pub struct LoginUrlCommand {
 pub struct TokenCommand {
     #[command(flatten)]
     issuing: IssuingOptions,
-    #[command(flatten)]
-    options: StorageOptions,
     /// Audience of the token [default: the API's]
     #[arg(long, value_name = "AUDIENCE")]
     audience: Option<String>,
     /// How long the token lives, such as 15m; an hour at most
     #[arg(long, value_name = "TIME", default_value = "1h")]
     ttl: String,
+    /// Why the token is needed: recorded in the audit log, for everyone who operates the server
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// Runs `bowline operator`.
@@ -150,7 +153,7 @@ async fn list(command: ListCommand) -> Result<(), StartError> {
     for line in lines? {
         table.push(line);
     }
-    print(&command.output.list(&table))
+    print(&command.output.list(&table)?)
 }
 
 async fn add(command: AddCommand) -> Result<(), StartError> {
@@ -191,8 +194,20 @@ async fn remove(command: RemoveCommand) -> Result<(), StartError> {
     print(&format!("identity provider {} is removed\n", command.id))
 }
 
+/// Characters of a reason.
+const REASON: usize = 1000;
+
+/// A reason is one line, as the audit log shows it.
+fn validate_reason(reason: &str) -> Result<(), StartError> {
+    if reason.chars().count() > REASON || reason.chars().any(char::is_control) {
+        return Err(StartError::Option(format!("--reason: must be one line of at most {REASON} characters")));
+    }
+    Ok(())
+}
+
 async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds("ttl", &command.ttl, 3600)?;
+    validate_reason(&command.reason)?;
     let options = command.options.for_issuing(command.issuing)?;
     let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
@@ -201,7 +216,7 @@ async fn token(command: TokenCommand) -> Result<(), StartError> {
         (None, None) => None,
     };
     let storage = Storage::open_existing(&options).await?;
-    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime).await;
+    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime, Some(&command.reason)).await;
     storage.db.close().await;
     print(&format!("{}\n", token?))
 }

@@ -45,7 +45,7 @@ async fn execute(command: SelfCheckCommand) -> Result<(), StartError> {
     for Finding { level, subject, text, hint } in &findings {
         table.push([level.as_str().to_owned(), (*subject).to_owned(), text.clone(), hint.clone()]);
     }
-    print(&command.output.list(&table))?;
+    print(&command.output.list(&table)?)?;
     match findings.iter().filter(|finding| finding.level == Level::Failure).count() {
         0 => Ok(()),
         failures => Err(StartError::Checks(failures)),

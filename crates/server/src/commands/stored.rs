@@ -38,14 +38,14 @@ async fn execute(command: StoredCommand) -> Result<(), StartError> {
 /// `bowline registry gc`.
 #[derive(Args)]
 pub struct GcCommand {
-    #[command(flatten)]
-    options: StorageOptions,
     /// Only print what would go
     #[arg(long)]
     dry_run: bool,
     /// How long a pushed blob may wait for its manifest, such as 24h [default: the server's --gc-grace]
     #[arg(long, value_name = "TIME")]
     grace: Option<String>,
+    #[command(flatten)]
+    options: StorageOptions,
 }
 
 /// `bowline registry verify`.

@@ -132,7 +132,7 @@ fn next_token<T>(call: &Authorized<T>, page: &Page, found: &ScanResult) -> Strin
     }
 }
 
-fn micros(time: Option<&Timestamp>, field: &str) -> Result<Option<Micros>> {
+pub(super) fn micros(time: Option<&Timestamp>, field: &str) -> Result<Option<Micros>> {
     let Some(time) = time else { return Ok(None) };
     let seconds = time.seconds.checked_mul(1_000_000);
     let micros = seconds.and_then(|micros| micros.checked_add(i64::from(time.nanos) / 1000));

@@ -16,7 +16,7 @@ pub(super) fn entry<T>(call: &Authorized<T>, row: &Row) -> Entry {
     let snapshot = |side: &Option<(String, Vec<u8>)>| {
         side.as_ref().map(|(name, hash)| Image { r#type: name.clone(), hash: hex(hash), content: None })
     };
-    let global = call.is_operator();
+    let global = call.reads_server();
     Entry {
         sequence: row.org_seq,
         global_sequence: if global { row.seq } else { 0 },

@@ -39,7 +39,7 @@ pub(super) fn sequence<T>(call: &Authorized<T>, organization: &str, places: &[(&
         }
     }
     if named.is_empty() {
-        if call.is_operator() {
+        if call.reads_server() {
             return Ok(Sequence::Server);
         }
         let why = "organization is required: only the operator reads the whole server's sequence";
@@ -92,7 +92,7 @@ pub(super) fn sees<T>(call: &Authorized<T>, row: &Row) -> bool {
 }
 
 /// People see the entries about themselves, unless the token is narrowed.
-fn is_own<T>(call: &Authorized<T>, resource: &str) -> bool {
+pub(super) fn is_own<T>(call: &Authorized<T>, resource: &str) -> bool {
     let is_narrow = call.principal().token().is_none_or(|token| token.narrowing.is_narrow());
     !is_narrow && !resource.contains('/') && call.principal().subject() == resource
 }

@@ -9,7 +9,7 @@ use bowline_resources::kinds::SUBSCRIPTION;
 use bowline_resources::list::timestamp;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 
-use super::subscriptions;
+use super::{attempts, subscriptions};
 
 /// Counts stop here: they inform, they bill no one.
 const COUNTED: i64 = 1000;
@@ -54,6 +54,7 @@ async fn status(tx: &mut ReadTx, call: &Authorized<v1::GetDeliveryStatusRequest>
         next_attempt_time: row.next_at.and_then(timestamp),
         last_error: row.last_error,
         dead_letters: dead(tx, uid).await? as i32,
+        pause_time: attempts::paused_since(tx, uid).await?.and_then(timestamp),
     })
 }
 

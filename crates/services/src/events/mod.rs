@@ -1,19 +1,24 @@
 //! Events: subscriptions, and how the delivery to them goes. The delivery itself is a crate of its own.
 
+mod attempts;
 mod deliveries;
 mod sink;
 mod subscriptions;
 mod subscriptions_v1;
 
+use std::sync::Arc;
+
+use bowline_delivery::DirectSender;
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
 use crate::tables::TABLES;
 
-pub(crate) fn register(handlers: Handlers) -> Handlers {
+pub(crate) fn register(handlers: Handlers, sender: Option<&Arc<DirectSender>>) -> Handlers {
     let handlers = subscriptions::register(handlers);
     let handlers = subscriptions_v1::register(handlers);
-    deliveries::register(handlers)
+    let handlers = deliveries::register(handlers);
+    attempts::register(handlers, sender)
 }
 
 /// What this domain holds of groups: subscriptions, which keep them.

@@ -16,6 +16,7 @@ use futures_util::future::BoxFuture;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::dry_run::DryRunLimits;
 use crate::error::StoreError;
 use crate::job::{Job, JobKind};
 use crate::load::WriterLoad;
@@ -93,6 +94,11 @@ impl Sqlite {
             return Err(StoreError::full("little room is left on the disk"));
         }
         self.writer.write(kind, job).await
+    }
+
+    /// Queues a job that is rolled back, which delivers its outcome when it has run.
+    pub(crate) async fn dry_run(&self, limits: DryRunLimits, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.writer.dry_run(limits, job).await
     }
 
     /// A connection of its own inside a transaction that only reads.

@@ -5,15 +5,22 @@
 //! COMMIT that fails), every job of it runs again in a transaction of its own, so that only the culprit
 //! fails.
 
+mod control;
+mod dry_run;
+
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
 
-use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
+use self::control::{checkpoint, connection, control, is_lost, needs_reopen};
+use self::dry_run::DryRun;
 use super::reader::Readers;
-use super::{File, OpenTransaction, SqliteTx, poll_once};
+use super::{File, OpenTransaction, poll_once};
+use crate::dry_run::DryRunLimits;
 use crate::error::StoreError;
 use crate::job::{Flush, Job, JobKind};
 use crate::load::WriterLoad;
@@ -23,6 +30,7 @@ const MAX_GROUP: usize = 256;
 
 enum Message {
     Job(Queued),
+    DryRun(DryRun),
     CheckpointIfIdle(oneshot::Sender<()>),
     Close(oneshot::Sender<()>),
 }
@@ -63,6 +71,8 @@ impl Queued {
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
     counts: Arc<Counts>,
+    /// Writes that the thread has not come to; dry runs give way to them.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// Totals of the thread since its start.
@@ -78,6 +88,8 @@ impl Writer {
         let (queue, messages) = mpsc::channel(file.options.queue.max(1));
         let counts = Arc::new(Counts::default());
         let counted = counts.clone();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let to_come = waiting.clone();
         let (opened, open) = oneshot::channel();
         std::thread::Builder::new()
             .name("bowline-writer".into())
@@ -97,6 +109,8 @@ impl Writer {
                         changes: 0,
                         is_checkpointed: false,
                         counts: counted,
+                        waiting: to_come,
+                        dry_runs: VecDeque::new(),
                     }
                     .run(messages);
                 }
@@ -105,7 +119,7 @@ impl Writer {
                 StoreError::unavailable(format!("cannot start the writer thread: {error}")).with_source(error)
             })?;
         open.await.unwrap_or_else(|_| Err(StoreError::bug("the writer thread panicked")))?;
-        Ok(Self { queue, counts })
+        Ok(Self { queue, counts, waiting })
     }
 
     pub(super) fn load(&self) -> WriterLoad {
@@ -118,8 +132,18 @@ impl Writer {
 
     pub(super) async fn write(&self, kind: JobKind, job: Box<dyn Job>) -> Result<(), StoreError> {
         let queued = Queued { job, kind, span: tracing::Span::current() };
-        let sent = self.queue.send(Message::Job(queued)).await;
-        sent.map_err(|_| StoreError::unavailable("the database is closed"))
+        // With room reserved, nothing can come between the count and the message.
+        let room = self.queue.reserve().await.map_err(|_| closed())?;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        room.send(Message::Job(queued));
+        Ok(())
+    }
+
+    pub(super) async fn dry_run(&self, limits: DryRunLimits, job: Box<dyn Job>) -> Result<(), StoreError> {
+        let kind = JobKind { flush: Flush::AtCommit, may_use_reserve: false };
+        let queued = Queued { job, kind, span: tracing::Span::current() };
+        let run = DryRun { queued, limits, since: Instant::now() };
+        self.queue.send(Message::DryRun(run)).await.map_err(|_| closed())
     }
 
     pub(super) async fn checkpoint_if_idle(&self) {
@@ -136,6 +160,10 @@ impl Writer {
             let _ = wait.await;
         }
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable("the database is closed")
 }
 
 /// The group's transaction is gone and none of its jobs took effect.
@@ -157,17 +185,23 @@ struct Thread {
     /// Whether all of them are in the database itself.
     is_checkpointed: bool,
     counts: Arc<Counts>,
+    waiting: Arc<AtomicUsize>,
+    dry_runs: VecDeque<DryRun>,
 }
 
 impl Thread {
     fn run(mut self, mut messages: mpsc::Receiver<Message>) {
         let (mut closing, mut asking) = (Vec::new(), Vec::new());
-        while let Some(first) = messages.blocking_recv() {
+        while let Some(first) = self.next(&mut messages) {
             let mut group = Vec::new();
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Job(job) => group.push(job),
+                    Message::Job(job) => {
+                        self.waiting.fetch_sub(1, Ordering::Relaxed);
+                        group.push(job);
+                    }
+                    Message::DryRun(run) => self.dry_runs.push_back(run),
                     Message::CheckpointIfIdle(done) => asking.push(done),
                     Message::Close(done) => {
                         // No more comes in; what is queued is still done.
@@ -201,6 +235,19 @@ impl Thread {
         for done in closing {
             let _ = done.send(());
         }
+    }
+
+    /// The next message. Until one comes, and when they have waited for long enough, dry runs have their turn.
+    fn next(&mut self, messages: &mut mpsc::Receiver<Message>) -> Option<Message> {
+        while let Some(run) = self.dry_runs.pop_front() {
+            if !run.is_due() && !messages.is_empty() {
+                self.dry_runs.push_front(run);
+                break;
+            }
+            let again = self.dry_run(run);
+            self.dry_runs.extend(again);
+        }
+        messages.blocking_recv()
     }
 
     /// A checkpoint holds the writer up, so it comes when nothing has changed between two requests for it.
@@ -339,50 +386,4 @@ impl Thread {
             self.tx = Some(tx);
         }
     }
-}
-
-/// Checkpoints as far as readers let it; true if nothing is left. What it cannot do now is tried again.
-fn checkpoint(conn: &rusqlite::Connection) -> bool {
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
-    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {
-        Ok((logged, copied)) => copied >= logged,
-        Err(error) => {
-            tracing::warn!(%error, "the log of the database was not checkpointed; tried again");
-            false
-        }
-    }
-}
-
-fn connection(tx: &WriteTx) -> Option<&SqliteTx> {
-    match &tx.inner {
-        Inner::Sqlite(conn) => Some(conn),
-        Inner::Postgres(_) => None,
-    }
-}
-
-fn control(tx: &WriteTx, sql: &'static str) -> Result<(), StoreError> {
-    connection(tx).map_or(Ok(()), |conn| conn.control(sql))
-}
-
-fn is_lost(tx: &WriteTx) -> bool {
-    connection(tx).is_some_and(|conn| conn.conn.is_autocommit())
-}
-
-/// A full disk or a lock held elsewhere is cured by time. After an I/O error, or
-/// when the file was opened while it was read-only, only a fresh connection is.
-fn needs_reopen(error: &StoreError) -> bool {
-    use ErrorCode as C;
-    matches!(
-        error.sqlite_code(),
-        Some(
-            C::SystemIoFailure
-                | C::ReadOnly
-                | C::CannotOpen
-                | C::PermissionDenied
-                | C::FileLockingProtocolFailed
-                | C::DatabaseCorrupt
-                | C::NotADatabase
-                | C::OutOfMemory
-        )
-    )
 }

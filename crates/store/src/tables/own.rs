@@ -5,6 +5,28 @@ use super::{OnDelete, TableDeclaration, reference, value};
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
     TableDeclaration {
+        name: "activity_days",
+        columns: &[
+            reference(
+                "scope",
+                "*",
+                OnDelete::Keep("what happened counts for the groups above, until its day is too old"),
+            ),
+            reference(
+                "identity",
+                "identities",
+                OnDelete::Keep("what happened outlives who did it, until it is too old"),
+            ),
+        ],
+    },
+    TableDeclaration {
+        name: "activity_deltas",
+        columns: &[
+            reference("scope", "*", OnDelete::Keep("on its way into the days")),
+            reference("identity", "identities", OnDelete::Keep("on its way into the days")),
+        ],
+    },
+    TableDeclaration {
         name: "count_deltas",
         columns: &[
             value("collection"),

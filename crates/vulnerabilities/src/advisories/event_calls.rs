@@ -99,7 +99,26 @@ async fn list(tx: &mut ReadTx, call: &Authorized<v1::AdvisoryEventFilter>) -> Re
 }
 
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Result<Changed<v1::AdvisoryEvent>> {
-    let before = events::require(tx, call.require_scope()?).await?;
+    let (before, after) = revise(tx, call, call.require_scope()?, call.request()).await?;
+    if after == before {
+        return Ok(Changed::nothing(after.to_v1()));
+    }
+    let told = after.rendered();
+    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.rendered()), Some(&told), after.to_v1())
+        .with_event(&after.uid, &told))
+}
+
+/// Changes what an event says and its state, as far as the caller may; the event before and after.
+///
+/// # Errors
+/// FAILED_PRECONDITION for an event whose review has ended; what the review refuses.
+pub(super) async fn revise<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    uid: &Uidp,
+    given: &v1::AdvisoryEvent,
+) -> Result<(EventRow, EventRow)> {
+    let before = events::require(tx, uid).await?;
     let advisory = require_in_use(tx, &advisory_of(&before)?).await?;
     if before.is_final() {
         return Err(Error::precondition(
@@ -108,16 +127,13 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Resul
             "the event was approved or rejected, which is final; add another event instead",
         ));
     }
-    let mut after = corrected(&before, call)?;
+    let mut after = corrected(&before, call, given)?;
     review::decide(tx, call, &before, &mut after).await?;
-    if after == before {
-        return Ok(Changed::nothing(after.to_v1()));
+    if after != before {
+        events::save(tx, &advisory, &before, &after, call.now()).await?;
+        operations::learn_origin(tx, &advisory, &after).await?;
     }
-    events::save(tx, &advisory, &before, &after, call.now()).await?;
-    operations::learn_origin(tx, &advisory, &after).await?;
-    let told = after.rendered();
-    Ok(Changed::one(ADVISORY_EVENT, &after.uid, Some(&before.rendered()), Some(&told), after.to_v1())
-        .with_event(&after.uid, &told))
+    Ok((before, after))
 }
 
 fn advisory_of(event: &EventRow) -> Result<Uidp> {
@@ -126,8 +142,7 @@ fn advisory_of(event: &EventRow) -> Result<Uidp> {
 
 /// The event with what the caller says again; a caller who changes what it says is its author from then on. What names no
 /// kind is a review alone and leaves the kind as it is.
-fn corrected(before: &EventRow, call: &Authorized<v1::AdvisoryEvent>) -> Result<EventRow> {
-    let given = call.request();
+fn corrected<T>(before: &EventRow, call: &Authorized<T>, given: &v1::AdvisoryEvent) -> Result<EventRow> {
     let mut after = before.clone();
     if given.r#type.is_some() {
         after.body = operations::only_content(given.clone());

@@ -185,7 +185,7 @@ impl Filters {
     }
 
     /// Sets the text to look for.
-    fn look_for(mut self, query: &str) -> Filters {
+    pub(super) fn look_for(mut self, query: &str) -> Filters {
         self.query = query.to_lowercase();
         let escaped = self.query.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         self.pattern = format!("%{escaped}%");

@@ -4,6 +4,7 @@
 //! and imports many advisories at a time, `filters` and `lists` read them, `words` searches their text, and
 //! `publication` decides what everyone may read.
 
+mod batch_reviews;
 mod calls_v1;
 mod calls_v2;
 mod event_calls;
@@ -17,6 +18,7 @@ mod pagination;
 mod publication;
 mod review;
 pub(crate) mod rows;
+pub mod search;
 mod settings;
 pub(crate) mod severities;
 mod shapes;
@@ -32,6 +34,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     let handlers = calls_v1::register(handlers);
     let handlers = calls_v2::register(handlers);
     let handlers = event_calls::register(handlers);
+    let handlers = batch_reviews::register(handlers);
     let handlers = settings::register(handlers);
     transfers::register(handlers)
 }

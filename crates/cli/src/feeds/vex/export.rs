@@ -192,5 +192,5 @@ fn tell(counts: &Counts, problems: &Problems) -> Result<(), CliError> {
         problems.reduced().to_string(),
         counts.restricted.to_string(),
     ]);
-    print(&table.to_string())
+    print(&table.text())
 }

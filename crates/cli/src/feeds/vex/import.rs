@@ -32,8 +32,8 @@ pub struct ImportCommand {
     /// Where they come from: a name or an address [default: what the document says, else the name of the file]
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
-    /// Licence of the source, as an SPDX expression
-    #[arg(long, value_name = "SPDX")]
+    /// License of the source, as an SPDX expression
+    #[arg(long = "license", alias = "licence", value_name = "SPDX")]
     licence: Option<String>,
     /// What a scanner's report is about, as TYPE/NAME [default: the image that it names]
     #[arg(long, value_name = "TYPE/NAME")]
@@ -56,7 +56,7 @@ pub(super) async fn run(format: ReadFormat, command: ImportCommand) -> Result<()
     let scanned = command.artifact.as_deref().map(artifact).transpose()?;
     let documents = files::documents(&command.path)?;
     if command.licence.is_none() && is_of_others(format) {
-        say("no --licence: exports will hand on what is imported here\n");
+        say("no --license: exports will hand on what is imported here\n");
     }
     let session = command.access.session()?;
     let api = session.api().await?;
@@ -86,7 +86,7 @@ pub(super) async fn run(format: ReadFormat, command: ImportCommand) -> Result<()
         report.write(path)?;
     }
     say(&report.talk());
-    print(&command.output.list(&report.table()))?;
+    print(&command.output.list(&report.table())?)?;
     if command.strict && report.is_incomplete() {
         return Err(CliError::Document("not everything was taken in; see above".into()));
     }

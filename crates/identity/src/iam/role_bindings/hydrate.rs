@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_contract::v1::iam as v1;
 use bowline_contract::v2::iam as v2;
-use bowline_core::Result;
+use bowline_core::{Micros, Result};
 use bowline_pipeline::Authorized;
 use bowline_resources::list::{Listed, timestamp};
 use bowline_store::{ReadTx, Row, Value};
@@ -30,9 +31,12 @@ struct IdentityFacts {
     email_unverified: String,
     issuer: String,
     subject: String,
+    expires_at: Option<Micros>,
+    deactivated: bool,
 }
 
-const IDENTITY_COLUMNS: &str = "uid, name, description, email, email_unverified, issuer, subject";
+const IDENTITY_COLUMNS: &str =
+    "uid, name, description, email, email_unverified, issuer, subject, expires_at, deactivated";
 
 impl IdentityFacts {
     fn read(row: &Row<'_>) -> Result<IdentityFacts> {
@@ -44,6 +48,8 @@ impl IdentityFacts {
             email_unverified: row.text(4)?,
             issuer: row.text(5)?,
             subject: row.text(6)?,
+            expires_at: row.opt_int(7)?,
+            deactivated: row.bool(8)?,
         })
     }
 }
@@ -51,10 +57,15 @@ impl IdentityFacts {
 /// Whether the caller may read who has the role: themselves, identities that they may list, and people
 /// that are bound where they may list identities.
 fn reads_identity<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
-    let is_person = !row.identity.contains('/');
-    row.identity == call.principal().subject()
-        || call.holds(&row.identity, Capability::CapIamIdentityList)
-        || is_person && call.holds(row.group(), Capability::CapIamIdentityList)
+    reads_identity_at(call, &row.identity, row.group())
+}
+
+/// The same for an identity that is bound at the group.
+pub(crate) fn reads_identity_at<T>(call: &Authorized<T>, identity: &str, group: &str) -> bool {
+    let is_person = !identity.contains('/');
+    identity == call.principal().subject()
+        || call.holds(identity, Capability::CapIamIdentityList)
+        || is_person && call.holds(group, Capability::CapIamIdentityList)
 }
 
 fn reads_role<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
@@ -62,7 +73,7 @@ fn reads_role<T>(call: &Authorized<T>, row: &BindingRow) -> bool {
 }
 
 /// Whether the caller may read the role: everyone reads the built-in ones.
-fn may_read_role<T>(call: &Authorized<T>, role: &str) -> bool {
+pub(crate) fn may_read_role<T>(call: &Authorized<T>, role: &str) -> bool {
     !role.contains('/') || call.holds(role, Capability::CapIamRolesList)
 }
 
@@ -131,6 +142,33 @@ impl References {
             });
         }
         binding
+    }
+
+    /// Who has which role where, as explanations list it: what the caller may not list is empty.
+    pub(crate) fn to_entry<T>(&self, call: &Authorized<T>, row: &BindingRow) -> own::AccessEntry {
+        let mut entry = own::AccessEntry {
+            identity: row.identity.clone(),
+            group: row.group().into(),
+            create_time: timestamp(row.created_at),
+            ..own::AccessEntry::default()
+        };
+        if call.holds(row.group(), Capability::CapIamRoleBindingsList) {
+            entry.binding = row.uid.as_str().into();
+        }
+        if let Some(facts) = self.identity(call, row) {
+            entry.identity_name.clone_from(&facts.name);
+            entry.email.clone_from(&facts.email);
+            entry.expire_time = facts.expires_at.and_then(timestamp);
+            entry.inactive = facts.deactivated || facts.expires_at.is_some_and(|end| call.now() >= end);
+        }
+        if let Some(role) = self.roles.get(&row.role) {
+            entry.role.clone_from(&row.role);
+            entry.role_name.clone_from(&role.name);
+        }
+        if let Some(group) = self.groups.get(row.group()) {
+            entry.group_name.clone_from(&group.name);
+        }
+        entry
     }
 
     pub(crate) fn to_v1<T>(&self, call: &Authorized<T>, row: &BindingRow) -> v1::role_binding_list::Binding {

@@ -24,12 +24,13 @@
 //! either.
 //!
 //! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
-//! goes.
+//! goes; `upstream_calls` shows that to callers.
 
 pub mod credentials;
 pub(crate) mod sources;
 pub(crate) mod statuses;
 mod sync;
+pub(crate) mod upstream_calls;
 pub(crate) mod upstream_tags;
 mod upstreams;
 

@@ -2,14 +2,19 @@ use std::collections::BTreeMap;
 
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
-/// Leading comments by full name.
-pub(super) struct Docs(BTreeMap<String, String>);
+use crate::contract::DESCRIPTOR_SET;
+
+/// Comments of the contract's messages, fields and methods, by full name.
+pub struct Docs(BTreeMap<String, String>);
 
 impl Docs {
     /// From the documented descriptor set, which is read for this alone.
-    pub(super) fn load() -> Docs {
+    ///
+    /// # Panics
+    /// The descriptor set does not decode: a defect of the build that no input causes; a test covers it.
+    pub fn load() -> Docs {
         let mut docs = BTreeMap::new();
-        let pool = DescriptorPool::decode(bowline_contract::DESCRIPTOR_SET);
+        let pool = DescriptorPool::decode(DESCRIPTOR_SET);
         let pool = pool.expect("the embedded descriptor set decodes, as a test of the contract shows");
         for file in pool.files() {
             let proto = file.file_descriptor_proto();
@@ -37,7 +42,8 @@ impl Docs {
         Docs(docs)
     }
 
-    pub(super) fn of(&self, name: &str) -> String {
+    /// The comment in one line; empty where there is none.
+    pub fn of(&self, name: &str) -> String {
         self.0.get(name).cloned().unwrap_or_default()
     }
 }

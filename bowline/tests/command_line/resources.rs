@@ -1,0 +1,210 @@
+//! Commands made from the contract: the example in the help of each runs against a server.
+
+use std::collections::BTreeMap;
+
+use bowline_testkit::{Engine, TestServer};
+use serde_json::json;
+
+use crate::support::{Terminal, ended, text};
+
+/// Words of a command line as a shell takes them: variables, and quotes around spaces.
+fn words(line: &str, variables: &BTreeMap<&str, String>) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '\'' => is_quoted = !is_quoted,
+            ' ' if !is_quoted => words.push(String::new()),
+            c => words.last_mut().expect("a word").push(c),
+        }
+    }
+    let value = |word: String| match word.strip_prefix('$') {
+        Some(name) => variables.get(name).unwrap_or_else(|| panic!("no variable {name}")).clone(),
+        None => word,
+    };
+    words.into_iter().map(value).collect()
+}
+
+/// The example in the help of a command, without the program's name.
+async fn example(terminal: &Terminal, path: &[&str]) -> String {
+    let help = terminal.command().args(path).arg("--help").output().await.expect("the binary runs");
+    let help = ended(&help, 0);
+    let (_, example) = help.rsplit_once("Example:\n  bowline ").unwrap_or_else(|| panic!("no example: {help}"));
+    example.lines().next().unwrap_or_default().to_owned()
+}
+
+/// An organization with an owner at the terminal, in the operator's eyes a verified one.
+async fn owner(server: &TestServer) -> (String, Terminal) {
+    let organization = server.organization("acme").await;
+    let terminal = Terminal::new(server);
+    terminal.keep(&server.actor("owner", &organization).await);
+    server.group(&organization, "team").await;
+    (organization, terminal)
+}
+
+/// The commands of a family in an order in which they work, and the variable that the output of some fills.
+const STEPS: &[(&[&str], &str)] = &[
+    (&["iam", "groups", "create"], "WEB"),
+    (&["iam", "groups", "list"], ""),
+    (&["iam", "groups", "get"], ""),
+    (&["iam", "groups", "update"], ""),
+    (&["iam", "roles", "create"], ""),
+    (&["iam", "roles", "list"], ""),
+    (&["iam", "roles", "get"], ""),
+    (&["iam", "roles", "update"], ""),
+    (&["iam", "roles", "delete"], ""),
+    (&["iam", "identities", "create"], ""),
+    (&["iam", "identities", "create", "oidc"], ""),
+    (&["iam", "identities", "create", "github"], ""),
+    (&["iam", "identities", "create", "gitlab"], ""),
+    (&["iam", "identities", "create", "kubernetes"], ""),
+    (&["iam", "identities", "create", "aws"], ""),
+    (&["iam", "identities", "list"], ""),
+    (&["iam", "identities", "get"], ""),
+    (&["iam", "identities", "update"], ""),
+    (&["iam", "role-bindings", "create"], "BINDING"),
+    (&["iam", "role-bindings", "list"], ""),
+    (&["iam", "role-bindings", "get"], ""),
+    (&["iam", "role-bindings", "update"], ""),
+    (&["iam", "role-bindings", "delete"], ""),
+    (&["iam", "identities", "delete"], ""),
+    (&["iam", "invites", "create"], ""),
+    (&["iam", "invites", "list"], "INVITE"),
+    (&["iam", "invites", "get"], ""),
+    (&["iam", "invites", "delete"], ""),
+    (&["iam", "identity-providers", "create"], ""),
+    (&["iam", "identity-providers", "list"], ""),
+    (&["iam", "identity-providers", "get"], ""),
+    (&["iam", "identity-providers", "update"], ""),
+    (&["iam", "identity-providers", "scim-token"], ""),
+    (&["iam", "identity-providers", "scim-revoke"], ""),
+    (&["iam", "group-mappings", "create"], "MAPPING"),
+    (&["iam", "group-mappings", "list"], ""),
+    (&["iam", "group-mappings", "get"], ""),
+    (&["iam", "group-mappings", "delete"], ""),
+    (&["iam", "identity-providers", "delete"], ""),
+    (&["iam", "account-associations", "create"], ""),
+    (&["iam", "account-associations", "list"], ""),
+    (&["iam", "account-associations", "get"], ""),
+    (&["iam", "account-associations", "update"], ""),
+    (&["iam", "account-associations", "delete"], ""),
+    (&["iam", "terms", "list"], ""),
+    (&["events", "subscriptions", "create"], "SUBSCRIPTION"),
+    (&["events", "subscriptions", "list"], ""),
+    (&["events", "subscriptions", "get"], ""),
+    (&["events", "deliveries", "status"], ""),
+    (&["events", "deliveries", "list"], ""),
+    (&["events", "deliveries", "redeliver"], ""),
+    (&["events", "subscriptions", "delete"], ""),
+    (&["audit", "list"], ""),
+    (&["audit", "get"], ""),
+    (&["audit", "history"], ""),
+    (&["audit", "checkpoints"], ""),
+    (&["audit", "export"], ""),
+    (&["registry", "settings", "get"], ""),
+    (&["iam", "groups", "delete"], ""),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_works() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (_, terminal) = owner(&server).await;
+    let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned())]);
+    let mut wrong = Vec::new();
+    for (path, fills) in STEPS {
+        let line = example(&terminal, path).await;
+        let mut arguments = words(&line, &variables);
+        if *fills == "INVITE" {
+            arguments.extend(["-o".to_owned(), "name".to_owned()]);
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let output = terminal.run(&arguments).await;
+        if output.status.code() != Some(0) {
+            wrong.push(format!("{line}: {}", text(&output.stderr)));
+        }
+        if !fills.is_empty() {
+            variables.insert(fills, text(&output.stdout));
+        }
+    }
+    server.stop().await;
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_stand_for_uidps_and_tables_have_columns() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let web = ended(&terminal.run(&["iam", "groups", "create", "acme/team/web"]).await, 0);
+    let listed = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme"]).await, 0);
+    assert!(listed.starts_with("UIDP\tNAME\tGROUP\tDESCRIPTION\n"), "{listed}");
+    assert!(listed.contains(&format!("{web}\tweb\tacme/team")), "{listed}");
+    let direct = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme", "--direct"]).await, 0);
+    assert!(direct.contains("\tteam\t") && !direct.contains("\tweb\t"), "{direct}");
+    let limited = terminal.json(&["iam", "roles", "list", "--limit", "3"]).await;
+    assert_eq!(limited.as_array().map(Vec::len), Some(3));
+    let csv = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme", "-o", "csv"]).await, 0);
+    assert!(csv.starts_with("uidp,name,group,description\r\n"), "{csv}");
+    let names = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme/team", "-o", "name"]).await, 0);
+    assert_eq!(names, web);
+    let wide = ended(&terminal.run(&["iam", "groups", "list", "-o", "wide"]).await, 0);
+    assert!(wide.starts_with("UIDP\tNAME\tGROUP\tDESCRIPTION\tVERIFIED\t"), "{wide}");
+
+    let ci = [
+        "iam",
+        "identities",
+        "create",
+        "github",
+        "acme/build",
+        "--repo",
+        "acme/site",
+        "--role",
+        "viewer,registry.push",
+    ];
+    let identity = terminal.json(&ci).await;
+    assert_eq!(identity["claimMatch"]["subjectPattern"], json!("repo:acme/site:.+"));
+    let bindings = ended(&terminal.run(&["iam", "role-bindings", "list", "--identity", "acme/build"]).await, 0);
+    assert!(
+        bindings.contains("\tbuild\tviewer\tacme") && bindings.contains("\tbuild\tregistry.push\tacme"),
+        "{bindings}"
+    );
+    let updated = ["iam", "groups", "update", "acme/team/web", "--description", "", "--name", "site"];
+    ended(&terminal.run(&updated).await, 0);
+    let got = terminal.json(&["iam", "groups", "get", "acme/team/site"]).await;
+    assert_eq!((&got["uid"], &got["description"]), (&json!(web), &json!("")));
+    let entries = ended(&terminal.run(&["audit", "export", "--organization", "acme"]).await, 0);
+    let first: serde_json::Value = serde_json::from_str(entries.lines().next().expect("an entry")).expect("JSON");
+    assert_eq!((&first["sequence"], &first["resource"]), (&json!("1"), &json!(organization)));
+    assert!(first["after"]["content"]["name"] == json!("acme"), "{first}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mistakes_have_words_and_codes() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let unknown = format!("{organization}/{}", "ab".repeat(8));
+    for (arguments, code, named) in [
+        (&["iam", "gruops", "list"][..], 2, "similar"),
+        (&["iam", "groups", "lst"], 2, "similar"),
+        (&["iam", "groups", "create", "acme/new", "--descripton", "y"], 2, "--description"),
+        (&["iam", "groups", "get", "acme/none"], 6, "no group \"acme/none\""),
+        (&["iam", "groups", "get", &unknown], 6, ""),
+        (&["iam", "roles", "get", "nome"], 6, "no role \"nome\""),
+        (&["iam", "roles", "create", "acme/reader", "--capabilities", "groups.lst"], 2, "did you mean groups.list?"),
+        (&["iam", "role-bindings", "get", "acme/x"], 2, "a role binding has no name"),
+        (&["iam", "identities", "create", "ci"], 2, "names no group"),
+        (&["iam", "groups", "update", "acme"], 2, "nothing to change"),
+        (&["iam", "groups", "delete", "acme/team"], 2, "Delete the group acme/team with its role bindings"),
+        (&["iam", "invites", "create", "--parent", "acme", "--role", "viewer", "--ttl", "soon"], 2, "--ttl soon"),
+        (&["iam", "groups", "list", "-o", "xml"], 2, "there is no form \"xml\""),
+    ] {
+        let refused = terminal.run(arguments).await;
+        ended(&refused, code);
+        let message = text(&refused.stderr);
+        assert!(message.contains(named), "{arguments:?}: {message}");
+        assert!(message.contains("hint: ") || message.contains("--help"), "{arguments:?}: {message}");
+    }
+    let secret = ["iam", "identity-providers", "create", "acme/sso", "--oidc-client-secret", "hush"];
+    ended(&terminal.run(&secret).await, 2);
+    server.stop().await;
+}

@@ -1,0 +1,60 @@
+//! What screens and commands ask for in one call: search, images and statistics.
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::{images, statistics};
+use bowline_contract::bowline::search::v1 as search;
+use bowline_contract::bowline::search::v1::rpc::search::Search;
+
+use super::{Aim, Row, anybody, at, default};
+use crate::contents;
+use crate::fixture::Kind;
+use crate::oracle::OK;
+
+/// The image that every repository of the fixture has.
+fn digest() -> String {
+    contents::digest('a')
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    // `behaviour/search.rs` checks what each caller is shown.
+    let query = |aim: &Aim<'_>| search::SearchRequest { query: "web".into(), scope: aim.group(), ..default() };
+    let mut rows = vec![anybody::<Search>(OK, query)];
+    rows.extend(of_images());
+    rows.extend(of_statistics());
+    rows
+}
+
+fn of_images() -> Vec<Row> {
+    let repo = |aim: &Aim<'_>| aim.uid(Kind::Repo);
+    vec![
+        at::<images::ListImages>(move |aim| ours::ListImagesRequest { repo_uid: repo(aim), ..default() }),
+        at::<images::GetImage>(move |aim| ours::GetImageRequest { repo_uid: repo(aim), digest: digest() }),
+        at::<images::CompareImages>(move |aim| ours::CompareImagesRequest {
+            repo_uid: repo(aim),
+            from_digest: digest(),
+            to_digest: digest(),
+        }),
+        at::<images::PreviewDelete>(move |aim| ours::PreviewDeleteRequest {
+            repo_uid: repo(aim),
+            digests: vec![digest()],
+            tags: Vec::new(),
+        }),
+        Row {
+            // What other rows read stays.
+            let_through: crate::oracle::NOT_FOUND,
+            ..at::<images::DeleteImages>(move |aim| ours::DeleteImagesRequest {
+                repo_uid: repo(aim),
+                digests: vec![contents::digest('9')],
+                tags: Vec::new(),
+            })
+        },
+    ]
+}
+
+fn of_statistics() -> Vec<Row> {
+    vec![
+        at::<statistics::GetUsage>(|aim| ours::GetUsageRequest { scope: aim.group() }),
+        at::<statistics::ListTopUsage>(|aim| ours::ListTopUsageRequest { scope: aim.group(), ..default() }),
+        at::<statistics::ListActivity>(|aim| ours::ListActivityRequest { scope: aim.group(), ..default() }),
+    ]
+}

@@ -1,0 +1,99 @@
+use bowline_contract::{Contract, MethodInfo};
+use bowline_terminal::Output;
+use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
+
+use super::field_args;
+use super::presets::PresetCommand;
+use super::table::{Does, Resource, Verb};
+use crate::session::Access;
+
+/// Ids of arguments that are no field of a request.
+pub(super) const PARENT: &str = "parent-group";
+pub(super) const DIRECT: &str = "direct";
+pub(super) const LIMIT: &str = "limit";
+pub(super) const POSITIONAL: &str = "positional";
+
+/// Adds the commands of a resource.
+pub(super) fn add(command: Command, resource: &'static Resource) -> Command {
+    let contract = Contract::load();
+    if let [only] = resource.verbs
+        && only.name == resource.name
+    {
+        return command.subcommand(verb_command(&contract, only));
+    }
+    let verbs = resource.verbs.iter().map(|verb| with_presets(resource, verb, verb_command(&contract, verb)));
+    let group =
+        Command::new(resource.name).about(resource.about).subcommand_required(true).arg_required_else_help(true);
+    command.subcommand(verbs.fold(group, Command::subcommand))
+}
+
+/// Identities of well-known issuers have commands of their own.
+fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
+    if resource.name != "identities" || verb.name != "create" {
+        return command;
+    }
+    let command = command.args_conflicts_with_subcommands(true).subcommand_precedence_over_arg(true);
+    PresetCommand::augment_subcommands(command).subcommand_required(false)
+}
+
+fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
+    let example = format!("Example:\n  bowline {}", verb.example);
+    let mut command = Command::new(verb.name).about(verb.about).after_help(example);
+    let Some(method) = contract.by_full_name(verb.method) else { return command };
+    if let Some(argument) = positional(verb) {
+        command = command.arg(argument);
+    }
+    command = position(command, verb, method);
+    for field in field_args::fields(contract, method, verb) {
+        command = command.arg(field.argument());
+    }
+    if matches!(verb.does, Does::List) {
+        let help = "Most elements to list [default: all]";
+        let limit = Arg::new(LIMIT).long("limit").value_name("N").value_parser(clap::value_parser!(u64).range(1..));
+        command = command.arg(limit.help(help));
+    }
+    Output::augment_args(Access::augment_args(command))
+}
+
+fn positional(verb: &Verb) -> Option<Arg> {
+    if verb.positional.is_empty() {
+        return None;
+    }
+    let (name, help) = match (verb.does, verb.positional) {
+        (Does::Create(_), _) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
+        (_, "sequence") => ("SEQUENCE", "Number of the entry"),
+        _ => ("NAME", "Path of names, such as acme/name, or UIDP"),
+    };
+    Some(Arg::new(POSITIONAL).value_name(name).help(help).required(true))
+}
+
+/// Where resources are listed or created.
+fn position(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
+    let has = |name: &str| method.input.get_field_by_name(name).is_some();
+    let parent = |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help);
+    match verb.does {
+        Does::List if has("uidp") => {
+            let direct = Arg::new(DIRECT).long("direct").action(ArgAction::SetTrue).requires(PARENT);
+            command
+                .arg(parent("Only below this organization or group, by path or UIDP [default: all that you may see]"))
+                .arg(direct.help("Only directly in it, not in the groups below it"))
+        }
+        Does::Create(_) if has("parent") && verb.positional.is_empty() => {
+            let is_provider = field_args::parent_is_provider(verb);
+            if is_provider {
+                return command.arg(
+                    Arg::new(PARENT)
+                        .long("identity-provider")
+                        .value_name("NAME")
+                        .required(true)
+                        .help("Identity provider whose groups are meant, by path such as acme/sso, or UIDP"),
+                );
+            }
+            command.arg(parent("Organization or group, by path or UIDP").required(true))
+        }
+        Does::Create(_) if has("parent") => {
+            command.arg(parent("Organization or group, by path or UIDP [default: the one in PATH]"))
+        }
+        _ => command,
+    }
+}

@@ -1,0 +1,106 @@
+//! Lists, page by page.
+
+use bowline_client::Api;
+use bowline_contract::MethodInfo;
+use bowline_terminal::{Form, Listing};
+use serde_json::{Map, Value};
+
+use super::group_names::GroupNames;
+use super::table::{Cell, Column, Resource};
+use crate::dynamic;
+use crate::error::CliError;
+
+/// Elements of a page.
+const PAGE_SIZE: u64 = 200;
+
+/// The elements of a page: its one list of objects.
+pub(super) fn elements(page: &Value) -> &[Value] {
+    let lists = page.as_object().into_iter().flat_map(Map::values).filter_map(Value::as_array);
+    lists.max_by_key(|list| list.len()).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Prints all pages of a list, or as many elements as are wanted.
+pub(super) async fn print(
+    api: &Api,
+    resource: &Resource,
+    method: &MethodInfo,
+    mut request: Map<String, Value>,
+    limit: Option<u64>,
+    form: &Form,
+) -> Result<(), CliError> {
+    let wide: &[Column] = if *form == Form::Wide { resource.wide } else { &[] };
+    let columns: Vec<&Column> = resource.columns.iter().chain(wide).collect();
+    let head: Vec<&'static str> = columns.iter().map(|column| column.head).collect();
+    let mut names = GroupNames::default();
+    let mut listing = Listing::new(form, &head);
+    let mut left = limit.unwrap_or(u64::MAX);
+    let has_pages = dynamic::page_token_field(method);
+    loop {
+        if has_pages {
+            request.insert("page_size".into(), left.min(PAGE_SIZE).into());
+        }
+        let page = dynamic::call(api, method, &request).await?;
+        let mut elements = elements(&page).to_vec();
+        elements.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        left -= elements.len() as u64;
+        if matches!(form, Form::Table | Form::Wide | Form::Csv) {
+            let cells = elements.iter().flat_map(|element| columns.iter().filter_map(|column| group(column, element)));
+            names.read(api, cells.collect::<Vec<_>>().into_iter()).await;
+        }
+        listing.page(elements, |element| columns.iter().map(|column| cell(column, element, &names)).collect())?;
+        let next = page.get("nextPageToken").and_then(Value::as_str).unwrap_or_default();
+        if next.is_empty() || left == 0 {
+            return Ok(listing.finish()?);
+        }
+        request.insert("page_token".into(), next.into());
+    }
+}
+
+/// The UIDP of the group that a cell shows by name.
+fn group(column: &Column, element: &Value) -> Option<String> {
+    match column.cell {
+        Cell::Path(_) => None,
+        Cell::Parent => text(element, "uid").rsplit_once('/').map(|(parent, _)| parent.to_owned()),
+        Cell::GroupAt(path) => Some(text(element, path)),
+    }
+}
+
+pub(super) fn cell(column: &Column, element: &Value, names: &GroupNames) -> String {
+    match column.cell {
+        Cell::Path(path) => text(element, path),
+        Cell::Parent | Cell::GroupAt(_) => group(column, element).map(|uidp| names.path(&uidp)).unwrap_or_default(),
+    }
+}
+
+/// The member at a dotted path of JSON names, for people; empty where there is none.
+pub(super) fn text(element: &Value, path: &str) -> String {
+    path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar).unwrap_or_default()
+}
+
+/// A value for people.
+pub(super) fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(scalar).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// The members of an object by their paths: what a table of one resource shows.
+pub(super) fn flattened(value: &Value) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    flatten("", value, &mut rows);
+    rows
+}
+
+fn flatten(prefix: &str, value: &Value, rows: &mut Vec<(String, String)>) {
+    for (name, member) in value.as_object().into_iter().flatten() {
+        let path = format!("{prefix}{name}");
+        match member {
+            Value::Object(inner) if !inner.is_empty() => flatten(&format!("{path}."), member, rows),
+            Value::Object(_) => {}
+            other => rows.push((path, scalar(other))),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Names in place of UIDPs.
+
+use bowline_client::{Api, ClientError};
+use bowline_contract::Contract;
+use bowline_core::Uidp;
+use serde_json::{Map, Value, json};
+
+use super::table::Kind;
+use crate::dynamic;
+use crate::resolve;
+
+/// The method that lists resources of a kind by name.
+fn list_method(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Role => Some("chainguard.platform.iam.v2.RolesService.ListRoles"),
+        Kind::Identity => Some("chainguard.platform.iam.v2.IdentitiesService.ListIdentities"),
+        Kind::IdentityProvider => Some("chainguard.platform.iam.v2.IdentityProvidersService.ListIdentityProviders"),
+        Kind::Group | Kind::Unnamed(_) => None,
+    }
+}
+
+/// UIDP of a resource: a UIDP is taken as it is; else the path of its group and its name, or a name that only one
+/// visible resource has. A role's name without a group is that of a built-in role first.
+///
+/// # Errors
+/// The caller sees none of that name, or several; or the server refuses.
+pub(super) async fn uidp(api: &Api, kind: Kind, text: &str) -> Result<String, ClientError> {
+    if text.is_empty() || Uidp::is_valid(text) {
+        return Ok(text.to_owned());
+    }
+    if kind == Kind::Group {
+        return resolve::group(api, text).await;
+    }
+    let Some(method) = list_method(kind) else {
+        let noun = kind.noun();
+        return Err(ClientError::Usage(format!(
+            "{text:?} is not a UIDP, and a {noun} has no name; list them to find it"
+        )));
+    };
+    let (parent, name) = text.rsplit_once('/').map_or((None, text), |(parent, name)| (Some(parent), name));
+    let mut request = Map::from_iter([("name".to_owned(), Value::from(name))]);
+    if let Some(parent) = parent {
+        request.insert("uidp".into(), json!({ "children_of": resolve::group(api, parent).await? }));
+    }
+    let contract = Contract::load();
+    let response = dynamic::call(api, dynamic::method(&contract, method)?, &request).await?;
+    let uids = super::list::elements(&response).iter().filter_map(|element| element.get("uid")?.as_str());
+    let uids: Vec<String> = uids.map(String::from).collect();
+    let built_in = uids.iter().find(|uid| kind == Kind::Role && parent.is_none() && !uid.contains('/'));
+    match built_in {
+        Some(uid) => Ok(uid.clone()),
+        None => resolve::only(text, kind.noun(), uids),
+    }
+}

@@ -1,0 +1,362 @@
+//! `bowline iam identities create github|gitlab|kubernetes|aws|oidc`: what identifies workloads of well-known issuers.
+
+use bowline_client::{Api, ClientError};
+use bowline_contract::Contract;
+use bowline_contract::v2::iam as v2;
+use bowline_contract::v2::iam::rpc::identities_service::{CreateIdentity, DeleteIdentity};
+use bowline_contract::v2::iam::rpc::role_bindings_service::BatchCreateRoleBindings;
+use bowline_terminal::{Output, Table, say};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::names;
+use super::table::Kind;
+use crate::error::CliError;
+use crate::session::Access;
+use crate::{dynamic, print, resolve};
+
+/// Identities of well-known issuers.
+#[derive(Subcommand)]
+pub(super) enum PresetCommand {
+    /// Jobs of GitHub Actions
+    #[command(
+        after_help = "Example:\n  bowline iam identities create github acme/site --repo acme/site --branch main --role editor"
+    )]
+    Github(Box<Preset<Github>>),
+    /// Jobs of GitLab CI
+    #[command(
+        after_help = "Example:\n  bowline iam identities create gitlab acme/app --project acme/app --branch main --role editor"
+    )]
+    Gitlab(Box<Preset<Gitlab>>),
+    /// A service account of a Kubernetes cluster
+    #[command(
+        after_help = "Example:\n  bowline iam identities create kubernetes acme/puller --cluster-issuer https://k8s.example.com \
+        --namespace prod --service-account default --role registry.pull"
+    )]
+    Kubernetes(Box<Preset<Kubernetes>>),
+    /// A role or user of AWS
+    #[command(
+        after_help = "Example:\n  bowline iam identities create aws acme/batch --account 123456789012 --role-name batch --role viewer"
+    )]
+    Aws(Box<Preset<Aws>>),
+    /// A subject of any OpenID Connect issuer
+    #[command(
+        after_help = "Example:\n  bowline iam identities create oidc acme/build --oidc-issuer https://ci.example.com --subject build --role viewer"
+    )]
+    Oidc(Box<Preset<Oidc>>),
+}
+
+/// What every preset takes, and its own claims.
+#[derive(Args)]
+pub(super) struct Preset<C: Args> {
+    #[command(flatten)]
+    access: Access,
+    /// Path of the new identity: its group's path and its name, such as acme/build
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// What it is for
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    description: String,
+    /// Roles that it gets at its group, by name, path or UIDP
+    #[arg(long = "role", value_name = "NAME,...", value_delimiter = ',')]
+    roles: Vec<String>,
+    #[command(flatten)]
+    claims: C,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A repository of GitHub, and which of its jobs.
+#[derive(Args)]
+pub(super) struct Github {
+    /// Repository: owner/name
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: String,
+    /// Only jobs on this branch [default: all jobs of the repository]
+    #[arg(long, conflicts_with_all = ["tag", "environment"])]
+    branch: Option<String>,
+    /// Only jobs on this tag
+    #[arg(long, conflicts_with = "environment")]
+    tag: Option<String>,
+    /// Only jobs of this environment
+    #[arg(long)]
+    environment: Option<String>,
+    /// Host of GitHub Enterprise Server
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Audience that the job asks for [default: the server's own address]
+    #[arg(long)]
+    audience: Option<String>,
+}
+
+/// A project of GitLab, and which of its jobs.
+#[derive(Args)]
+pub(super) struct Gitlab {
+    /// Project: group/name
+    #[arg(long, value_name = "GROUP/NAME")]
+    project: String,
+    /// Only jobs on this branch [default: all jobs of the project]
+    #[arg(long, conflicts_with = "tag")]
+    branch: Option<String>,
+    /// Only jobs on this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Host of GitLab
+    #[arg(long, value_name = "HOST", default_value = "gitlab.com")]
+    host: String,
+    /// Audience of the job's token [default: the server's own address]
+    #[arg(long)]
+    audience: Option<String>,
+}
+
+/// A service account of a cluster.
+#[derive(Args)]
+pub(super) struct Kubernetes {
+    /// Issuer of the cluster: `kubectl get --raw /.well-known/openid-configuration` shows it
+    #[arg(long, value_name = "URL")]
+    cluster_issuer: String,
+    /// Namespace of the service account
+    #[arg(long)]
+    namespace: String,
+    /// Name of the service account
+    #[arg(long, default_value = "default")]
+    service_account: String,
+    /// File with the cluster's keys, where the server cannot reach the issuer: `kubectl get --raw /openid/v1/jwks`
+    #[arg(long, value_name = "FILE")]
+    issuer_keys_file: Option<std::path::PathBuf>,
+    /// Audience of the projected token [default: the server's own address]
+    #[arg(long)]
+    audience: Option<String>,
+}
+
+/// A principal of AWS.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("principal").required(true).args(["role_name", "user_name"])))]
+pub(super) struct Aws {
+    /// Number of the account
+    #[arg(long, value_name = "NUMBER")]
+    account: String,
+    /// Name of the role that workloads assume
+    #[arg(long, value_name = "NAME")]
+    role_name: Option<String>,
+    /// Name of the user
+    #[arg(long, value_name = "NAME")]
+    user_name: Option<String>,
+    /// Id of the role or user, such as AROA...: a new one of the same name is another
+    #[arg(long, value_name = "ID")]
+    principal_id: Option<String>,
+    /// Partition of AWS
+    #[arg(long, default_value = "aws")]
+    partition: String,
+}
+
+/// A subject of an issuer.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("who").required(true).args(["subject", "subject_pattern"])))]
+pub(super) struct Oidc {
+    /// Issuer of the tokens
+    #[arg(long, value_name = "URL")]
+    oidc_issuer: String,
+    /// Subject of the tokens
+    #[arg(long)]
+    subject: Option<String>,
+    /// Regular expression that the whole subject matches
+    #[arg(long, value_name = "REGEX")]
+    subject_pattern: Option<String>,
+    /// Audience of the tokens [default: the server's own address]
+    #[arg(long)]
+    audience: Option<String>,
+}
+
+/// The relationship of an identity: a member of its message.
+trait Claims {
+    fn relationship(&self) -> Result<Value, ClientError>;
+}
+
+impl Claims for Github {
+    fn relationship(&self) -> Result<Value, ClientError> {
+        let issuer = match &self.host {
+            None => "https://token.actions.githubusercontent.com".to_owned(),
+            Some(host) => format!("https://{host}/_services/token"),
+        };
+        let repo = pair("repo", &self.repo)?;
+        let of_ref = |kind: &str, name: &String| format!("repo:{repo}:ref:refs/{kind}/{name}");
+        let branch = self.branch.as_ref().map(|name| of_ref("heads", name));
+        let tag = self.tag.as_ref().map(|name| of_ref("tags", name));
+        let environment = self.environment.as_ref().map(|name| format!("repo:{repo}:environment:{name}"));
+        let subject = branch.or(tag).or(environment).ok_or_else(|| format!("repo:{}:.+", escaped(repo)));
+        Ok(claim_match(&issuer, subject, self.audience.as_deref()))
+    }
+}
+
+impl Claims for Gitlab {
+    fn relationship(&self) -> Result<Value, ClientError> {
+        let project = pair("project", &self.project)?;
+        let of_ref = |kind: &str, name: &String| format!("project_path:{project}:ref_type:{kind}:ref:{name}");
+        let branch = self.branch.as_ref().map(|name| of_ref("branch", name));
+        let tag = self.tag.as_ref().map(|name| of_ref("tag", name));
+        let any = || format!("project_path:{}:ref_type:(branch|tag):ref:.+", escaped(project));
+        Ok(claim_match(&format!("https://{}", self.host), branch.or(tag).ok_or_else(any), self.audience.as_deref()))
+    }
+}
+
+impl Claims for Kubernetes {
+    fn relationship(&self) -> Result<Value, ClientError> {
+        let subject = format!("system:serviceaccount:{}:{}", self.namespace, self.service_account);
+        let Some(path) = &self.issuer_keys_file else {
+            return Ok(claim_match(&self.cluster_issuer, Ok(subject), self.audience.as_deref()));
+        };
+        let not_text = |_| ClientError::Usage(format!("--issuer-keys-file {}: must be UTF-8", path.display()));
+        let keys = String::from_utf8(crate::input::read(path, 1 << 20)?).map_err(not_text)?;
+        let audiences: Vec<&String> = self.audience.iter().collect();
+        let keys = json!({
+            "issuer": self.cluster_issuer, "subject": subject, "issuer_keys": keys.trim(), "audiences": audiences,
+        });
+        Ok(json!({ "static_keys": keys }))
+    }
+}
+
+impl Claims for Aws {
+    fn relationship(&self) -> Result<Value, ClientError> {
+        let (partition, account) = (&self.partition, &self.account);
+        let mut identity = Map::from_iter([("aws_account".to_owned(), Value::from(account.clone()))]);
+        match (&self.role_name, &self.user_name) {
+            (Some(role), _) => {
+                let pattern =
+                    format!("arn:{}:sts::{}:assumed-role/{}/.+", escaped(partition), escaped(account), escaped(role));
+                identity.insert("arn_pattern".into(), pattern.into());
+                let id = self.principal_id.as_deref().map_or("[A-Z0-9]+".to_owned(), escaped);
+                identity.insert("user_id_pattern".into(), format!("{id}:.+").into());
+            }
+            (None, user) => {
+                let user = user.as_deref().unwrap_or_default();
+                identity.insert("arn".into(), format!("arn:{partition}:iam::{account}:user/{user}").into());
+                match &self.principal_id {
+                    Some(id) => identity.insert("user_id".into(), id.clone().into()),
+                    None => identity.insert("user_id_pattern".into(), "[A-Z0-9]+".into()),
+                };
+            }
+        }
+        Ok(json!({ "aws_identity": identity }))
+    }
+}
+
+impl Claims for Oidc {
+    fn relationship(&self) -> Result<Value, ClientError> {
+        let subject = self.subject.clone().ok_or_else(|| self.subject_pattern.clone().unwrap_or_default());
+        Ok(claim_match(&self.oidc_issuer, subject, self.audience.as_deref()))
+    }
+}
+
+/// Claims that tokens have: the subject itself, or a pattern of it as the error.
+fn claim_match(issuer: &str, subject: Result<String, String>, audience: Option<&str>) -> Value {
+    let mut claims = Map::from_iter([("issuer".to_owned(), Value::from(issuer))]);
+    match subject {
+        Ok(subject) => claims.insert("subject".into(), subject.into()),
+        Err(pattern) => claims.insert("subject_pattern".into(), pattern.into()),
+    };
+    if let Some(audience) = audience {
+        claims.insert("audience".into(), audience.into());
+    }
+    json!({ "claim_match": claims })
+}
+
+/// A path of two names or more, which a subject is made of.
+fn pair<'t>(flag: &str, text: &'t str) -> Result<&'t str, ClientError> {
+    let is_path = text.contains('/') && text.split('/').all(|name| !name.is_empty() && !name.contains(':'));
+    let refused = || ClientError::Usage(format!("--{flag} {text}: looks like owner/name"));
+    if is_path { Ok(text) } else { Err(refused()) }
+}
+
+/// A text of a regular expression that matches itself alone.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !c.is_ascii_alphanumeric() && !"-_/:@".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// Creates the identity, with its roles or not at all.
+pub(super) async fn run(command: PresetCommand) -> Result<(), CliError> {
+    match command {
+        PresetCommand::Github(preset) => create(*preset).await,
+        PresetCommand::Gitlab(preset) => create(*preset).await,
+        PresetCommand::Kubernetes(preset) => create(*preset).await,
+        PresetCommand::Aws(preset) => create(*preset).await,
+        PresetCommand::Oidc(preset) => create(*preset).await,
+    }
+}
+
+async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
+    let mut identity = preset.claims.relationship()?;
+    let no_group =
+        || ClientError::Usage(format!("{:?} names no group: write its path first, as acme/build", preset.path));
+    let (group, name) = preset.path.rsplit_once('/').ok_or_else(no_group)?;
+    identity["name"] = name.into();
+    identity["description"] = preset.description.clone().into();
+    let api = preset.access.session()?.api().await?;
+    let parent = resolve::group(&api, group).await?;
+    let mut roles = Vec::new();
+    for role in &preset.roles {
+        roles.push(names::uidp(&api, Kind::Role, role).await?);
+    }
+    let request = json!({ "parent": parent, "identity": identity });
+    let Value::Object(request) = request else { return Ok(()) };
+    let contract = Contract::load();
+    let method = dynamic::method(&contract, <CreateIdentity as bowline_contract::Method>::FULL_NAME)?;
+    let made = dynamic::call(&api, method, &request).await?;
+    let uid = made.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Err(error) = bind(&api, &parent, &uid, roles).await {
+        // An identity without its roles is not what was asked for.
+        let removed = api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: uid.clone() }).await;
+        if let Err(error) = removed {
+            say(&format!("the identity {uid} could not be removed again: {error}\n"));
+        }
+        return Err(error.into());
+    }
+    let mut table = Table::without_head();
+    table.push([uid]);
+    print(&preset.output.form().render(&table, || Ok(made))?)
+}
+
+/// Binds all roles, or none.
+async fn bind(api: &Api, parent: &str, identity: &str, roles: Vec<String>) -> Result<(), ClientError> {
+    if roles.is_empty() {
+        return Ok(());
+    }
+    let binding = |role_uid| v2::RoleBinding { identity_uid: identity.into(), role_uid, ..v2::RoleBinding::default() };
+    let request = |role| v2::CreateRoleBindingRequest { parent: parent.into(), role_binding: Some(binding(role)) };
+    let request = v2::BatchCreateRoleBindingsRequest {
+        parent: parent.into(),
+        requests: roles.into_iter().map(request).collect(),
+        role_uid: String::new(),
+    };
+    api.call::<BatchCreateRoleBindings>(&request).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_of_jobs() {
+        let github = |branch: Option<&str>, environment: Option<&str>| Github {
+            repo: "acme/my.site".into(),
+            branch: branch.map(String::from),
+            tag: None,
+            environment: environment.map(String::from),
+            host: None,
+            audience: None,
+        };
+        let claims = |github: Github| github.relationship().unwrap()["claim_match"].clone();
+        assert_eq!(claims(github(Some("main"), None))["subject"], "repo:acme/my.site:ref:refs/heads/main");
+        assert_eq!(claims(github(None, Some("prod")))["subject"], "repo:acme/my.site:environment:prod");
+        assert_eq!(claims(github(None, None))["subject_pattern"], "repo:acme/my\\.site:.+");
+        assert!(Github { repo: "site".into(), ..github(None, None) }.relationship().is_err());
+        assert!(Github { repo: "acme/site:x".into(), ..github(None, None) }.relationship().is_err());
+    }
+}

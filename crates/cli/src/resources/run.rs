@@ -1,0 +1,212 @@
+//! What a generated command does.
+
+use bowline_client::{Api, ClientError};
+use bowline_contract::{Contract, MethodInfo};
+use bowline_terminal::{Form, Output, Table, confirm, note};
+use clap::{ArgMatches, FromArgMatches as _};
+use prost_reflect::Kind as Type;
+use serde_json::{Map, Value};
+
+use super::command::{DIRECT, LIMIT, PARENT, POSITIONAL};
+use super::presets::PresetCommand;
+use super::table::{Does, Kind, Resource, Verb};
+use super::{audit_export, field_args, list, names, presets};
+use crate::error::CliError;
+use crate::session::Access;
+use crate::{dynamic, print, resolve};
+
+/// Runs the command that was parsed below a resource's word.
+pub(super) async fn run(resource: &'static Resource, matches: &ArgMatches) -> Result<(), CliError> {
+    let (name, matches) = match resource.verbs {
+        [only] if only.name == resource.name => (only.name, matches),
+        _ => matches.subcommand().unwrap_or((resource.name, matches)),
+    };
+    let verb = resource.verbs.iter().find(|verb| verb.name == name);
+    let verb = verb.ok_or_else(|| CliError::Defect(format!("the command {name} has no line in its table")))?;
+    if matches.subcommand_name().is_some() {
+        let preset = PresetCommand::from_arg_matches(matches).map_err(|error| CliError::Option(error.to_string()))?;
+        return presets::run(preset).await;
+    }
+    let parsed = |error: clap::Error| CliError::Option(error.to_string());
+    let access = Access::from_arg_matches(matches).map_err(parsed)?;
+    let output = Output::from_arg_matches(matches).map_err(parsed)?;
+    let contract = Contract::load();
+    let method = dynamic::method(&contract, verb.method)?;
+    let api = access.session()?.api().await?;
+    let command = Generated { resource, verb, method, matches, api: &api, contract: &contract };
+    command.run(output.form()).await
+}
+
+struct Generated<'c> {
+    resource: &'c Resource,
+    verb: &'c Verb,
+    method: &'c MethodInfo,
+    matches: &'c ArgMatches,
+    api: &'c Api,
+    contract: &'c Contract,
+}
+
+impl Generated<'_> {
+    async fn run(&self, form: &Form) -> Result<(), CliError> {
+        let request = self.request().await?;
+        match self.verb.does {
+            Does::List => {
+                let limit = self.matches.get_one::<u64>(LIMIT).copied();
+                list::print(self.api, self.resource, self.method, request, limit, form).await
+            }
+            Does::Get | Does::Call => {
+                let response = self.call(&request).await?;
+                let mut table = Table::new(&["field", "value"]);
+                for (field, value) in list::flattened(&response) {
+                    table.push([field, value]);
+                }
+                print(&form.render(&table, || Ok(response))?)
+            }
+            Does::Create(shown) => show(&self.call(&request).await?, shown, form),
+            Does::Update => show(&self.call(&request).await?, &["uid"], form),
+            Does::Delete(along) => {
+                let (noun, name) = (self.resource.kind.noun(), self.positional());
+                confirm(&format!("{} the {noun} {name}{along}", capitalized(self.verb.name)))?;
+                self.call(&request).await?;
+                note(&format!("the {noun} {name}: {} done\n", self.verb.name));
+                Ok(())
+            }
+            Does::Watch => self.watch(&request, form).await,
+            Does::Export => audit_export::run(self.api, self.method, request).await,
+        }
+    }
+
+    async fn call(&self, request: &Map<String, Value>) -> Result<Value, ClientError> {
+        dynamic::call(self.api, self.method, request).await
+    }
+
+    fn positional(&self) -> &str {
+        self.argument(POSITIONAL).unwrap_or_default()
+    }
+
+    fn argument(&self, id: &str) -> Option<&str> {
+        self.matches.try_get_one::<String>(id).ok().flatten().map(String::as_str)
+    }
+
+    /// The request: position, flags, and the mask of an update.
+    async fn request(&self) -> Result<Map<String, Value>, ClientError> {
+        let mut request = Map::new();
+        self.position(&mut request).await?;
+        let mut changed = Vec::new();
+        for field in field_args::fields(self.contract, self.method, self.verb) {
+            let Some(values) = field.given(self.matches)? else { continue };
+            changed.push(field.path.clone());
+            for text in values {
+                if field.is_list() && text.is_empty() {
+                    // An empty list of what is changed empties it.
+                    continue;
+                }
+                let text = match field.kind() {
+                    Some(kind) => names::uidp(self.api, kind, &text).await?,
+                    None => text,
+                };
+                let (path, text) = field.entry(&text)?;
+                dynamic::set(&mut request, &self.method.input, &path, &text)?;
+            }
+        }
+        if matches!(self.verb.does, Does::Update) {
+            self.mask(&mut request, &changed)?;
+        }
+        Ok(request)
+    }
+
+    /// What the first argument and `--parent` say.
+    async fn position(&self, request: &mut Map<String, Value>) -> Result<(), ClientError> {
+        let (input, text) = (&self.method.input, self.positional());
+        let mut parent = self.argument(PARENT).map(String::from);
+        if matches!(self.verb.does, Does::Create(_)) {
+            if !text.is_empty() {
+                let (group, name) = text.rsplit_once('/').map_or((None, text), |(group, name)| (Some(group), name));
+                parent = parent.or(group.map(String::from));
+                dynamic::set(request, input, self.verb.positional, name)?;
+            }
+            let kind = if field_args::parent_is_provider(self.verb) { Kind::IdentityProvider } else { Kind::Group };
+            return match parent {
+                Some(parent) => {
+                    let uidp = names::uidp(self.api, kind, &parent).await?;
+                    dynamic::set(request, input, "parent", &uidp)
+                }
+                // An organization has no parent.
+                None if self.verb.method.ends_with("GroupsService.CreateGroup") => Ok(()),
+                None => Err(ClientError::Usage(format!(
+                    "{text:?} names no group: write its path before the name, as acme/{text}, or pass --parent"
+                ))),
+            };
+        }
+        if let Some(parent) = parent {
+            let filter = if self.matches.get_flag(DIRECT) { "uidp.children_of" } else { "uidp.descendants_of" };
+            dynamic::set(request, input, filter, &resolve::group(self.api, &parent).await?)?;
+        }
+        if !text.is_empty() {
+            let uidp = match self.positional_kind() {
+                Some(kind) => names::uidp(self.api, kind, text).await?,
+                None => text.to_owned(),
+            };
+            dynamic::set(request, input, self.verb.positional, &uidp)?;
+        }
+        Ok(())
+    }
+
+    /// What the first argument names; absent where it is a number.
+    fn positional_kind(&self) -> Option<Kind> {
+        match self.verb.positional {
+            "sequence" => None,
+            "resource" => Some(Kind::Group),
+            _ => Some(self.resource.kind),
+        }
+    }
+
+    /// Names the fields that were given, below the resource.
+    fn mask(&self, request: &mut Map<String, Value>, changed: &[String]) -> Result<(), ClientError> {
+        if changed.is_empty() {
+            return Err(ClientError::Usage("nothing to change: name a field, such as --description".into()));
+        }
+        let has_mask = self.method.input.get_field_by_name("update_mask");
+        if !has_mask.is_some_and(|field| matches!(field.kind(), Type::Message(_))) {
+            return Ok(());
+        }
+        let below = |path: &String| path.split_once('.').map_or(path.clone(), |(_, rest)| rest.to_owned());
+        let paths: Vec<String> = changed.iter().map(below).collect();
+        request.insert("update_mask".into(), paths.join(",").into());
+        Ok(())
+    }
+
+    /// Prints messages as they come: a line each.
+    async fn watch(&self, request: &Map<String, Value>, form: &Form) -> Result<(), CliError> {
+        let wire = dynamic::encoded(&self.method.input, request)?;
+        let mut messages = self.api.watch(self.method, &wire).await?;
+        let head: Vec<&'static str> = self.resource.columns.iter().map(|column| column.head).collect();
+        let mut listing = bowline_terminal::Listing::new(form, &head);
+        let names = super::group_names::GroupNames::default();
+        while let Some(message) = messages.next().await? {
+            let json = dynamic::to_json(&self.method.output, &message)?;
+            match form {
+                Form::Json => print(&format!("{json}\n"))?,
+                Form::JsonPath(_) | Form::Yaml => print(&form.document(&json)?)?,
+                _ => listing.page(vec![json], |element| {
+                    self.resource.columns.iter().map(|column| list::cell(column, element, &names)).collect()
+                })?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints what is needed next of something new or changed, such as its UIDP: a line each.
+fn show(response: &Value, paths: &[&str], form: &Form) -> Result<(), CliError> {
+    let mut table = Table::without_head();
+    for path in paths {
+        table.push([list::text(response, path)]);
+    }
+    print(&form.render(&table, || Ok(response.clone()))?)
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

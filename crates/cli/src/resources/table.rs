@@ -1,0 +1,287 @@
+//! What the tables of commands are made of, and those of events, the audit log and the registry.
+
+/// A resource, or what else has commands of its own.
+pub struct Resource {
+    /// Word of the command, such as `groups`.
+    pub(super) name: &'static str,
+    /// What the commands are about.
+    pub(super) about: &'static str,
+    /// What its UIDPs name; messages show it.
+    pub(super) kind: Kind,
+    /// Columns of lists, and those that `-o wide` adds.
+    pub(super) columns: &'static [Column],
+    pub(super) wide: &'static [Column],
+    pub(super) verbs: &'static [Verb],
+}
+
+/// What a UIDP names, and so how a name is resolved to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Group,
+    Role,
+    Identity,
+    IdentityProvider,
+    /// Only UIDPs name these.
+    Unnamed(&'static str),
+}
+
+impl Kind {
+    /// The word for one of them.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Kind::Group => "group",
+            Kind::Role => "role",
+            Kind::Identity => "identity",
+            Kind::IdentityProvider => "identity provider",
+            Kind::Unnamed(noun) => noun,
+        }
+    }
+}
+
+/// A column of a list.
+pub(super) struct Column {
+    /// Head of the column, in lower case.
+    pub(super) head: &'static str,
+    pub(super) cell: Cell,
+}
+
+/// What stands in a cell.
+#[derive(Clone, Copy)]
+pub(super) enum Cell {
+    /// The member at this path of JSON names.
+    Path(&'static str),
+    /// The path of names of the group that contains the resource.
+    Parent,
+    /// The path of names of the group whose UIDP is at this path.
+    GroupAt(&'static str),
+}
+
+/// A column with the member at a path.
+pub(super) const fn column(head: &'static str, path: &'static str) -> Column {
+    Column { head, cell: Cell::Path(path) }
+}
+
+pub(super) const UIDP: Column = column("uidp", "uid");
+pub(super) const NAME: Column = column("name", "name");
+pub(super) const DESCRIPTION: Column = column("description", "description");
+pub(super) const CREATED: Column = column("created", "createTime");
+pub(super) const UPDATED: Column = column("updated", "updateTime");
+pub(super) const PARENT: Column = Column { head: "group", cell: Cell::Parent };
+
+/// A command: a method, and how it is called.
+pub(super) struct Verb {
+    pub(super) name: &'static str,
+    /// Full name of the method.
+    pub(super) method: &'static str,
+    pub(super) about: &'static str,
+    pub(super) does: Does,
+    /// Field that the first argument fills, by its path in the request.
+    pub(super) positional: &'static str,
+    /// A command line that works; tests run it.
+    pub(super) example: &'static str,
+}
+
+/// How a method is called, and what is shown of its response.
+#[derive(Clone, Copy)]
+pub(super) enum Does {
+    /// All pages of a list.
+    List,
+    /// One resource, field by field.
+    Get,
+    /// A new resource, named by a path; shows the values at these paths of JSON names.
+    Create(&'static [&'static str]),
+    /// The fields that are given; shows the UIDP.
+    Update,
+    /// Asks first. The text is what goes along, such as ` with its bindings`.
+    Delete(&'static str),
+    /// A call; shows the response field by field.
+    Call,
+    /// Messages as they come.
+    Watch,
+    /// The audit log of an organization, whole.
+    Export,
+}
+
+pub(super) const EVENTS: &[Resource] = &[
+    Resource {
+        name: "subscriptions",
+        about: "Addresses that events of a group are sent to",
+        kind: Kind::Unnamed("subscription"),
+        columns: &[UIDP, PARENT, column("sink", "sink")],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "chainguard.platform.events.v2.SubscriptionsService.ListSubscriptions",
+                about: "List subscriptions",
+                does: Does::List,
+                positional: "",
+                example: "events subscriptions list --parent acme",
+            },
+            Verb {
+                name: "get",
+                method: "chainguard.platform.events.v2.SubscriptionsService.GetSubscription",
+                about: "Show a subscription",
+                does: Does::Get,
+                positional: "uid",
+                example: "events subscriptions get $SUBSCRIPTION",
+            },
+            Verb {
+                name: "create",
+                method: "chainguard.platform.events.v2.SubscriptionsService.CreateSubscription",
+                about: "Send events of a group and everything below it to an address; prints the UIDP",
+                does: Does::Create(&["uid"]),
+                positional: "",
+                example: "events subscriptions create --parent acme --sink https://hooks.example.com/bowline",
+            },
+            Verb {
+                name: "delete",
+                method: "chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription",
+                about: "Send no more events to an address",
+                does: Does::Delete(" with its waiting deliveries"),
+                positional: "uid",
+                example: "events subscriptions delete $SUBSCRIPTION --yes",
+            },
+        ],
+    },
+    Resource {
+        name: "deliveries",
+        about: "How the deliveries of a subscription fare",
+        kind: Kind::Unnamed("subscription"),
+        columns: &[
+            column("event", "eventId"),
+            column("type", "eventType"),
+            column("subject", "subject"),
+            column("given up", "deathTime"),
+            column("error", "lastError"),
+        ],
+        wide: &[column("event time", "eventTime"), column("redelivery", "redeliverTime")],
+        verbs: &[
+            Verb {
+                name: "status",
+                method: "bowline.events.v1.DeliveriesService.GetDeliveryStatus",
+                about: "Show how many events wait, since when, and the last error",
+                does: Does::Get,
+                positional: "uid",
+                example: "events deliveries status $SUBSCRIPTION",
+            },
+            Verb {
+                name: "list",
+                method: "bowline.events.v1.DeliveriesService.ListDeadLetters",
+                about: "List events whose delivery was given up",
+                does: Does::List,
+                positional: "uid",
+                example: "events deliveries list $SUBSCRIPTION",
+            },
+            Verb {
+                name: "redeliver",
+                method: "bowline.events.v1.DeliveriesService.Redeliver",
+                about: "Deliver again what was given up: one event, or all",
+                does: Does::Call,
+                positional: "uid",
+                example: "events deliveries redeliver $SUBSCRIPTION --all",
+            },
+        ],
+    },
+];
+
+const AUDIT_COLUMNS: &[Column] = &[
+    column("sequence", "sequence"),
+    column("time", "time"),
+    column("actor", "actor"),
+    column("method", "method"),
+    column("kind", "kind"),
+    column("resource", "resource"),
+];
+const AUDIT_WIDE: &[Column] = &[column("request", "requestId"), column("hash", "hash")];
+
+/// A resource whose one verb is the command itself.
+const fn audit(name: &'static str, verbs: &'static [Verb]) -> Resource {
+    let about = verbs[0].about;
+    Resource { name, about, kind: Kind::Unnamed("entry"), columns: AUDIT_COLUMNS, wide: AUDIT_WIDE, verbs }
+}
+
+pub(super) const AUDIT: &[Resource] = &[
+    audit(
+        "list",
+        &[Verb {
+            name: "list",
+            method: "bowline.audit.v1.Audit.ListEntries",
+            about: "List changes, the newest first, without the resources before and after them",
+            does: Does::List,
+            positional: "",
+            example: "audit list --organization acme --limit 20",
+        }],
+    ),
+    audit(
+        "get",
+        &[Verb {
+            name: "get",
+            method: "bowline.audit.v1.Audit.GetEntry",
+            about: "Show a change, with the resource before and after it",
+            does: Does::Get,
+            positional: "sequence",
+            example: "audit get 1 --organization acme",
+        }],
+    ),
+    audit(
+        "history",
+        &[Verb {
+            name: "history",
+            method: "bowline.audit.v1.Audit.GetHistory",
+            about: "List the changes of one resource, the oldest first",
+            does: Does::List,
+            positional: "resource",
+            example: "audit history acme/team",
+        }],
+    ),
+    audit(
+        "watch",
+        &[Verb {
+            name: "watch",
+            method: "bowline.audit.v1.Audit.WatchEntries",
+            about: "Show changes as they come",
+            does: Does::Watch,
+            positional: "",
+            example: "audit watch --organization acme --after 0",
+        }],
+    ),
+    audit(
+        "checkpoints",
+        &[Verb {
+            name: "checkpoints",
+            method: "bowline.audit.v1.Audit.GetCheckpoints",
+            about: "Show where the log begins and ends, with the hashes there",
+            does: Does::Get,
+            positional: "",
+            example: "audit checkpoints --organization acme",
+        }],
+    ),
+    audit(
+        "export",
+        &[Verb {
+            name: "export",
+            method: "bowline.audit.v1.Audit.WatchEntries",
+            about: "Write all changes so far, the oldest first, with the resources before and after them: a JSON document a line",
+            does: Does::Export,
+            positional: "",
+            example: "audit export --organization acme",
+        }],
+    ),
+];
+
+pub(super) const REGISTRY: &[Resource] = &[Resource {
+    name: "settings",
+    about: "Settings of the registry of an organization",
+    kind: Kind::Group,
+    columns: &[],
+    wide: &[],
+    verbs: &[Verb {
+        name: "get",
+        method: "chainguard.platform.registry.Registry.GetRegistrySettings",
+        about: "Show the settings of an organization",
+        does: Does::Get,
+        positional: "registry_id",
+        example: "registry settings get acme",
+    }],
+}];

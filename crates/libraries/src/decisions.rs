@@ -1,0 +1,187 @@
+//! Decisions of policies, explained and tried out: for a version, for a draft, and for what an organization was served.
+
+mod facts;
+
+use std::collections::BTreeSet;
+
+use bowline_contract::bowline::libraries::v1 as ours;
+use bowline_contract::bowline::libraries::v1::rpc::decisions::{EvaluatePolicy, ExplainPackage, PreviewPolicy};
+use bowline_contract::v1::libraries as v1;
+use bowline_core::{Error, FieldViolation, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Handlers, handler};
+use bowline_resources::list::timestamp;
+use bowline_store::{ReadTx, Row, Value};
+
+use self::facts::{Facts, VersionName};
+use super::ecosystems::Language;
+use super::policies::{self, Mode};
+use super::policy::decide::{Decision, Policy, Refusal, decide};
+use super::require_organization;
+
+pub(super) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .validate::<ExplainPackage>(|request| purl_violations("purl", &request.purl).collect())
+        .read::<ExplainPackage>(handler!(explain))
+        .validate::<EvaluatePolicy>(evaluate_violations)
+        .read::<EvaluatePolicy>(handler!(evaluate))
+        .validate::<PreviewPolicy>(preview_violations)
+        .heavy_read::<PreviewPolicy>(handler!(preview))
+}
+
+/// Choices that a preview looks at.
+const EXAMINED: i64 = 5000;
+/// Decisions of either kind that a preview lists.
+const SHOWN: usize = 500;
+const DEFAULT_WINDOW_DAYS: i32 = 30;
+const MOST_WINDOW_DAYS: i32 = 90;
+const DAY: Micros = 24 * 3600 * 1_000_000;
+
+fn purl_violations(field: &str, purl: &str) -> impl Iterator<Item = FieldViolation> {
+    let wrong = VersionName::parse(purl).err();
+    let field = field.to_owned();
+    wrong.map(|description| FieldViolation { field, description }).into_iter()
+}
+
+fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldViolation> {
+    let Some(policy) = policy else {
+        return vec![FieldViolation { field: "policy".into(), description: "policy is required".into() }];
+    };
+    let mut wrong = policies::violations(policy);
+    for violation in &mut wrong {
+        violation.field.insert_str(0, "policy.");
+    }
+    wrong
+}
+
+fn evaluate_violations(request: &ours::EvaluatePolicyRequest) -> Vec<FieldViolation> {
+    let mut wrong = draft_violations(request.policy.as_ref());
+    for (at, purl) in request.purls.iter().enumerate() {
+        wrong.extend(purl_violations(&format!("purls[{at}]"), purl));
+    }
+    wrong
+}
+
+fn preview_violations(request: &ours::PreviewPolicyRequest) -> Vec<FieldViolation> {
+    let mut wrong = draft_violations(request.policy.as_ref());
+    if !(0..=MOST_WINDOW_DAYS).contains(&request.window_days) {
+        let description = format!("must be 1 to {MOST_WINDOW_DAYS}; leave it out for {DEFAULT_WINDOW_DAYS}");
+        wrong.push(FieldViolation { field: "windowDays".into(), description });
+    }
+    if Language::required("ecosystem", request.ecosystem).is_err() {
+        let description = "must be JAVA, PYTHON or JAVASCRIPT".into();
+        wrong.push(FieldViolation { field: "ecosystem".into(), description });
+    }
+    wrong
+}
+
+fn parsed(field: &str, purl: &str) -> Result<VersionName> {
+    VersionName::parse(purl).map_err(|wrong| Error::invalid_field(field, wrong))
+}
+
+async fn explain(tx: &mut ReadTx, call: &Authorized<ours::ExplainPackageRequest>) -> Result<ours::PackageExplanation> {
+    let organization = require_organization(tx, call).await?;
+    let version = parsed("purl", &call.request().purl)?;
+    let facts = facts::load(tx, std::slice::from_ref(&version)).await?;
+    let enforced = policies::in_force(tx, &organization, version.language, Mode::Enforced).await?;
+    let logged = policies::in_force(tx, &organization, version.language, Mode::Log).await?;
+    let of = |policy: Option<&Policy>| shown(&version, facts::of(&facts, &version), policy, call.now());
+    Ok(ours::PackageExplanation {
+        purl: version.purl(),
+        decision: Some(of(enforced.as_ref().map(|(_, policy)| policy))),
+        policy: enforced.map(|(uid, _)| uid.as_str().into()).unwrap_or_default(),
+        logged: logged.as_ref().map(|(_, policy)| of(Some(policy))),
+        logged_policy: logged.map(|(uid, _)| uid.as_str().into()).unwrap_or_default(),
+    })
+}
+
+async fn evaluate(
+    tx: &mut ReadTx,
+    call: &Authorized<ours::EvaluatePolicyRequest>,
+) -> Result<ours::EvaluatePolicyResponse> {
+    require_organization(tx, call).await?;
+    let request = call.request();
+    let policy = policies::draft(request.policy.clone().unwrap_or_default())?;
+    let versions = request.purls.iter().map(|purl| parsed("purls", purl)).collect::<Result<Vec<_>>>()?;
+    let facts = facts::load(tx, &versions).await?;
+    let decide = |version| shown(version, facts::of(&facts, version), Some(&policy), call.now());
+    Ok(ours::EvaluatePolicyResponse { decisions: versions.iter().map(decide).collect() })
+}
+
+async fn preview(
+    tx: &mut ReadTx,
+    call: &Authorized<ours::PreviewPolicyRequest>,
+) -> Result<ours::PreviewPolicyResponse> {
+    let organization = require_organization(tx, call).await?;
+    let request = call.request();
+    let language = Language::required("ecosystem", request.ecosystem)?;
+    let draft = policies::draft(request.policy.clone().unwrap_or_default())?;
+    let days = if request.window_days == 0 { DEFAULT_WINDOW_DAYS } else { request.window_days };
+    let since = call.now() - Micros::from(days) * DAY;
+    let (versions, incomplete) = served(tx, &organization, language, since).await?;
+    let facts = facts::load(tx, &versions).await?;
+    let in_force = policies::in_force(tx, &organization, language, Mode::Enforced).await?;
+    let in_force = in_force.as_ref().map(|(_, policy)| policy);
+    let mut response = ours::PreviewPolicyResponse {
+        examined: i32::try_from(versions.len()).unwrap_or(i32::MAX),
+        incomplete,
+        ..ours::PreviewPolicyResponse::default()
+    };
+    for version in &versions {
+        let of = |policy| shown(version, facts::of(&facts, version), policy, call.now());
+        let (now, then) = (of(in_force), of(Some(&draft)));
+        let (list, more) = match (now.allowed, then.allowed) {
+            (true, false) => (&mut response.newly_refused, &mut response.more_newly_refused),
+            (false, true) => (&mut response.newly_allowed, &mut response.more_newly_allowed),
+            _ => continue,
+        };
+        if list.len() < SHOWN { list.push(then) } else { *more += 1 }
+    }
+    Ok(response)
+}
+
+/// The different versions that an organization was served since then, and whether there are more than were looked at.
+async fn served(
+    tx: &mut ReadTx,
+    organization: &Uidp,
+    language: Language,
+    since: Micros,
+) -> Result<(Vec<VersionName>, bool)> {
+    let sql = "SELECT package, version FROM library_resolutions
+               WHERE org = $1 AND ecosystem = $2 AND observed_at >= $3 ORDER BY observed_at DESC LIMIT $4";
+    let params = [
+        Value::from(organization.as_str()),
+        Value::Int(language.number()),
+        Value::Int(since),
+        Value::Int(EXAMINED + 1),
+    ];
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+    let rows = tx.query(sql, &params, read).await?;
+    let incomplete = rows.len() as i64 > EXAMINED;
+    let different: BTreeSet<(String, String)> = rows.into_iter().take(EXAMINED as usize).collect();
+    let versions = different.into_iter().map(|(name, version)| VersionName { language, name, version });
+    Ok((versions.collect(), incomplete))
+}
+
+/// The decision with what it was made by; without a policy everything is allowed.
+fn shown(version: &VersionName, facts: &Facts, policy: Option<&Policy>, now: Micros) -> ours::Decision {
+    let decided = policy.map_or(Decision::Allowed, |policy| decide(policy, &facts.subject(version), now));
+    let mut shown = ours::Decision {
+        purl: version.purl(),
+        allowed: decided == Decision::Allowed,
+        known: facts.is_known,
+        license: facts.license.clone(),
+        publish_time: facts.published_at.and_then(timestamp),
+        malware: facts.is_malware,
+        ..ours::Decision::default()
+    };
+    if let Decision::Refused(refusal) = decided {
+        shown.reason = refusal.reason().into();
+        match refusal {
+            Refusal::Blocked(pattern) => shown.matched = pattern.text(),
+            Refusal::License(license) => shown.matched = license,
+            Refusal::Malware => {}
+            Refusal::Cooldown { until, .. } => shown.allowed_time = until.and_then(timestamp),
+        }
+    }
+    shown
+}

@@ -1,0 +1,123 @@
+//! What policies need to know of versions, read for many at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bowline_core::{Error, Micros, Result};
+use bowline_store::{ReadTx, Row, Value};
+use bowline_versions::order_key;
+
+use crate::ecosystems::Language;
+use crate::malware;
+use crate::policy::decide::Subject;
+use crate::policy::purl;
+
+/// Versions that one statement reads.
+const AT_ONCE: usize = 64;
+
+/// A version of a package, as the catalogue names both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct VersionName {
+    pub(super) language: Language,
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+impl VersionName {
+    /// Reads a package URL that names one version.
+    pub(super) fn parse(text: &str) -> std::result::Result<VersionName, String> {
+        let (language, name, version) =
+            purl::Pattern::parse(text)?.one_version().ok_or("must name one version, such as pkg:npm/left-pad@1.3.0")?;
+        Ok(VersionName { language, name, version })
+    }
+
+    pub(super) fn purl(&self) -> String {
+        purl::of_version(self.language, &self.name, &self.version)
+    }
+}
+
+/// What is known of a version; the default is known of none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) is_known: bool,
+    pub(super) license: String,
+    pub(super) published_at: Option<Micros>,
+    pub(super) is_malware: bool,
+}
+
+impl Facts {
+    pub(super) fn subject<'a>(&'a self, version: &'a VersionName) -> Subject<'a> {
+        Subject {
+            language: version.language,
+            name: &version.name,
+            version: &version.version,
+            license: &self.license,
+            is_malware: self.is_malware,
+            published_at: self.published_at,
+        }
+    }
+}
+
+/// The facts of versions that [`load`] was given.
+pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionName) -> &'a Facts {
+    static UNKNOWN: Facts = Facts { is_known: false, license: String::new(), published_at: None, is_malware: false };
+    facts.get(version).unwrap_or(&UNKNOWN)
+}
+
+/// What the catalogue and the list of malware say of these versions.
+pub(super) async fn load(tx: &mut ReadTx, versions: &[VersionName]) -> Result<HashMap<VersionName, Facts>> {
+    let mut facts: HashMap<VersionName, Facts> = HashMap::with_capacity(versions.len());
+    for chunk in versions.chunks(AT_ONCE) {
+        for (artifact, number, license, published_at) in catalogued(tx, chunk).await? {
+            let is_it = |version: &&VersionName| {
+                version.version == number && version.language.artifact_id(&version.name) == artifact
+            };
+            let Some(version) = chunk.iter().find(is_it) else { continue };
+            let known = facts.entry(version.clone()).or_default();
+            known.is_known = true;
+            if known.license.is_empty() {
+                known.license = license;
+            }
+            // Of several sources the first publication counts.
+            known.published_at = known.published_at.into_iter().chain(published_at).min();
+        }
+    }
+    let mut packages: BTreeMap<Language, BTreeSet<&str>> = BTreeMap::new();
+    for version in versions {
+        packages.entry(version.language).or_default().insert(&version.name);
+    }
+    for (language, names) in packages {
+        let withheld = malware::withheld_of(tx, language, &names).await?;
+        for version in versions.iter().filter(|version| version.language == language) {
+            let Some(withheld) = withheld.get(&version.name) else { continue };
+            let key = order_key(language.scheme(), &version.version);
+            if withheld.has(&version.version, &key) {
+                facts.entry(version.clone()).or_default().is_malware = true;
+            }
+        }
+    }
+    Ok(facts)
+}
+
+type CatalogueRow = (String, String, String, Option<Micros>);
+
+/// The rows of the catalogue for these versions: one for each source.
+async fn catalogued(tx: &mut ReadTx, versions: &[VersionName]) -> Result<Vec<CatalogueRow>> {
+    let ids: Vec<String> = versions.iter().map(|version| version.language.artifact_id(&version.name)).collect();
+    let mut params = Vec::with_capacity(2 * AT_ONCE);
+    let mut conditions = Vec::with_capacity(AT_ONCE);
+    // A few widths instead of any number, so that few texts fill the statement caches.
+    let width = versions.len().next_power_of_two();
+    for at in 0..width {
+        let at = at.min(versions.len() - 1);
+        conditions.push(format!("(v.artifact = ${} AND v.version = ${})", params.len() + 1, params.len() + 2));
+        params.push(Value::from(&ids[at]));
+        params.push(Value::from(&versions[at].version));
+    }
+    let sql = format!(
+        "SELECT v.artifact, v.version, CASE WHEN v.license <> '' THEN v.license ELSE a.license END, v.published_at
+         FROM library_versions v JOIN library_artifacts a ON a.id = v.artifact WHERE {}",
+        conditions.join(" OR ")
+    );
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?, row.text(2)?, row.opt_int(3)?));
+    tx.query(&sql, &params, read).await
+}

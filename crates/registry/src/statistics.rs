@@ -1,0 +1,152 @@
+//! What is stored and what happens, in numbers: bytes as quotas count them, activity from the days that the store sums.
+
+use std::collections::BTreeMap;
+
+use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::bowline::registry::v1::rpc::statistics::{GetUsage, ListActivity, ListTopUsage};
+use bowline_contract::chainguard::capabilities::Capability;
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{Authorized, Handlers, handler};
+use bowline_resources::kinds::GROUP;
+use bowline_resources::list::{micros, timestamp};
+use bowline_store::activity::{self, ActivityKind};
+use bowline_store::counters::{self, Scope};
+use bowline_store::{ReadTx, Row, Value};
+
+use super::{limits, stored_bytes};
+
+pub(crate) fn register(handlers: Handlers) -> Handlers {
+    handlers
+        .read::<GetUsage>(handler!(usage))
+        .read::<ListTopUsage>(handler!(top_usage))
+        .read::<ListActivity>(handler!(list_activity))
+}
+
+/// Days that are told without being asked for, and those that a list of the most looks at.
+const USUAL_DAYS: i64 = 30;
+/// Rows of a list of the most.
+const USUAL_ROWS: i32 = 10;
+const MOST_ROWS: i32 = 100;
+/// Direct children that are measured for one list.
+const MOST_CHILDREN: i64 = 2000;
+
+/// Refuses a scope at which neither a group nor a repository is.
+async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
+    let scope = call.require_scope()?;
+    let sql = "SELECT uid FROM groups WHERE uid = $1 UNION ALL SELECT uid FROM repos WHERE uid = $1";
+    let stored = tx.query_opt(sql, &[Value::from(scope.as_str())], |row| row.text(0).map_err(Error::from)).await?;
+    stored.map(|_| scope.clone()).ok_or_else(|| Error::not_found(GROUP, scope.as_str()))
+}
+
+async fn usage(tx: &mut ReadTx, call: &Authorized<ours::GetUsageRequest>) -> Result<ours::Usage> {
+    let scope = require_scope(tx, call).await?;
+    let policies = limits::policies(tx, &scope).await?;
+    let quotas = policies.iter().map(|policy| policy.byte_quota).filter(|quota| *quota > 0);
+    let within = Scope::Subtree(scope.as_str());
+    Ok(ours::Usage {
+        scope: scope.as_str().into(),
+        bytes: stored_bytes::total(tx, scope.as_str()).await?,
+        upload_bytes: stored_bytes::of_open_uploads(tx, scope.as_str(), "").await?,
+        byte_quota: quotas.min().unwrap_or(0),
+        repos: counters::total(tx, "repos", &within).await?,
+        tags: counters::total(tx, "tags", &within).await?,
+    })
+}
+
+async fn top_usage(
+    tx: &mut ReadTx,
+    call: &Authorized<ours::ListTopUsageRequest>,
+) -> Result<ours::ListTopUsageResponse> {
+    let scope = require_scope(tx, call).await?;
+    let request = call.request();
+    let limit = match request.limit {
+        0 => USUAL_ROWS,
+        limit if limit > 0 => limit.min(MOST_ROWS),
+        _ => return Err(Error::invalid_field("limit", "must not be negative")),
+    };
+    let kind = match request.order() {
+        ours::UsageOrder::Unspecified | ours::UsageOrder::Bytes => {
+            let mut rows = children(tx, &scope).await?;
+            rows.sort_by(|one, other| other.amount.cmp(&one.amount).then_with(|| one.uid.cmp(&other.uid)));
+            rows.truncate(limit as usize);
+            return Ok(ours::ListTopUsageResponse { rows });
+        }
+        ours::UsageOrder::PullsByIdentity => ActivityKind::Pulls,
+        ours::UsageOrder::PushesByIdentity => ActivityKind::Pushes,
+    };
+    let since = activity::day_of(call.now()) - USUAL_DAYS + 1;
+    let most = activity::most_active(tx, scope.as_str(), kind, (since, limit.into())).await?;
+    let (shown, hidden): (Vec<_>, Vec<_>) =
+        most.into_iter().partition(|(uid, _)| call.holds(uid, Capability::CapIamIdentityList));
+    let names = identity_names(tx, &shown).await?;
+    let row = |(uid, amount): (String, i64)| {
+        let name = names.get(&uid).cloned().unwrap_or_default();
+        ours::UsageRow { uid, name, amount }
+    };
+    let mut rows: Vec<ours::UsageRow> = shown.into_iter().map(row).collect();
+    // Who cannot be listed is not named: callers of other organizations, and those without credentials.
+    let amount: i64 = hidden.iter().map(|(_, amount)| amount).sum();
+    if amount > 0 {
+        rows.push(ours::UsageRow { amount, ..ours::UsageRow::default() });
+        rows.sort_by_key(|row| std::cmp::Reverse(row.amount));
+    }
+    Ok(ours::ListTopUsageResponse { rows })
+}
+
+/// The direct children of a group with their bytes.
+async fn children(tx: &mut ReadTx, scope: &Uidp) -> Result<Vec<ours::UsageRow>> {
+    let sql = "SELECT uid, name FROM groups WHERE parent = $1 UNION ALL SELECT uid, name FROM repos WHERE parent = $1
+               LIMIT $2";
+    let params = [Value::from(scope.as_str()), Value::Int(MOST_CHILDREN + 1)];
+    let read = |row: &Row<'_>| Ok::<_, Error>(ours::UsageRow { uid: row.text(0)?, name: row.text(1)?, amount: 0 });
+    let mut rows = tx.query(sql, &params, read).await?;
+    if rows.len() as i64 > MOST_CHILDREN {
+        let text = format!("the group has more than {MOST_CHILDREN} children; measure a group below it");
+        return Err(Error::precondition("GROUP_TOO_LARGE", scope.as_str(), text));
+    }
+    for row in &mut rows {
+        row.amount = stored_bytes::total(tx, &row.uid).await?;
+    }
+    Ok(rows)
+}
+
+async fn identity_names(tx: &mut ReadTx, most: &[(String, i64)]) -> Result<BTreeMap<String, String>> {
+    if most.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let positions: Vec<String> = (1..=most.len()).map(|n| format!("${n}")).collect();
+    let sql = format!("SELECT uid, name FROM identities WHERE uid IN ({})", positions.join(", "));
+    let params: Vec<Value<'_>> = most.iter().map(|(uid, _)| Value::from(uid)).collect();
+    let names = tx.query(&sql, &params, |row| Ok::<_, Error>((row.text(0)?, row.text(1)?))).await?;
+    Ok(names.into_iter().collect())
+}
+
+async fn list_activity(
+    tx: &mut ReadTx,
+    call: &Authorized<ours::ListActivityRequest>,
+) -> Result<ours::ListActivityResponse> {
+    let scope = require_scope(tx, call).await?;
+    let (first, last) = span(call.request(), call.now())?;
+    let kind = match call.request().kind() {
+        ours::ActivityKind::Unspecified | ours::ActivityKind::Pulls => ActivityKind::Pulls,
+        ours::ActivityKind::Pushes => ActivityKind::Pushes,
+        ours::ActivityKind::Bytes => ActivityKind::Bytes,
+        ours::ActivityKind::BlockedPackages => ActivityKind::BlockedPackages,
+    };
+    let amounts = activity::days(tx, scope.as_str(), kind, (first, last)).await?;
+    let day = |day: i64| ours::ActivityDay {
+        day: timestamp(activity::start_of(day)),
+        amount: amounts.get(&day).copied().unwrap_or(0),
+    };
+    Ok(ours::ListActivityResponse { days: (first..=last).map(day).collect() })
+}
+
+/// The first and the last day.
+fn span(request: &ours::ListActivityRequest, now: Micros) -> Result<(i64, i64)> {
+    let last = activity::day_of(request.end_time.map_or(now, micros).min(now));
+    let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| activity::day_of(micros(start)));
+    if last - first >= activity::DAYS {
+        return Err(Error::invalid_field("startTime", format!("at most {} days are told at once", activity::DAYS)));
+    }
+    Ok((first, last))
+}

@@ -1,0 +1,142 @@
+//! The state of the server as the operator reads it, and tasks that run on request.
+
+use std::sync::Arc;
+
+use bowline_contract::bowline::operator::v1;
+use bowline_contract::bowline::operator::v1::rpc::operator::{
+    GetHealth, GetMetrics, GetStorage, ListKeys, ListOrganizations, ListTasks, RunTask,
+};
+use bowline_core::{Error, Result, Uidp};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, OPERATOR, Page, PageRequest, SortKey, handler};
+use bowline_store::{BoxFuture, ReadTx, Row, Value, WriteTx};
+
+const TASK: &str = "bowline.dev/Task";
+
+/// The running server: its composition root implements this.
+pub trait ServerState: Send + Sync {
+    /// What it is and since when it runs.
+    fn health(&self) -> v1::Health;
+    /// How much is stored.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    fn storage(&self) -> BoxFuture<'_, Result<v1::Storage>>;
+    /// Its signing keys, the newest first.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    fn keys(&self) -> BoxFuture<'_, Result<Vec<v1::Key>>>;
+    /// Its periodic tasks, by name.
+    fn tasks(&self) -> Vec<v1::Task>;
+    /// Has a task run now.
+    fn run(&self, task: &str);
+    /// Rates and durations of the last 24 hours.
+    fn metrics(&self) -> v1::Metrics;
+}
+
+type State = Option<Arc<dyn ServerState>>;
+
+/// Registers the handlers. Without a server they are complete in number, and cannot be called.
+pub(crate) fn register(handlers: Handlers, state: State) -> Handlers {
+    let [health, storage, tasks, keys, metrics, chosen, running] = std::array::from_fn(|_| state.clone());
+    handlers
+        .read_then::<GetHealth, _>(handler!(nothing), move |()| {
+            let state = health.clone();
+            Box::pin(async move { Ok(present(&state)?.health()) })
+        })
+        .read_then::<GetStorage, _>(handler!(nothing), move |()| {
+            let state = storage.clone();
+            Box::pin(async move { present(&state)?.storage().await })
+        })
+        .read_then::<ListTasks, _>(handler!(nothing), move |()| {
+            let state = tasks.clone();
+            Box::pin(async move { Ok(v1::ListTasksResponse { tasks: present(&state)?.tasks() }) })
+        })
+        .read_then::<ListKeys, _>(handler!(nothing), move |()| {
+            let state = keys.clone();
+            Box::pin(async move { Ok(v1::ListKeysResponse { keys: present(&state)?.keys().await? }) })
+        })
+        .read_then::<GetMetrics, _>(handler!(nothing), move |()| {
+            let state = metrics.clone();
+            Box::pin(async move { Ok(present(&state)?.metrics()) })
+        })
+        .heavy_read::<ListOrganizations>(handler!(organizations))
+        .write_then::<RunTask, _>(
+            move |_: &mut WriteTx, call| {
+                let state = chosen.clone();
+                Box::pin(async move { record_run(call, present(&state)?) })
+            },
+            move |task: v1::Task| {
+                let state = running.clone();
+                Box::pin(async move { run(present(&state)?, &task) })
+            },
+        )
+}
+
+fn present(state: &State) -> Result<&dyn ServerState> {
+    state.as_deref().ok_or_else(|| Error::internal("handlers without a server were called"))
+}
+
+/// Everything is read when no transaction is open any more.
+async fn nothing<T>(_: &mut ReadTx, _: &Authorized<T>) -> Result<()> {
+    Ok(())
+}
+
+/// Records who had the task run; the run begins after the commit.
+fn record_run(call: &Authorized<v1::RunTaskRequest>, state: &dyn ServerState) -> Result<Changed<v1::Task>> {
+    let name = &call.request().name;
+    let task = state.tasks().into_iter().find(|task| task.name == *name);
+    let task = task.ok_or_else(|| Error::not_found(TASK, name))?;
+    let uid = Uidp::parse(OPERATOR).map_err(Error::internal)?;
+    Ok(Changed::one(TASK, &uid, Some(&task), Some(&task), task.clone()))
+}
+
+fn run(state: &dyn ServerState, task: &v1::Task) -> Result<v1::Task> {
+    state.run(&task.name);
+    let now = state.tasks().into_iter().find(|known| known.name == task.name);
+    now.ok_or_else(|| Error::not_found(TASK, &task.name))
+}
+
+/// Organizations with more bytes than others first. Counts are as folded, a moment behind what was written.
+const ORGANIZATIONS: &str = "
+SELECT g.uid, g.name, coalesce(b.n, 0), coalesce(r.n, 0)
+FROM groups g
+LEFT JOIN counts b ON b.collection = 'blob_bytes' AND b.node = '= ' || g.uid
+LEFT JOIN counts r ON r.collection = 'repos' AND r.node = '= ' || g.uid
+WHERE g.parent = '' AND (coalesce(b.n, 0) < $1 OR coalesce(b.n, 0) = $1 AND g.uid > $2)
+ORDER BY coalesce(b.n, 0) DESC, g.uid LIMIT $3";
+
+async fn organizations(
+    tx: &mut ReadTx,
+    call: &Authorized<v1::ListOrganizationsRequest>,
+) -> Result<v1::ListOrganizationsResponse> {
+    let request = call.request();
+    let paging =
+        PageRequest { page_size: request.page_size, page_token: request.page_token.clone(), ..PageRequest::default() };
+    let page = Page::validate(call, &paging, &[&["blob_bytes"]], (0, Direction::Descending))?;
+    let (bytes, uid) = match &page.cursor {
+        None => (i64::MAX, ""),
+        Some(cursor) => match cursor.key {
+            Some(SortKey::Int(bytes)) => (bytes, cursor.uid.as_str()),
+            _ => return Err(Error::internal("a page token of organizations has no number")),
+        },
+    };
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(v1::OrganizationUsage {
+            organization: row.text(0)?,
+            name: row.text(1)?,
+            blob_bytes: row.int(2)?,
+            repositories: row.int(3)?,
+        })
+    };
+    let params = [Value::Int(bytes), Value::from(uid), Value::Int(page.size as i64 + 1)];
+    let mut organizations = tx.query(ORGANIZATIONS, &params, read).await?;
+    let mut next_page_token = String::new();
+    if organizations.len() > page.size {
+        organizations.truncate(page.size);
+        if let Some(last) = organizations.last() {
+            next_page_token = page.next_token(call, Some(SortKey::Int(last.blob_bytes)), last.organization.clone());
+        }
+    }
+    Ok(v1::ListOrganizationsResponse { organizations, next_page_token })
+}

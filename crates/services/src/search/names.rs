@@ -1,0 +1,282 @@
+//! Names of groups, repositories, tags and identities, in the order of relevance: first those that begin with the text,
+//! by name; then those that have it elsewhere, in the order in which they came.
+//!
+//! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
+//! their own, so that a search costs what its caller may see and not what others have.
+
+use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
+use bowline_store::{Engine, ReadTx, Row, Sql, Value};
+
+use super::kinds::Kind;
+
+/// Characters that have a trigram.
+pub(super) const TRIGRAM: usize = 3;
+/// Trigrams of one text that are looked up.
+const MOST_TRIGRAMS: usize = 16;
+/// Organizations that are searched one by one; with more, all names are.
+const MOST_ORGANIZATIONS: usize = 32;
+/// Rows of the first batch and of the largest.
+const BATCHES: (i64, i64) = (64, 4096);
+
+/// The first of the characters that mark kinds and organizations: names have none of them.
+const MARK: u32 = 0xe000;
+const KIND_MARK: u32 = 0xf100;
+
+/// A name that has the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NameRow {
+    pub(super) uid: String,
+    pub(super) position: Position,
+}
+
+/// Where a name stands in the order of relevance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Position {
+    /// Among those that begin with the text: its name and UIDP.
+    Beginning(String, String),
+    /// Among the others: its number.
+    Within(i64),
+}
+
+/// What is looked for.
+pub(super) struct NameSearch<'a> {
+    kind: Kind,
+    /// The text in lower case.
+    text: &'a str,
+    pattern: String,
+    /// The first text after all that begin with it.
+    end: String,
+    /// Visible ranges, sorted and disjoint.
+    ranges: &'a [UidRange],
+    /// Organizations of the ranges; absent where all names are searched.
+    organizations: Option<Vec<&'a str>>,
+}
+
+impl<'a> NameSearch<'a> {
+    pub(super) fn new(kind: Kind, text: &'a str, ranges: &'a [UidRange]) -> NameSearch<'a> {
+        let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        let organizations = organizations(ranges);
+        let (pattern, end) = (format!("%{escaped}%"), format!("{text}{}", char::MAX));
+        NameSearch { kind, text, pattern, end, ranges, organizations }
+    }
+
+    /// The names after a position, at most so many.
+    pub(super) async fn after(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
+        if self.ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut rows = Vec::new();
+        if !matches!(after, Some(Position::Within(_))) {
+            rows = self.beginning(tx, after, most).await?;
+        }
+        if rows.len() < most && self.text.chars().count() >= TRIGRAM {
+            let number = match after {
+                Some(Position::Within(number)) => *number,
+                _ => 0,
+            };
+            rows.extend(self.within(tx, number, most - rows.len()).await?);
+        }
+        Ok(rows)
+    }
+
+    fn is_visible(&self, uid: &str) -> bool {
+        let at = self.ranges.partition_point(|range| range.upper.as_str() <= uid);
+        self.ranges.get(at).is_some_and(|range| range.contains(uid))
+    }
+
+    /// Names that begin with the text, merged from those of each organization.
+    async fn beginning(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
+        let start = match after {
+            Some(Position::Beginning(name, uid)) => (name.clone(), uid.clone()),
+            _ => (self.text.to_owned(), String::new()),
+        };
+        let mut rows = match &self.organizations {
+            None => self.beginning_in(tx, None, start, most).await?,
+            Some(organizations) => {
+                let mut rows = Vec::new();
+                for organization in organizations {
+                    rows.extend(self.beginning_in(tx, Some(organization), start.clone(), most).await?);
+                }
+                rows
+            }
+        };
+        rows.sort_by(|one, other| one.position.cmp(&other.position));
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    async fn beginning_in(
+        &self,
+        tx: &mut ReadTx,
+        organization: Option<&str>,
+        mut start: (String, String),
+        most: usize,
+    ) -> Result<Vec<NameRow>> {
+        let (mut rows, mut batch) = (Vec::new(), BATCHES.0.max(most as i64));
+        while rows.len() < most {
+            let mut query = Sql::new("SELECT name, uid FROM search_names ");
+            let index = if organization.is_some() { "search_names_by_org" } else { "search_names_by_name" };
+            query.text += &tx.index_hint(index);
+            let kind = query.param(Value::Int(self.kind.number()));
+            query.text += &format!(" WHERE kind = {kind}");
+            if let Some(organization) = organization {
+                let organization = query.param(Value::from(organization));
+                query.text += &format!(" AND org = {organization}");
+            }
+            let (name, uid) = (query.param(Value::from(&start.0)), query.param(Value::from(&start.1)));
+            let (end, limit) = (query.param(Value::from(&self.end)), query.param(Value::Int(batch)));
+            query.text +=
+                &format!(" AND (name, uid) > ({name}, {uid}) AND name < {end} ORDER BY name, uid LIMIT {limit}");
+            let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
+            let read = tx.query(&query.text, &query.params, read).await?;
+            let is_last = (read.len() as i64) < batch;
+            let Some(last) = read.last().cloned() else { break };
+            let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
+            rows.extend(
+                visible.map(|(name, uid)| NameRow { uid: uid.clone(), position: Position::Beginning(name, uid) }),
+            );
+            if is_last {
+                break;
+            }
+            (start, batch) = (last, (batch * 4).min(BATCHES.1));
+        }
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    /// Names that have the text, but not at their beginning.
+    async fn within(&self, tx: &mut ReadTx, mut number: i64, most: usize) -> Result<Vec<NameRow>> {
+        let trigrams = self.match_text();
+        let (mut rows, mut batch) = (Vec::new(), BATCHES.0.max(most as i64));
+        while rows.len() < most {
+            let query = match tx.engine() {
+                Engine::Sqlite => self.within_on_sqlite(&trigrams, number, batch),
+                Engine::Postgres => self.within_on_postgres(number, batch),
+            };
+            let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?));
+            let read = tx.query(&query.text, &query.params, read).await?;
+            let is_last = (read.len() as i64) < batch;
+            let Some(last) = read.last().map(|(number, _)| *number) else { break };
+            let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
+            rows.extend(visible.map(|(number, uid)| NameRow { uid, position: Position::Within(number) }));
+            if is_last {
+                break;
+            }
+            (number, batch) = (last, (batch * 4).min(BATCHES.1));
+        }
+        rows.truncate(most);
+        Ok(rows)
+    }
+
+    fn within_on_sqlite<'q>(&'q self, trigrams: &'q str, number: i64, batch: i64) -> Sql<'q> {
+        let text = "SELECT s.n, s.uid FROM search_index CROSS JOIN search_names s
+                    WHERE s.n = search_index.rowid AND search_index MATCH $1 AND search_index.rowid > $2";
+        let mut query = Sql { text: text.into(), params: vec![Value::from(trigrams), Value::Int(number)] };
+        self.conditions(&mut query);
+        let limit = query.param(Value::Int(batch));
+        query.text += &format!(" ORDER BY search_index.rowid LIMIT {limit}");
+        query
+    }
+
+    fn within_on_postgres(&self, number: i64, batch: i64) -> Sql<'_> {
+        let text = "SELECT s.n, s.uid FROM search_names s WHERE s.n > $1";
+        let mut query = Sql { text: text.into(), params: vec![Value::Int(number)] };
+        self.conditions(&mut query);
+        let limit = query.param(Value::Int(batch));
+        query.text += &format!(" ORDER BY s.n LIMIT {limit}");
+        query
+    }
+
+    fn conditions<'q>(&'q self, query: &mut Sql<'q>) {
+        let (kind, pattern) = (query.param(Value::Int(self.kind.number())), query.param(Value::from(&self.pattern)));
+        let (text, end) = (query.param(Value::from(self.text)), query.param(Value::from(&self.end)));
+        query.text += &format!(
+            " AND s.kind = {kind} AND s.name LIKE {pattern} ESCAPE '\\' AND NOT (s.name >= {text} AND s.name < {end})"
+        );
+        if let Some(organizations) = &self.organizations {
+            let organizations: Vec<String> =
+                organizations.iter().map(|organization| query.param(Value::from(*organization))).collect();
+            query.text += &format!(" AND s.org IN ({})", organizations.join(", "));
+        }
+    }
+
+    /// What SQLite's search is asked for: the trigrams of the text among names of the kind and the organizations. It
+    /// has no positions of them, so that a comparison decides.
+    fn match_text(&self) -> String {
+        let kind = mark(KIND_MARK + self.kind.number() as u32);
+        let scopes = match &self.organizations {
+            None => quoted(&kind.repeat(TRIGRAM)),
+            Some(organizations) => {
+                let scopes: Vec<String> = organizations
+                    .iter()
+                    .map(|organization| quoted(&format!("{kind}{}", marks(organization))))
+                    .collect();
+                format!("({})", scopes.join(" OR "))
+            }
+        };
+        let characters: Vec<char> = self.text.chars().collect();
+        let mut trigrams: Vec<String> = characters.windows(TRIGRAM).map(|window| window.iter().collect()).collect();
+        trigrams.sort_unstable();
+        trigrams.dedup();
+        trigrams.truncate(MOST_TRIGRAMS);
+        trigrams.iter().fold(scopes, |text, trigram| format!("{text} AND {}", quoted(trigram)))
+    }
+}
+
+/// The organizations that the ranges lie in, each once; absent if they are too many, or a range spans several.
+fn organizations(ranges: &[UidRange]) -> Option<Vec<&str>> {
+    let mut organizations: Vec<&str> = Vec::new();
+    for range in ranges {
+        let organization = range.lower.get(..ROOT_LENGTH)?;
+        if !UidRange::subtree(organization).contains(&range.lower)
+            || range.upper > UidRange::subtree(organization).upper
+        {
+            return None;
+        }
+        if organizations.last() != Some(&organization) {
+            organizations.push(organization);
+        }
+    }
+    (organizations.len() <= MOST_ORGANIZATIONS).then_some(organizations)
+}
+
+/// Two characters for the first six digits of an organization, as the trigger makes them.
+fn marks(organization: &str) -> String {
+    [0..3, 3..6].into_iter().map(|part| mark(MARK + digits(organization.get(part).unwrap_or_default()))).collect()
+}
+
+fn digits(hex: &str) -> u32 {
+    u32::from_str_radix(hex, 16).unwrap_or_default()
+}
+
+fn mark(code: u32) -> String {
+    char::from_u32(code).map(String::from).unwrap_or_default()
+}
+
+/// As one string of SQLite's search.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_few_organizations_are_searched_one_by_one() {
+        let (one, other) = ("a".repeat(40), "b".repeat(40));
+        let group = format!("{one}/{}", "c".repeat(16));
+        let ranges = [UidRange::subtree(&group), UidRange::subtree(&other)];
+        assert_eq!(organizations(&ranges), Some(vec![one.as_str(), other.as_str()]));
+        assert_eq!(organizations(&[UidRange::all()]), None);
+        let many: Vec<UidRange> = (0..=MOST_ORGANIZATIONS).map(|n| UidRange::subtree(&format!("{n:040x}"))).collect();
+        assert_eq!(organizations(&many), None);
+    }
+
+    #[test]
+    fn what_sqlite_is_asked_for_is_quoted() {
+        let ranges = [UidRange::all()];
+        let search = NameSearch::new(Kind::Tag, "a\"bab", &ranges);
+        assert_eq!(search.match_text(), "\"\u{f103}\u{f103}\u{f103}\" AND \"\"\"ba\" AND \"a\"\"b\" AND \"bab\"");
+    }
+}

@@ -1,0 +1,53 @@
+//! Statements about transactions, and what an error means for the writer's connection.
+
+use rusqlite::ErrorCode;
+
+use crate::error::StoreError;
+use crate::sqlite::SqliteTx;
+use crate::tx::{Inner, WriteTx};
+
+/// Checkpoints as far as readers let it; true if nothing is left. What it cannot do now is tried again.
+pub(super) fn checkpoint(conn: &rusqlite::Connection) -> bool {
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {
+        Ok((logged, copied)) => copied >= logged,
+        Err(error) => {
+            tracing::warn!(%error, "the log of the database was not checkpointed; tried again");
+            false
+        }
+    }
+}
+
+pub(super) fn connection(tx: &WriteTx) -> Option<&SqliteTx> {
+    match &tx.inner {
+        Inner::Sqlite(conn) => Some(conn),
+        Inner::Postgres(_) => None,
+    }
+}
+
+pub(super) fn control(tx: &WriteTx, sql: &'static str) -> Result<(), StoreError> {
+    connection(tx).map_or(Ok(()), |conn| conn.control(sql))
+}
+
+pub(super) fn is_lost(tx: &WriteTx) -> bool {
+    connection(tx).is_some_and(|conn| conn.conn.is_autocommit())
+}
+
+/// A full disk or a lock held elsewhere is cured by time. After an I/O error, or
+/// when the file was opened while it was read-only, only a fresh connection is.
+pub(super) fn needs_reopen(error: &StoreError) -> bool {
+    use ErrorCode as C;
+    matches!(
+        error.sqlite_code(),
+        Some(
+            C::SystemIoFailure
+                | C::ReadOnly
+                | C::CannotOpen
+                | C::PermissionDenied
+                | C::FileLockingProtocolFailed
+                | C::DatabaseCorrupt
+                | C::NotADatabase
+                | C::OutOfMemory
+        )
+    )
+}

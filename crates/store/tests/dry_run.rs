@@ -1,0 +1,125 @@
+//! Dry runs: they see their own writes, leave nothing behind, keep to their budget and hold up no write.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use bowline_store::{Db, DryRunLimits, Engine, ErrorKind, StoreError, Value};
+use common::Fixture;
+
+both_engines! {
+    a_dry_run_sees_its_writes_and_leaves_nothing
+    an_error_of_a_dry_run_is_its_outcome
+    a_dry_run_of_too_many_rows_is_over_budget
+    a_dry_run_that_takes_too_long_is_over_budget
+    writes_beside_a_long_dry_run_do_not_wait_for_it
+}
+
+const LIMITS: DryRunLimits = DryRunLimits { rows: 1000, time: Duration::from_millis(400) };
+
+/// Counts to a number that no test waits for.
+const FOREVER: &str = "WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 2000000000)
+                       SELECT count(*) FROM up";
+
+async fn insert(db: &Db, id: &'static str) -> Result<u64, StoreError> {
+    let sql = "INSERT INTO things (id, n) VALUES ($1, 1)";
+    db.write(move |tx| Box::pin(async move { tx.execute(sql, &[Value::from(id)]).await })).await
+}
+
+async fn count(db: &Db) -> i64 {
+    let read =
+        db.read(|tx| Box::pin(async move { tx.query_opt("SELECT count(*) FROM things", &[], |row| row.int(0)).await }));
+    read.await.unwrap_or_else(|error: StoreError| panic!("{error}")).unwrap()
+}
+
+async fn a_dry_run_sees_its_writes_and_leaves_nothing(_: &Fixture, db: Db) {
+    insert(&db, "a").await.unwrap();
+    for _ in 0..3 {
+        let seen = db.dry_run(LIMITS, |tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO things (id, n) VALUES ('b', 2)", &[]).await?;
+                tx.execute("UPDATE things SET n = n + 1", &[]).await?;
+                tx.query("SELECT n FROM things ORDER BY id", &[], |row| row.int(0)).await
+            })
+        });
+        assert_eq!(seen.await.unwrap_or_else(|error: StoreError| panic!("{error}")), [2, 3]);
+        assert_eq!(count(&db).await, 1);
+    }
+    insert(&db, "b").await.unwrap();
+    assert_eq!(count(&db).await, 2);
+}
+
+async fn an_error_of_a_dry_run_is_its_outcome(_: &Fixture, db: Db) {
+    insert(&db, "a").await.unwrap();
+    let refused = db.dry_run(LIMITS, |tx| {
+        Box::pin(async move { tx.execute("INSERT INTO things (id, n) VALUES ('a', 2)", &[]).await })
+    });
+    assert_eq!(refused.await.unwrap_err().kind(), ErrorKind::UniqueViolation);
+    let swallowed = db.dry_run(LIMITS, |tx| {
+        Box::pin(async move {
+            let _ = tx.execute("INSERT INTO things (id, n) VALUES ('a', 2)", &[]).await;
+            Ok::<_, StoreError>(1)
+        })
+    });
+    assert!(swallowed.await.is_err() || db.engine() == Engine::Postgres);
+    insert(&db, "b").await.unwrap();
+}
+
+async fn a_dry_run_of_too_many_rows_is_over_budget(_: &Fixture, db: Db) {
+    let run = |rows: i64| {
+        let sql = "INSERT INTO things (id, n) VALUES ($1, 1)";
+        db.dry_run(LIMITS, move |tx| {
+            Box::pin(async move {
+                for n in 0..rows {
+                    tx.execute(sql, &[Value::from(&format!("{n}"))]).await?;
+                }
+                Ok::<_, StoreError>(())
+            })
+        })
+    };
+    run(1000).await.unwrap();
+    let error = run(1001).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OverBudget, "{error}");
+    assert!(error.message().contains("1001"), "{error}");
+    assert_eq!(count(&db).await, 0);
+}
+
+async fn a_dry_run_that_takes_too_long_is_over_budget(_: &Fixture, db: Db) {
+    let began = Instant::now();
+    let run = db.dry_run(LIMITS, |tx| {
+        Box::pin(async move {
+            tx.execute("INSERT INTO things (id, n) VALUES ('a', 2)", &[]).await?;
+            tx.query_opt(FOREVER, &[], |row| row.int(0)).await
+        })
+    });
+    let error: StoreError = run.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OverBudget, "{error}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    insert(&db, "a").await.unwrap();
+}
+
+async fn writes_beside_a_long_dry_run_do_not_wait_for_it(_: &Fixture, db: Db) {
+    let beside = db.clone();
+    let limits = DryRunLimits { time: Duration::from_secs(3), ..LIMITS };
+    let run = tokio::spawn(async move {
+        let run = beside.dry_run(limits, |tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO things (id, n) VALUES ('dry', 2)", &[]).await?;
+                tx.query_opt(FOREVER, &[], |row| row.int(0)).await
+            })
+        });
+        run.await.unwrap_err() as StoreError
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let began = Instant::now();
+    for id in ["a", "b", "c", "d", "e"] {
+        insert(&db, id).await.unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let error = run.await.unwrap();
+    let kinds = [ErrorKind::Unavailable, ErrorKind::OverBudget];
+    assert!(kinds.contains(&error.kind()), "{error}");
+    assert_eq!(count(&db).await, 5);
+}

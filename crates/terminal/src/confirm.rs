@@ -1,0 +1,25 @@
+use std::io::BufRead as _;
+
+use crate::manner::{Manner, can_ask};
+use crate::{TerminalError, say};
+
+/// Asks before something is destroyed. `what` is a sentence without its question mark, such as
+/// `Delete the repository acme/nginx with 12 tags`.
+///
+/// # Errors
+/// [`TerminalError::Unconfirmed`]: the answer is not yes, or there is no terminal to ask at and no `--yes`.
+pub fn confirm(what: &str) -> Result<(), TerminalError> {
+    if Manner::get().yes {
+        return Ok(());
+    }
+    if !can_ask() {
+        return Err(TerminalError::Unconfirmed(format!("{what}: not confirmed, and there is no terminal to ask at")));
+    }
+    say(&format!("{what}? [y/N] "));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match (read, answer.trim().to_ascii_lowercase().as_str()) {
+        (Ok(_), "y" | "yes") => Ok(()),
+        _ => Err(TerminalError::Unconfirmed(format!("{what}: not confirmed; nothing was changed"))),
+    }
+}

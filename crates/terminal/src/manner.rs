@@ -1,0 +1,52 @@
+//! How a process treats the person in front of it: read once at its start, from flags and variables.
+
+use std::io::IsTerminal as _;
+use std::sync::OnceLock;
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// What flags and variables say about talk, questions and colors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Only data and errors are written.
+    pub quiet: bool,
+    /// Each call of the server is written to stderr.
+    pub verbose: bool,
+    /// Questions are answered with yes, and not shown.
+    pub yes: bool,
+    /// Colors are never used.
+    pub no_color: bool,
+}
+
+impl Manner {
+    /// Sets the manner of the process; only the first call counts.
+    pub fn set(self) {
+        let _ = MANNER.set(self);
+    }
+
+    /// The manner of the process; without any flag if it was never set.
+    pub fn get() -> Manner {
+        MANNER.get().copied().unwrap_or_default()
+    }
+}
+
+/// Whether stdout is a terminal, whose reader wants aligned columns.
+pub(crate) fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Whether a question can be asked and its text seen.
+pub(crate) fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// A text in bold, where stdout takes colors.
+pub(crate) fn bold(text: &str, is_terminal: bool) -> String {
+    if is_terminal && !Manner::get().no_color { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// `error:` in red, where stderr takes colors.
+pub fn error_label() -> &'static str {
+    let has_color = std::io::stderr().is_terminal() && !Manner::get().no_color;
+    if has_color { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" }
+}
