@@ -7,7 +7,7 @@ use bowline_identity::invites::{InviteCode, Redeemer, read_code, redeem};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{done, execute, holder, inventory, number, role, uid_of};
+use crate::support::{execute, holder, inventory, number, ok, role, uid_of};
 
 /// A person of this number.
 pub(crate) fn person(n: u8) -> Uidp {
@@ -15,7 +15,7 @@ pub(crate) fn person(n: u8) -> Uidp {
 }
 
 pub(crate) async fn invite(actor: &Actor, group: &str, body: Value) -> (String, String) {
-    let made = done(actor, &format!("POST /iam/v2/groupInvites/{group}"), body).await;
+    let made = ok(actor, &format!("POST /iam/v2/groupInvites/{group}"), body).await;
     (uid_of(&made), made["code"].as_str().expect("a code").into())
 }
 
@@ -42,7 +42,7 @@ async fn redeem_now(server: &TestServer, code: InviteCode, who: &Uidp, email: Op
     written.await
 }
 
-pub(crate) async fn refused(server: &TestServer, code: &str, email: Option<&str>, expected: Code, says: &str) {
+pub(crate) async fn rejected(server: &TestServer, code: &str, email: Option<&str>, expected: Code, says: &str) {
     let before = inventory(server).await;
     let spent = number(server, "SELECT count(*) FROM group_invites WHERE used_at IS NOT NULL").await;
     let error = accept(server, code, &person(9), email).await.expect_err(says);
@@ -60,7 +60,7 @@ async fn an_invitation_binds_its_role_as_often_as_it_may_be_used(server: &TestSe
     assert!(accept(server, &many, &person(1), None).await.expect("open"), "bound");
     assert!(!accept(server, &many, &person(1), None).await.expect("open"), "bound already");
     assert!(accept(server, &many, &person(2), Some("any@example.com")).await.expect("open"));
-    let list = done(&operator, &format!("GET /iam/v2/roleBindings?group={team}"), Value::Null).await;
+    let list = ok(&operator, &format!("GET /iam/v2/roleBindings?group={team}"), Value::Null).await;
     assert_eq!(list["totalCount"], "2");
     for binding in list["roleBindings"].as_array().expect("a list") {
         assert_eq!(binding["roleUid"], viewer.as_str());
@@ -70,7 +70,7 @@ async fn an_invitation_binds_its_role_as_often_as_it_may_be_used(server: &TestSe
     // Their sign-in may have failed after that: it is theirs, and gives nothing more.
     server.clock().advance(Duration::from_secs(1));
     assert!(!accept(server, &once, &person(3), None).await.expect("used by the same person"));
-    refused(server, &once, None, Code::FailedPrecondition, "has been used").await;
+    rejected(server, &once, None, Code::FailedPrecondition, "has been used").await;
 }
 
 async fn what_is_gone_over_or_for_somebody_else_is_refused(server: &TestServer) {
@@ -79,17 +79,17 @@ async fn what_is_gone_over_or_for_somebody_else_is_refused(server: &TestServer) 
     let (operator, viewer) = (server.operator().await, server.role("viewer"));
     let body = json!({ "roleUid": viewer, "ttl": "60s" });
     let (uid, deleted) = invite(&operator, &org, body.clone()).await;
-    done(&operator, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
-    refused(server, &deleted, None, Code::FailedPrecondition, "does not exist any more").await;
+    ok(&operator, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
+    rejected(server, &deleted, None, Code::FailedPrecondition, "does not exist any more").await;
 
     let locked = json!({ "roleUid": viewer, "ttl": "60s", "email": "Ada@Example.com", "singleUse": true });
     let (_, code) = invite(&operator, &org, locked).await;
     // A Kelvin sign is a k in lower case, and another mailbox.
     let kelvin = json!({ "roleUid": viewer, "ttl": "60s", "email": "kim@example.com" });
     let (_, of_kim) = invite(&operator, &org, kelvin).await;
-    refused(server, &of_kim, Some("\u{212a}im@example.com"), Code::PermissionDenied, "one e-mail address").await;
+    rejected(server, &of_kim, Some("\u{212a}im@example.com"), Code::PermissionDenied, "one e-mail address").await;
     for email in [None, Some("bob@example.com"), Some("ada@example.com.evil.example"), Some("")] {
-        refused(server, &code, email, Code::PermissionDenied, "one e-mail address").await;
+        rejected(server, &code, email, Code::PermissionDenied, "one e-mail address").await;
     }
     assert!(accept(server, &code, &person(4), Some("ADA@example.COM")).await.expect("the right address"));
 
@@ -103,7 +103,7 @@ async fn what_is_gone_over_or_for_somebody_else_is_refused(server: &TestServer) 
     server.clock().advance(Duration::from_secs(59));
     assert!(accept(server, &code, &person(6), None).await.expect("still open"));
     server.clock().advance(Duration::from_secs(1));
-    refused(server, &code, None, Code::FailedPrecondition, "expired").await;
+    rejected(server, &code, None, Code::FailedPrecondition, "expired").await;
     let foreign = read_code(&server.server().parts().vault, &format!("{code}x")).expect_err("damaged");
     assert_eq!(foreign.message(), "Invalid argument: the invitation code is not valid");
 }
@@ -120,31 +120,30 @@ async fn an_invitation_is_worth_what_its_maker_may_still_give(server: &TestServe
     assert!(accept(server, &code, &person(1), None).await.expect("backed"));
     // The role grows beyond what the inviter holds.
     let grown = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_REPO_DELETE"] });
-    done(&operator, &format!("PATCH /iam/v2/roles/{small}"), grown).await;
-    refused(server, &code, None, Code::FailedPrecondition, "gives more today").await;
+    ok(&operator, &format!("PATCH /iam/v2/roles/{small}"), grown).await;
+    rejected(server, &code, None, Code::FailedPrecondition, "gives more today").await;
     let shrunk = json!({ "capabilities": ["CAP_REPO_LIST"] });
-    done(&operator, &format!("PATCH /iam/v2/roles/{small}"), shrunk).await;
+    ok(&operator, &format!("PATCH /iam/v2/roles/{small}"), shrunk).await;
     assert!(accept(server, &code, &person(2), None).await.expect("backed again"));
 
     // The inviter is shut out, past their end, or loses the role, or is deleted.
     execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&inviter.uid]).await;
-    refused(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
+    rejected(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
     execute(server, "UPDATE identities SET deactivated = FALSE, expires_at = 1 WHERE uid = $1", &[&inviter.uid]).await;
-    refused(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
+    rejected(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
     execute(server, "UPDATE identities SET expires_at = NULL WHERE uid = $1", &[&inviter.uid]).await;
     assert!(accept(server, &code, &person(3), None).await.expect("backed again"));
-    let bindings = done(&operator, &format!("GET /iam/v2/roleBindings?identity={}", inviter.uid), Value::Null).await;
-    done(&operator, &format!("DELETE /iam/v2/roleBindings/{}", uid_of(&bindings["roleBindings"][0])), Value::Null)
-        .await;
-    refused(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
-    done(&operator, &format!("DELETE /iam/v2/identities/{}", inviter.uid), Value::Null).await;
-    refused(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
+    let bindings = ok(&operator, &format!("GET /iam/v2/roleBindings?identity={}", inviter.uid), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/roleBindings/{}", uid_of(&bindings["roleBindings"][0])), Value::Null).await;
+    rejected(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
+    ok(&operator, &format!("DELETE /iam/v2/identities/{}", inviter.uid), Value::Null).await;
+    rejected(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
 
     // The role is deleted.
     let free = role(server, &org, "free", &["CAP_REPO_LIST"]).await;
     let (_, code) = invite(&operator, &team, json!({ "roleUid": free, "ttl": "3600s" })).await;
     execute(server, "DELETE FROM roles WHERE uid = $1", &[&free]).await;
-    refused(server, &code, None, Code::FailedPrecondition, "role does not exist any more").await;
+    rejected(server, &code, None, Code::FailedPrecondition, "role does not exist any more").await;
 }
 
 each_engine!(

@@ -6,7 +6,7 @@ use bowline_authn::claims::{AccessClaims, TokenClass, mint};
 use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine, on_engine_with};
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, done, execute, inventory, machine, number, person, refused};
+use crate::support::{Machine, call, execute, inventory, machine, number, ok, person, rejected};
 
 const LOOKUP: &str = "GET /iam/v2/groups:lookupGroup";
 const CHECK: &str = "GET /iam/v2/groups:checkEligibility";
@@ -14,7 +14,7 @@ const CHECK: &str = "GET /iam/v2/groups:checkEligibility";
 /// A verified organization of this name.
 async fn verified(server: &TestServer, name: &str) -> String {
     let body = json!({ "name": name, "verified": true, "kind": "ORG_KIND_CUSTOMER", "description": "secret" });
-    let made = done(&server.operator().await, "POST /iam/v2/groups", body).await;
+    let made = ok(&server.operator().await, "POST /iam/v2/groups", body).await;
     made["uid"].as_str().expect("a uid").into()
 }
 
@@ -24,7 +24,7 @@ fn ask(group: &str) -> String {
 
 async fn eligible(actor: &Actor) -> bool {
     let answers =
-        [done(actor, CHECK, Value::Null).await, done(actor, "GET /iam/v1/groups:checkEligibility", Value::Null).await];
+        [ok(actor, CHECK, Value::Null).await, ok(actor, "GET /iam/v1/groups:checkEligibility", Value::Null).await];
     assert_eq!(answers[0], answers[1]);
     answers[0]["eligible"].as_bool().expect("a boolean")
 }
@@ -32,11 +32,11 @@ async fn eligible(actor: &Actor) -> bool {
 async fn the_domain_of_the_address_names_the_organization(server: &TestServer) {
     let org = verified(server, "acme.example").await;
     let me = person(server, "me", "me@ACME.example").await.actor;
-    let found = done(&me, LOOKUP, Value::Null).await;
+    let found = ok(&me, LOOKUP, Value::Null).await;
     assert_eq!((&found["group"]["uid"], &found["group"]["name"]), (&json!(org), &json!("acme.example")));
     // Nothing else of it is returned.
     assert_eq!((&found["group"]["description"], &found["group"]["verified"]), (&json!(""), &json!(false)));
-    let found = done(&me, "GET /iam/v1/groups:lookupGroup", Value::Null).await;
+    let found = ok(&me, "GET /iam/v1/groups:lookupGroup", Value::Null).await;
     assert_eq!((&found["group"]["id"], &found["group"]["description"]), (&json!(org), &json!("")));
     assert!(eligible(&me).await);
 }
@@ -55,9 +55,9 @@ async fn every_way_to_have_no_organization_looks_the_same(server: &TestServer) {
         ("unknown", ""),
     ] {
         let somebody = person(server, subject, email).await.actor;
-        answers.push(refused(&somebody, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
+        answers.push(rejected(&somebody, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
         for group in [&org, &gmail, &unverified] {
-            answers.push(refused(&somebody, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
+            answers.push(rejected(&somebody, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
         }
         assert!(!eligible(&somebody).await, "{email}");
         let old = call(&somebody, "GET /iam/v1/groups:lookupGroup", Value::Null).await.json();
@@ -66,16 +66,16 @@ async fn every_way_to_have_no_organization_looks_the_same(server: &TestServer) {
     // Machines have no address, whatever they are called; nor has the operator.
     let robot = machine(server, &org, "acme.example").await.actor;
     for actor in [&robot, &server.operator().await] {
-        answers.push(refused(actor, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
+        answers.push(rejected(actor, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0);
         assert!(!eligible(actor).await);
     }
     // One's own is there; another is not, nor is one that does not exist.
     let me = person(server, "me", "me@acme.example").await.actor;
     for group in [&gmail, &unverified, &"0".repeat(40)] {
-        answers.push(refused(&me, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
+        answers.push(rejected(&me, &ask(group), json!({}), 404, "NOT_FOUND").await.0);
     }
     assert!(answers.windows(2).all(|two| two[0] == two[1]), "{answers:#?}");
-    refused(&me, &ask("nothing"), json!({}), 400, "INVALID_ARGUMENT").await;
+    rejected(&me, &ask("nothing"), json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(number(server, "SELECT count(*) FROM access_requests").await, 0);
 }
 
@@ -94,7 +94,7 @@ async fn an_organization_is_asked_once_a_day_and_tells_of_it(server: &TestServer
     let org = verified(server, "acme.example").await;
     let me = person(server, "me", "me@acme.example").await;
     let audit = number(server, "SELECT count(*) FROM audit").await;
-    done(&me.actor, &ask(&org), json!({})).await;
+    ok(&me.actor, &ask(&org), json!({})).await;
     let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.iam.group_access.requested.v1' AND customer
                     AND body_type = 'chainguard.platform.iam.RequestGroupAccessRequest' AND subject = org AND group_uid = org";
     assert_eq!(number(server, told).await, 1);
@@ -112,7 +112,7 @@ async fn an_organization_is_asked_once_a_day_and_tells_of_it(server: &TestServer
     let later = me.again(server).await;
     assert_eq!(call(&later, &old, json!({})).await.header("retry-after"), Some("1"));
     server.clock().advance(Duration::from_secs(1));
-    done(&later, &old, json!({})).await;
+    ok(&later, &old, json!({})).await;
     assert_eq!(number(server, told).await, 2);
 }
 
@@ -136,8 +136,8 @@ async fn members_do_not_ask(server: &TestServer) {
     let me = person(server, "me", "me@acme.example").await;
     let binding = server.bind(&me.uid, &server.role("viewer"), &team).await;
     assert!(!eligible(&me.actor).await, "a role somewhere in it is one");
-    done(&me.actor, LOOKUP, Value::Null).await;
-    refused(&me.actor, &ask(&org), json!({}), 400, "FAILED_PRECONDITION").await;
+    ok(&me.actor, LOOKUP, Value::Null).await;
+    rejected(&me.actor, &ask(&org), json!({}), 400, "FAILED_PRECONDITION").await;
     let operator = server.operator().await;
     assert_eq!(call(&operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await.status, 200);
     assert!(eligible(&me.actor).await);
@@ -169,20 +169,20 @@ async fn a_provider_proves_addresses_to_its_own_organization_alone(server: &Test
     let evil = verified(server, "evil.example").await;
     let me = person(server, "me", "me@acme.example").await;
     let foreign = through(server, &me, &format!("{evil}/00000000000000aa"));
-    let answer = refused(&foreign, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0;
-    assert_eq!(refused(&foreign, &ask(&org), json!({}), 404, "NOT_FOUND").await.0, answer);
+    let answer = rejected(&foreign, LOOKUP, Value::Null, 404, "NOT_FOUND").await.0;
+    assert_eq!(rejected(&foreign, &ask(&org), json!({}), 404, "NOT_FOUND").await.0, answer);
     assert!(!eligible(&foreign).await);
     let own = through(server, &me, &format!("{org}/00000000000000aa"));
     assert!(eligible(&own).await);
-    done(&own, &ask(&org), json!({})).await;
+    ok(&own, &ask(&org), json!({})).await;
 }
 
 async fn requests_go_with_the_group_and_with_the_person(server: &TestServer) {
     let operator = server.operator().await;
     let org = verified(server, "acme.example").await;
     let (one, two) = (person(server, "one", "one@acme.example").await, person(server, "two", "two@acme.example").await);
-    done(&one.actor, &ask(&org), json!({})).await;
-    done(&two.actor, &ask(&org), json!({})).await;
+    ok(&one.actor, &ask(&org), json!({})).await;
+    ok(&two.actor, &ask(&org), json!({})).await;
     for (what, left) in [(format!("identities/{}", one.uid), 1), (format!("groups/{org}"), 0)] {
         assert_eq!(call(&operator, &format!("DELETE /iam/v2/{what}"), Value::Null).await.status, 200, "{what}");
         assert_eq!(number(server, "SELECT count(*) FROM access_requests").await, left, "{what}");

@@ -3,7 +3,7 @@
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, number, refused};
+use crate::support::{absent, call, each, holder, inventory, number, ok, rejected};
 
 pub(crate) const ADVISORIES: &str = "/vulnerabilities/v1/advisories";
 
@@ -18,7 +18,7 @@ pub(crate) fn about(artifact: &str, component: &str, aliases: &[&str]) -> Value 
 
 pub(crate) async fn create(actor: &Actor, group: &str, advisory: Value) -> Value {
     let body = json!({ "parentId": group, "advisory": advisory });
-    done(actor, &format!("POST {ADVISORIES}"), body).await
+    ok(actor, &format!("POST {ADVISORIES}"), body).await
 }
 
 /// Creates an advisory and returns its UIDP.
@@ -29,7 +29,7 @@ pub(crate) async fn advisory(actor: &Actor, group: &str, artifact: &str, aliases
 /// Adds an event and returns its UIDP.
 pub(crate) async fn event(actor: &Actor, advisory: &str, event: Value) -> String {
     let body = json!({ "advisoryEvent": event });
-    let added = done(actor, &format!("POST {ADVISORIES}/{advisory}/events"), body).await;
+    let added = ok(actor, &format!("POST {ADVISORIES}/{advisory}/events"), body).await;
     added["id"].as_str().expect("an id").to_owned()
 }
 
@@ -60,7 +60,7 @@ async fn an_advisory_is_created_read_changed_and_marked_as_deleted(server: &Test
     assert_eq!(created["author"].as_str().expect("an author").len(), 40);
 
     let get = format!("GET /vulnerabilities/v2/advisories/{uid}");
-    let read = done(&operator, &get, Value::Null).await;
+    let read = ok(&operator, &get, Value::Null).await;
     assert_eq!((&read["uid"], &read["advisoryId"]), (&created["id"], &created["advisoryId"]));
     assert_eq!((&read["componentName"], &read["artifactArchitecture"]), (&json!("stdlib"), &json!("x86_64")));
     assert_eq!((&read["severities"], read.get("deleteTime")), (&json!([]), None));
@@ -68,22 +68,22 @@ async fn an_advisory_is_created_read_changed_and_marked_as_deleted(server: &Test
     let mut changed = about("curl", "other", &["CVE-2026-2"]);
     changed["legacyAdvisoryID"] = json!("OLD-1");
     let put = format!("PUT {ADVISORIES}/{uid}");
-    let updated = done(&operator, &put, changed.clone()).await;
+    let updated = ok(&operator, &put, changed.clone()).await;
     assert_eq!((&updated["componentName"], &updated["advisoryId"]), (&json!("other"), &created["advisoryId"]));
     assert_eq!((&updated["author"], &updated["createdAt"]), (&created["author"], &created["createdAt"]));
-    assert_eq!(done(&operator, &put, changed.clone()).await, updated, "the same again is no change");
+    assert_eq!(ok(&operator, &put, changed.clone()).await, updated, "the same again is no change");
     changed["advisoryId"] = json!("BWL-2222-2222-2222");
-    let refusal = refused(&operator, &put, changed.clone(), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &put, changed.clone(), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["advisoryId"]);
 
-    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-    assert!(done(&operator, &get, Value::Null).await["deleteTime"].is_string());
+    ok(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    ok(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    assert!(ok(&operator, &get, Value::Null).await["deleteTime"].is_string());
     barred(&operator, &put, about("curl", "x", &[]), 400, "marked as deleted").await;
-    let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
+    let list = ok(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
     assert_eq!((&list["advisories"], &list["totalCount"]), (&json!([]), &json!("0")));
     for query in [format!("uidp.ids={uid}"), format!("advisoryIds={public}"), "orderBy=delete_time".to_owned()] {
-        let list = done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+        let list = ok(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
         assert_eq!(each(&list["advisories"], "uid"), [&*uid], "{query}");
     }
     for (kind, expected) in [("created", 1), ("updated", 1), ("deleted", 1)] {
@@ -103,21 +103,21 @@ async fn a_group_has_one_advisory_about_an_artifact_a_component_and_a_vulnerabil
     let post = format!("POST {ADVISORIES}");
     let body = |group: &str, advisory: Value| json!({ "parentId": group, "advisory": advisory });
     let same = about("curl", "stdlib", &["cve-2026-2"]);
-    refused(&operator, &post, body(&org, same.clone()), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &post, body(&org, same.clone()), 409, "ALREADY_EXISTS").await;
     create(&operator, &other, same.clone()).await;
     create(&operator, &org, about("curl", "other", &["CVE-2026-1"])).await;
     let second = create(&operator, &org, about("curl", "stdlib", &["CVE-2026-3"])).await;
     let put = format!("PUT {ADVISORIES}/{}", second["id"].as_str().expect("an id"));
-    refused(&operator, &put, same.clone(), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &put, same.clone(), 409, "ALREADY_EXISTS").await;
 
     let mut taken = about("wget", "stdlib", &[]);
     taken["advisoryId"] = first["advisoryId"].clone();
-    refused(&operator, &post, body(&org, taken.clone()), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &post, body(&org, taken.clone()), 409, "ALREADY_EXISTS").await;
     // Another organization does not see what this one has.
     let elsewhere = server.organization("elsewhere").await;
     create(&operator, &elsewhere, taken).await;
 
-    done(&operator, &format!("DELETE {ADVISORIES}/{}", first["id"].as_str().expect("an id")), Value::Null).await;
+    ok(&operator, &format!("DELETE {ADVISORIES}/{}", first["id"].as_str().expect("an id")), Value::Null).await;
     create(&operator, &org, same).await;
 }
 
@@ -146,7 +146,7 @@ async fn what_is_wrong_with_an_advisory_changes_nothing(server: &TestServer) {
         (json!({ "advisory": about("wget", "a", &[]) }), "parentId"),
         (json!({ "parentId": "nowhere", "advisory": about("wget", "a", &[]) }), "parentId"),
     ] {
-        let refusal = refused(&operator, &post, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &post, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{body}");
     }
     let nowhere = absent(&org);
@@ -165,7 +165,7 @@ async fn what_is_wrong_with_an_advisory_changes_nothing(server: &TestServer) {
         (json!({ "falsePositiveDetermination": { "note": "n" } }), "advisoryEvent.falsePositiveDetermination.type"),
         (json!({ "fixNotPlanned": { "note": "a".repeat(16385) } }), "advisoryEvent.fixNotPlanned.note"),
     ] {
-        let refusal = refused(&operator, &events, json!({ "advisoryEvent": event }), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &events, json!({ "advisoryEvent": event }), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{event}");
     }
     let reply =
@@ -197,10 +197,10 @@ async fn nobody_reaches_the_advisories_of_others(server: &TestServer) {
         assert_eq!(absent.status, 403, "{what}: what is there looks like what is not");
     }
     for query in ["", "?aliases=CVE-2026-1", "?artifactName=curl", "?eventTypes=EVENT_TYPE_FILTER_FIX_NOT_PLANNED"] {
-        let list = done(&ours, &format!("GET {ADVISORIES}{query}"), Value::Null).await;
+        let list = ok(&ours, &format!("GET {ADVISORIES}{query}"), Value::Null).await;
         assert_eq!((&list["items"], &list["totalCount"]), (&json!([]), &json!("0")), "{query}");
     }
-    let list = done(&ours, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await;
+    let list = ok(&ours, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await;
     assert_eq!(list["advisories"], json!([]));
 }
 
@@ -211,9 +211,9 @@ async fn a_group_keeps_its_advisories_and_loses_what_is_marked_as_deleted(server
     let uid = advisory(&operator, &group, "curl", &["CVE-2026-1"]).await;
     event(&operator, &uid, json!({ "fixNotPlanned": {} })).await;
     let delete = format!("DELETE /iam/v2/groups/{group}");
-    refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
-    done(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
-    done(&operator, &delete, Value::Null).await;
+    rejected(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+    ok(&operator, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    ok(&operator, &delete, Value::Null).await;
     for table in ["advisories", "advisory_events", "advisory_aliases", "advisory_words"] {
         let count: &'static str = Box::leak(format!("SELECT count(*) FROM {table}").into_boxed_str());
         assert_eq!(number(server, count).await, 0, "{table}");

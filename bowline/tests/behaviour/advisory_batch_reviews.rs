@@ -4,7 +4,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, advisory, event, validate};
-use crate::support::{absent, done, each, inventory, newest_event, number, refused};
+use crate::support::{absent, each, inventory, newest_event, number, ok, rejected};
 
 fn reviews(events: &[&String], status: &str) -> Value {
     events.iter().map(|uid| json!({ "uid": uid, "status": status })).collect()
@@ -25,8 +25,8 @@ async fn a_batch_reviews_all_events_or_none(server: &TestServer) {
     let before = inventory(server).await;
     // The last one is of no use, so none is reviewed.
     let nowhere = absent(&uid);
-    refused(&reviewer, &batch, body(&[a, b, &nowhere], "APPROVED"), 404, "NOT_FOUND").await;
-    refused(&author, &batch, body(&[a, b], "APPROVED"), 403, "PERMISSION_DENIED").await;
+    rejected(&reviewer, &batch, body(&[a, b, &nowhere], "APPROVED"), 404, "NOT_FOUND").await;
+    rejected(&author, &batch, body(&[a, b], "APPROVED"), 403, "PERMISSION_DENIED").await;
     let many: Vec<&String> = vec![a; 51];
     for (body, field) in [
         (json!({}), "reviews"),
@@ -35,12 +35,12 @@ async fn a_batch_reviews_all_events_or_none(server: &TestServer) {
         (json!({ "reviews": [{ "uid": a }] }), "reviews[0].status"),
         (body(&many, "APPROVED"), "reviews"),
     ] {
-        let refusal = refused(&reviewer, &batch, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&reviewer, &batch, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields()[0], field, "{body}");
     }
     assert_eq!(inventory(server).await, before);
 
-    let reviewed = done(&reviewer, &batch, body(&[b, a], "APPROVED")).await;
+    let reviewed = ok(&reviewer, &batch, body(&[b, a], "APPROVED")).await;
     assert_eq!(each(&reviewed["events"], "id"), [b, a]);
     assert_eq!(each(&reviewed["events"], "status"), ["APPROVED"; 2]);
     let [kind, subject, group, ..] = newest_event(server).await;
@@ -48,8 +48,8 @@ async fn a_batch_reviews_all_events_or_none(server: &TestServer) {
     assert_eq!((&subject, &group), (&org, &org));
     let audited = "SELECT count(*) FROM audit WHERE method = 'bowline.vulnerabilities.v1.Reviews.BatchReviewEvents'";
     assert_eq!(number(server, audited).await, 2);
-    refused(&reviewer, &batch, body(&[c, a], "REJECTED"), 400, "FAILED_PRECONDITION").await;
-    let listed = done(&author, &format!("GET {ADVISORIES}/{c}/events"), Value::Null).await;
+    rejected(&reviewer, &batch, body(&[c, a], "REJECTED"), 400, "FAILED_PRECONDITION").await;
+    let listed = ok(&author, &format!("GET {ADVISORIES}/{c}/events"), Value::Null).await;
     assert_eq!(each(&listed["items"], "status"), ["PENDING"], "none of the batch took effect");
 }
 
@@ -58,18 +58,18 @@ async fn nobody_reviews_their_own_events_in_a_batch_where_a_second_reviewer_is_r
     let all = ["CREATE", "LIST", "UPDATE", "APPROVE"];
     let (one, two) = (validate(server, &org, "one", &all).await, validate(server, &org, "two", &all).await);
     let settings = format!("PATCH /advisorysettings/v1/groups/{org}");
-    done(&server.operator().await, &settings, json!({ "secondReviewerRequired": true })).await;
+    ok(&server.operator().await, &settings, json!({ "secondReviewerRequired": true })).await;
     let uid = advisory(&one, &org, "curl", &["CVE-2026-1"]).await;
     let own = event(&one, &uid, json!({ "fixNotPlanned": {} })).await;
     let others = event(&two, &uid, json!({ "fixNotPlanned": {} })).await;
     let batch = format!("POST /advisoryreviews/v1/groups/{org}:batchReviewEvents");
     let body = json!({ "reviews": reviews(&[&others, &own], "APPROVED") });
-    let refusal = refused(&one, &batch, body.clone(), 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&one, &batch, body.clone(), 400, "FAILED_PRECONDITION").await;
     assert!(refusal.message().contains("other than their author"), "{refusal:?}");
-    let listed = done(&one, &format!("GET {ADVISORIES}/{others}/events"), Value::Null).await;
+    let listed = ok(&one, &format!("GET {ADVISORIES}/{others}/events"), Value::Null).await;
     assert_eq!(each(&listed["items"], "status"), ["PENDING"]);
-    done(&one, &batch, json!({ "reviews": reviews(&[&others], "APPROVED") })).await;
-    done(&two, &batch, json!({ "reviews": reviews(&[&own], "APPROVED") })).await;
+    ok(&one, &batch, json!({ "reviews": reviews(&[&others], "APPROVED") })).await;
+    ok(&two, &batch, json!({ "reviews": reviews(&[&own], "APPROVED") })).await;
 }
 
 each_engine!(

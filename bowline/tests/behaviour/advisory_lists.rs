@@ -6,17 +6,17 @@ use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine, on_engi
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{call, done, each, machine, role};
+use crate::support::{call, each, machine, ok, role};
 
 /// The names of the artifacts on a page of v2, in their order.
 async fn names(actor: &Actor, query: &str) -> Vec<String> {
-    let list = done(actor, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+    let list = ok(actor, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
     each(&list["advisories"], "artifactName").into_iter().map(String::from).collect()
 }
 
 /// The same of v1.
 async fn names1(actor: &Actor, query: &str) -> Vec<String> {
-    let list = done(actor, &format!("GET {ADVISORIES}?{query}"), Value::Null).await;
+    let list = ok(actor, &format!("GET {ADVISORIES}?{query}"), Value::Null).await;
     each(&list["items"], "artifactName").into_iter().map(String::from).collect()
 }
 
@@ -50,7 +50,7 @@ async fn three(server: &TestServer) -> (String, Actor) {
 async fn each_filter_keeps_what_it_names(server: &TestServer) {
     let (org, bot) = three(server).await;
     let operator = server.operator().await;
-    let list = done(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
+    let list = ok(&operator, "GET /vulnerabilities/v2/advisories", Value::Null).await;
     assert_eq!(list["totalCount"], json!("3"));
     let of = |name: &str, member: &str| {
         let items = list["advisories"].as_array().expect("a list");
@@ -129,9 +129,9 @@ async fn free_text_is_found_inside_of_words_and_without_regard_to_letter_case(se
         assert_eq!(sorted(names(&bot, &format!("query={query}")).await), expected, "{query}");
     }
     let uid =
-        done(&bot, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await["advisories"][0]["uid"].clone();
+        ok(&bot, "GET /vulnerabilities/v2/advisories?query=curl", Value::Null).await["advisories"][0]["uid"].clone();
     let put = format!("PUT {ADVISORIES}/{}", uid.as_str().expect("an id"));
-    done(&bot, &put, about("wget", "Stdlib", &["CVE-2026-9"])).await;
+    ok(&bot, &put, about("wget", "Stdlib", &["CVE-2026-9"])).await;
     assert_eq!(names(&bot, "query=curl").await, [""; 0]);
     assert_eq!(names(&bot, "query=2026-9").await, ["wget"]);
 }
@@ -145,7 +145,7 @@ async fn pages_in_every_order_bring_every_advisory_once(server: &TestServer) {
         let created = create(&operator, &groups[n % 2], about(&format!("a{n:02}"), "c", &[&alias])).await;
         if n >= 10 {
             let delete = format!("DELETE {ADVISORIES}/{}", created["id"].as_str().expect("an id"));
-            done(&operator, &delete, Value::Null).await;
+            ok(&operator, &delete, Value::Null).await;
         }
         server.clock().advance(std::time::Duration::from_secs(1));
     }
@@ -167,7 +167,7 @@ async fn pages_in_every_order_bring_every_advisory_once(server: &TestServer) {
             let mut token = String::new();
             loop {
                 let query = format!("orderBy={order}&pageSize=3&pageToken={token}{filter}");
-                let page = done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                let page = ok(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
                 assert_eq!(page["totalCount"], json!(wanted.len().to_string()), "{query}");
                 seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
                 page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
@@ -181,7 +181,7 @@ async fn pages_in_every_order_bring_every_advisory_once(server: &TestServer) {
         }
         assert_eq!(names1(&operator, &format!("orderBy={order1}")).await, wanted, "{order1}");
     }
-    let by_id = done(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
+    let by_id = ok(&operator, &format!("GET {ADVISORIES}?orderBy=ID_DESC&pageSize=200"), Value::Null).await;
     let ids = each(&by_id["items"], "id");
     assert!(ids.is_sorted_by(|a, b| a > b) && ids.len() == 10);
 }
@@ -265,8 +265,7 @@ async fn pages_of_what_very_many_match_bring_every_advisory_once(engine: Engine)
                 let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
                 loop {
                     let query = format!("{filter}{order}&pageSize=190&pageToken={token}");
-                    let page =
-                        done(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                    let page = ok(&operator, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
                     let total = if wanted.len() > 2000 { Value::Null } else { json!(wanted.len().to_string()) };
                     assert_eq!(page["totalCount"], total, "{query}");
                     seen.extend(each(&page["advisories"], "artifactName").into_iter().map(String::from));
@@ -301,7 +300,7 @@ async fn free_text_is_found_however_many_have_its_parts(server: &TestServer) {
         ("g%20n0061", 10, [610, 611]),
     ] {
         let list = format!("GET /vulnerabilities/v2/advisories?query={query}&pageSize=2");
-        let page = done(&operator, &list, Value::Null).await;
+        let page = ok(&operator, &list, Value::Null).await;
         assert_eq!(page["totalCount"], json!(count.to_string()), "{query}");
         assert_eq!(each(&page["advisories"], "artifactName"), numbers(&first), "{query}");
     }
@@ -332,7 +331,7 @@ async fn pages_of_what_very_many_match_leave_out_what_lies_between(engine: Engin
             let (mut seen, mut token): (Vec<String>, String) = (Vec::new(), String::new());
             loop {
                 let query = format!("orderBy={order}&artifactArchitectures=x86_64&pageSize=190&pageToken={token}");
-                let page = done(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
+                let page = ok(&reader, &format!("GET /vulnerabilities/v2/advisories?{query}"), Value::Null).await;
                 assert_eq!(page["totalCount"], Value::Null, "{query}");
                 seen.extend(each(&page["advisories"], "uid").into_iter().map(String::from));
                 page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);

@@ -4,7 +4,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, advisory, barred, event, validate};
-use crate::support::{done, each, holder, inventory, number, refused, role};
+use crate::support::{each, holder, inventory, number, ok, rejected, role};
 
 const EVENTS: &str = "PUT /vulnerabilities/v1/advisory_events";
 
@@ -16,15 +16,15 @@ async fn an_event_goes_back_and_forth_until_it_is_approved_or_rejected_for_good(
     for last in ["APPROVED", "REJECTED"] {
         let pending = event(&author, &uid, json!({ "fixed": { "fixedVersion": "1.2-r0" } })).await;
         let put = format!("{EVENTS}/{pending}");
-        let listed = done(&author, &format!("GET {ADVISORIES}/{pending}/events"), Value::Null).await;
+        let listed = ok(&author, &format!("GET {ADVISORIES}/{pending}/events"), Value::Null).await;
         assert_eq!(each(&listed["items"], "status"), ["PENDING"]);
         assert_eq!(each(&listed["items"], "reviewer"), [""]);
         for state in ["REQUEST_CHANGES", "PENDING", "REQUEST_CHANGES", "PENDING"] {
-            let moved = done(&reviewer, &put, json!({ "status": state })).await;
+            let moved = ok(&reviewer, &put, json!({ "status": state })).await;
             assert_eq!((&moved["status"], &moved["fixed"]["fixedVersion"]), (&json!(state), &json!("1.2-r0")));
         }
         barred(&author, &put, json!({ "status": last }), 403, "advisories.approve").await;
-        let decided = done(&reviewer, &put, json!({ "status": last, "reviewer": "somebody else" })).await;
+        let decided = ok(&reviewer, &put, json!({ "status": last, "reviewer": "somebody else" })).await;
         assert_eq!(decided["status"], json!(last));
         assert_ne!(decided["reviewer"], decided["author"]);
         assert_ne!(decided["reviewer"], json!("somebody else"));
@@ -51,13 +51,13 @@ async fn whoever_changes_what_an_event_says_is_its_author(server: &TestServer) {
     let two = validate(server, &org, "two", &["LIST", "UPDATE"]).await;
     let uid = advisory(&one, &org, "curl", &["CVE-2026-1"]).await;
     let added = event(&one, &uid, json!({ "fixNotPlanned": { "note": "old" }, "author": "somebody" })).await;
-    let read = async || done(&one, &format!("GET {ADVISORIES}/{added}/events"), Value::Null).await["items"][0].clone();
+    let read = async || ok(&one, &format!("GET {ADVISORIES}/{added}/events"), Value::Null).await["items"][0].clone();
     let before = read().await;
     assert_ne!(before["author"], json!("somebody"));
     let put = format!("{EVENTS}/{added}");
-    let same = done(&two, &put, before.clone()).await;
+    let same = ok(&two, &put, before.clone()).await;
     assert_eq!(same["author"], before["author"], "the same words are no other's");
-    let changed = done(&two, &put, json!({ "fixNotPlanned": { "note": "new" }, "issue": "I-1" })).await;
+    let changed = ok(&two, &put, json!({ "fixNotPlanned": { "note": "new" }, "issue": "I-1" })).await;
     assert_ne!(changed["author"], before["author"]);
     assert_eq!((&changed["fixNotPlanned"]["note"], &changed["issue"]), (&json!("new"), &json!("I-1")));
 }
@@ -73,7 +73,7 @@ async fn where_a_second_reviewer_is_required_nobody_decides_on_their_own_events(
     let own = event(&one, &uid, approved.clone()).await;
     let pending = event(&one, &uid, json!({ "fixed": { "fixedVersion": "2" } })).await;
     let settings = format!("PATCH /advisorysettings/v1/groups/{org}");
-    done(&server.operator().await, &settings, json!({ "secondReviewerRequired": true })).await;
+    ok(&server.operator().await, &settings, json!({ "secondReviewerRequired": true })).await;
 
     let put = format!("{EVENTS}/{pending}");
     for state in ["APPROVED", "REJECTED"] {
@@ -84,10 +84,10 @@ async fn where_a_second_reviewer_is_required_nobody_decides_on_their_own_events(
     // Neither by changing it on the way.
     let rewritten = json!({ "fixed": { "fixedVersion": "3" }, "status": "APPROVED" });
     barred(&two, &put, rewritten, 400, "other than their author").await;
-    done(&one, &put, json!({ "status": "REQUEST_CHANGES" })).await;
-    done(&two, &put, json!({ "status": "APPROVED" })).await;
+    ok(&one, &put, json!({ "status": "REQUEST_CHANGES" })).await;
+    ok(&two, &put, json!({ "status": "APPROVED" })).await;
 
-    let read = done(&one, &format!("GET {ADVISORIES}/{own}/events"), Value::Null).await;
+    let read = ok(&one, &format!("GET {ADVISORIES}/{own}/events"), Value::Null).await;
     assert_eq!(read["items"][0]["reviewer"], read["items"][0]["author"]);
 }
 
@@ -100,14 +100,14 @@ async fn the_state_of_an_advisory_is_its_latest_approved_event(server: &TestServ
         let mut found = Vec::new();
         for kind in ["DETECTION", "FIXED", "FIX_NOT_PLANNED", "COMPONENT_LOCATION_CHANGED"] {
             let kind = format!("EVENT_TYPE_FILTER_{kind}");
-            let first = done(&operator, &format!("GET {ADVISORIES}?latestEventType={kind}"), Value::Null).await;
+            let first = ok(&operator, &format!("GET {ADVISORIES}?latestEventType={kind}"), Value::Null).await;
             let count1 = first["items"].as_array().expect("a list").len();
             if kind.ends_with("CHANGED") {
                 found.push((count1, 0));
                 continue;
             }
             let path = format!("GET /vulnerabilities/v2/advisories?latestEventType={kind}");
-            let second = done(&operator, &path, Value::Null).await;
+            let second = ok(&operator, &path, Value::Null).await;
             found.push((count1, second["advisories"].as_array().expect("a list").len()));
         }
         found
@@ -119,7 +119,7 @@ async fn the_state_of_an_advisory_is_its_latest_approved_event(server: &TestServ
     assert_eq!(states().await, [(1, 1), (0, 0), (0, 0), (0, 0)]);
     let fixed = event(&operator, &uid, json!({ "timestamp": at(5), "fixed": { "fixedVersion": "1" } })).await;
     assert_eq!(states().await, [(1, 1), (0, 0), (0, 0), (0, 0)]);
-    done(&operator, &format!("{EVENTS}/{fixed}"), json!({ "status": "APPROVED" })).await;
+    ok(&operator, &format!("{EVENTS}/{fixed}"), json!({ "status": "APPROVED" })).await;
     assert_eq!(states().await, [(0, 0), (1, 1), (0, 0), (0, 0)]);
     let earlier = json!({ "timestamp": at(3), "fixNotPlanned": {}, "status": "APPROVED" });
     event(&operator, &uid, earlier).await;
@@ -129,40 +129,39 @@ async fn the_state_of_an_advisory_is_its_latest_approved_event(server: &TestServ
     event(&operator, &uid, moved).await;
     assert_eq!(states().await, [(0, 0), (0, 1), (0, 0), (1, 0)], "a moved component judges nothing");
 
-    let first = done(&operator, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
+    let first = ok(&operator, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
     assert_eq!(first["items"].as_array().expect("a list").len(), 5);
-    let second = done(&operator, &format!("GET /vulnerabilities/v2/advisories/{uid}"), Value::Null).await;
+    let second = ok(&operator, &format!("GET /vulnerabilities/v2/advisories/{uid}"), Value::Null).await;
     let events = second["events"].as_array().expect("a list");
     assert_eq!(events.len(), 4, "the second version has no words for a moved component");
     assert!(events.iter().all(|event| event["uid"].is_string() && event["reviewState"].is_string()));
 }
 
-async fn settings_are_off_until_they_are_set_by_whoever_decides_and_changes_the_group(server: &TestServer) {
+async fn settings_are_off_until_an_authorized_caller_sets_them(server: &TestServer) {
     let org = server.organization("acme").await;
     let settings = format!("/advisorysettings/v1/groups/{org}");
     let approver = validate(server, &org, "approver", &["LIST", "APPROVE"]).await;
-    let off = done(&approver, &format!("GET {settings}"), Value::Null).await;
+    let off = ok(&approver, &format!("GET {settings}"), Value::Null).await;
     assert_eq!((&off["public"], &off["secondReviewerRequired"]), (&json!(false), &json!(false)));
     let patch = format!("PATCH {settings}");
-    refused(&approver, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+    rejected(&approver, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
     let capabilities = ["CAP_ADVISORIES_APPROVE", "CAP_IAM_GROUPS_UPDATE"];
     let keeper = holder(server, &org, "keeper", &org, &capabilities).await;
     // Anonymous callers would read what the keeper may not.
-    refused(&keeper.actor, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+    rejected(&keeper.actor, &patch, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
     let reader = role(server, &org, "reader", &["CAP_ADVISORIES_LIST"]).await;
     server.bind(&keeper.uid, &reader, &org).await;
     let keeper = keeper.actor;
-    let on = done(&keeper, &patch, json!({ "public": true })).await;
+    let on = ok(&keeper, &patch, json!({ "public": true })).await;
     assert_eq!((&on["public"], &on["secondReviewerRequired"]), (&json!(true), &json!(false)));
-    done(&keeper, &format!("{patch}?updateMask=secondReviewerRequired"), json!({ "secondReviewerRequired": true }))
-        .await;
-    let read = done(&approver, &format!("GET {settings}"), Value::Null).await;
+    ok(&keeper, &format!("{patch}?updateMask=secondReviewerRequired"), json!({ "secondReviewerRequired": true })).await;
+    let read = ok(&approver, &format!("GET {settings}"), Value::Null).await;
     assert_eq!((&read["public"], &read["secondReviewerRequired"]), (&json!(true), &json!(true)));
     let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.vulnerabilities.settings.updated.v1'";
     assert_eq!(number(server, told).await, 2);
     let nowhere = crate::support::absent(&org);
     let what = format!("PATCH /advisorysettings/v1/groups/{nowhere}");
-    refused(&keeper, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
+    rejected(&keeper, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
 }
 
 async fn what_was_approved_comes_to_be_about_nothing_else_without_an_approver(server: &TestServer) {
@@ -173,10 +172,10 @@ async fn what_was_approved_comes_to_be_about_nothing_else_without_an_approver(se
     let put = format!("PUT {ADVISORIES}/{uid}");
     let about =
         |package: &str, alias: &str| json!({ "artifactType": "apk", "artifactName": package, "aliases": [alias] });
-    done(&author, &put, about("curl", "CVE-2026-2")).await;
+    ok(&author, &put, about("curl", "CVE-2026-2")).await;
     let added = event(&author, &uid, json!({ "fixed": { "fixedVersion": "1.2-r0" } })).await;
-    done(&author, &put, about("curl", "CVE-2026-3")).await;
-    done(&approver, &format!("{EVENTS}/{added}"), json!({ "status": "APPROVED" })).await;
+    ok(&author, &put, about("curl", "CVE-2026-3")).await;
+    ok(&approver, &format!("{EVENTS}/{added}"), json!({ "status": "APPROVED" })).await;
     let before = inventory(server).await;
     for other in [
         about("curl", "CVE-2026-4"),
@@ -186,8 +185,8 @@ async fn what_was_approved_comes_to_be_about_nothing_else_without_an_approver(se
         barred(&author, &put, other, 403, "advisories.approve").await;
     }
     assert_eq!(inventory(server).await, before);
-    done(&author, &put, about("curl", "cve-2026-3")).await;
-    done(&approver, &put, about("wget", "CVE-2026-4")).await;
+    ok(&author, &put, about("curl", "cve-2026-3")).await;
+    ok(&approver, &put, about("wget", "CVE-2026-4")).await;
 }
 
 each_engine!(
@@ -195,6 +194,6 @@ each_engine!(
     whoever_changes_what_an_event_says_is_its_author,
     where_a_second_reviewer_is_required_nobody_decides_on_their_own_events,
     the_state_of_an_advisory_is_its_latest_approved_event,
-    settings_are_off_until_they_are_set_by_whoever_decides_and_changes_the_group,
+    settings_are_off_until_an_authorized_caller_sets_them,
     what_was_approved_comes_to_be_about_nothing_else_without_an_approver
 );

@@ -4,7 +4,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::advisories::{ADVISORIES, about, create, event, validate};
-use crate::support::{absent, done, each, inventory, number, refused};
+use crate::support::{absent, each, inventory, number, ok, rejected};
 
 /// An advisory of a package with these events.
 fn with(artifact: &str, aliases: &[&str], events: Vec<Value>) -> Value {
@@ -18,7 +18,7 @@ fn fixed(version: &str) -> Value {
 }
 
 async fn import(actor: &Actor, group: &str, body: Value) -> Value {
-    done(actor, &format!("POST /advisorytransfers/v1/groups/{group}/import"), body).await["advisories"].clone()
+    ok(actor, &format!("POST /advisorytransfers/v1/groups/{group}/import"), body).await["advisories"].clone()
 }
 
 /// Everything that an export of the group lets out.
@@ -26,7 +26,7 @@ async fn export(actor: &Actor, group: &str, query: &str) -> Vec<Value> {
     let (mut found, mut token) = (Vec::new(), String::new());
     loop {
         let path = format!("GET /advisorytransfers/v1/groups/{group}/export?pageToken={token}&{query}");
-        let page = done(actor, &path, Value::Null).await;
+        let page = ok(actor, &path, Value::Null).await;
         found.extend(page["advisories"].as_array().cloned().unwrap_or_default());
         page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
@@ -71,7 +71,7 @@ async fn an_import_creates_and_extends_and_the_same_again_changes_nothing(server
     assert_eq!(inventory(server).await, after, "the same again changes nothing");
 
     let uid = imported[1]["uid"].as_str().expect("a UIDP");
-    let events = done(&author, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
+    let events = ok(&author, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
     assert_eq!(each(&events["items"], "status"), ["PENDING", "PENDING"]);
     for (sql, expected) in [
         ("SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.advisories.imported.v1'", 1),
@@ -95,12 +95,12 @@ async fn only_approvers_import_as_approved(server: &TestServer) {
     };
     let before = inventory(server).await;
     for dry in [true, false] {
-        refused(&author, &post, body("APPROVED", dry), 403, "PERMISSION_DENIED").await;
-        refused(&reader, &post, body("PENDING", dry), 403, "PERMISSION_DENIED").await;
-        refused(&approver, &post, body("REJECTED", dry), 400, "INVALID_ARGUMENT").await;
+        rejected(&author, &post, body("APPROVED", dry), 403, "PERMISSION_DENIED").await;
+        rejected(&reader, &post, body("PENDING", dry), 403, "PERMISSION_DENIED").await;
+        rejected(&approver, &post, body("REJECTED", dry), 400, "INVALID_ARGUMENT").await;
     }
     let nowhere = format!("POST /advisorytransfers/v1/groups/{}/import", absent(&org));
-    refused(&approver, &nowhere, body("PENDING", false), 404, "NOT_FOUND").await;
+    rejected(&approver, &nowhere, body("PENDING", false), 404, "NOT_FOUND").await;
     assert_eq!(inventory(server).await, before);
     import(&approver, &team, body("APPROVED", false)).await;
     let exported = export(&reader, &team, "").await;
@@ -109,8 +109,8 @@ async fn only_approvers_import_as_approved(server: &TestServer) {
     // Where another person decides, an import waits for them too.
     let operator = server.operator().await;
     let settings = format!("PATCH /advisorysettings/v1/groups/{org}");
-    done(&operator, &settings, json!({ "secondReviewerRequired": true })).await;
-    let refusal = refused(&approver, &post, body("APPROVED", true), 400, "FAILED_PRECONDITION").await;
+    ok(&operator, &settings, json!({ "secondReviewerRequired": true })).await;
+    let refusal = rejected(&approver, &post, body("APPROVED", true), 400, "FAILED_PRECONDITION").await;
     assert!(refusal.message().contains("reviewer"), "{refusal:?}");
 }
 
@@ -147,7 +147,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it(server: &Te
     assert_eq!(versions(&all).len(), 4);
     assert!(all[0]["origins"].to_string().contains("CC BY-NC-ND 4.0"), "{all:?}");
     let path = format!("GET /advisorytransfers/v1/groups/{org}/export");
-    assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
+    assert_eq!(ok(&approver, &path, Value::Null).await["restrictedEvents"], json!(1));
 
     // Where the newest statement may not be exported, an older one would be out of date.
     server.clock().advance(std::time::Duration::from_secs(1));
@@ -157,7 +157,7 @@ async fn what_may_not_be_handed_on_stays_unless_somebody_asks_for_it(server: &Te
     });
     import(&approver, &org, newer).await;
     assert_eq!(versions(&export(&approver, &org, "").await), ["2-r0", "1-r0"]);
-    assert_eq!(done(&approver, &path, Value::Null).await["restrictedEvents"], json!(3));
+    assert_eq!(ok(&approver, &path, Value::Null).await["restrictedEvents"], json!(3));
 }
 
 async fn an_export_comes_by_artifact_and_in_pages(server: &TestServer) {
@@ -176,7 +176,7 @@ async fn an_export_comes_by_artifact_and_in_pages(server: &TestServer) {
         assert_eq!(names, ["a b", "curl", "curl", "zlib"], "{query}");
     }
     let path = format!("GET /advisorytransfers/v1/groups/{org}/export?pageToken=nonsense");
-    refused(&approver, &path, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
+    rejected(&approver, &path, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
 }
 
 /// Numbers that look random and are the same each time.
@@ -209,7 +209,7 @@ async fn nothing_pending_or_private_leaves_through_an_export(server: &TestServer
                 let group = if draws.below(4) == 0 { &theirs } else { &ours };
                 let body = json!({ "advisories": [with("curl", &[&alias], vec![note])] });
                 let uid = import(&approver, group, body).await[0]["uid"].as_str().expect("a UIDP").to_owned();
-                let events = done(&approver, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
+                let events = ok(&approver, &format!("GET {ADVISORIES}/{uid}/events"), Value::Null).await;
                 let found =
                     events["items"].as_array().expect("a list").iter().find(|one| one.to_string().contains(&word));
                 let event = found.expect("the new event")["id"].as_str().expect("a UIDP").to_owned();
@@ -219,7 +219,7 @@ async fn nothing_pending_or_private_leaves_through_an_export(server: &TestServer
                 let (event, word) = waiting.swap_remove(draws.below(waiting.len() as u64) as usize);
                 let state = if draws.below(3) == 0 { "REJECTED" } else { "APPROVED" };
                 let put = format!("PUT /vulnerabilities/v1/advisory_events/{event}");
-                done(&approver, &put, json!({ "status": state })).await;
+                ok(&approver, &put, json!({ "status": state })).await;
                 if state == "APPROVED" && event.starts_with(&ours) {
                     approved.push(word);
                 }
@@ -236,7 +236,7 @@ async fn nothing_pending_or_private_leaves_through_an_export(server: &TestServer
     let uid = before[0]["advisory"]["id"].as_str().expect("a UIDP").to_owned();
     event(&approver, &uid, fixed("9-r0")).await;
     assert_eq!(export(&approver, &ours, "includeRestricted=true").await, before);
-    done(&approver, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
+    ok(&approver, &format!("DELETE {ADVISORIES}/{uid}"), Value::Null).await;
     assert_eq!(export(&approver, &ours, "").await.len(), before.len() - 1, "what is deleted goes no more");
 }
 
@@ -259,11 +259,11 @@ async fn a_batch_is_all_or_nothing_and_bounded(server: &TestServer) {
     let many: Vec<Value> = (0..101).map(|at| with("curl", &[&format!("CVE-2026-{at}")], vec![])).collect();
     let wrong = vec![with("curl", &["CVE-2026-1"], vec![]), with("curl", &["not an id"], vec![])];
     for (advisories, field) in [(many, "advisories"), (wrong, "advisories[1].aliases[0]")] {
-        let refusal = refused(&author, &post, json!({ "advisories": advisories }), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&author, &post, json!({ "advisories": advisories }), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field]);
     }
     let lines = json!({ "advisories": [], "source": "two\nlines" });
-    refused(&author, &post, lines, 400, "INVALID_ARGUMENT").await;
+    rejected(&author, &post, lines, 400, "INVALID_ARGUMENT").await;
     assert_eq!(inventory(server).await, before);
 }
 

@@ -9,7 +9,7 @@ use bowline_contract::v2::iam::rpc::account_associations_service::{
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, inventory, number, refused};
+use crate::support::{absent, call, each, inventory, number, ok, rejected};
 use crate::traces::newest_event;
 
 const CREATED: &str = "dev.chainguard.api.iam.account_associations.created.v1";
@@ -37,7 +37,7 @@ async fn a_group_has_one_association_in_both_versions(server: &TestServer) {
     let team = server.group(&org, "team").await;
     let owner = server.actor("owner", &org).await;
     let create = format!("POST /iam/v2/accountAssociations/{team}");
-    let made = done(&owner, &create, everything()).await;
+    let made = ok(&owner, &create, everything()).await;
     assert_eq!(made["uid"], team.as_str());
     for (member, value) in everything().as_object().expect("an object") {
         assert_eq!(&made[member], value, "{member}");
@@ -52,21 +52,21 @@ async fn a_group_has_one_association_in_both_versions(server: &TestServer) {
     assert_eq!(text, call(&owner, &get, Value::Null).await.text());
     let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("no {what} in {text}"));
     assert!(place("\"9\":") < place("\"10\":") && place("\"a\":") < place("\"b\":"), "{text}");
-    let listed = done(&owner, &format!("GET /iam/v1/account_associations?group={team}"), Value::Null).await;
+    let listed = ok(&owner, &format!("GET /iam/v1/account_associations?group={team}"), Value::Null).await;
     let first = &listed["items"][0];
     assert_eq!((&first["group"], &first["github"]), (&json!(team), &made["github"]));
 
     let before = inventory(server).await;
-    refused(&owner, &create, everything(), 409, "ALREADY_EXISTS").await;
+    rejected(&owner, &create, everything(), 409, "ALREADY_EXISTS").await;
     let again = call(&owner, &format!("POST /iam/v1/account_associations/{team}"), json!({ "name": "x" })).await;
     assert_eq!(again.status, 409, "{}", again.text());
     let nowhere = format!("POST /iam/v2/accountAssociations/{}", absent(&org));
-    refused(&owner, &nowhere, everything(), 404, "NOT_FOUND").await;
+    rejected(&owner, &nowhere, everything(), 404, "NOT_FOUND").await;
     assert_eq!(inventory(server).await, before);
 
-    let v1 = done(&owner, &format!("POST /iam/v1/account_associations/{org}"), json!({ "name": "of org" })).await;
+    let v1 = ok(&owner, &format!("POST /iam/v1/account_associations/{org}"), json!({ "name": "of org" })).await;
     assert_eq!((&v1["group"], &v1["amazon"]), (&json!(org), &Value::Null));
-    let list = done(&owner, "GET /iam/v2/accountAssociations", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v2/accountAssociations", Value::Null).await;
     assert_eq!(each(&list["accountAssociations"], "uid"), [org.as_str(), team.as_str()]);
     assert_eq!(list["totalCount"], "2");
     for (query, expected) in [
@@ -80,33 +80,33 @@ async fn a_group_has_one_association_in_both_versions(server: &TestServer) {
         ("uidp.in_root=true", vec![org.as_str()]),
         (&format!("uidp.ids={team}"), vec![team.as_str()]),
     ] {
-        let list = done(&owner, &format!("GET /iam/v2/accountAssociations?{query}"), Value::Null).await;
+        let list = ok(&owner, &format!("GET /iam/v2/accountAssociations?{query}"), Value::Null).await;
         assert_eq!(each(&list["accountAssociations"], "uid"), expected, "{query}");
         assert_eq!(list["totalCount"], expected.len().to_string(), "{query}");
     }
-    let list = done(&owner, "GET /iam/v1/account_associations?name=accounts", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v1/account_associations?name=accounts", Value::Null).await;
     assert_eq!(each(&list["items"], "group"), [team.as_str()]);
 }
 
 async fn updates_change_what_they_name_and_leave_nothing_half_filled(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
-    done(&owner, &format!("POST /iam/v2/accountAssociations/{org}"), everything()).await;
+    ok(&owner, &format!("POST /iam/v2/accountAssociations/{org}"), everything()).await;
     let patch = format!("PATCH /iam/v2/accountAssociations/{org}");
     let google = |id: &str, number: &str| json!({ "projectId": id, "projectNumber": number });
-    let changed = done(&owner, &patch, json!({ "google": google("q", "43") })).await;
+    let changed = ok(&owner, &patch, json!({ "google": google("q", "43") })).await;
     assert_eq!((&changed["google"], &changed["amazon"]), (&google("q", "43"), &everything()["amazon"]));
     let told = newest_event::<v1::AccountAssociations>(server).await;
     assert_eq!((told.event_type.as_str(), told.body.google.map(|part| part.project_id)), (UPDATED, Some("q".into())));
     let part = json!({ "google": { "projectNumber": "44" }, "name": "ignored" });
-    let changed = done(&owner, &format!("{patch}?updateMask=google.projectNumber"), part).await;
+    let changed = ok(&owner, &format!("{patch}?updateMask=google.projectNumber"), part).await;
     assert_eq!((&changed["google"], &changed["name"]), (&google("q", "44"), &json!("accounts")));
     // Without a mask the parts that are there change, and so does a map as a whole.
     let part = json!({ "google": { "projectId": "r" }, "azure": { "clientIds": { "c": "3" } } });
-    let changed = done(&owner, &patch, part).await;
+    let changed = ok(&owner, &patch, part).await;
     assert_eq!(changed["google"], google("r", "44"));
     assert_eq!(changed["azure"], json!({ "tenantId": "t", "clientIds": { "c": "3" } }));
-    let changed = done(&owner, &format!("{patch}?updateMask=azure,description"), json!({})).await;
+    let changed = ok(&owner, &format!("{patch}?updateMask=azure,description"), json!({})).await;
     assert_eq!((&changed["azure"], &changed["description"]), (&Value::Null, &json!("")));
 
     // Over gRPC without a mask: what is there.
@@ -126,7 +126,7 @@ async fn updates_change_what_they_name_and_leave_nothing_half_filled(server: &Te
         ("?updateMask=*", json!({ "description": "d" }), "name"),
         ("?updateMask=createTime", json!({}), "updateMask"),
     ] {
-        let refusal = refused(&owner, &format!("{patch}{query}"), body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&owner, &format!("{patch}{query}"), body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{query} {body}");
     }
     for body in [
@@ -141,12 +141,12 @@ async fn updates_change_what_they_name_and_leave_nothing_half_filled(server: &Te
 
     // V1 replaces everything.
     let body = json!({ "name": "v1", "amazon": { "account": "210987654321" } });
-    let replaced = done(&owner, &format!("PUT /iam/v1/account_associations/{org}"), body).await;
+    let replaced = ok(&owner, &format!("PUT /iam/v1/account_associations/{org}"), body).await;
     assert_eq!((&replaced["google"], &replaced["amazon"]["account"]), (&Value::Null, &json!("210987654321")));
     let team = server.group(&org, "team").await;
     let missing = call(&owner, &format!("PUT /iam/v1/account_associations/{team}"), json!({ "name": "v1" })).await;
     assert_eq!(missing.status, 404);
-    refused(&owner, &format!("PATCH /iam/v2/accountAssociations/{team}"), json!({ "name": "n" }), 404, "NOT_FOUND")
+    rejected(&owner, &format!("PATCH /iam/v2/accountAssociations/{team}"), json!({ "name": "n" }), 404, "NOT_FOUND")
         .await;
 }
 
@@ -158,24 +158,24 @@ async fn associations_are_deleted_twice_and_go_with_their_group(server: &TestSer
     for delete in
         [format!("DELETE /iam/v2/accountAssociations/{team}"), format!("DELETE /iam/v1/account_associations/{team}")]
     {
-        done(&owner, &create, everything()).await;
-        done(&owner, &delete, Value::Null).await;
+        ok(&owner, &create, everything()).await;
+        ok(&owner, &delete, Value::Null).await;
         let told = newest_event::<v1::DeleteAccountAssociationsRequest>(server).await;
         assert_eq!((told.event_type.as_str(), &told.group, &told.body.group), (DELETED, &team, &team));
         let before = inventory(server).await;
-        done(&owner, &delete, Value::Null).await;
+        ok(&owner, &delete, Value::Null).await;
         assert_eq!(inventory(server).await, before, "nothing is told or recorded of a deletion of nothing");
     }
     let request = v2::DeleteAccountAssociationRequest { uid: absent(&org) };
     owner.grpc::<DeleteAccountAssociation>(request).await.expect("there is nothing to delete");
-    refused(&owner, &format!("GET /iam/v2/accountAssociations/{team}"), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&owner, &format!("GET /iam/v2/accountAssociations/{team}"), Value::Null, 404, "NOT_FOUND").await;
 
-    done(&owner, &create, everything()).await;
+    ok(&owner, &create, everything()).await;
     let audited = number(server, "SELECT count(*) FROM audit").await;
-    done(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
+    ok(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM audit").await - audited, 2, "the group and its association");
     assert_eq!(number(server, "SELECT count(*) FROM account_associations").await, 0);
-    assert_eq!(done(&owner, "GET /iam/v2/accountAssociations", Value::Null).await["totalCount"], "0");
+    assert_eq!(ok(&owner, "GET /iam/v2/accountAssociations", Value::Null).await["totalCount"], "0");
 }
 
 async fn a_check_says_whether_the_account_is_described(server: &TestServer) {
@@ -184,23 +184,23 @@ async fn a_check_says_whether_the_account_is_described(server: &TestServer) {
     let check = format!("POST /iam/v2/accountAssociations/{org}:checkAccountAssociation");
     let check_v1 = format!("POST /iam/v1/account_associations/{org}:check");
     let amazon = json!({ "providerType": "ACCOUNT_PROVIDER_TYPE_AMAZON" });
-    let none = done(&viewer, &check, amazon.clone()).await;
+    let none = ok(&viewer, &check, amazon.clone()).await;
     assert_eq!((&none["status"], &none["reason"]), (&json!("CHECK_STATUS_NOT_READY"), &json!("NotAssociated")));
     let body = json!({ "name": "n", "amazon": { "account": "123456789012" } });
-    done(&server.operator().await, &format!("POST /iam/v2/accountAssociations/{org}"), body).await;
+    ok(&server.operator().await, &format!("POST /iam/v2/accountAssociations/{org}"), body).await;
     let before = inventory(server).await;
-    let ready = done(&viewer, &check, amazon).await;
+    let ready = ok(&viewer, &check, amazon).await;
     assert_eq!((&ready["status"], &ready["reason"]), (&json!("CHECK_STATUS_READY"), &json!("Associated")));
-    let missing = done(&viewer, &check, json!({ "providerType": "ACCOUNT_PROVIDER_TYPE_GOOGLE" })).await;
+    let missing = ok(&viewer, &check, json!({ "providerType": "ACCOUNT_PROVIDER_TYPE_GOOGLE" })).await;
     assert_eq!((&missing["status"], &missing["reason"]), (&json!("CHECK_STATUS_NOT_READY"), &json!("AccountMissing")));
     assert!(missing["message"].as_str().is_some_and(|text| text.contains("Google Cloud")), "{missing}");
-    let ready = done(&viewer, &check_v1, json!({ "accountType": "AMAZON" })).await;
+    let ready = ok(&viewer, &check_v1, json!({ "accountType": "AMAZON" })).await;
     assert_eq!((&ready["ready"], &ready["reason"]), (&json!("Ready"), &json!("Associated")));
-    let missing = done(&viewer, &check_v1, json!({ "accountType": "AZURE" })).await;
+    let missing = ok(&viewer, &check_v1, json!({ "accountType": "AZURE" })).await;
     assert_eq!((&missing["ready"], &missing["reason"]), (&json!("NotReady"), &json!("AccountMissing")));
-    let refusal = refused(&viewer, &check, json!({}), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&viewer, &check, json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["providerType"]);
-    let refusal = refused(&viewer, &check_v1, json!({}), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&viewer, &check_v1, json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["accountType"]);
     assert_eq!(inventory(server).await, before);
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::audit_log::numbered;
 use crate::deliveries::until;
-use crate::support::{done, execute, number};
+use crate::support::{execute, number, ok};
 
 async fn verified(server: &TestServer, organization: Option<&str>) -> Findings {
     let findings = verify(&server.server().parts().storage.db, organization, |_| {}).await;
@@ -36,7 +36,7 @@ async fn numbers_have_no_gap_under_32_writers(server: &TestServer) {
         let operator = operator.clone();
         writers.spawn(async move {
             for n in 0..8 {
-                done(&operator, &path, json!({ "name": format!("r{writer}-{n}") })).await;
+                ok(&operator, &path, json!({ "name": format!("r{writer}-{n}") })).await;
             }
         });
     }
@@ -85,7 +85,7 @@ async fn whatever_is_changed_is_found(server: &TestServer) {
     let repo = server.repo(&org, "web").await;
     let operator = server.operator().await;
     for text in ["a", "b"] {
-        done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": text })).await;
+        ok(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": text })).await;
     }
     server.repo(&org, "last").await;
     numbered(server).await;
@@ -196,8 +196,8 @@ async fn what_was_pruned_leaves_a_checkpoint_that_verifies(engine: bowline_testk
     sound(&server, Some(&org)).await;
     let operator = server.operator().await;
     numbered(&server).await;
-    let checkpoint = done(&operator, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
-    let list = done(&operator, &format!("GET /audit/v1/entries?organization={org}"), Value::Null).await;
+    let checkpoint = ok(&operator, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
+    let list = ok(&operator, &format!("GET /audit/v1/entries?organization={org}"), Value::Null).await;
     assert_eq!(checkpoint["hash"], list["entries"][0]["hash"]);
     assert_eq!(checkpoint["sequence"], list["entries"][0]["sequence"]);
     let left = list["entries"].as_array().expect("a list").len() as i64;
@@ -213,7 +213,7 @@ async fn erased_images_leave_the_chain_whole(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
     let operator = server.operator().await;
-    done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "personal" })).await;
+    ok(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "personal" })).await;
     numbered(server).await;
     let (resource, now) = (repo.clone(), server.clock().now());
     let erased = server.server().parts().storage.db.write(move |tx| {
@@ -229,7 +229,7 @@ async fn erased_images_leave_the_chain_whole(server: &TestServer) {
     let findings = sound(server, None).await;
     assert_eq!(findings.erased, 3, "after, before and after");
     sound(server, Some(&org)).await;
-    let history = done(&operator, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
+    let history = ok(&operator, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
     let entries = history["entries"].as_array().expect("a list");
     assert_eq!(entries.len(), 3, "two changes, and the erasure itself");
     assert!(entries[..2].iter().all(|entry| entry["after"]["content"].is_null()), "{history}");

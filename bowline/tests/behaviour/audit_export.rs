@@ -6,7 +6,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, until};
-use crate::support::{call, done, each, execute, refused};
+use crate::support::{call, each, execute, ok, rejected};
 
 /// The lines of a stream that ends.
 async fn lines(actor: &Actor, path: &str) -> Vec<Value> {
@@ -24,7 +24,7 @@ async fn history(server: &TestServer, name: &str, groups: usize) -> String {
     }
     let path = format!("GET /audit/v1/checkpoints?organization={org}");
     until("the numbers", async || {
-        done(&operator, &path, Value::Null).await["sequence"] == json!(format!("{}", groups + 1))
+        ok(&operator, &path, Value::Null).await["sequence"] == json!(format!("{}", groups + 1))
     })
     .await;
     org
@@ -57,8 +57,8 @@ async fn an_export_has_every_entry_once_and_ends(server: &TestServer) {
     let text = csv.text();
     assert!(text.starts_with("sequence,global_sequence,organization,time,actor,method,"), "{text:.200}");
     assert!(text.lines().count() > 451 && text.ends_with("\r\n"));
-    refused(&owner, &format!("GET {path}&format=xml"), Value::Null, 400, "INVALID_ARGUMENT").await;
-    refused(&owner, &format!("GET {path}&after=-1"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, &format!("GET {path}&format=xml"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, &format!("GET {path}&after=-1"), Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 async fn an_export_shows_what_the_caller_may_see(server: &TestServer) {
@@ -72,8 +72,8 @@ async fn an_export_shows_what_the_caller_may_see(server: &TestServer) {
     let seen = lines(&narrow, &path).await;
     assert!(!seen.is_empty() && each(&json!(seen), "resource").iter().all(|uid| uid.starts_with(&team)), "{seen:?}");
     let outsider = server.actor("owner", &server.organization("other").await).await;
-    refused(&outsider, &format!("GET {path}"), Value::Null, 403, "PERMISSION_DENIED").await;
-    refused(&narrow, "GET /audit/v1/entries:export", Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&outsider, &format!("GET {path}"), Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&narrow, "GET /audit/v1/entries:export", Value::Null, 400, "INVALID_ARGUMENT").await;
     assert!(lines(&operator, "/audit/v1/entries:export").await.len() > seen.len(), "the whole server's");
     let hostile = format!("{path}&kind=registry.chainguard.dev/Repo");
     assert_eq!(lines(&narrow, &hostile).await.len(), 0);
@@ -88,7 +88,7 @@ async fn a_chain_is_verified_in_slices_and_damage_is_named(server: &TestServer) 
     assert_eq!((&progress[0]["sequence"], &progress[0]["done"]), (&json!("500"), &json!(false)));
     let last = progress.last().expect("an end");
     assert_eq!((&last["done"], &last["problem"], &last["sequence"]), (&json!(true), &json!(""), &last["newest"]));
-    let checkpoint = done(&viewer, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
+    let checkpoint = ok(&viewer, &format!("GET /audit/v1/checkpoints?organization={org}"), Value::Null).await;
     assert_eq!(last["hash"].as_str().map(str::len), checkpoint["hash"].as_str().map(str::len));
     let part = lines(&viewer, &format!("{path}?first=3&last=7")).await;
     assert_eq!((part.len(), &part[0]["sequence"], &part[0]["done"]), (1, &json!("7"), &json!(true)));
@@ -110,11 +110,11 @@ async fn a_verification_is_for_who_may_read_the_organization(server: &TestServer
     let path = format!("GET /audit/v1/chains/{org}:verify");
     for actor in [server.actor("owner", &server.organization("other").await).await, server.actor("owner", &team).await]
     {
-        refused(&actor, &path, Value::Null, 403, "PERMISSION_DENIED").await;
+        rejected(&actor, &path, Value::Null, 403, "PERMISSION_DENIED").await;
     }
     let owner = server.actor("owner", &org).await;
     for query in ["first=-1", "first=5&last=3"] {
-        refused(&owner, &format!("{path}?{query}"), Value::Null, 400, "INVALID_ARGUMENT").await;
+        rejected(&owner, &format!("{path}?{query}"), Value::Null, 400, "INVALID_ARGUMENT").await;
     }
 }
 
@@ -126,7 +126,7 @@ async fn a_summary_counts_by_day_and_kind(server: &TestServer) {
     create_group(&operator, &org, "later").await;
     let path = format!("GET /audit/v1/summary?organization={org}");
     let sum = async |actor: &Actor| {
-        let days = done(actor, &path, Value::Null).await["days"].as_array().cloned().unwrap_or_default();
+        let days = ok(actor, &path, Value::Null).await["days"].as_array().cloned().unwrap_or_default();
         let count = |kind: &str| {
             let kinds = days.iter().flat_map(|day| day["kinds"].as_array().cloned().unwrap_or_default());
             let counts = kinds.filter(|one| one["kind"] == kind).map(|one| one["entries"].clone());
@@ -145,10 +145,10 @@ async fn a_summary_counts_by_day_and_kind(server: &TestServer) {
     let auditor = server.sign_in("auditor", "auditor", &auditor).await;
     assert_eq!(sum(&auditor).await, (2, 7, 0));
     let narrow = server.actor("owner", &server.group(&org, "team").await).await;
-    refused(&narrow, &path, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&narrow, &path, Value::Null, 403, "PERMISSION_DENIED").await;
     let long = format!("{path}&start_time=2020-01-01T00:00:00Z");
-    refused(&owner, &long, Value::Null, 400, "INVALID_ARGUMENT").await;
-    assert!(!done(&operator, "GET /audit/v1/summary", Value::Null).await["days"].as_array().expect("days").is_empty());
+    rejected(&owner, &long, Value::Null, 400, "INVALID_ARGUMENT").await;
+    assert!(!ok(&operator, "GET /audit/v1/summary", Value::Null).await["days"].as_array().expect("days").is_empty());
 }
 
 each_engine!(

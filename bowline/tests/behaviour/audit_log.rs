@@ -9,7 +9,7 @@ use bowline_core::rfc3339::{self, Digits};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, holder, number, refused, uid_of};
+use crate::support::{call, each, holder, number, ok, rejected, uid_of};
 
 /// Waits until every row has its number.
 pub(crate) async fn numbered(server: &TestServer) {
@@ -27,7 +27,7 @@ async fn entries(actor: &Actor, query: &str) -> Vec<Value> {
     let mut all = Vec::new();
     let mut token = String::new();
     loop {
-        let page = done(actor, &format!("GET /audit/v1/entries?{query}&page_token={token}"), Value::Null).await;
+        let page = ok(actor, &format!("GET /audit/v1/entries?{query}&page_token={token}"), Value::Null).await;
         all.extend(page["entries"].as_array().cloned().unwrap_or_default());
         token = page["nextPageToken"].as_str().unwrap_or_default().into();
         if token.is_empty() {
@@ -57,10 +57,10 @@ async fn an_owner_reads_their_organization_without_gaps_and_no_other(server: &Te
     assert_eq!(numbers(&oldest_first, "sequence"), (1..=count).collect::<Vec<_>>());
     for what in ["entries", "checkpoints", "entries/1", "entries:watch"] {
         let path = format!("GET /audit/v1/{what}?organization={theirs}");
-        refused(&owner, &path, Value::Null, 403, "PERMISSION_DENIED").await;
+        rejected(&owner, &path, Value::Null, 403, "PERMISSION_DENIED").await;
     }
-    refused(&owner, "GET /audit/v1/entries", Value::Null, 400, "INVALID_ARGUMENT").await;
-    refused(&owner, &format!("GET /audit/v1/history/{theirs}"), Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&owner, "GET /audit/v1/entries", Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, &format!("GET /audit/v1/history/{theirs}"), Value::Null, 403, "PERMISSION_DENIED").await;
 
     let operator = server.operator().await;
     numbered(server).await;
@@ -82,7 +82,7 @@ async fn entries_are_shown_by_capability_and_place(server: &TestServer) {
     let in_team = holder(server, &org, "in team", &team, &["CAP_IAM_ROLE_BINDINGS_LIST", "CAP_REPO_LIST"]).await;
     numbered(server).await;
     let list = format!("GET /audit/v1/entries?organization={org}");
-    let refusal = refused(&groups_only.actor, &list, Value::Null, 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&groups_only.actor, &list, Value::Null, 403, "PERMISSION_DENIED").await;
     assert!(refusal.message().contains("role_bindings.list"), "{}", refusal.message());
     let kinds = async |actor: &Actor| -> BTreeSet<String> {
         let seen = entries(actor, &format!("organization={org}")).await;
@@ -94,9 +94,9 @@ async fn entries_are_shown_by_capability_and_place(server: &TestServer) {
     let seen = entries(&in_team.actor, &format!("organization={org}")).await;
     assert_eq!(seen.len(), 2, "the binding and the repository of the team: {seen:?}");
     assert!(seen.iter().all(|entry| entry["resource"].as_str().expect("a UIDP").starts_with(&team)), "{seen:?}");
-    refused(&in_team.actor, &format!("GET /audit/v1/entries?within={other}"), Value::Null, 403, "PERMISSION_DENIED")
+    rejected(&in_team.actor, &format!("GET /audit/v1/entries?within={other}"), Value::Null, 403, "PERMISSION_DENIED")
         .await;
-    refused(
+    rejected(
         &in_team.actor,
         &format!("GET /audit/v1/checkpoints?organization={org}"),
         Value::Null,
@@ -105,19 +105,19 @@ async fn entries_are_shown_by_capability_and_place(server: &TestServer) {
     )
     .await;
     // An entry that is not shown is not found either.
-    refused(&in_team.actor, &format!("GET /audit/v1/entries/1?organization={org}"), Value::Null, 404, "NOT_FOUND")
+    rejected(&in_team.actor, &format!("GET /audit/v1/entries/1?organization={org}"), Value::Null, 404, "NOT_FOUND")
         .await;
-    refused(&in_team.actor, "GET /audit/v1/entries/1", Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&in_team.actor, "GET /audit/v1/entries/1", Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 async fn an_entry_says_from_what_to_what(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
-    let repo = uid_of(&done(&owner, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await);
-    done(&owner, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "new" })).await;
-    done(&owner, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+    let repo = uid_of(&ok(&owner, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await);
+    ok(&owner, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "new" })).await;
+    ok(&owner, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
     numbered(server).await;
-    let history = done(&owner, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
+    let history = ok(&owner, &format!("GET /audit/v1/history/{repo}"), Value::Null).await;
     let methods = each(&history["entries"], "method");
     let service = "chainguard.platform.registry.v2.ReposService";
     assert_eq!(methods, ["CreateRepo", "UpdateRepo", "DeleteRepo"].map(|name| format!("{service}.{name}")));
@@ -133,7 +133,7 @@ async fn an_entry_says_from_what_to_what(server: &TestServer) {
     assert_eq!(updated["before"]["hash"], created["after"]["hash"]);
 
     let path = format!("GET /audit/v1/entries/{}?organization={org}", updated["sequence"].as_str().expect("text"));
-    assert_eq!(done(&owner, &path, Value::Null).await, *updated);
+    assert_eq!(ok(&owner, &path, Value::Null).await, *updated);
     let sequence = updated["sequence"].as_str().and_then(|n| n.parse().ok()).expect("a number");
     let request = audit::GetEntryRequest { sequence, organization: org.clone() };
     let entry = owner.grpc::<GetEntry>(request).await.expect("an entry");
@@ -141,8 +141,9 @@ async fn an_entry_says_from_what_to_what(server: &TestServer) {
     let any = entry.after.and_then(|image| image.content).expect("an image");
     let repo: bowline_contract::v2::registry::Repo = any.to_msg().expect("a repository");
     assert_eq!(repo.description, "new");
-    refused(&owner, &format!("GET /audit/v1/entries/9999?organization={org}"), Value::Null, 404, "NOT_FOUND").await;
-    refused(&owner, &format!("GET /audit/v1/entries/0?organization={org}"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, &format!("GET /audit/v1/entries/9999?organization={org}"), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&owner, &format!("GET /audit/v1/entries/0?organization={org}"), Value::Null, 400, "INVALID_ARGUMENT")
+        .await;
 }
 
 async fn filters_narrow_and_all_must_hold(server: &TestServer) {
@@ -152,7 +153,7 @@ async fn filters_narrow_and_all_must_hold(server: &TestServer) {
     let before = server.clock().seconds() + 1;
     server.clock().advance(Duration::from_secs(30 * 60));
     let repo = server.repo(&team, "web").await;
-    done(&owner, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
+    ok(&owner, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "description": "d" })).await;
     numbered(server).await;
     let count = async |query: &str| entries(&owner, &format!("organization={org}&{query}")).await.len();
     assert_eq!(count(&format!("resource={repo}")).await, 2);
@@ -175,7 +176,7 @@ async fn filters_narrow_and_all_must_hold(server: &TestServer) {
     let by_actor = entries(&operator, &format!("actor={}", of_method[0]["actor"].as_str().expect("text"))).await;
     assert!(!by_actor.is_empty() && by_actor.iter().all(|entry| entry["actor"] == of_method[0]["actor"]));
     let wrong = format!("GET /audit/v1/entries?organization={org}&resource={}", "0".repeat(40));
-    refused(&owner, &wrong, Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, &wrong, Value::Null, 400, "INVALID_ARGUMENT").await;
     for bad in ["resource=x", "order_by=name", "page_size=-1", "page_token=x", "actor=../x"] {
         let path = format!("GET /audit/v1/entries?organization={org}&{bad}");
         assert_eq!(call(&owner, &path, Value::Null).await.status, 400, "{bad}");
@@ -190,7 +191,7 @@ async fn pages_hold_every_entry_once_while_writers_write(server: &TestServer) {
         let (owner, path) = (owner.clone(), format!("POST /registry/v2/repos/{org}"));
         writers.spawn(async move {
             for n in 0..25 {
-                done(&owner, &path, json!({ "name": format!("r{writer}-{n}") })).await;
+                ok(&owner, &path, json!({ "name": format!("r{writer}-{n}") })).await;
             }
         });
     }

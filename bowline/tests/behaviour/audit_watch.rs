@@ -11,7 +11,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::audit_log::numbered;
-use crate::support::{done, execute, machine};
+use crate::support::{execute, machine, ok};
 
 fn request(organization: &str, after: Option<i64>) -> WatchEntriesRequest {
     WatchEntriesRequest { organization: organization.into(), after, ..WatchEntriesRequest::default() }
@@ -79,7 +79,7 @@ async fn a_stream_ends_when_the_binding_or_the_token_does(server: &TestServer) {
     let mut grpc = reader.actor.watch_grpc::<WatchEntries>(request(&org, None)).await;
     let path = format!("/audit/v1/entries:watch?organization={org}");
     let mut rest = reader.actor.watch_rest(&path, HeaderMap::new()).await;
-    done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+    ok(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
     let error = loop {
         if let Err(error) = grpc.message::<Entry>().await {
             break error;

@@ -5,7 +5,7 @@ use bowline_contract::v2::registry::{CreateRepoRequest, Repo};
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, inventory, refused, send, uid_of};
+use crate::support::{absent, call, inventory, ok, rejected, send, uid_of};
 
 const NAME_RULE: &str = r#"name must match "^[a-z0-9 ._-]{1,}$""#;
 
@@ -109,7 +109,7 @@ async fn all_field_violations_come_at_once(server: &TestServer) {
         "aliases": ["nginx:1", "no tag"],
         "activeTags": ["-x"],
     });
-    let refusal = refused(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
     let mut fields = refusal.fields();
     fields.sort();
     assert_eq!(fields, ["activeTags[0]", "aliases[1]", "bundles[1]", "description", "name"]);
@@ -117,12 +117,12 @@ async fn all_field_violations_come_at_once(server: &TestServer) {
         assert!(refusal.message().contains(&format!("{field}: {description}")), "{}", refusal.message());
     }
     let sizes = "GET /registry/v2/repos?page_size=-1&skip=-1&order_by=size";
-    let refusal = refused(&operator, sizes, Value::Null, 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, sizes, Value::Null, 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["pageSize", "skip", "orderBy"]);
 
     // The published sample, word by word.
     let what = format!("POST /iam/v2/groups/{org}");
-    let refusal = refused(&operator, &what, json!({ "name": "Team/One" }), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &what, json!({ "name": "Team/One" }), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.message(), format!("Invalid argument: name: {NAME_RULE}"));
     assert_eq!(refusal.0["code"], 3);
     assert_eq!(refusal.detail("ErrorInfo")["domain"], "iam.chainguard.dev");
@@ -147,7 +147,7 @@ async fn missing_parents_and_taken_names_are_told_apart(server: &TestServer) {
             json!({ "name": "xyz", "claimMatch": { "issuer": "https://a.example", "subject": "s" } }),
         ),
     ] {
-        let refusal = refused(&operator, &format!("POST /{collection}/{nowhere}"), body, 404, "NOT_FOUND").await;
+        let refusal = rejected(&operator, &format!("POST /{collection}/{nowhere}"), body, 404, "NOT_FOUND").await;
         let resource = refusal.detail("ResourceInfo");
         assert_eq!(resource["resourceType"], "iam.chainguard.dev/Group", "{collection}");
         assert_eq!(resource["resourceName"], nowhere.as_str(), "{collection}");
@@ -157,21 +157,21 @@ async fn missing_parents_and_taken_names_are_told_apart(server: &TestServer) {
         (format!("PATCH /registry/v2/repos/{other}"), json!({ "name": "web" }), "registry.chainguard.dev/Repo"),
         (format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" }), "iam.chainguard.dev/Group"),
     ] {
-        let refusal = refused(&operator, &what, body, 409, "ALREADY_EXISTS").await;
+        let refusal = rejected(&operator, &what, body, 409, "ALREADY_EXISTS").await;
         assert_eq!(refusal.detail("ResourceInfo")["resourceType"], kind, "{what}");
     }
     for verb in ["GET", "DELETE", "PATCH"] {
         let what = format!("{verb} /registry/v2/repos/{}", absent(&team));
         let body = if verb == "PATCH" { json!({ "description": "d" }) } else { Value::Null };
-        let refusal = refused(&operator, &what, body, 404, "NOT_FOUND").await;
+        let refusal = rejected(&operator, &what, body, 404, "NOT_FOUND").await;
         let resource = refusal.detail("ResourceInfo");
         assert_eq!(resource["resourceType"], "registry.chainguard.dev/Repo");
         assert_eq!(resource["resourceName"], absent(&team).as_str());
     }
     assert_eq!(inventory(server).await, before);
     // The same name elsewhere is free.
-    done(&operator, &format!("POST /registry/v2/repos/{team}"), json!({ "name": "web" })).await;
-    done(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "name": "web" })).await;
+    ok(&operator, &format!("POST /registry/v2/repos/{team}"), json!({ "name": "web" })).await;
+    ok(&operator, &format!("PATCH /registry/v2/repos/{repo}"), json!({ "name": "web" })).await;
 }
 
 async fn a_taken_name_is_taken_under_concurrency(server: &TestServer) {
@@ -197,7 +197,7 @@ async fn a_stranger_learns_nothing_from_field_errors(server: &TestServer) {
     let stranger = server.stranger().await;
     for place in [org.clone(), absent(&org), repo.clone()] {
         let what = format!("POST /registry/v2/repos/{place}");
-        let refusal = refused(&stranger, &what, json!({ "name": "NOT A NAME" }), 403, "PERMISSION_DENIED").await;
+        let refusal = rejected(&stranger, &what, json!({ "name": "NOT A NAME" }), 403, "PERMISSION_DENIED").await;
         let metadata = &refusal.detail("ErrorInfo")["metadata"];
         assert_eq!((&metadata["capability"], &metadata["scope"]), (&json!("repo.create"), &json!(place)));
     }
@@ -209,11 +209,11 @@ async fn a_stranger_learns_nothing_from_field_errors(server: &TestServer) {
     assert_eq!(answer(&repo).await, answer(&absent(&org)).await);
     assert_eq!(answer(&repo).await.0, 403);
     // The shape of the place is no secret, and an empty one is no one's.
-    refused(&stranger, "POST /registry/v2/repos/nowhere", json!({ "name": "x" }), 400, "INVALID_ARGUMENT").await;
+    rejected(&stranger, "POST /registry/v2/repos/nowhere", json!({ "name": "x" }), 400, "INVALID_ARGUMENT").await;
     let error = stranger.grpc::<CreateRepo>(CreateRepoRequest::default()).await.expect_err("no scope");
     assert_eq!(error.code, 3, "{error:?}");
     let viewer = server.actor("viewer", &org).await;
-    assert_eq!(uid_of(&done(&viewer, &format!("GET /registry/v2/repos/{repo}"), Value::Null).await), repo);
+    assert_eq!(uid_of(&ok(&viewer, &format!("GET /registry/v2/repos/{repo}"), Value::Null).await), repo);
 }
 
 each_engine!(

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use crate::advisories::{advisory, event};
 use crate::deliveries::until;
 use crate::metrics::{metrics, value};
-use crate::support::{call, done};
+use crate::support::{call, ok};
 
 /// How long a body has to arrive where nothing is chosen.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -52,7 +52,7 @@ async fn a_process_opens_as_many_connections_to_its_database_as_were_chosen() {
     }
     let server = TestServer::start_with(Engine::Postgres, |options| options.database_connections = Some(4)).await;
     let operator = server.operator().await;
-    let lists = (0..24).map(|_| done(&operator, "GET /iam/v2/roles", Value::Null));
+    let lists = (0..24).map(|_| ok(&operator, "GET /iam/v2/roles", Value::Null));
     join_all(lists).await;
     let page = metrics(&server).await;
     let open: i64 = ["used", "idle"]
@@ -86,7 +86,7 @@ async fn public_advisories_beyond_their_memory_are_read_from_the_database() {
     });
     event(&operator, &uid, approved).await;
     let settings = format!("PATCH /advisorysettings/v1/groups/{org}?updateMask=public");
-    done(&operator, &settings, json!({ "public": true })).await;
+    ok(&operator, &settings, json!({ "public": true })).await;
     let read = async |query: &str| {
         let reply = call(&server.anonymous(), &format!("GET /advisory/v2/documents{query}"), Value::Null).await;
         reply.text()

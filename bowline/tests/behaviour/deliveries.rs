@@ -9,22 +9,22 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::sink::{Answer, Delivery, Sink};
-use crate::support::{call, done, each, number, refused, uid_of};
+use crate::support::{call, each, number, ok, rejected, uid_of};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Subscribes a sink, by v1: it takes plain http.
 pub(crate) async fn subscribe(operator: &Actor, group: &str, sink: &str) -> String {
-    let made = done(operator, &format!("POST /events/v1/subscriptions/{group}"), json!({ "sink": sink })).await;
+    let made = ok(operator, &format!("POST /events/v1/subscriptions/{group}"), json!({ "sink": sink })).await;
     made["id"].as_str().expect("an id").to_owned()
 }
 
 pub(crate) async fn create_group(operator: &Actor, parent: &str, name: &str) -> String {
-    uid_of(&done(operator, &format!("POST /iam/v2/groups/{parent}"), json!({ "name": name })).await)
+    uid_of(&ok(operator, &format!("POST /iam/v2/groups/{parent}"), json!({ "name": name })).await)
 }
 
 pub(crate) async fn status(operator: &Actor, subscription: &str) -> Value {
-    done(operator, &format!("GET /events/bowline/v1/deliveryStatus/{subscription}"), Value::Null).await
+    ok(operator, &format!("GET /events/bowline/v1/deliveryStatus/{subscription}"), Value::Null).await
 }
 
 /// Asks until the answer is as wanted.
@@ -51,7 +51,7 @@ async fn events_go_to_their_group_and_everything_above_in_order(server: &TestSer
     for n in 0..5 {
         made.push(create_group(&operator, &team, &format!("child {n}")).await);
     }
-    done(&operator, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d" })).await;
+    ok(&operator, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d" })).await;
     // The three later subscriptions in the organization, five groups twice, and the organization itself.
     let received = sink.wait_for(2 + 10 + 1).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -212,31 +212,31 @@ async fn after_a_day_events_are_dead_and_can_be_sent_again(server: &TestServer) 
     until("their death", async || status(&operator, &subscription).await["deadLetters"] == 3).await;
     assert_eq!(status(&operator, &subscription).await["waiting"], 0);
     let letters = format!("GET /events/bowline/v1/deadLetters/{subscription}");
-    let page = done(&operator, &format!("{letters}?page_size=2"), Value::Null).await;
+    let page = ok(&operator, &format!("{letters}?page_size=2"), Value::Null).await;
     let token = page["nextPageToken"].as_str().expect("a token");
-    let rest = done(&operator, &format!("{letters}?page_size=2&page_token={token}"), Value::Null).await;
+    let rest = ok(&operator, &format!("{letters}?page_size=2&page_token={token}"), Value::Null).await;
     let ids: Vec<&str> = [each(&page["deadLetters"], "eventId"), each(&rest["deadLetters"], "eventId")].concat();
     assert_eq!((ids.len(), ids[0]), (3, first.header("ce-id")));
     assert_eq!(page["deadLetters"][0]["lastError"], "the host answered with status 410");
-    let above = done(&operator, &format!("GET /events/bowline/v1/deadLetters/{org}"), Value::Null).await;
+    let above = ok(&operator, &format!("GET /events/bowline/v1/deadLetters/{org}"), Value::Null).await;
     assert_eq!(each(&above["deadLetters"], "eventId"), ids);
 
     let send = format!("POST /events/bowline/v1/redeliveries/{subscription}");
-    refused(&operator, &send, json!({}), 400, "INVALID_ARGUMENT").await;
-    refused(&operator, &send, json!({ "all": true, "eventId": ids[0] }), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &send, json!({}), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &send, json!({ "all": true, "eventId": ids[0] }), 400, "INVALID_ARGUMENT").await;
     let nobody = json!({ "eventId": "00000000-0000-8000-8000-000000000000" });
-    refused(&operator, &send, nobody, 404, "NOT_FOUND").await;
+    rejected(&operator, &send, nobody, 404, "NOT_FOUND").await;
     // One that fails again stays what it is.
     sink.answer_status(503);
-    assert_eq!(done(&operator, &send, json!({ "eventId": ids[1] })).await["redelivered"], "1");
+    assert_eq!(ok(&operator, &send, json!({ "eventId": ids[1] })).await["redelivered"], "1");
     until("the answer", async || {
-        let list = done(&operator, &letters, Value::Null).await;
+        let list = ok(&operator, &letters, Value::Null).await;
         list["deadLetters"][1]["lastError"] == "the host answered with status 503"
     })
     .await;
     sink.answer_status(200);
     let count = sink.received().len();
-    assert_eq!(done(&operator, &send, json!({ "all": true })).await["redelivered"], "3");
+    assert_eq!(ok(&operator, &send, json!({ "all": true })).await["redelivered"], "3");
     let received = sink.wait_for(count + 3).await;
     let again: Vec<&str> = received[count..].iter().map(|one| one.header("ce-id")).collect();
     assert_eq!(again, ids, "in their order, with the ids they had");
@@ -310,7 +310,7 @@ async fn a_deleted_subscription_hears_no_more_and_leaves_nothing(server: &TestSe
     until("the failure's record", async || status(&operator, &subscription).await["attempts"] == 1).await;
     let witness = Sink::start().await;
     subscribe(&operator, &org, &witness.url).await;
-    done(&operator, &format!("DELETE /events/v2/subscriptions/{subscription}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /events/v2/subscriptions/{subscription}"), Value::Null).await;
     witness.wait_for(1).await;
     server.clock().advance(HOUR);
     create_group(&server.operator().await, &org, "two").await;

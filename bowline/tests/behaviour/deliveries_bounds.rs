@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, status, subscribe, until};
 use crate::sink::Sink;
-use crate::support::{done, each, execute, number};
+use crate::support::{each, execute, number, ok};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -26,7 +26,7 @@ async fn bury(server: &TestServer, subscription: &str, count: usize) {
 
 /// The first page.
 async fn letters(operator: &Actor, place: &str) -> Value {
-    let page = done(operator, &format!("GET /events/bowline/v1/deadLetters/{place}?page_size=200"), Value::Null).await;
+    let page = ok(operator, &format!("GET /events/bowline/v1/deadLetters/{place}?page_size=200"), Value::Null).await;
     page["deadLetters"].clone()
 }
 
@@ -61,8 +61,8 @@ async fn what_a_deleted_subscription_leaves_is_not_shown_and_goes(server: &TestS
     let (gone, stays) = (subscribe(&operator, &org, &sink.url).await, subscribe(&operator, &org, &sink.url).await);
     bury(server, &gone, 350).await;
     bury(server, &stays, 2).await;
-    done(&operator, &format!("POST /events/bowline/v1/redeliveries/{gone}"), json!({ "all": true })).await;
-    done(&operator, &format!("DELETE /events/v2/subscriptions/{gone}"), Value::Null).await;
+    ok(&operator, &format!("POST /events/bowline/v1/redeliveries/{gone}"), json!({ "all": true })).await;
+    ok(&operator, &format!("DELETE /events/v2/subscriptions/{gone}"), Value::Null).await;
     let shown = letters(&operator, &org).await;
     assert_eq!(each(&shown, "subscriptionUid"), [stays.as_str(), &stays]);
     until("the sweep", async || number(server, "SELECT count(*) FROM dead_letters").await == 2).await;
@@ -80,9 +80,9 @@ async fn a_refused_redelivery_ends_those_of_its_subscription_and_no_other(server
     bury(server, &taken, 40).await;
     for subscription in [&refused, &taken] {
         let send = format!("POST /events/bowline/v1/redeliveries/{subscription}");
-        done(&operator, &send, json!({ "all": true })).await;
+        ok(&operator, &send, json!({ "all": true })).await;
     }
-    let first = done(&operator, &format!("POST /events/bowline/v1/redeliveries/{taken}"), json!({ "all": true })).await;
+    let first = ok(&operator, &format!("POST /events/bowline/v1/redeliveries/{taken}"), json!({ "all": true })).await;
     assert_eq!(first["redelivered"].as_str().unwrap_or("0"), "0", "they wait already");
     until("the redeliveries", async || letters(&operator, &taken).await.as_array().is_none_or(Vec::is_empty)).await;
     until("the end of the others", async || number(server, "SELECT count(*) FROM redeliveries").await == 0).await;

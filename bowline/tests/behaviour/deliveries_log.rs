@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, status, subscribe, until};
 use crate::sink::{Answer, Sink};
-use crate::support::{absent, done, each, execute, number, refused};
+use crate::support::{absent, each, execute, number, ok, rejected};
 
 fn path(subscription: &str) -> String {
     format!("/events/bowline/v1/subscriptions/{subscription}")
 }
 
 async fn deliveries(actor: &Actor, subscription: &str) -> Vec<Value> {
-    let page = done(actor, &format!("GET {}/deliveries?page_size=200", path(subscription)), Value::Null).await;
+    let page = ok(actor, &format!("GET {}/deliveries?page_size=200", path(subscription)), Value::Null).await;
     page["deliveries"].as_array().cloned().unwrap_or_default()
 }
 
@@ -49,12 +49,12 @@ async fn attempts_are_logged_with_what_the_sink_responded(server: &TestServer) {
     }
     let sent = sink.received().remove(0);
     assert_eq!(first["eventId"], sent.header("ce-id"));
-    let one = done(&operator, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
+    let one = ok(&operator, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
     assert_eq!(one["payload"].as_str().map(str::as_bytes), Some(&*sent.body), "the body as it was sent");
-    refused(&operator, &format!("GET {}/deliveries/3", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&operator, &format!("GET {}/deliveries/3", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;
     create_group(&operator, &org, "later").await;
     execute(server, "DELETE FROM outbox WHERE subject = $1", &[&group]).await;
-    let one = done(&operator, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
+    let one = ok(&operator, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
     assert_eq!((&one["payload"], &one["status"]), (&json!(""), &json!(503)), "without its event");
 }
 
@@ -77,7 +77,7 @@ async fn the_newest_two_hundred_are_stored_and_go_with_the_subscription(server: 
     let mut token = String::new();
     loop {
         let what = format!("GET {}/deliveries?page_size=90&page_token={token}", path(&subscription));
-        let page = done(&operator, &what, Value::Null).await;
+        let page = ok(&operator, &what, Value::Null).await;
         pages.extend(each(&page["deliveries"], "number").into_iter().map(String::from));
         page["nextPageToken"].as_str().unwrap_or_default().clone_into(&mut token);
         if token.is_empty() {
@@ -85,9 +85,9 @@ async fn the_newest_two_hundred_are_stored_and_go_with_the_subscription(server: 
         }
     }
     assert_eq!(pages, (2..=201).rev().map(|n| n.to_string()).collect::<Vec<_>>());
-    done(&operator, &format!("DELETE /events/v2/subscriptions/{subscription}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /events/v2/subscriptions/{subscription}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM delivery_attempts").await, 0);
-    refused(&operator, &format!("GET {}/deliveries", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&operator, &format!("GET {}/deliveries", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;
 }
 
 async fn a_test_is_sent_now_and_not_too_often(server: &TestServer) {
@@ -99,9 +99,9 @@ async fn a_test_is_sent_now_and_not_too_often(server: &TestServer) {
     let subscription = subscribe(&server.operator().await, &org, &format!("{}/in?key=secret", sink.url)).await;
     let test = format!("POST {}:test", path(&subscription));
     for actor in [&viewer, &outsider] {
-        refused(actor, &test, json!({}), 403, "PERMISSION_DENIED").await;
+        rejected(actor, &test, json!({}), 403, "PERMISSION_DENIED").await;
     }
-    let tested = done(&owner, &test, json!({})).await;
+    let tested = ok(&owner, &test, json!({})).await;
     let sent = sink.wait_for(1).await.remove(0);
     assert_eq!((&tested["kind"], &tested["status"]), (&json!("DELIVERY_KIND_TEST"), &json!(200)));
     assert_eq!(tested["response"], "ok\u{fffd}\u{fffd}<script>");
@@ -110,18 +110,18 @@ async fn a_test_is_sent_now_and_not_too_often(server: &TestServer) {
     assert_eq!((sent.header("ce-subject"), sent.header("ce-group")), (subscription.as_str(), org.as_str()));
     assert_eq!(sent.json()["actor"]["subject"], owner.identity.as_str());
     assert_eq!(sent.json()["body"]["subscription_uid"], subscription.as_str());
-    let read = done(&viewer, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
+    let read = ok(&viewer, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
     assert_eq!((&read["eventId"], &read["payload"]), (&tested["eventId"], &json!("")));
-    let again = refused(&owner, &test, json!({}), 429, "RATE_LIMITED").await;
+    let again = rejected(&owner, &test, json!({}), 429, "RATE_LIMITED").await;
     assert!(again.message().contains("once in 10 s"), "{}", again.message());
     assert_eq!(sink.received().len(), 1);
     server.clock().advance(Duration::from_secs(10));
     sink.answer_status(500);
-    let failed = done(&owner, &test, json!({})).await;
+    let failed = ok(&owner, &test, json!({})).await;
     assert_eq!((&failed["status"], &failed["error"]), (&json!(500), &json!("the host answered with status 500")));
     assert_eq!(status(&owner, &subscription).await["attempts"], 0, "the subscription does not fail by it");
     let nowhere = format!("POST {}:test", path(&absent(&org)));
-    refused(&owner, &nowhere, json!({}), 404, "NOT_FOUND").await;
+    rejected(&owner, &nowhere, json!({}), 404, "NOT_FOUND").await;
 }
 
 async fn a_paused_subscription_gets_nothing_until_it_is_resumed(server: &TestServer) {
@@ -134,9 +134,9 @@ async fn a_paused_subscription_gets_nothing_until_it_is_resumed(server: &TestSer
     let subscription = subscribe(&operator, &team, &sink.url).await;
     let (pause, resume) =
         (format!("POST {}:pause", path(&subscription)), format!("POST {}:resume", path(&subscription)));
-    refused(&server.actor("viewer", &org).await, &pause, json!({}), 403, "PERMISSION_DENIED").await;
-    let paused = done(&owner, &pause, json!({})).await;
-    assert_eq!(done(&owner, &pause, json!({})).await, paused, "twice is once");
+    rejected(&server.actor("viewer", &org).await, &pause, json!({}), 403, "PERMISSION_DENIED").await;
+    let paused = ok(&owner, &pause, json!({})).await;
+    assert_eq!(ok(&owner, &pause, json!({})).await, paused, "twice is once");
     assert_eq!(status(&owner, &subscription).await["pauseTime"], paused["pauseTime"]);
     let children = [create_group(&owner, &team, "one").await, create_group(&owner, &team, "two").await];
     // The other subscription has all of them: created, paused, two groups.
@@ -147,14 +147,14 @@ async fn a_paused_subscription_gets_nothing_until_it_is_resumed(server: &TestSer
     assert_eq!(sink.received().len(), 0);
     // The pause itself is of the group, too.
     assert_eq!(status(&owner, &subscription).await["waiting"], 3);
-    assert_eq!(done(&owner, &format!("POST {}:test", path(&subscription)), json!({})).await["status"], 200);
+    assert_eq!(ok(&owner, &format!("POST {}:test", path(&subscription)), json!({})).await["status"], 200);
     assert_eq!(sink.received().len(), 1, "a test comes through");
-    assert!(done(&owner, &resume, json!({})).await["pauseTime"].is_null());
+    assert!(ok(&owner, &resume, json!({})).await["pauseTime"].is_null());
     let received = sink.wait_for(5).await;
     let subjects: Vec<&str> = received.iter().map(|one| one.header("ce-subject")).collect();
     let own = subscription.as_str();
     assert_eq!(subjects, [own, own, &children[0], &children[1], own], "in their order");
-    let log = done(&owner, &format!("GET /audit/v1/history/{subscription}"), Value::Null).await;
+    let log = ok(&owner, &format!("GET /audit/v1/history/{subscription}"), Value::Null).await;
     let methods = each(&log["entries"], "method");
     let count = |name: &str| methods.iter().filter(|method| method.ends_with(name)).count();
     assert_eq!((count(".Pause"), count(".Resume"), count(".TestDelivery")), (1, 1, 1), "{methods:?}");
@@ -168,12 +168,12 @@ async fn failures_of_before_a_pause_let_no_event_die_after_it(server: &TestServe
     let subscription = subscribe(&operator, &org, &sink.url).await;
     create_group(&operator, &org, "team").await;
     until("a failure", async || status(&operator, &subscription).await["attempts"] != 0).await;
-    done(&operator, &format!("POST {}:pause", path(&subscription)), json!({})).await;
+    ok(&operator, &format!("POST {}:pause", path(&subscription)), json!({})).await;
     server.clock().advance(Duration::from_secs(2 * 24 * 3600));
     sink.answer_status(200);
     let operator = server.operator().await;
     let before = sink.received().len();
-    done(&operator, &format!("POST {}:resume", path(&subscription)), json!({})).await;
+    ok(&operator, &format!("POST {}:resume", path(&subscription)), json!({})).await;
     sink.wait_for(before + 3).await;
     until("the end", async || status(&operator, &subscription).await["waiting"] == 0).await;
     assert_eq!(status(&operator, &subscription).await["deadLetters"], 0);

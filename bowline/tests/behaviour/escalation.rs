@@ -5,7 +5,7 @@ use bowline_contract::v2::iam::{CreateRoleBindingRequest, RoleBinding};
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, holder, inventory, refused, role, uid_of};
+use crate::support::{call, holder, inventory, ok, rejected, role, uid_of};
 
 const BINDER: &[&str] = &[
     "CAP_IAM_ROLE_BINDINGS_CREATE",
@@ -26,7 +26,7 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there(server: &TestServer)
     for wide in [server.role("viewer"), server.role("owner"), large.clone()] {
         let body = json!({ "identityUid": friend, "roleUid": wide });
         for what in [format!("POST /iam/v2/roleBindings/{team}"), format!("POST /iam/v2beta1/roleBindings/{team}")] {
-            let refusal = refused(&binder, &what, body.clone(), 403, "PERMISSION_DENIED").await;
+            let refusal = rejected(&binder, &what, body.clone(), 403, "PERMISSION_DENIED").await;
             let missing = refusal.detail("ErrorInfo")["metadata"]["capability"].to_string();
             assert!(!missing.contains("role_bindings.create") && missing.len() > 3, "{missing}");
         }
@@ -38,7 +38,7 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there(server: &TestServer)
             { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": small } },
             { "parent": team, "roleBinding": { "identityUid": friend, "roleUid": wide } },
         ] });
-        refused(&binder, "POST /iam/v2/roleBindings:batchCreate", batch, 403, "PERMISSION_DENIED").await;
+        rejected(&binder, "POST /iam/v2/roleBindings:batchCreate", batch, 403, "PERMISSION_DENIED").await;
         let binding = RoleBinding { identity_uid: friend.clone(), role_uid: wide, ..RoleBinding::default() };
         let request = CreateRoleBindingRequest { parent: team.clone(), role_binding: Some(binding) };
         assert_eq!(binder.grpc::<CreateRoleBinding>(request).await.expect_err("too much").code, 7);
@@ -47,16 +47,16 @@ async fn a_binding_gives_no_more_than_its_maker_holds_there(server: &TestServer)
     let body = json!({ "identityUid": friend, "roleUid": small });
     for place in [&other, &org] {
         let what = format!("POST /iam/v2/roleBindings/{place}");
-        refused(&binder, &what, body.clone(), 403, "PERMISSION_DENIED").await;
+        rejected(&binder, &what, body.clone(), 403, "PERMISSION_DENIED").await;
     }
     assert_eq!(inventory(server).await, before, "nothing of a refused batch stays");
 
-    let binding = uid_of(&done(&binder, &format!("POST /iam/v2/roleBindings/{team}"), body).await);
+    let binding = uid_of(&ok(&binder, &format!("POST /iam/v2/roleBindings/{team}"), body).await);
     let change = format!("PATCH /iam/v2/roleBindings/{binding}");
-    refused(&binder, &change, json!({ "roleUid": large }), 403, "PERMISSION_DENIED").await;
+    rejected(&binder, &change, json!({ "roleUid": large }), 403, "PERMISSION_DENIED").await;
     let v1 = json!({ "id": binding, "identity": friend, "role": large });
     assert_eq!(call(&binder, &format!("PUT /iam/v1/rolebindings/{binding}"), v1).await.status, 403);
-    let kept = done(&binder, &format!("GET /iam/v2/roleBindings/{binding}"), Value::Null).await;
+    let kept = ok(&binder, &format!("GET /iam/v2/roleBindings/{binding}"), Value::Null).await;
     assert_eq!(kept["roleUid"], small.as_str());
 }
 
@@ -73,7 +73,7 @@ async fn a_bound_role_grows_only_by_what_the_caller_holds_where_it_is_bound(serv
     let (of_bound, of_free) = (format!("PATCH /iam/v2/roles/{bound}"), format!("PATCH /iam/v2/roles/{free}"));
 
     let before = inventory(server).await;
-    let refusal = refused(&keeper.actor, &of_bound, wider.clone(), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&keeper.actor, &of_bound, wider.clone(), 403, "PERMISSION_DENIED").await;
     let metadata = &refusal.detail("ErrorInfo")["metadata"];
     assert_eq!((&metadata["capability"], &metadata["scope"]), (&json!("repo.delete"), &json!(team)));
     let v1 = json!({ "name": "bound", "capabilities": ["repo.list", "repo.delete"] });
@@ -81,18 +81,18 @@ async fn a_bound_role_grows_only_by_what_the_caller_holds_where_it_is_bound(serv
     assert_eq!(inventory(server).await, before);
 
     // Names, and what is taken away, are no one's loss; an unbound role grants nothing.
-    done(&keeper.actor, &of_bound, json!({ "name": "renamed" })).await;
-    done(&keeper.actor, &of_free, wider.clone()).await;
+    ok(&keeper.actor, &of_bound, json!({ "name": "renamed" })).await;
+    ok(&keeper.actor, &of_free, wider.clone()).await;
     // Who holds the addition where the role is bound may add it.
     let extra = role(server, &org, "extra", &["CAP_REPO_DELETE"]).await;
     server.bind(&keeper.uid, &extra, &team).await;
-    done(&keeper.actor, &of_bound, wider).await;
+    ok(&keeper.actor, &of_bound, wider).await;
     // Bound in a second place where it is not held, it does not grow further.
     let other = server.group(&org, "other").await;
-    done(&keeper.actor, &of_bound, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
+    ok(&keeper.actor, &of_bound, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
     server.bind(&friend, &bound, &other).await;
     let wider = json!({ "capabilities": ["CAP_REPO_DELETE"] });
-    refused(&keeper.actor, &of_bound, wider, 403, "PERMISSION_DENIED").await;
+    rejected(&keeper.actor, &of_bound, wider, 403, "PERMISSION_DENIED").await;
 }
 
 async fn a_bound_identity_is_pointed_elsewhere_only_by_who_holds_what_it_holds(server: &TestServer) {
@@ -108,20 +108,20 @@ async fn a_bound_identity_is_pointed_elsewhere_only_by_who_holds_what_it_holds(s
     let what = format!("PATCH /iam/v2/identities/{bound}");
     let before = inventory(server).await;
     for body in [claims("keeper"), keys, json!({ "awsIdentity": { "awsAccount": "123456789012", "arn": "a" } })] {
-        let refusal = refused(&keeper, &what, body, 403, "PERMISSION_DENIED").await;
+        let refusal = rejected(&keeper, &what, body, 403, "PERMISSION_DENIED").await;
         assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], team.as_str());
     }
     let v1 = json!({ "name": "bound", "claimMatch": { "issuer": server.idp().issuer(), "subject": "keeper" } });
     assert_eq!(call(&keeper, &format!("PUT /iam/v1/identities/{bound}"), v1).await.status, 403);
     assert_eq!(inventory(server).await, before);
 
-    done(&keeper, &what, json!({ "description": "harmless" })).await;
-    done(&keeper, &what, claims("bound")).await;
-    done(&keeper, &format!("PATCH /iam/v2/identities/{free}"), claims("keeper")).await;
+    ok(&keeper, &what, json!({ "description": "harmless" })).await;
+    ok(&keeper, &what, claims("bound")).await;
+    ok(&keeper, &format!("PATCH /iam/v2/identities/{free}"), claims("keeper")).await;
     // An identity with only what the keeper holds too may be pointed elsewhere.
     let small = role(server, &org, "small", &["CAP_REPO_LIST"]).await;
     server.bind(&free, &small, &team).await;
-    done(&keeper, &format!("PATCH /iam/v2/identities/{free}"), claims("other")).await;
+    ok(&keeper, &format!("PATCH /iam/v2/identities/{free}"), claims("other")).await;
 }
 
 async fn a_binding_names_a_role_from_here_or_above_and_an_identity_of_the_organization(server: &TestServer) {
@@ -152,7 +152,7 @@ async fn a_binding_names_a_role_from_here_or_above_and_an_identity_of_the_organi
     for (group, identity, role, field) in refusals {
         let body = json!({ "identityUid": identity, "roleUid": role });
         let what = format!("POST /iam/v2/roleBindings/{group}");
-        let refusal = refused(&operator, &what, body, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &what, body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{group} {identity} {role}");
     }
     assert_eq!(inventory(server).await, before);
@@ -169,7 +169,7 @@ async fn a_binding_names_a_role_from_here_or_above_and_an_identity_of_the_organi
     let capabilities = ["CAP_IAM_ROLE_BINDINGS_CREATE", "CAP_REPO_LIST"];
     let blind = holder(server, &org, "blind", &team, &capabilities).await.actor;
     let body = json!({ "identityUid": nested, "roleUid": of_team });
-    let refusal = refused(&blind, &format!("POST /iam/v2/roleBindings/{team}"), body, 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&blind, &format!("POST /iam/v2/roleBindings/{team}"), body, 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["roleUid"]);
 }
 

@@ -9,13 +9,13 @@ use bowline_contract::v1::oidc::rpc::security_token_service::Exchange;
 use bowline_testkit::{RestReply, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, claims_of, done, exchange, execute, machine, number, role, send, token_of, uid_of};
+use crate::support::{call, claims_of, exchange, execute, machine, number, ok, role, send, token_of, uid_of};
 
 /// Creates an identity with this relationship.
 async fn assumable(server: &TestServer, org: &str, relationship: Value) -> String {
     let mut body = relationship;
     body["name"] = json!("assumable");
-    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
+    uid_of(&ok(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
 }
 
 /// Presents a token of the fake issuer with these claims for the identity.
@@ -227,7 +227,7 @@ async fn last_seen_is_kept_to_the_minute_and_what_is_inactive_stays_out(server: 
     let robot = machine(server, &org, "robot").await;
     let operator_sees = async || {
         let operator = server.operator().await;
-        done(&operator, &format!("GET /iam/v2/identities/{}", robot.uid), Value::Null).await
+        ok(&operator, &format!("GET /iam/v2/identities/{}", robot.uid), Value::Null).await
     };
     let first = operator_sees().await;
     assert_eq!(first["lastSeenTime"], first["createTime"], "until a token is issued: when it was created");

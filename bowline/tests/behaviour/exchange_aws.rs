@@ -12,7 +12,7 @@ use bowline_core::Clock as _;
 use bowline_testkit::{Engine, RestReply, TestServer, by_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, claims_of, done, log, number, token_of, uid_of};
+use crate::support::{call, claims_of, log, number, ok, token_of, uid_of};
 
 const ARN: &str = "arn:aws:sts::123456789012:assumed-role/deploy/session";
 
@@ -89,7 +89,7 @@ async fn an_aws_identity_is_assumed_by_whom_aws_names(engine: Engine) {
     let operator = server.operator().await;
     let create = async |aws: Value| {
         let body = json!({ "name": "deploy", "awsIdentity": aws });
-        uid_of(&done(&operator, &format!("POST /iam/v2/identities/{org}"), body).await)
+        uid_of(&ok(&operator, &format!("POST /iam/v2/identities/{org}"), body).await)
     };
     let pattern = "arn:aws:sts::123456789012:assumed-role/deploy/.*";
     let good = create(json!({ "awsAccount": "123456789012", "arnPattern": pattern, "userIdPattern": "AROA:.*" })).await;

@@ -6,7 +6,7 @@ use bowline_core::Error;
 use bowline_testkit::{RestReply, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{claims_of, done, execute, token_of, uid_of};
+use crate::support::{claims_of, execute, ok, token_of, uid_of};
 
 const NOT_FOUND: &str = "no identity found; pass identity=<uid>";
 
@@ -14,7 +14,7 @@ const NOT_FOUND: &str = "no identity found; pass identity=<uid>";
 async fn registered(server: &TestServer, parent: &str, member: &str, subject: &str) -> String {
     let claims = json!({ "issuer": server.idp().issuer(), member: subject });
     let body = json!({ "name": "registered", "claimMatch": claims });
-    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{parent}"), body).await)
+    uid_of(&ok(&server.operator().await, &format!("POST /iam/v2/identities/{parent}"), body).await)
 }
 
 /// Exchanges a token of this subject, narrowed to these groups.

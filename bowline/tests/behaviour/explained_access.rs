@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::people_support::{
     Own, actor, context, map, offered, own, people, plain, provision, sign_in, uid_of_provider, vouched,
 };
-use crate::support::{Machine, call, done, each, execute, holder, machine, refused, role, uid_of};
+use crate::support::{Machine, call, each, execute, holder, machine, ok, rejected, role, uid_of};
 
 /// What an explanation says first: whether it is allowed, and by what.
 fn verdict(explanation: &Value) -> (bool, &str) {
@@ -29,12 +29,12 @@ async fn a_refusal_leads_to_its_explanation_and_to_those_who_can_help(server: &T
     let boss = machine(server, &org, "boss").await;
     server.bind(&boss.uid, &server.role("owner"), &org).await;
     let create = format!("POST /iam/v2/groups/{team}");
-    let refusal = refused(&me.actor, &create, json!({ "name": "more" }), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&me.actor, &create, json!({ "name": "more" }), 403, "PERMISSION_DENIED").await;
     let link = refusal.detail("Help")["links"][0].clone();
     let url = link["url"].as_str().expect("a link").to_owned();
     assert!(url.starts_with(&format!("{}/iam/v1/access:explain?", server.base())), "{url}");
     let path = url.strip_prefix(server.base()).expect("a path of this server");
-    let explanation = done(&me.actor, &format!("GET {path}"), Value::Null).await;
+    let explanation = ok(&me.actor, &format!("GET {path}"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_NOT_GIVEN"), "{explanation}");
     assert_eq!(explanation["missing"], json!(["groups.create"]));
     assert_eq!(outcomes(&explanation), ["ACCESS_OUTCOME_ROLE_LACKS"]);
@@ -50,16 +50,16 @@ async fn a_refusal_leads_to_its_explanation_and_to_those_who_can_help(server: &T
     assert!(old.status >= 400 && !old.text().contains("access:explain"), "{}", old.text());
     // Without the right to list bindings one learns of oneself alone.
     let pusher = holder(server, &org, "pusher", &org, &["CAP_REPO_LIST"]).await;
-    let explanation = done(&pusher.actor, &explain(&team, "capabilities=groups.create"), Value::Null).await;
+    let explanation = ok(&pusher.actor, &explain(&team, "capabilities=groups.create"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_NOT_GIVEN"));
     assert_eq!(explanation["grantors"], json!([]));
     assert_eq!((&explanation["steps"][0]["binding"], &explanation["steps"][0]["groupName"]), (&json!(""), &json!("")));
     // An accepted binding is the answer, at once.
     server.bind(&me.uid, &server.role("owner"), &team).await;
-    let explanation = done(&me.actor, &format!("GET {path}"), Value::Null).await;
+    let explanation = ok(&me.actor, &format!("GET {path}"), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_GIVEN"));
     assert_eq!((&explanation["missing"], &explanation["grantors"]), (&json!([]), &json!([])));
-    done(&me.actor, &create, json!({ "name": "more" })).await;
+    ok(&me.actor, &create, json!({ "name": "more" })).await;
 }
 
 async fn each_step_has_its_reason(server: &TestServer) {
@@ -72,41 +72,41 @@ async fn each_step_has_its_reason(server: &TestServer) {
     server.bind(&me.uid, &server.role("registry.pull"), &org).await;
     server.bind(&me.uid, &server.role("owner"), &below).await;
     let of_me = format!("identity={}&method=chainguard.platform.iam.v2.GroupsService.CreateGroup", me.uid);
-    let explanation = done(&reader.actor, &explain(&team, &of_me), Value::Null).await;
+    let explanation = ok(&reader.actor, &explain(&team, &of_me), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_NOT_GIVEN"));
     assert_eq!(outcomes(&explanation), ["ACCESS_OUTCOME_ROLE_LACKS", "ACCESS_OUTCOME_BELOW_SCOPE"]);
     assert_eq!(explanation["steps"][1]["group"], json!(below));
-    let explanation = done(&reader.actor, &explain(&below, &of_me), Value::Null).await;
+    let explanation = ok(&reader.actor, &explain(&below, &of_me), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_GIVEN"));
     assert_eq!(explanation["steps"][1]["gives"], json!(["groups.create"]));
     // A token that was made for less.
     let narrowed = me.narrowed(server, &[("cap", "repo.list")]).await;
-    let explanation = done(&narrowed, &explain(&below, "capabilities=groups.create"), Value::Null).await;
+    let explanation = ok(&narrowed, &explain(&below, "capabilities=groups.create"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_TOKEN_CAPABILITIES"));
     let narrowed = me.narrowed(server, &[("scopes", &below)]).await;
-    let explanation = done(&narrowed, &explain(&team, "capabilities=repo.list"), Value::Null).await;
+    let explanation = ok(&narrowed, &explain(&team, "capabilities=repo.list"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_TOKEN_SCOPES"));
     assert_eq!(explanation["steps"], json!([]), "what is bound elsewhere is none of the token's business");
     // What the identity itself has come to.
     execute(server, "UPDATE identities SET expires_at = 1 WHERE uid = $1", &[&me.uid]).await;
-    let explanation = done(&reader.actor, &explain(&below, &of_me), Value::Null).await;
+    let explanation = ok(&reader.actor, &explain(&below, &of_me), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_EXPIRED"));
     execute(server, "UPDATE identities SET deactivated = (1 = 1) WHERE uid = $1", &[&me.uid]).await;
-    let explanation = done(&reader.actor, &explain(&below, &of_me), Value::Null).await;
+    let explanation = ok(&reader.actor, &explain(&below, &of_me), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_DEACTIVATED"));
     let invited = "ab".repeat(20);
     server.bind(&invited, &server.role("owner"), &org).await;
     let explanation =
-        done(&reader.actor, &explain(&org, &format!("identity={invited}&capabilities=repo.list")), Value::Null).await;
+        ok(&reader.actor, &explain(&org, &format!("identity={invited}&capabilities=repo.list")), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_NEVER_SIGNED_IN"));
     let explanation =
-        done(&reader.actor, &explain(&org, "method=bowline.feeds.v1.RecordImports.BeginImport"), Value::Null).await;
+        ok(&reader.actor, &explain(&org, "method=bowline.feeds.v1.RecordImports.BeginImport"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_OPERATOR_ONLY"));
     let explanation =
-        done(&reader.actor, &explain(&org, "method=chainguard.platform.auth.Auth.Validate"), Value::Null).await;
+        ok(&reader.actor, &explain(&org, "method=chainguard.platform.auth.Auth.Validate"), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_NOTHING_NEEDED"));
     let operator = server.operator().await;
-    let explanation = done(&operator, &explain(&org, "capabilities=groups.delete"), Value::Null).await;
+    let explanation = ok(&operator, &explain(&org, "capabilities=groups.delete"), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_OPERATOR"));
 }
 
@@ -119,13 +119,13 @@ async fn sessions_and_directories_are_part_of_the_path(server: &TestServer) {
     server.bind(login.identity.as_str(), &server.role("viewer"), &other).await;
     let issued = people(server).issue(&login.session, &upstream, &plain(server), &context(server)).await;
     let ada = actor(server, &issued.expect("a token").token);
-    let explanation = done(&ada, &explain(&org, "capabilities=groups.list"), Value::Null).await;
+    let explanation = ok(&ada, &explain(&org, "capabilities=groups.list"), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_GIVEN"), "{explanation}");
     assert_eq!(
         (outcomes(&explanation), &explanation["steps"][0]["bySession"]),
         (vec!["ACCESS_OUTCOME_GIVES"], &json!(true))
     );
-    let explanation = done(&ada, &explain(&other, "capabilities=groups.list"), Value::Null).await;
+    let explanation = ok(&ada, &explain(&other, "capabilities=groups.list"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_PROVIDER_ORGANIZATION"));
     // A directory that has deactivated the person takes what is bound at and below its group.
     let team = server.group(&other, "team").await;
@@ -139,7 +139,7 @@ async fn sessions_and_directories_are_part_of_the_path(server: &TestServer) {
     let bea = actor(server, &issued.expect("a token").token);
     execute(server, "UPDATE scim_users SET active = (1 = 0) WHERE provider = $1", &[&uid_of_provider(&directory)])
         .await;
-    let explanation = done(&bea, &explain(&team, "capabilities=groups.list"), Value::Null).await;
+    let explanation = ok(&bea, &explain(&team, "capabilities=groups.list"), Value::Null).await;
     assert_eq!(verdict(&explanation), (false, "ACCESS_CAUSE_NOT_GIVEN"));
     assert_eq!(outcomes(&explanation), ["ACCESS_OUTCOME_DIRECTORY_DEACTIVATED"]);
     assert_eq!(call(&bea, &format!("GET /iam/v2/groups/{team}"), Value::Null).await.status, 403);
@@ -160,26 +160,26 @@ async fn administrator(server: &TestServer) -> (String, String, Machine, Machine
 async fn what_is_bound_above_has_no_name(server: &TestServer) {
     let (org, team, admin, worker) = administrator(server).await;
     let of_worker = format!("identity={}&capabilities=groups.list", worker.uid);
-    let explanation = done(&admin.actor, &explain(&team, &of_worker), Value::Null).await;
+    let explanation = ok(&admin.actor, &explain(&team, &of_worker), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_GIVEN"), "it is what the server decides");
     let nameless = json!([{ "outcome": "ACCESS_OUTCOME_GIVES", "binding": "", "group": "", "groupName": "", "role": "",
                             "roleName": "", "gives": ["groups.list"], "bySession": false }]);
     assert_eq!(explanation["steps"], nameless);
     // What decides nothing is not mentioned.
-    let explanation = done(&admin.actor, &explain(&team, &of_worker.replace("list", "delete")), Value::Null).await;
+    let explanation = ok(&admin.actor, &explain(&team, &of_worker.replace("list", "delete")), Value::Null).await;
     assert_eq!((verdict(&explanation), &explanation["steps"]), ((false, "ACCESS_CAUSE_NOT_GIVEN"), &json!([])));
-    let entries = done(&admin.actor, &format!("GET /iam/v1/access:effective?scope={team}"), Value::Null).await;
+    let entries = ok(&admin.actor, &format!("GET /iam/v1/access:effective?scope={team}"), Value::Null).await;
     assert_eq!(each(&entries["entries"], "identity"), [admin.uid.as_str()]);
-    let entries = done(&admin.actor, &format!("GET /iam/v1/access:of?identity={}", worker.uid), Value::Null).await;
+    let entries = ok(&admin.actor, &format!("GET /iam/v1/access:of?identity={}", worker.uid), Value::Null).await;
     assert_eq!(entries["entries"], json!([]));
     // The worker itself reads its binding, and not the role that it may not list.
-    let explanation = done(&worker.actor, &explain(&team, "capabilities=groups.list"), Value::Null).await;
+    let explanation = ok(&worker.actor, &explain(&team, "capabilities=groups.list"), Value::Null).await;
     assert_eq!((&explanation["steps"][0]["group"], &explanation["steps"][0]["role"]), (&json!(org), &json!("")));
-    let entries = done(&worker.actor, "GET /iam/v1/access:of", Value::Null).await;
+    let entries = ok(&worker.actor, "GET /iam/v1/access:of", Value::Null).await;
     let entry = &entries["entries"][0];
     assert_eq!((&entry["group"], &entry["groupName"], &entry["role"]), (&json!(org), &json!("acme"), &json!("")));
     let other = explain(&team, &format!("identity={}&capabilities=groups.list", admin.uid));
-    refused(&worker.actor, &other, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&worker.actor, &other, Value::Null, 403, "PERMISSION_DENIED").await;
 }
 
 async fn lists_of_access_have_pages_from_the_root_down(server: &TestServer) {
@@ -198,7 +198,7 @@ async fn lists_of_access_have_pages_from_the_root_down(server: &TestServer) {
     let (mut seen, mut token) = (Vec::new(), String::new());
     loop {
         let page = format!("GET /iam/v1/access:effective?scope={team}&pageSize=2&pageToken={token}");
-        let page = done(&reader.actor, &page, Value::Null).await;
+        let page = ok(&reader.actor, &page, Value::Null).await;
         seen.extend(page["entries"].as_array().expect("entries").clone());
         page["nextPageToken"].as_str().expect("a token").clone_into(&mut token);
         if token.is_empty() {
@@ -216,15 +216,15 @@ async fn lists_of_access_have_pages_from_the_root_down(server: &TestServer) {
     let ended = seen.iter().filter(|entry| entry["inactive"] == json!(true)).count();
     assert_eq!(ended, 2, "{seen:?}");
     let of_one = format!("GET /iam/v1/access:of?identity={}&pageSize=1", expected[1]);
-    let page = done(&reader.actor, &of_one, Value::Null).await;
+    let page = ok(&reader.actor, &of_one, Value::Null).await;
     let next = page["nextPageToken"].as_str().expect("a token");
-    let last = done(&reader.actor, &format!("{of_one}&pageToken={next}"), Value::Null).await;
+    let last = ok(&reader.actor, &format!("{of_one}&pageToken={next}"), Value::Null).await;
     assert_eq!(last["nextPageToken"], json!(""));
     let mut roles = [&page, &last].map(|page| page["entries"][0]["roleName"].as_str().expect("a name"));
     roles.sort_unstable();
     assert_eq!(roles, ["editor", "viewer"]);
     // A token belongs to its list and its caller.
-    refused(&server.operator().await, &format!("{of_one}&pageToken={next}"), Value::Null, 400, "PAGE_TOKEN_INVALID")
+    rejected(&server.operator().await, &format!("{of_one}&pageToken={next}"), Value::Null, 400, "PAGE_TOKEN_INVALID")
         .await;
 }
 
@@ -241,19 +241,18 @@ async fn bad_questions_are_refused_in_words(server: &TestServer) {
         (many, "capabilities"),
         ("capabilities=groups.list&identity=nonsense".into(), "identity"),
     ] {
-        let refusal = refused(&me, &explain(&org, &question), Value::Null, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&me, &explain(&org, &question), Value::Null, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{question}: {refusal:?}");
     }
     for scope in ["", "nonsense", "%00"] {
-        refused(&me, &explain(scope, "capabilities=groups.list"), Value::Null, 400, "INVALID_ARGUMENT").await;
+        rejected(&me, &explain(scope, "capabilities=groups.list"), Value::Null, 400, "INVALID_ARGUMENT").await;
     }
     let unknown = format!("{}/{}", org, "0".repeat(16));
-    let explanation = done(&me, &explain(&unknown, "capabilities=groups.list"), Value::Null).await;
+    let explanation = ok(&me, &explain(&unknown, "capabilities=groups.list"), Value::Null).await;
     assert_eq!(verdict(&explanation), (true, "ACCESS_CAUSE_GIVEN"), "a scope need not exist");
-    let created =
-        done(&server.operator().await, &format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" })).await;
+    let created = ok(&server.operator().await, &format!("POST /iam/v2/groups/{org}"), json!({ "name": "team" })).await;
     let negative = format!("GET /iam/v1/access:of?pageSize=-1&identity={}", uid_of(&created));
-    refused(&me, &negative, Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&me, &negative, Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 each_engine!(

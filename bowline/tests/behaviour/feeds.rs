@@ -6,7 +6,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::feeds_support::{begin, commit, found, import, record, stage, sweep_all, with_aliases};
-use crate::support::{done, holder, number, refused};
+use crate::support::{holder, number, ok, rejected};
 
 /// Rows of each table that a record has one of.
 const COUNTED: [&str; 3] =
@@ -20,7 +20,7 @@ async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: 
     assert_eq!((&staged["staged"], &staged["refused"]), (&json!(2), &json!([])));
     assert_eq!(found(&nobody, "flask", "1").await, Vec::<String>::new());
     let path = format!("/feeds/bowline/v1/imports/{first}");
-    let preview = done(&operator, &format!("GET {path}"), Value::Null).await;
+    let preview = ok(&operator, &format!("GET {path}"), Value::Null).await;
     assert_eq!((&preview["added"], &preview["state"]), (&json!("2"), &json!("IMPORT_STATE_OPEN")));
 
     let committed = commit(&operator, &first).await;
@@ -34,7 +34,7 @@ async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: 
     let staged = stage(&operator, &second, &records, &["A-2", "A-9"]).await;
     assert_eq!((&staged["staged"], &staged["removed"]), (&json!(2), &json!(1)));
     assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-2"]);
-    let listed = done(&operator, &format!("GET /feeds/bowline/v1/imports/{second}/staged"), Value::Null).await;
+    let listed = ok(&operator, &format!("GET /feeds/bowline/v1/imports/{second}/staged"), Value::Null).await;
     let listed: Vec<(&str, bool)> = listed["records"]
         .as_array()
         .expect("records")
@@ -57,7 +57,7 @@ async fn what_is_staged_is_seen_by_nobody_until_the_import_is_committed(server: 
         assert_eq!(number(server, counted).await, 2, "{counted}");
     }
     assert_eq!(found(&nobody, "flask", "1").await, ["A-1", "A-3"]);
-    let sources = done(&operator, "GET /feeds/bowline/v1/sources", Value::Null).await;
+    let sources = ok(&operator, "GET /feeds/bowline/v1/sources", Value::Null).await;
     let source = &sources["sources"][0];
     assert_eq!(
         (&source["name"], &source["licence"], &source["records"], &source["generation"]),
@@ -87,16 +87,16 @@ async fn importing_the_same_again_writes_nothing(server: &TestServer) {
     assert_eq!(number(server, told).await, 1);
 
     // Anyone who brings an import sees the same digests, and need not send anything.
-    let listed = done(&operator, "GET /feeds/bowline/v1/sources/test/records?pageSize=20", Value::Null).await;
+    let listed = ok(&operator, "GET /feeds/bowline/v1/sources/test/records?pageSize=20", Value::Null).await;
     assert_eq!((listed["records"].as_array().map(Vec::len), &listed["more"]), (Some(20), &json!(true)));
     let last = listed["records"][19]["id"].as_str().expect("an id");
     let path = format!("GET /feeds/bowline/v1/sources/test/records?pageSize=20&afterId={last}");
-    let rest = done(&operator, &path, Value::Null).await;
+    let rest = ok(&operator, &path, Value::Null).await;
     assert_eq!((rest["records"].as_array().map(Vec::len), &rest["more"]), (Some(10), &json!(false)));
 
     // Another licence is another content.
     let body = json!({ "source": "test", "licence": "MIT" });
-    let other = done(&operator, "POST /feeds/bowline/v1/imports", body).await;
+    let other = ok(&operator, "POST /feeds/bowline/v1/imports", body).await;
     let staged = stage(&operator, other["uid"].as_str().expect("a uid"), &records[..2], &[]).await;
     assert_eq!(staged["staged"], json!(2));
 }
@@ -107,16 +107,16 @@ async fn an_import_that_is_given_up_leaves_nothing(server: &TestServer) {
     let second = begin(&operator, "test", true).await;
     stage(&operator, &second, &[record("A-1", "flask", "9"), record("A-3", "flask", "9")], &["A-2"]).await;
     let abort = format!("POST /feeds/bowline/v1/imports/{second}:abort");
-    let aborted = done(&operator, &abort, json!({})).await;
+    let aborted = ok(&operator, &abort, json!({})).await;
     assert_eq!(aborted["state"], json!("IMPORT_STATE_ABORTED"));
-    assert_eq!(done(&operator, &abort, json!({})).await, aborted);
+    assert_eq!(ok(&operator, &abort, json!({})).await, aborted);
     assert_eq!(found(&operator, "flask", "1").await, ["A-1", "A-2"]);
     for counted in COUNTED {
         assert_eq!(number(server, counted).await, 2, "{counted}");
     }
     let staged = json!({ "records": [] });
     let what = format!("POST /feeds/bowline/v1/imports/{second}/records");
-    refused(&operator, &what, staged, 400, "FAILED_PRECONDITION").await;
+    rejected(&operator, &what, staged, 400, "FAILED_PRECONDITION").await;
 
     // The same generation is used again, and what was given up does not come back with it.
     let third = begin(&operator, "test", false).await;
@@ -131,20 +131,20 @@ async fn an_import_goes_on_where_it_was_and_ends_by_itself_when_nobody_does(serv
     stage(&operator, &first, &[record("A-1", "flask", "2")], &[]).await;
     assert_eq!(begin(&operator, "test", false).await, first);
     let body = json!({ "source": "test", "licence": "MIT" });
-    let refusal = refused(&operator, "POST /feeds/bowline/v1/imports", body, 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&operator, "POST /feeds/bowline/v1/imports", body, 400, "FAILED_PRECONDITION").await;
     assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "IMPORT_OPEN");
 
     server.clock().advance(std::time::Duration::from_secs(25 * 3600));
     sweep_all(server).await;
     let operator = server.operator().await;
-    let import = done(&operator, &format!("GET /feeds/bowline/v1/imports/{first}"), Value::Null).await;
+    let import = ok(&operator, &format!("GET /feeds/bowline/v1/imports/{first}"), Value::Null).await;
     assert_eq!(import["state"], json!("IMPORT_STATE_ABORTED"));
     assert_eq!(number(server, "SELECT count(*) FROM records").await, 0);
     assert_ne!(begin(&operator, "test", false).await, first);
-    let imports = done(&operator, "GET /feeds/bowline/v1/imports?source=test&pageSize=1", Value::Null).await;
+    let imports = ok(&operator, "GET /feeds/bowline/v1/imports?source=test&pageSize=1", Value::Null).await;
     let token = imports["nextPageToken"].as_str().expect("a token");
     let path = format!("GET /feeds/bowline/v1/imports?source=test&pageSize=1&pageToken={token}");
-    assert_eq!(done(&operator, &path, Value::Null).await["imports"][0]["uid"], json!(first));
+    assert_eq!(ok(&operator, &path, Value::Null).await["imports"][0]["uid"], json!(first));
 }
 
 async fn who_begins_an_import_again_takes_it_over(server: &TestServer) {
@@ -152,20 +152,20 @@ async fn who_begins_an_import_again_takes_it_over(server: &TestServer) {
     let uid = begin(&operator, "feed", true).await;
     let records = |id: &str| json!([STANDARD.encode(record(id, "jinja2", "3.1.3").to_string())]);
     let stage = format!("POST /feeds/bowline/v1/imports/{uid}/records");
-    done(&operator, &stage, json!({ "attempt": 1, "records": records("T-1") })).await;
+    ok(&operator, &stage, json!({ "attempt": 1, "records": records("T-1") })).await;
     assert_eq!(begin(&operator, "feed", true).await, uid);
-    let read = done(&operator, &format!("GET /feeds/bowline/v1/imports/{uid}"), Value::Null).await;
+    let read = ok(&operator, &format!("GET /feeds/bowline/v1/imports/{uid}"), Value::Null).await;
     assert_eq!(read["attempt"], json!("2"));
 
     let commit = format!("POST /feeds/bowline/v1/imports/{uid}:commit");
     for (what, body) in
         [(&stage, json!({ "attempt": 1, "records": records("T-2") })), (&commit, json!({ "attempt": 1 }))]
     {
-        let refusal = refused(&operator, what, body, 400, "FAILED_PRECONDITION").await;
+        let refusal = rejected(&operator, what, body, 400, "FAILED_PRECONDITION").await;
         assert!(refusal.message().contains("begun the import again"), "{refusal:?}");
     }
-    done(&operator, &stage, json!({ "attempt": 2, "records": records("T-3") })).await;
-    done(&operator, &commit, json!({ "attempt": 2 })).await;
+    ok(&operator, &stage, json!({ "attempt": 2, "records": records("T-3") })).await;
+    ok(&operator, &commit, json!({ "attempt": 2 })).await;
     assert_eq!(found(&operator, "jinja2", "3.1.2").await, ["T-1", "T-3"]);
 }
 
@@ -207,7 +207,7 @@ async fn what_makes_no_sense_in_an_import_is_refused(server: &TestServer) {
         (json!({ "source": "a", "licence": "a\nb" }), "licence"),
         (json!({ "source": "a", "licence": "MIT", "url": "file:///x" }), "url"),
     ] {
-        let refusal = refused(&operator, imports, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, imports, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{body}");
     }
     let partial = begin(&operator, "test", false).await;
@@ -217,17 +217,17 @@ async fn what_makes_no_sense_in_an_import_is_refused(server: &TestServer) {
         (json!({ "removedIds": ["../a"] }), "removedIds[0]"),
         (json!({ "records": vec!["e30="; 1001] }), "records"),
     ] {
-        let refusal = refused(&operator, &stage, body, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &stage, body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field]);
     }
     let nowhere = "0000000000000000000000000000000000000000/00000000000000ff";
     for what in ["GET {}", "GET {}/staged", "POST {}/records", "POST {}:commit", "POST {}:abort"] {
         let what = what.replace("{}", &format!("/feeds/bowline/v1/imports/{nowhere}"));
         let body = if what.starts_with("GET") { Value::Null } else { json!({}) };
-        refused(&operator, &what, body, 404, "NOT_FOUND").await;
+        rejected(&operator, &what, body, 404, "NOT_FOUND").await;
     }
     let compared = json!({ "source": "fresh", "licence": "MIT", "generation": "7" });
-    let refusal = refused(&operator, imports, compared, 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&operator, imports, compared, 400, "FAILED_PRECONDITION").await;
     assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "SOURCE_CHANGED");
 }
 
@@ -236,9 +236,9 @@ async fn nobody_but_the_operator_brings_records(server: &TestServer) {
     let capabilities = ["CAP_VULN_CREATE", "CAP_VULN_REPORT_LIST"];
     let clerk = holder(server, &org, "clerk", &org, &capabilities).await.actor;
     let body = json!({ "source": "test", "licence": "MIT" });
-    refused(&clerk, "POST /feeds/bowline/v1/imports", body, 403, "PERMISSION_DENIED").await;
+    rejected(&clerk, "POST /feeds/bowline/v1/imports", body, 403, "PERMISSION_DENIED").await;
     for path in ["sources", "imports", "sources/test/records"] {
-        refused(&clerk, &format!("GET /feeds/bowline/v1/{path}"), Value::Null, 403, "PERMISSION_DENIED").await;
+        rejected(&clerk, &format!("GET /feeds/bowline/v1/{path}"), Value::Null, 403, "PERMISSION_DENIED").await;
     }
     assert_eq!(number(server, "SELECT count(*) FROM record_sources").await, 0);
 }

@@ -6,7 +6,7 @@ use bowline_services::follow_imports;
 use bowline_testkit::{Actor, TestServer};
 use serde_json::{Value, json};
 
-use crate::support::{call, done};
+use crate::support::{call, ok};
 
 /// A record of a PyPI package that is affected before `fixed`.
 pub(crate) fn record(id: &str, package: &str, fixed: &str) -> Value {
@@ -34,7 +34,7 @@ pub(crate) fn with_aliases(mut record: Value, aliases: &[&str]) -> Value {
 /// Begins an import.
 pub(crate) async fn begin(actor: &Actor, source: &str, full: bool) -> String {
     let body = json!({ "source": source, "licence": "CC0-1.0", "url": "https://example.com/feed", "full": full });
-    let import = done(actor, "POST /feeds/bowline/v1/imports", body).await;
+    let import = ok(actor, "POST /feeds/bowline/v1/imports", body).await;
     import["uid"].as_str().expect("a uid").into()
 }
 
@@ -42,12 +42,12 @@ pub(crate) async fn begin(actor: &Actor, source: &str, full: bool) -> String {
 pub(crate) async fn stage(actor: &Actor, import: &str, records: &[Value], removed: &[&str]) -> Value {
     let records: Vec<String> = records.iter().map(|record| STANDARD.encode(record.to_string())).collect();
     let body = json!({ "records": records, "removedIds": removed });
-    done(actor, &format!("POST /feeds/bowline/v1/imports/{import}/records"), body).await
+    ok(actor, &format!("POST /feeds/bowline/v1/imports/{import}/records"), body).await
 }
 
 /// Commits an import.
 pub(crate) async fn commit(actor: &Actor, import: &str) -> Value {
-    done(actor, &format!("POST /feeds/bowline/v1/imports/{import}:commit"), json!({})).await
+    ok(actor, &format!("POST /feeds/bowline/v1/imports/{import}:commit"), json!({})).await
 }
 
 /// A whole import of a few records.
@@ -73,7 +73,7 @@ pub(crate) async fn sweep_all(server: &TestServer) {
 /// Ids that the query API finds for a version of a PyPI package.
 pub(crate) async fn found(actor: &Actor, package: &str, version: &str) -> Vec<String> {
     let query = json!({ "package": { "ecosystem": "PyPI", "name": package }, "version": version });
-    ids(&done(actor, "POST /osv/v1/query", query).await)
+    ids(&ok(actor, "POST /osv/v1/query", query).await)
 }
 
 /// The ids of an answer.

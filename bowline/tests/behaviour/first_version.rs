@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, refused};
+use crate::support::{absent, call, each, holder, inventory, ok, rejected};
 
 async fn a_creation_overwrites_only_with_the_right_to_update(server: &TestServer) {
     let org = server.organization("acme").await;
@@ -12,16 +12,16 @@ async fn a_creation_overwrites_only_with_the_right_to_update(server: &TestServer
     let editor = server.actor("editor", &org).await;
     let create = format!("POST /registry/v1/repos/{org}");
     let body = |description: &str| json!({ "name": "web", "description": description });
-    let made = done(&creator, &create, body("first")).await;
+    let made = ok(&creator, &create, body("first")).await;
     let before = inventory(server).await;
     assert_eq!(call(&creator, &create, body("second")).await.status, 409);
     for path in [format!("{create}?prevent_existing=true"), format!("{create}?preventExisting=true")] {
         assert_eq!(call(&editor, &path, body("second")).await.status, 409, "{path}");
     }
     assert_eq!(inventory(server).await, before);
-    let over = done(&editor, &create, body("second")).await;
+    let over = ok(&editor, &create, body("second")).await;
     assert_eq!((&over["id"], &over["description"]), (&made["id"], &json!("second")));
-    refused(&operator, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" }), 409, "ALREADY_EXISTS")
+    rejected(&operator, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" }), 409, "ALREADY_EXISTS")
         .await;
 }
 
@@ -29,26 +29,26 @@ async fn a_put_replaces_and_both_versions_see_the_same(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let body = json!({ "name": "web", "description": "d", "bundles": ["ai"], "aliases": ["x:1"] });
-    let made = done(&operator, &format!("POST /registry/v1/repos/{org}"), body).await;
+    let made = ok(&operator, &format!("POST /registry/v1/repos/{org}"), body).await;
     let id = made["id"].as_str().expect("an id").to_owned();
-    let v2 = done(&operator, &format!("GET /registry/v2/repos/{id}"), Value::Null).await;
+    let v2 = ok(&operator, &format!("GET /registry/v2/repos/{id}"), Value::Null).await;
     assert_eq!((&v2["uid"], &v2["description"], &v2["bundles"]), (&made["id"], &made["description"], &made["bundles"]));
-    let put = done(&operator, &format!("PUT /registry/v1/repos/{id}"), json!({ "name": "web" })).await;
+    let put = ok(&operator, &format!("PUT /registry/v1/repos/{id}"), json!({ "name": "web" })).await;
     assert_eq!((&put["description"], &put["bundles"], &put["aliases"]), (&json!(""), &json!([]), &json!([])));
-    let v2 = done(&operator, &format!("GET /registry/v2/repos/{id}"), Value::Null).await;
+    let v2 = ok(&operator, &format!("GET /registry/v2/repos/{id}"), Value::Null).await;
     assert_eq!((&v2["description"], &v2["bundles"]), (&json!(""), &json!([])));
 
     let group = server.group(&org, "team").await;
-    done(&operator, &format!("PATCH /iam/v2/groups/{group}"), json!({ "description": "d" })).await;
-    let put = done(&operator, &format!("PUT /iam/v1/groups/{group}"), json!({ "name": "team two" })).await;
+    ok(&operator, &format!("PATCH /iam/v2/groups/{group}"), json!({ "description": "d" })).await;
+    let put = ok(&operator, &format!("PUT /iam/v1/groups/{group}"), json!({ "name": "team two" })).await;
     assert_eq!((&put["name"], &put["description"]), (&json!("team two"), &json!("")));
     // The names of the defining document are understood.
     let body = json!({ "name": "machine", "claim_match": { "issuer": "https://a.example", "subject": "s" } });
-    let made = done(&operator, &format!("POST /iam/v1/identities/{org}"), body).await;
+    let made = ok(&operator, &format!("POST /iam/v1/identities/{org}"), body).await;
     assert!(made["createdAt"].as_str().is_some_and(|time| time.ends_with('Z')), "{made}");
     assert_eq!(made["claimMatch"]["subject"], "s");
     let v2 =
-        done(&operator, &format!("GET /iam/v2/identities/{}", made["id"].as_str().expect("an id")), Value::Null).await;
+        ok(&operator, &format!("GET /iam/v2/identities/{}", made["id"].as_str().expect("an id")), Value::Null).await;
     assert_eq!((&v2["createTime"], &v2["claimMatch"]), (&made["createdAt"], &made["claimMatch"]));
 }
 
@@ -62,11 +62,11 @@ async fn lists_answer_with_what_there_is_and_never_with_an_error(server: &TestSe
         for query in
             [format!("id={}", absent(&org)), format!("uidp.children_of={}", absent(&org)), "id=nonsense".into()]
         {
-            let list = done(actor, &format!("GET {path}?{query}"), Value::Null).await;
+            let list = ok(actor, &format!("GET {path}?{query}"), Value::Null).await;
             assert_eq!(list, json!({ "items": [] }), "{path}?{query}");
         }
     }
-    let hidden = done(&stranger, &format!("GET /registry/v1/repos?uidp.descendants_of={org}"), Value::Null).await;
+    let hidden = ok(&stranger, &format!("GET /registry/v1/repos?uidp.descendants_of={org}"), Value::Null).await;
     assert_eq!(hidden, json!({ "items": [] }));
     for (actor, what, status, code) in [
         (&operator, format!("DELETE /registry/v1/repos/{}", absent(&org)), 404, 5),
@@ -89,7 +89,7 @@ async fn whole_lists_come_in_slices_too(server: &TestServer) {
         server.repo(&org, &format!("r{n}")).await;
     }
     let list = async |query: &str| {
-        let list = done(&operator, &format!("GET /registry/v1/repos?{query}"), Value::Null).await;
+        let list = ok(&operator, &format!("GET /registry/v1/repos?{query}"), Value::Null).await;
         assert_eq!(list.as_object().map(serde_json::Map::len), Some(1), "no paging members: {list}");
         each(&list["items"], "id").into_iter().map(String::from).collect::<Vec<String>>()
     };

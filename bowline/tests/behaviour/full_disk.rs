@@ -44,36 +44,36 @@ async fn a_directory_deactivates_and_deletes_users_on_a_full_disk_and_changes_no
     }
     let [ann, bob, cid, dan, eve] = &users[..] else { unreachable!("five users") };
     let set = |value: Value| patch(json!([{ "op": "replace", "value": value }]));
-    directory.done(&format!("PATCH {eve}"), set(json!({ "active": false })), 200).await;
+    directory.ok(&format!("PATCH {eve}"), set(json!({ "active": false })), 200).await;
     fill(&server, &free);
 
     let refused = async |what: &str, body: Value| {
         let reply = directory.call(what, body).await;
         assert_eq!(reply.status, 507, "{what}: {}", reply.text());
     };
-    refused("POST Users", json!({ "userName": "new", "externalId": "new" })).await;
+    rejected("POST Users", json!({ "userName": "new", "externalId": "new" })).await;
     for changed in [json!({ "active": true }), json!({ "title": "x" })] {
-        refused(&format!("PATCH {eve}"), set(changed)).await;
+        rejected(&format!("PATCH {eve}"), set(changed)).await;
     }
-    refused(&format!("PATCH {eve}"), set(json!({ "active": false, "title": "x" }))).await;
-    refused(&format!("PATCH {dan}"), set(json!({ "title": "x" }))).await;
-    refused(&format!("PUT {dan}"), json!({ "userName": "dan", "externalId": "dan", "active": true, "title": "x" }))
+    rejected(&format!("PATCH {eve}"), set(json!({ "active": false, "title": "x" }))).await;
+    rejected(&format!("PATCH {dan}"), set(json!({ "title": "x" }))).await;
+    rejected(&format!("PUT {dan}"), json!({ "userName": "dan", "externalId": "dan", "active": true, "title": "x" }))
         .await;
 
     let active = "SELECT count(*) FROM scim_users WHERE active";
     assert_eq!(number(&server, active).await, 4);
-    directory.done(&format!("PATCH {ann}"), set(json!({ "active": false })), 200).await;
+    directory.ok(&format!("PATCH {ann}"), set(json!({ "active": false })), 200).await;
     let by_path = patch(json!([
         { "op": "Replace", "path": "active", "value": "False" },
         { "op": "add", "path": "title", "value": "x" },
     ]));
-    directory.done(&format!("PATCH {bob}"), by_path, 200).await;
+    directory.ok(&format!("PATCH {bob}"), by_path, 200).await;
     let gone = json!({ "userName": "cid", "externalId": "cid", "active": false });
-    directory.done(&format!("PUT {cid}"), gone, 200).await;
-    directory.done(&format!("DELETE {dan}"), Value::Null, 204).await;
+    directory.ok(&format!("PUT {cid}"), gone, 200).await;
+    directory.ok(&format!("DELETE {dan}"), Value::Null, 204).await;
     assert_eq!(number(&server, active).await, 0);
     // What is deactivated already is not written.
-    directory.done(&format!("PATCH {ann}"), set(json!({ "active": false })), 200).await;
+    directory.ok(&format!("PATCH {ann}"), set(json!({ "active": false })), 200).await;
     server.stop().await;
 }
 

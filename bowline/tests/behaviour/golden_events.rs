@@ -16,21 +16,21 @@ use crate::deliveries::subscribe;
 use crate::golden_steps::{CLIENT_SECRET, Caller, steps};
 use crate::people_support;
 use crate::sink::{Delivery, Sink};
-use crate::support::{done, person, provider, role, uid_of};
+use crate::support::{ok, person, provider, role, uid_of};
 
 /// The organization in which everything happens, named as the domain of its people, and what the steps need there.
 /// Whatever a step refers to as `{name}` is in the answer, or kept by a step before.
 async fn prepared(server: &TestServer) -> BTreeMap<&'static str, String> {
     let operator = server.operator().await;
     let body = json!({ "name": "acme.example", "verified": true, "kind": "ORG_KIND_CUSTOMER" });
-    let org = uid_of(&done(&operator, "POST /iam/v2/groups", body).await);
+    let org = uid_of(&ok(&operator, "POST /iam/v2/groups", body).await);
     let viewer = server.role("viewer");
     let spare_provider = provider(server, &org, "spare").await;
     let mut names = BTreeMap::new();
     for (name, group) in [("first mapping", "one"), ("second mapping", "two")] {
         let body = json!({ "externalGroupId": group, "roleUid": viewer });
         let what = format!("POST /iam/v2/externalGroupRoleMappings/{spare_provider}");
-        names.insert(name, uid_of(&done(&operator, &what, body).await));
+        names.insert(name, uid_of(&ok(&operator, &what, body).await));
     }
     let scanned = server.repo(&org, "scanned").await;
     let manifest = contents::Manifest { digest: &contents::digest('a'), shape: 1, size: 1, names: &[], config: None };
@@ -142,7 +142,7 @@ async fn events_are_golden(engine: Engine) {
                 names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
             };
             let body = serde_json::from_str(&filled(&step.body.to_string())).expect("JSON");
-            let answer = done(callers.find(step.caller), &filled(step.what), body).await;
+            let answer = ok(callers.find(step.caller), &filled(step.what), body).await;
             for (pointer, name) in &step.keeps {
                 let kept = answer.pointer(pointer).and_then(Value::as_str);
                 names.insert(name, kept.unwrap_or_else(|| panic!("no {pointer} in {answer}")).into());

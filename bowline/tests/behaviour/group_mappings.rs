@@ -5,7 +5,7 @@ use bowline_contract::v2::iam::rpc::external_group_role_mappings_service::GetExt
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, newest_event, provider, refused, role, uid_of};
+use crate::support::{absent, call, each, holder, inventory, newest_event, ok, provider, rejected, role, uid_of};
 
 async fn a_mapping_is_the_same_in_both_versions_and_there_once(server: &TestServer) {
     let org = server.organization("acme").await;
@@ -17,7 +17,7 @@ async fn a_mapping_is_the_same_in_both_versions_and_there_once(server: &TestServ
         format!("POST /iam/v1/externalGroupRoleMappings/{idp}"),
     );
     let body = json!({ "externalGroupId": "Admins & \u{e4}", "roleUid": server.role("viewer") });
-    let made = done(&operator, &create, body.clone()).await;
+    let made = ok(&operator, &create, body.clone()).await;
     let uid = uid_of(&made);
     assert_eq!((&made["scope"], &made["identityProviderUid"]), (&json!(org), &json!(idp)));
     // The event goes to the group that the provider is in.
@@ -29,14 +29,14 @@ async fn a_mapping_is_the_same_in_both_versions_and_there_once(server: &TestServ
 
     let before = inventory(server).await;
     let v1 = json!({ "externalGroupId": "Admins & \u{e4}", "roleUidp": server.role("viewer"), "scope": org });
-    refused(&operator, &create, body.clone(), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &create, body.clone(), 409, "ALREADY_EXISTS").await;
     assert_eq!(call(&operator, &create_v1, v1.clone()).await.status, 409);
     assert_eq!(inventory(server).await, before);
     let second = json!({ "externalGroupId": "Admins & \u{e4}", "roleUidp": server.role("editor") });
-    let second = done(&operator, &create_v1, second).await["id"].as_str().expect("an id").to_owned();
-    let elsewhere = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{other}"), body).await);
+    let second = ok(&operator, &create_v1, second).await["id"].as_str().expect("an id").to_owned();
+    let elsewhere = uid_of(&ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{other}"), body).await);
 
-    let got = done(&viewer, &format!("GET /iam/v1/externalGroupRoleMappings/{uid}"), Value::Null).await;
+    let got = ok(&viewer, &format!("GET /iam/v1/externalGroupRoleMappings/{uid}"), Value::Null).await;
     assert_eq!((&got["id"], &got["roleUidp"]), (&json!(uid), &json!(server.role("viewer"))));
     let request = GetExternalGroupRoleMappingRequest { uid: second.clone() };
     let got = viewer.grpc::<GetExternalGroupRoleMapping>(request).await.expect("it is there");
@@ -48,17 +48,17 @@ async fn a_mapping_is_the_same_in_both_versions_and_there_once(server: &TestServ
         format!("uidp.children_of={idp}"),
         format!("uidp.descendants_of={team}"),
     ] {
-        let list = done(&viewer, &format!("GET /iam/v2/externalGroupRoleMappings?{query}"), Value::Null).await;
+        let list = ok(&viewer, &format!("GET /iam/v2/externalGroupRoleMappings?{query}"), Value::Null).await;
         assert_eq!(each(&list["externalGroupRoleMappings"], "uid"), both, "{query}");
         assert_eq!(list["totalCount"], "2", "{query}");
     }
     let v1 = format!("GET /iam/v1/externalGroupRoleMappings?identity_provider_uidp={other}");
-    assert_eq!(each(&done(&viewer, &v1, Value::Null).await["items"], "id"), [elsewhere.as_str()]);
+    assert_eq!(each(&ok(&viewer, &v1, Value::Null).await["items"], "id"), [elsewhere.as_str()]);
     for gone in [
         format!("DELETE /iam/v2/externalGroupRoleMappings/{uid}"),
         format!("DELETE /iam/v1/externalGroupRoleMappings/{second}"),
     ] {
-        done(&operator, &gone, Value::Null).await;
+        ok(&operator, &gone, Value::Null).await;
         let [kind, _, group, extensions, _] = newest_event(server).await;
         assert_eq!(kind, "dev.chainguard.api.iam.external_group_role_mappings.deleted.v1");
         assert_eq!((group, extensions), (team.clone(), json!({ "identityprovider": idp }).to_string()));
@@ -80,7 +80,7 @@ async fn a_mapping_gives_no_more_than_its_maker_holds_in_the_organization(server
     server.bind(&keeper.uid, &more, &team).await;
     let operator = server.operator().await;
     let before = inventory(server).await;
-    let refusal = refused(&keeper.actor, &create, body(&more, ""), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&keeper.actor, &create, body(&more, ""), 403, "PERMISSION_DENIED").await;
     assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], org.as_str());
     let v1 = json!({ "externalGroupId": "g", "roleUidp": more });
     assert_eq!(call(&keeper.actor, &format!("POST /iam/v1/externalGroupRoleMappings/{idp}"), v1).await.status, 403);
@@ -95,12 +95,12 @@ async fn a_mapping_gives_no_more_than_its_maker_holds_in_the_organization(server
         (&more, &org, &"x".repeat(513), "externalGroupId"),
     ] {
         let body = json!({ "externalGroupId": group, "roleUid": role, "scope": scope });
-        let refusal = refused(&operator, &create, body, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &create, body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{role} {scope} {group}");
     }
     assert_eq!(inventory(server).await, before);
     server.bind(&keeper.uid, &more, &org).await;
-    done(&keeper.actor, &create, body(&more, &org)).await;
+    ok(&keeper.actor, &create, body(&more, &org)).await;
 }
 
 async fn a_batch_deletes_what_is_there_and_nothing_of_others(server: &TestServer) {
@@ -109,7 +109,7 @@ async fn a_batch_deletes_what_is_there_and_nothing_of_others(server: &TestServer
     let (idp, other) = (provider(server, &org, "okta").await, provider(server, &org, "other").await);
     let make = async |idp: &str, group: &str| {
         let body = json!({ "externalGroupId": group, "roleUid": server.role("viewer") });
-        uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{idp}"), body).await)
+        uid_of(&ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{idp}"), body).await)
     };
     let mappings = [make(&idp, "a").await, make(&idp, "b").await, make(&idp, "c").await];
     let foreign = make(&other, "a").await;
@@ -120,19 +120,19 @@ async fn a_batch_deletes_what_is_there_and_nothing_of_others(server: &TestServer
         [json!([mappings[0], foreign]), json!([idp]), json!([]), json!(["nothing"]), json!(vec![absent(&idp); 101])]
     {
         let body = json!({ "parent": idp, "names": names });
-        refused(&operator, v2, body, 400, "INVALID_ARGUMENT").await;
+        rejected(&operator, v2, body, 400, "INVALID_ARGUMENT").await;
         let body = json!({ "parentId": idp, "ids": names });
         assert_eq!(call(&operator, v1, body).await.status, 400, "{names}");
     }
     let body = json!({ "parent": idp, "names": [mappings[0], foreign] });
-    assert_eq!(refused(&operator, v2, body, 400, "INVALID_ARGUMENT").await.fields(), ["names[1]"]);
+    assert_eq!(rejected(&operator, v2, body, 400, "INVALID_ARGUMENT").await.fields(), ["names[1]"]);
     // Without a mapping nothing is done, and there is no event.
-    let none = done(&operator, v2, json!({ "parent": idp, "names": [absent(&idp)] })).await;
+    let none = ok(&operator, v2, json!({ "parent": idp, "names": [absent(&idp)] })).await;
     assert_eq!((&none["parent"], &none["externalGroupRoleMappings"]), (&json!(idp), &json!([])));
     assert_eq!(inventory(server).await, before);
 
     let names = json!([mappings[1], absent(&idp), mappings[0], mappings[1]]);
-    let gone = done(&operator, v2, json!({ "parent": idp, "names": names })).await;
+    let gone = ok(&operator, v2, json!({ "parent": idp, "names": names })).await;
     let uids = each(&gone["externalGroupRoleMappings"], "uid");
     assert_eq!(uids, [mappings[1].as_str(), mappings[0].as_str()]);
     let [kind, subject, group, extensions, told] = newest_event(server).await;
@@ -140,9 +140,9 @@ async fn a_batch_deletes_what_is_there_and_nothing_of_others(server: &TestServer
     assert_eq!((subject, group), (idp.clone(), org.clone()));
     assert_eq!(extensions, json!({ "identityprovider": idp }).to_string());
     assert!(told.contains(&mappings[0]) && told.contains(&mappings[1]), "{told}");
-    let gone = done(&operator, v1, json!({ "parentId": idp, "ids": [mappings[2]] })).await;
+    let gone = ok(&operator, v1, json!({ "parentId": idp, "ids": [mappings[2]] })).await;
     assert_eq!(each(&gone["items"], "id"), [mappings[2].as_str()]);
-    let left = done(&operator, "GET /iam/v2/externalGroupRoleMappings", Value::Null).await;
+    let left = ok(&operator, "GET /iam/v2/externalGroupRoleMappings", Value::Null).await;
     assert_eq!(each(&left["externalGroupRoleMappings"], "uid"), [foreign.as_str()]);
 }
 
@@ -166,9 +166,9 @@ async fn who_is_in_a_mapped_group_has_the_role_while_the_mapping_lasts(server: &
     };
     assert!(!held().await);
     let body = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
-    let uid = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{idp}"), body).await);
+    let uid = uid_of(&ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{idp}"), body).await);
     assert!(held().await);
-    done(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{uid}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{uid}"), Value::Null).await;
     assert!(!held().await);
 }
 
@@ -183,12 +183,12 @@ async fn a_mapping_is_made_by_who_may_make_it_in_the_organization(server: &TestS
     let body = json!({ "externalGroupId": "g", "roleUid": reads });
     // They hold what the role gives, but may give nothing at the organization.
     let before = inventory(server).await;
-    let refusal = refused(&keeper.actor, &create, body.clone(), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&keeper.actor, &create, body.clone(), 403, "PERMISSION_DENIED").await;
     assert_eq!(refusal.detail("ErrorInfo")["metadata"]["scope"], org.as_str());
     assert_eq!(inventory(server).await, before);
     let gives = role(server, &org, "gives", &makes).await;
     server.bind(&keeper.uid, &gives, &org).await;
-    done(&keeper.actor, &create, body).await;
+    ok(&keeper.actor, &create, body).await;
 }
 
 each_engine!(

@@ -6,7 +6,7 @@ use bowline_server::{Options, StartError};
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, number, refused, role, uid_of};
+use crate::support::{call, each, inventory, number, ok, rejected, role, uid_of};
 
 async fn a_group_is_deleted_only_when_nothing_lives_in_it(server: &TestServer) {
     let org = server.organization("acme").await;
@@ -19,14 +19,14 @@ async fn a_group_is_deleted_only_when_nothing_lives_in_it(server: &TestServer) {
             "identities" => format!("/iam/v2/identities/{}", server.identity(&group, "child").await),
             "subscriptions" => {
                 let sink = json!({ "sink": "https://a.example" });
-                let made = done(&operator, &format!("POST /events/v2/subscriptions/{group}"), sink).await;
+                let made = ok(&operator, &format!("POST /events/v2/subscriptions/{group}"), sink).await;
                 format!("/events/v2/subscriptions/{}", uid_of(&made))
             }
             _ => format!("/iam/v2/roles/{}", role(server, &group, "child", &["CAP_REPO_LIST"]).await),
         };
         let delete = format!("DELETE /iam/v2/groups/{group}");
         let before = inventory(server).await;
-        let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+        let refusal = rejected(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
         let sentence = format!("cannot delete group with child {what}");
         assert_eq!(refusal.message(), format!("Precondition failed: {sentence}"));
         let violation = &refusal.detail("PreconditionFailure")["violations"][0];
@@ -34,14 +34,14 @@ async fn a_group_is_deleted_only_when_nothing_lives_in_it(server: &TestServer) {
         let v1 = call(&operator, &format!("DELETE /iam/v1/groups/{group}"), Value::Null).await;
         assert_eq!((v1.status, &v1.json()["code"], &v1.json()["details"]), (400, &json!(9), &json!([])));
         assert_eq!(inventory(server).await, before);
-        done(&operator, &format!("DELETE {child}"), Value::Null).await;
-        done(&operator, &delete, Value::Null).await;
-        refused(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
+        ok(&operator, &format!("DELETE {child}"), Value::Null).await;
+        ok(&operator, &delete, Value::Null).await;
+        rejected(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
     }
     // Bindings only say something of the group and go with it.
     let group = server.group(&org, "bound").await;
     server.bind(&"a".repeat(40), &server.role("viewer"), &group).await;
-    done(&operator, &format!("DELETE /iam/v2/groups/{group}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/groups/{group}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 0);
 }
 
@@ -51,31 +51,31 @@ async fn limits_of_the_operator_hold_everywhere_below(server: &TestServer) {
     let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
     let limit = |most: i64| json!({ "name": "acme", "resourceLimits": { "repositories": most } });
     let put = format!("PUT /iam/v1/groups/{org}");
-    let set = done(&operator, &put, limit(2)).await;
+    let set = ok(&operator, &put, limit(2)).await;
     assert_eq!(set["resourceLimits"], json!({ "repositories": 2 }));
     // What others write of it is left alone, in both versions.
-    done(&owner, &put, limit(100)).await;
-    done(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d", "resourceLimits": {} })).await;
-    let seen = done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
+    ok(&owner, &put, limit(100)).await;
+    ok(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d", "resourceLimits": {} })).await;
+    let seen = ok(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
     assert_eq!(seen["resourceLimits"], json!({ "repositories": 2 }));
 
     let (first, create) = (server.repo(&org, "one").await, format!("POST /registry/v2/repos/{team}"));
     server.repo(&team, "two").await;
     let before = inventory(server).await;
-    let refusal = refused(&owner, &create, json!({ "name": "three" }), 429, "QUOTA_EXCEEDED").await;
+    let refusal = rejected(&owner, &create, json!({ "name": "three" }), 429, "QUOTA_EXCEEDED").await;
     assert_eq!(refusal.detail("QuotaFailure")["violations"][0]["subject"], org.as_str());
     assert!(refusal.message().contains('2'), "{}", refusal.message());
     assert_eq!(call(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "x" })).await.status, 429);
     assert_eq!(inventory(server).await, before);
     // Overwriting adds nothing; deleting makes room.
-    done(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "two", "description": "d" })).await;
-    done(&owner, &format!("DELETE /registry/v2/repos/{first}"), Value::Null).await;
-    done(&owner, &create, json!({ "name": "three" })).await;
+    ok(&owner, &format!("POST /registry/v1/repos/{team}"), json!({ "name": "two", "description": "d" })).await;
+    ok(&owner, &format!("DELETE /registry/v2/repos/{first}"), Value::Null).await;
+    ok(&owner, &create, json!({ "name": "three" })).await;
     // 0 is a limit, and none is none.
-    done(&operator, &put, limit(0)).await;
-    refused(&owner, &create, json!({ "name": "four" }), 429, "QUOTA_EXCEEDED").await;
-    done(&operator, &put, json!({ "name": "acme" })).await;
-    done(&owner, &create, json!({ "name": "four" })).await;
+    ok(&operator, &put, limit(0)).await;
+    rejected(&owner, &create, json!({ "name": "four" }), 429, "QUOTA_EXCEEDED").await;
+    ok(&operator, &put, json!({ "name": "acme" })).await;
+    ok(&owner, &create, json!({ "name": "four" })).await;
 }
 
 async fn a_limit_holds_against_many_at_once(engine: Engine) {
@@ -83,7 +83,7 @@ async fn a_limit_holds_against_many_at_once(engine: Engine) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let limit = json!({ "name": "acme", "resourceLimits": { "repositories": 3 } });
-    done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
+    ok(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..12 {
         let (operator, org) = (operator.clone(), org.clone());
@@ -109,20 +109,20 @@ async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestSer
         (format!("PATCH /iam/v2/groups/{group}?updateMask=verified,kind"), json!({ "verified": true, "kind": kind }))
     };
     // Before it is verified, the name is no parent, and no one else verifies it.
-    refused(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
+    rejected(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" }), 400, "INVALID_ARGUMENT").await;
     let (what, body) = verify(&org, "ORG_KIND_CUSTOMER");
-    let ignored = done(&owner, &what, body.clone()).await;
+    let ignored = ok(&owner, &what, body.clone()).await;
     assert_eq!((&ignored["verified"], &ignored["kind"]), (&json!(false), &json!("ORG_KIND_UNSPECIFIED")));
     let bare = format!("PATCH /iam/v2/groups/{org}?updateMask=verified");
-    let refusal = refused(&operator, &bare, json!({ "verified": true }), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &bare, json!({ "verified": true }), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["kind"]);
-    assert_eq!(done(&operator, &what, body).await["verified"], true);
+    assert_eq!(ok(&operator, &what, body).await["verified"], true);
     let (what, body) = verify(&twin, "ORG_KIND_CUSTOMER");
-    refused(&operator, &what, body, 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &what, body, 409, "ALREADY_EXISTS").await;
 
-    let repo = done(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" })).await;
+    let repo = ok(&owner, "POST /registry/v2/repos/acme.com", json!({ "name": "web" })).await;
     assert!(uid_of(&repo).starts_with(&org));
-    let team = done(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
+    let team = ok(&owner, "POST /iam/v2/groups/acme.com", json!({ "name": "team" })).await;
     assert!(uid_of(&team).starts_with(&org));
     assert_eq!(team["kind"], "ORG_KIND_CUSTOMER", "groups have the kind of their organization");
     // A caller who may not list it cannot distinguish the name from one that is free.
@@ -135,12 +135,11 @@ async fn verified_names_are_unique_stable_and_usable_as_parents(server: &TestSer
         assert_eq!(answer("acme.com").await, answer("nobody.com").await, "{collection}");
     }
     let rename = format!("PATCH /iam/v2/groups/{org}");
-    let refusal = refused(&owner, &rename, json!({ "name": "other.com" }), 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&owner, &rename, json!({ "name": "other.com" }), 400, "FAILED_PRECONDITION").await;
     assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ORGANIZATION_VERIFIED");
-    let kept =
-        done(&owner, &format!("PUT /iam/v1/groups/{org}"), json!({ "name": "acme.com", "verified": false })).await;
+    let kept = ok(&owner, &format!("PUT /iam/v1/groups/{org}"), json!({ "name": "acme.com", "verified": false })).await;
     assert_eq!(kept["verified"], true, "what others say of it is ignored");
-    assert_eq!(done(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
+    assert_eq!(ok(&operator, &rename, json!({ "name": "other.com" })).await["name"], "other.com");
 }
 
 async fn who_creates_an_organization_is_a_setting(engine: Engine) {
@@ -159,13 +158,12 @@ async fn who_creates_an_organization_is_a_setting(engine: Engine) {
     let server = TestServer::start_with(engine, anyone).await;
     let home = server.organization("home").await;
     let somebody = crate::support::machine(&server, &home, "somebody").await;
-    let org = uid_of(&done(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
-    let bindings =
-        done(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
+    let org = uid_of(&ok(&somebody.actor, "POST /iam/v2/groups/", json!({ "name": "mine" })).await);
+    let bindings = ok(&somebody.actor, &format!("GET /iam/v2/roleBindings?uidp.children_of={org}"), Value::Null).await;
     assert_eq!(each(&bindings["roleBindings"], "roleUid"), [server.role("owner").as_str()]);
     assert_eq!(each(&bindings["roleBindings"], "identityUid"), [somebody.uid.as_str()]);
-    done(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
-    refused(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
+    ok(&somebody.actor, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "web" })).await;
+    rejected(&server.anonymous(), "POST /iam/v2/groups/", json!({ "name": "mine" }), 401, "UNAUTHENTICATED").await;
     server.stop().await;
 }
 

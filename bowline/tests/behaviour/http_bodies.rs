@@ -6,7 +6,7 @@ use std::io::Read as _;
 use bowline_contract::{ApiVersion, Verb};
 use serde_json::{Value, json};
 
-use crate::support::{Refusal, call, done, machine, send, token_of};
+use crate::support::{Refusal, call, machine, ok, send, token_of};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
@@ -25,7 +25,7 @@ async fn where_post_creates_a_form_is_refused_and_json_labelled_as_one_is_json(s
         assert_eq!(Refusal(reply.json()).reason(), "UNSUPPORTED_MEDIA_TYPE", "{what}");
         assert_eq!(reply.header("accept"), Some("application/json"), "{what}");
     }
-    let repos = done(&operator, "GET /registry/v2/repos", Value::Null).await;
+    let repos = ok(&operator, "GET /registry/v2/repos", Value::Null).await;
     assert_eq!(repos["repos"], json!([]));
     // curl sends JSON as a form by default.
     let made = send(&operator, "POST /iam/v2/groups", &[FORM], r#" {"name":"globex"}"#).await;
@@ -65,7 +65,7 @@ async fn forms_of_reading_calls_are_validated(server: &TestServer) {
         .await;
     assert_eq!((reply.status, &reply.json()["code"]), (400, &json!(3)), "{}", reply.text());
     // Parameters of the address continue being ignored where they are unknown.
-    done(&operator, "GET /auth/v1/ok?nonsense=1", Value::Null).await;
+    ok(&operator, "GET /auth/v1/ok?nonsense=1", Value::Null).await;
     assert_eq!(send(&operator, "POST /auth/v1/ok", &[FORM], "").await.status, 200);
 }
 
@@ -114,10 +114,10 @@ async fn a_parameter_of_one_value_may_come_once(server: &TestServer) {
         assert_eq!(Refusal(reply.json()).fields(), [field], "{what}");
     }
     // Lists take as many as they have elements.
-    let ids = done(&operator, &format!("GET /registry/v2/repos?uidp.ids={repo}&uidp.ids={org}"), Value::Null).await;
+    let ids = ok(&operator, &format!("GET /registry/v2/repos?uidp.ids={repo}&uidp.ids={org}"), Value::Null).await;
     assert_eq!(ids["totalCount"], "1");
     // So do parameters that the method does not know.
-    done(&operator, "GET /registry/v2/repos?x=1&x=2", Value::Null).await;
+    ok(&operator, "GET /registry/v2/repos?x=1&x=2", Value::Null).await;
 }
 
 async fn large_responses_are_compressed_for_callers_that_accept_it(server: &TestServer) {
@@ -188,7 +188,7 @@ async fn the_root_says_what_answers_there(server: &TestServer) {
     for url in documents.values() {
         let url = url.as_str().expect("an address");
         let path = url.strip_prefix(server.base()).expect("an address of the server");
-        done(&server.anonymous(), &format!("GET {path}"), Value::Null).await;
+        ok(&server.anonymous(), &format!("GET {path}"), Value::Null).await;
     }
     assert_eq!(call(&server.anonymous(), "POST /", json!({})).await.header("allow"), Some("GET,HEAD"));
 }
@@ -211,8 +211,8 @@ async fn every_list_of_the_second_version_has_its_paging_members_in_both_spellin
             _ => (template.replace("{group=**}", &org), ""),
         };
         assert!(!path.contains('{'), "{path}: give this test a value for the variable");
-        let both = done(&operator, &format!("GET {path}?{parameters}&page_size=1"), Value::Null).await;
-        let one = done(&operator, &format!("GET {path}?{parameters}&pageSize=1"), Value::Null).await;
+        let both = ok(&operator, &format!("GET {path}?{parameters}&page_size=1"), Value::Null).await;
+        let one = ok(&operator, &format!("GET {path}?{parameters}&pageSize=1"), Value::Null).await;
         let members = |value: &Value| -> Vec<String> {
             value.as_object().expect("an object").keys().filter(|name| !name.contains('_')).cloned().collect()
         };

@@ -7,7 +7,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::support::{
-    absent, assert_nowhere, call, done, each, holder, inventory, newest_event, provider, provider_of, refused, role,
+    absent, assert_nowhere, call, each, holder, inventory, newest_event, ok, provider, provider_of, rejected, role,
     uid_of,
 };
 
@@ -36,7 +36,7 @@ async fn a_provider_is_the_same_in_both_versions(server: &TestServer) {
     let org = server.organization("acme").await;
     let (operator, viewer) = (server.operator().await, server.actor("viewer", &org).await);
     let create = format!("POST /iam/v2/identityProviders/{org}");
-    let made = done(&operator, &create, provider_of(server, "okta", ISSUER)).await;
+    let made = ok(&operator, &create, provider_of(server, "okta", ISSUER)).await;
     let uid = uid_of(&made);
     assert!(uid.starts_with(&format!("{org}/")));
     assert_eq!((&made["oidc"]["issuer"], &made["oidc"]["clientSecret"]), (&json!(ISSUER), &json!("")));
@@ -47,30 +47,30 @@ async fn a_provider_is_the_same_in_both_versions(server: &TestServer) {
     assert_eq!((subject, group), (uid.clone(), org.clone()));
     assert!(body.contains("okta") && !body.contains("hush"), "{body}");
 
-    let got = done(&viewer, &format!("GET /iam/v2/identityProviders/{uid}"), Value::Null).await;
+    let got = ok(&viewer, &format!("GET /iam/v2/identityProviders/{uid}"), Value::Null).await;
     assert_eq!(got, made);
     let request = GetIdentityProviderRequest { uid: uid.clone() };
     assert_eq!(viewer.grpc::<GetIdentityProvider>(request).await.expect("it is there").name, "okta");
     // Lists leave the token's state out.
-    let list = done(&viewer, "GET /iam/v2/identityProviders?name=okta", Value::Null).await;
+    let list = ok(&viewer, "GET /iam/v2/identityProviders?name=okta", Value::Null).await;
     let (listed, total) = (&list["identityProviders"][0], &list["totalCount"]);
     assert_eq!((&listed["uid"], total), (&json!(uid), &json!("1")));
     assert_eq!(listed["scim"]["endpointUrl"], made["scim"]["endpointUrl"]);
     assert_eq!(listed["scim"]["etag"].as_str().unwrap_or_default(), "");
-    let v1 = done(&viewer, &format!("GET /iam/v1/identityProviders?id={uid}"), Value::Null).await;
+    let v1 = ok(&viewer, &format!("GET /iam/v1/identityProviders?id={uid}"), Value::Null).await;
     assert_eq!((&v1["items"][0]["id"], &v1["items"][0]["oidc"]["issuer"]), (&json!(uid), &json!(ISSUER)));
 
     let v1 = provider_of(server, "okta", "https://other.example.com/");
-    let twin = done(&operator, &format!("POST /iam/v1/identityProviders/{org}"), v1).await;
+    let twin = ok(&operator, &format!("POST /iam/v1/identityProviders/{org}"), v1).await;
     let twin = twin["id"].as_str().expect("an id").to_owned();
-    let both = done(&viewer, "GET /iam/v2/identityProviders?order_by=name", Value::Null).await;
+    let both = ok(&viewer, "GET /iam/v2/identityProviders?order_by=name", Value::Null).await;
     assert_eq!(each(&both["identityProviders"], "name"), ["okta", "okta"], "names need not be unique");
     for gone in [format!("DELETE /iam/v1/identityProviders/{twin}"), format!("DELETE /iam/v2/identityProviders/{uid}")]
     {
-        done(&operator, &gone, Value::Null).await;
+        ok(&operator, &gone, Value::Null).await;
         assert_eq!(call(&operator, &gone, Value::Null).await.status, 404);
     }
-    let none = done(&viewer, "GET /iam/v2/identityProviders", Value::Null).await;
+    let none = ok(&viewer, "GET /iam/v2/identityProviders", Value::Null).await;
     assert_eq!(none["totalCount"], "0");
 }
 
@@ -126,13 +126,13 @@ async fn masks_change_what_they_name_and_the_rule_never_changes(server: &TestSer
     let mut body = provider_of(server, "entra", ISSUER);
     body["oidc"]["correlationRule"] = json!("CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID");
     body["oidc"]["additionalScopes"] = json!(["openid", "profile"]);
-    let made = done(&operator, &format!("POST /iam/v2/identityProviders/{org}"), body.clone()).await;
+    let made = ok(&operator, &format!("POST /iam/v2/identityProviders/{org}"), body.clone()).await;
     assert_eq!(made["oidc"]["additionalScopes"], json!(["openid", "profile"]));
     let uid = uid_of(&made);
     let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
-    let changed = done(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" } })).await;
+    let changed = ok(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" } })).await;
     assert_eq!((&changed["oidc"]["groupsClaim"], &changed["oidc"]["issuer"]), (&json!("groups"), &json!(ISSUER)));
-    let changed = done(
+    let changed = ok(
         &operator,
         &format!("{patch}?update_mask=name,oidc.pkce_enabled"),
         json!({ "name": "new", "description": "no", "oidc": { "pkceEnabled": true, "clientId": "no" } }),
@@ -142,20 +142,20 @@ async fn masks_change_what_they_name_and_the_rule_never_changes(server: &TestSer
     assert_eq!((&changed["oidc"]["pkceEnabled"], &changed["oidc"]["clientId"]), (&json!(true), &json!("client")));
 
     let rule = |name: &str| json!({ "oidc": { "correlationRule": format!("CORRELATION_RULE_{name}") } });
-    done(&operator, &patch, rule("OID_EQUALS_EXTERNAL_ID")).await;
+    ok(&operator, &patch, rule("OID_EQUALS_EXTERNAL_ID")).await;
     let put = format!("PUT /iam/v1/identityProviders/{uid}");
     let mut silent = body.clone();
     silent["oidc"].as_object_mut().expect("an object").remove("correlationRule");
-    let replaced = done(&operator, &put, silent).await;
+    let replaced = ok(&operator, &put, silent).await;
     assert_eq!(replaced["oidc"]["correlationRule"], "CORRELATION_RULE_OID_EQUALS_EXTERNAL_ID");
     let before = inventory(server).await;
     for name in ["SUB_EQUALS_EXTERNAL_ID", "UNSPECIFIED"] {
-        let refusal = refused(&operator, &patch, rule(name), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &patch, rule(name), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["oidc.correlationRule"]);
     }
     body["oidc"]["correlationRule"] = json!("CORRELATION_RULE_SUB_EQUALS_EXTERNAL_ID");
     assert_eq!(call(&operator, &put, body).await.status, 400);
-    refused(&operator, &format!("{patch}?update_mask=scim.enabled"), json!({}), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &format!("{patch}?update_mask=scim.enabled"), json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(inventory(server).await, before);
 }
 
@@ -195,7 +195,7 @@ async fn what_is_no_provider_is_refused_and_changes_nothing(server: &TestServer)
             format!("POST /iam/v2/identityProviders/{org}"),
             format!("PATCH /iam/v2/identityProviders/{uid}?update_mask=*"),
         ] {
-            let refusal = refused(&operator, &what, body.clone(), 400, "INVALID_ARGUMENT").await;
+            let refusal = rejected(&operator, &what, body.clone(), 400, "INVALID_ARGUMENT").await;
             let fields = refusal.fields();
             assert!(fields.iter().any(|found| found.starts_with(field)), "{what} {at}: {fields:?}");
         }
@@ -205,12 +205,8 @@ async fn what_is_no_provider_is_refused_and_changes_nothing(server: &TestServer)
     }
     assert_eq!(inventory(server).await, before);
     // Plain http is for this machine alone.
-    done(
-        &operator,
-        &format!("POST /iam/v2/identityProviders/{org}"),
-        provider_of(server, "local", "http://127.0.0.1:9"),
-    )
-    .await;
+    ok(&operator, &format!("POST /iam/v2/identityProviders/{org}"), provider_of(server, "local", "http://127.0.0.1:9"))
+        .await;
 }
 
 const KEEPER: &[&str] = &[
@@ -238,48 +234,47 @@ async fn a_provider_gives_no_more_than_who_sets_it_up_holds(server: &TestServer)
     };
     let before = inventory(server).await;
     for wide in [server.role("viewer"), server.role("owner")] {
-        refused(&keeper, &create, body(&wide), 403, "PERMISSION_DENIED").await;
+        rejected(&keeper, &create, body(&wide), 403, "PERMISSION_DENIED").await;
         let v1 = format!("POST /iam/v1/identityProviders/{org}");
         assert_eq!(call(&keeper, &v1, body(&wide)).await.status, 403);
     }
     // A role of a group below reaches nothing here.
-    assert_eq!(refused(&keeper, &create, body(&of_team), 400, "INVALID_ARGUMENT").await.fields(), ["defaultRole"]);
+    assert_eq!(rejected(&keeper, &create, body(&of_team), 400, "INVALID_ARGUMENT").await.fields(), ["defaultRole"]);
     assert_eq!(inventory(server).await, before);
     // Nor does a role that the keeper holds: an issuer is the owners' to name.
-    refused(&keeper, &create, body(&small), 403, "PERMISSION_DENIED").await;
-    let uid = uid_of(&done(&operator, &create, body(&small)).await);
+    rejected(&keeper, &create, body(&small), 403, "PERMISSION_DENIED").await;
+    let uid = uid_of(&ok(&operator, &create, body(&small)).await);
 
     let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
     let elsewhere = [json!({ "oidc": { "groupsClaim": "mine" } })];
-    refused(&keeper, &patch, json!({ "defaultRole": server.role("viewer") }), 403, "PERMISSION_DENIED").await;
+    rejected(&keeper, &patch, json!({ "defaultRole": server.role("viewer") }), 403, "PERMISSION_DENIED").await;
     // The stored secret is shown to no other issuer.
     let bare = json!({ "oidc": { "issuer": "https://evil.example.com" } });
-    assert_eq!(refused(&operator, &patch, bare, 400, "INVALID_ARGUMENT").await.fields(), ["oidc.clientSecret"]);
+    assert_eq!(rejected(&operator, &patch, bare, 400, "INVALID_ARGUMENT").await.fields(), ["oidc.clientSecret"]);
     for change in &elsewhere {
-        done(&keeper, &patch, change.clone()).await;
+        ok(&keeper, &patch, change.clone()).await;
     }
-    done(&keeper, &patch, json!({ "oidc": { "groupsClaim": "" } })).await;
+    ok(&keeper, &patch, json!({ "oidc": { "groupsClaim": "" } })).await;
     // Someone else maps a group to more, or makes the default role wider: now it is theirs to move.
     let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
-    let mapping = uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await);
+    let mapping = uid_of(&ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await);
     let refuse_all = async || {
         let before = inventory(server).await;
         for change in &elsewhere {
-            refused(&keeper, &patch, change.clone(), 403, "PERMISSION_DENIED").await;
+            rejected(&keeper, &patch, change.clone(), 403, "PERMISSION_DENIED").await;
         }
         let v1 = provider_of(server, "okta", "https://evil.example.com");
         assert_eq!(call(&keeper, &format!("PUT /iam/v1/identityProviders/{uid}"), v1).await.status, 403);
         assert_eq!(inventory(server).await, before);
     };
     refuse_all().await;
-    done(&keeper, &patch, json!({ "description": "harmless", "oidc": { "issuer": ISSUER, "pkceEnabled": true } }))
-        .await;
-    done(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{mapping}"), Value::Null).await;
-    done(&operator, &patch, json!({ "defaultRole": server.role("viewer") })).await;
+    ok(&keeper, &patch, json!({ "description": "harmless", "oidc": { "issuer": ISSUER, "pkceEnabled": true } })).await;
+    ok(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{mapping}"), Value::Null).await;
+    ok(&operator, &patch, json!({ "defaultRole": server.role("viewer") })).await;
     refuse_all().await;
     // Down again, it is the keeper's to give.
-    done(&keeper, &patch, json!({ "defaultRole": small })).await;
-    done(&keeper, &patch, elsewhere[0].clone()).await;
+    ok(&keeper, &patch, json!({ "defaultRole": small })).await;
+    ok(&keeper, &patch, elsewhere[0].clone()).await;
 }
 
 async fn an_issuer_or_a_client_at_it_is_given_by_owners_alone(server: &TestServer) {
@@ -297,7 +292,7 @@ async fn an_issuer_or_a_client_at_it_is_given_by_owners_alone(server: &TestServe
     let owner = server.actor("owner", &org).await;
     let body = provider_of(server, "mine", "https://login.example.com");
     let before = inventory(server).await;
-    refused(&keeper, &format!("POST /iam/v2/identityProviders/{org}"), body.clone(), 403, "PERMISSION_DENIED").await;
+    rejected(&keeper, &format!("POST /iam/v2/identityProviders/{org}"), body.clone(), 403, "PERMISSION_DENIED").await;
     let v1 = json!({ "name": "mine", "defaultRole": server.role("viewer"),
                      "oidc": { "issuer": "https://login.example.com", "clientId": "client", "clientSecret": "hush" } });
     assert_eq!(call(&keeper, &format!("POST /iam/v1/identityProviders/{org}"), v1.clone()).await.status, 403);
@@ -305,14 +300,14 @@ async fn an_issuer_or_a_client_at_it_is_given_by_owners_alone(server: &TestServe
     for oidc in
         [json!({ "issuer": "https://other.example.com", "clientSecret": "hush" }), json!({ "clientId": "other" })]
     {
-        refused(&keeper, &what, json!({ "oidc": oidc }), 403, "PERMISSION_DENIED").await;
+        rejected(&keeper, &what, json!({ "oidc": oidc }), 403, "PERMISSION_DENIED").await;
     }
     assert_eq!(inventory(server).await, before);
     // A repeated value is no change, and neither is a name.
     let repeated = json!({ "description": "ours", "oidc": { "clientId": "client" } });
-    done(&keeper, &what, repeated).await;
-    done(&owner, &what, json!({ "oidc": { "clientId": "other" } })).await;
-    done(&owner, &format!("POST /iam/v2/identityProviders/{org}"), body).await;
+    ok(&keeper, &what, repeated).await;
+    ok(&owner, &what, json!({ "oidc": { "clientId": "other" } })).await;
+    ok(&owner, &format!("POST /iam/v2/identityProviders/{org}"), body).await;
 }
 
 each_engine!(

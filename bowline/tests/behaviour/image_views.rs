@@ -6,15 +6,15 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::{Manifest, digest, store};
-use crate::support::{absent, done, each, execute, holder, image, inventory, number, refused};
+use crate::support::{absent, each, execute, holder, image, inventory, number, ok, rejected};
 
 async fn tag(server: &TestServer, repo: &str, name: &str, digest: &str) {
     let body = json!({ "name": name, "digest": digest });
-    done(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), body).await;
+    ok(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), body).await;
 }
 
 async fn list(actor: &Actor, repo: &str, query: &str) -> Value {
-    done(actor, &format!("GET /images/v1/repos/{repo}/images?{query}"), Value::Null).await
+    ok(actor, &format!("GET /images/v1/repos/{repo}/images?{query}"), Value::Null).await
 }
 
 /// The preview of what a deletion names, which stands in the query.
@@ -71,7 +71,7 @@ async fn report(server: &TestServer, repo: &str, digest: &str, findings: &[(&str
     let report = STANDARD.encode(report);
     let body = json!({ "digest": digest, "scanner": "SCANNER_NAME_GRYPE", "report": report });
     let what = format!("POST /scans/v1/repos/{repo}/reports");
-    done(&server.operator().await, &what, body).await;
+    ok(&server.operator().await, &what, body).await;
 }
 
 async fn a_list_tells_everything_at_a_glance(server: &TestServer) {
@@ -116,8 +116,8 @@ async fn a_list_tells_everything_at_a_glance(server: &TestServer) {
         assert_eq!([digests(&first), digests(&second)].concat(), expected.map(digest), "{order}");
     }
     let what = format!("GET /images/v1/repos/{repo}/images");
-    refused(&operator, &format!("{what}?order_by=size"), Value::Null, 400, "INVALID_ARGUMENT").await;
-    refused(&operator, &format!("GET /images/v1/repos/{}/images", absent(&org)), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&operator, &format!("{what}?order_by=size"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &format!("GET /images/v1/repos/{}/images", absent(&org)), Value::Null, 404, "NOT_FOUND").await;
 }
 
 async fn details_count_what_the_caller_may_see(server: &TestServer) {
@@ -130,17 +130,17 @@ async fn details_count_what_the_caller_may_see(server: &TestServer) {
     let needed = ["CAP_REPO_LIST", "CAP_MANIFEST_LIST", "CAP_TAG_LIST", "CAP_TENANT_VULN_REPORTS_LIST"];
     let bot = holder(server, &org, "bot", &org, &needed).await.actor;
     let get = |repo: &str, digest: &str| format!("GET /images/v1/repos/{repo}/images/{digest}");
-    let shown = done(&bot, &get(&repo, &digest('0')), Value::Null).await;
+    let shown = ok(&bot, &get(&repo, &digest('0')), Value::Null).await;
     assert_eq!(shown["sharedWith"], json!(1), "the repository of the other organization is not counted");
-    assert_eq!(done(&server.operator().await, &get(&repo, &digest('0')), Value::Null).await["sharedWith"], json!(2));
+    assert_eq!(ok(&server.operator().await, &get(&repo, &digest('0')), Value::Null).await["sharedWith"], json!(2));
     assert_eq!(each(&shown["members"], "platform"), ["linux/amd64", "linux/arm64"]);
     assert_eq!(each(&shown["referrers"], "digest"), [digest('3')]);
-    let one = done(&bot, &get(&repo, &digest('1')), Value::Null).await;
+    let one = ok(&bot, &get(&repo, &digest('1')), Value::Null).await;
     let run: Value = serde_json::from_str(one["runConfig"].as_str().expect("a config")).expect("JSON");
     assert_eq!(run["User"], "1");
-    refused(&bot, &get(&repo, &digest('9')), Value::Null, 404, "NOT_FOUND").await;
-    refused(&bot, &get(&hidden, &digest('0')), Value::Null, 403, "PERMISSION_DENIED").await;
-    refused(&bot, &get(&repo, "sha256:1"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&bot, &get(&repo, &digest('9')), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&bot, &get(&hidden, &digest('0')), Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&bot, &get(&repo, "sha256:1"), Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 async fn two_images_are_compared(server: &TestServer) {
@@ -152,12 +152,12 @@ async fn two_images_are_compared(server: &TestServer) {
     let operator = server.operator().await;
     let what =
         |to: &str| format!("GET /images/v1/repos/{repo}:compareImages?from_digest={}&to_digest={to}", digest('1'));
-    let shown = done(&operator, &what(&digest('2')), Value::Null).await;
+    let shown = ok(&operator, &what(&digest('2')), Value::Null).await;
     assert_eq!((&shown["fromSize"], &shown["toSize"]), (&json!("100"), &json!("200")));
     assert_eq!((&shown["findingsAdded"], &shown["findingsRemoved"]), (&json!(["CVE-2026-3"]), &json!(["CVE-2026-1"])));
     assert_eq!(each(&shown["configuration"], "name"), ["Env", "User"]);
     assert_eq!(shown["hasPackages"], json!([false, false]));
-    refused(&operator, &what(&digest('9')), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&operator, &what(&digest('9')), Value::Null, 404, "NOT_FOUND").await;
 }
 
 async fn a_deletion_does_what_its_preview_says(server: &TestServer) {
@@ -170,7 +170,7 @@ async fn a_deletion_does_what_its_preview_says(server: &TestServer) {
         (format!("GET /images/v1/repos/{repo}:previewDelete"), format!("POST /images/v1/repos/{repo}:deleteImages"));
     let body = json!({ "digests": [digest('0')], "tags": ["four"] });
     let before = inventory(server).await;
-    let told = done(&operator, &previewed(&preview, &body), Value::Null).await;
+    let told = ok(&operator, &previewed(&preview, &body), Value::Null).await;
     assert_eq!(inventory(server).await, before, "a preview changes nothing");
     assert_eq!(each(&told["images"], "digest"), [digest('0'), digest('1'), digest('2'), digest('3')]);
     let cause = |cause: &str| json!(format!("REMOVAL_CAUSE_{cause}"));
@@ -179,7 +179,7 @@ async fn a_deletion_does_what_its_preview_says(server: &TestServer) {
         [cause("REQUESTED"), cause("MEMBER"), cause("REFERRER")]
     );
     assert_eq!(told["tags"], json!(["four", "latest"]));
-    assert_eq!(done(&operator, &delete, body.clone()).await, told);
+    assert_eq!(ok(&operator, &delete, body.clone()).await, told);
     assert_eq!(number(server, "SELECT count(*) FROM repo_manifests").await, 1, "what the tag was at stays");
     assert_eq!(number(server, "SELECT count(*) FROM tags").await, 0);
     let audited = "SELECT count(*) FROM audit WHERE kind = 'registry.chainguard.dev/Manifest' AND after_image IS NULL";
@@ -191,8 +191,8 @@ async fn a_deletion_does_what_its_preview_says(server: &TestServer) {
         (json!({}), 400, "INVALID_ARGUMENT"),
         (json!({ "digests": ["sha256:1"] }), 400, "INVALID_ARGUMENT"),
     ] {
-        refused(&operator, &previewed(&preview, &body), Value::Null, status, reason).await;
-        refused(&operator, &delete, body, status, reason).await;
+        rejected(&operator, &previewed(&preview, &body), Value::Null, status, reason).await;
+        rejected(&operator, &delete, body, status, reason).await;
     }
 }
 
@@ -209,22 +209,22 @@ async fn what_something_else_holds_stays(server: &TestServer) {
     let (preview, delete) =
         (format!("GET /images/v1/repos/{repo}:previewDelete"), format!("POST /images/v1/repos/{repo}:deleteImages"));
     let body = json!({ "digests": [digest('0')] });
-    let told = done(&operator, &previewed(&preview, &body), Value::Null).await;
+    let told = ok(&operator, &previewed(&preview, &body), Value::Null).await;
     assert_eq!(each(&told["images"], "digest"), [digest('0'), digest('3')]);
     let both = json!({ "digests": [digest('0'), digest('5')] });
-    let both = done(&operator, &previewed(&preview, &both), Value::Null).await;
+    let both = ok(&operator, &previewed(&preview, &both), Value::Null).await;
     assert_eq!(each(&both["images"], "digest"), [digest('0'), digest('5'), digest('1'), digest('3')]);
     // What a policy keeps is refused whole, by the preview as well.
     let policy = format!("PATCH /registrypolicies/v1/repos/{repo}");
-    done(&operator, &policy, json!({ "immutableTagPatterns": ["latest"] })).await;
+    ok(&operator, &policy, json!({ "immutableTagPatterns": ["latest"] })).await;
     let before = inventory(server).await;
     for body in [
         body,
         json!({ "digests": [digest('4'), digest('1')] }),
         json!({ "digests": [digest('4')], "tags": ["latest"] }),
     ] {
-        refused(&operator, &previewed(&preview, &body), Value::Null, 400, "FAILED_PRECONDITION").await;
-        refused(&operator, &delete, body, 400, "FAILED_PRECONDITION").await;
+        rejected(&operator, &previewed(&preview, &body), Value::Null, 400, "FAILED_PRECONDITION").await;
+        rejected(&operator, &delete, body, 400, "FAILED_PRECONDITION").await;
     }
     assert_eq!(inventory(server).await, before);
 }

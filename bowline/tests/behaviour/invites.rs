@@ -12,7 +12,7 @@ use bowline_testkit::{TestServer, each_engine};
 use prost_types::Duration;
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, execute, holder, inventory, number, refused, role, uid_of};
+use crate::support::{absent, call, each, execute, holder, inventory, number, ok, rejected, role, uid_of};
 use crate::traces::{everything_told, holds_text, newest_event, told_once};
 
 const CREATED: &str = "dev.chainguard.api.iam.group_invite.created.v1";
@@ -22,7 +22,7 @@ const HOUR: Duration = Duration { seconds: 3600, nanos: 0 };
 
 async fn invite(server: &TestServer, group: &str, role: &str) -> Value {
     let body = json!({ "roleUid": role, "ttl": "3600s" });
-    done(&server.operator().await, &format!("POST /iam/v2/groupInvites/{group}"), body).await
+    ok(&server.operator().await, &format!("POST /iam/v2/groupInvites/{group}"), body).await
 }
 
 async fn the_code_is_shown_once_and_kept_nowhere(server: &TestServer) {
@@ -32,7 +32,7 @@ async fn the_code_is_shown_once_and_kept_nowhere(server: &TestServer) {
     let viewer = server.role("viewer");
     let body =
         json!({ "roleUid": viewer, "ttl": "604800s", "email": "Ada@Example.COM", "singleUse": true, "code": "x" });
-    let made = done(&owner, &format!("POST /iam/v2/groupInvites/{team}"), body).await;
+    let made = ok(&owner, &format!("POST /iam/v2/groupInvites/{team}"), body).await;
     let (uid, code) = (uid_of(&made), made["code"].as_str().expect("a code").to_owned());
     assert!(uid.starts_with(&format!("{team}/")) && uid.len() == team.len() + 17, "{uid}");
     assert_eq!(
@@ -57,24 +57,24 @@ async fn the_code_is_shown_once_and_kept_nowhere(server: &TestServer) {
     };
     assert_eq!(told.body, expected);
 
-    let read = done(&owner, &format!("GET /iam/v2/groupInvites/{uid}"), Value::Null).await;
+    let read = ok(&owner, &format!("GET /iam/v2/groupInvites/{uid}"), Value::Null).await;
     let mut shown = made.clone();
     shown["code"] = json!("");
     assert_eq!(read, shown);
-    let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
     assert_eq!(list["groupInvites"], json!([shown]));
-    let list = done(&owner, "GET /iam/v1/group_invites", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v1/group_invites", Value::Null).await;
     let item = &list["items"][0];
     assert_eq!((&item["id"], &item["keyId"], &item["email"]), (&made["uid"], &made["keyId"], &made["email"]));
     assert_eq!((&item["role"]["name"], &item["expiration"]), (&json!("viewer"), &made["expirationTime"]));
     assert_eq!((&item["createdAt"], &item["singleUse"]), (&made["createTime"], &json!(true)));
     assert!(item.get("code").is_none(), "{item}");
 
-    done(&owner, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
+    ok(&owner, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
     let told = newest_event::<v1::DeleteGroupInviteRequest>(server).await;
     assert_eq!((told.event_type.as_str(), told.group, told.body.id), (DELETED, team, uid.clone()));
-    refused(&owner, &format!("GET /iam/v2/groupInvites/{uid}"), Value::Null, 404, "NOT_FOUND").await;
-    refused(&owner, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&owner, &format!("GET /iam/v2/groupInvites/{uid}"), Value::Null, 404, "NOT_FOUND").await;
+    rejected(&owner, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null, 404, "NOT_FOUND").await;
     for bytes in everything_told(server).await {
         assert!(!holds_text(&bytes, &code) && !holds_text(&bytes, &signature), "a code is on record");
     }
@@ -95,7 +95,7 @@ async fn both_versions_make_and_withdraw_invitations(server: &TestServer) {
     assert!(first.code.starts_with("eyJncnAiOi"), "{}", first.code);
     assert_eq!(newest_event::<v1::GroupInviteRequest>(server).await.body, request);
     let body = json!({ "ttl": "3600s", "role": viewer });
-    let second = done(&owner, &format!("POST /iam/v1/group_invites/{org}"), body).await;
+    let second = ok(&owner, &format!("POST /iam/v1/group_invites/{org}"), body).await;
     assert_ne!(second["code"], first.code);
     assert_ne!(second["keyId"], first.key_id);
     let invite = v2::GroupInvite { role_uid: viewer, ttl: Some(HOUR), ..v2::GroupInvite::default() };
@@ -106,29 +106,29 @@ async fn both_versions_make_and_withdraw_invitations(server: &TestServer) {
     // Newest first; v1 in the order of UIDPs.
     server.clock().advance(std::time::Duration::from_secs(1));
     let fourth = uid_of(&self::invite(server, &org, &server.role("editor")).await);
-    let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
     assert_eq!((&list["totalCount"], list["groupInvites"][0]["uid"].as_str()), (&json!("4"), Some(fourth.as_str())));
-    let page = done(&owner, "GET /iam/v2/groupInvites?page_size=1", Value::Null).await;
+    let page = ok(&owner, "GET /iam/v2/groupInvites?page_size=1", Value::Null).await;
     let token = page["nextPageToken"].as_str().expect("a token");
-    let next = done(&owner, &format!("GET /iam/v2/groupInvites?page_size=3&page_token={token}"), Value::Null).await;
+    let next = ok(&owner, &format!("GET /iam/v2/groupInvites?page_size=3&page_token={token}"), Value::Null).await;
     let (length, more) = (each(&next["groupInvites"], "uid").len(), next["nextPageToken"].as_str());
     assert_eq!((length, more.unwrap_or_default()), (3, ""));
     let by_key = format!("GET /iam/v2/groupInvites?key_id={}", first.key_id);
-    assert_eq!(each(&done(&owner, &by_key, Value::Null).await["groupInvites"], "uid"), [first.id.as_str()]);
+    assert_eq!(each(&ok(&owner, &by_key, Value::Null).await["groupInvites"], "uid"), [first.id.as_str()]);
     for query in
         [format!("key_id={}", first.key_id), format!("id={}", first.id), format!("group={org}&id={}", first.id)]
     {
-        let list = done(&owner, &format!("GET /iam/v1/group_invites?{query}"), Value::Null).await;
+        let list = ok(&owner, &format!("GET /iam/v1/group_invites?{query}"), Value::Null).await;
         assert_eq!(each(&list["items"], "id"), [first.id.as_str()], "{query}");
     }
     for query in [format!("group={}", absent(&org)), "id=nonsense".into(), "key_id=none".into()] {
-        let list = done(&owner, &format!("GET /iam/v1/group_invites?{query}"), Value::Null).await;
+        let list = ok(&owner, &format!("GET /iam/v1/group_invites?{query}"), Value::Null).await;
         assert_eq!(list, json!({ "items": [] }), "{query}");
     }
     assert_eq!(call(&owner, &format!("DELETE /iam/v1/group_invites/{}", first.id), Value::Null).await.status, 200);
     let again = call(&owner, &format!("DELETE /iam/v1/group_invites/{}", first.id), Value::Null).await;
     assert_eq!((again.status, &again.json()["details"]), (404, &json!([])));
-    assert_eq!(done(&owner, "GET /iam/v2/groupInvites", Value::Null).await["totalCount"], "3");
+    assert_eq!(ok(&owner, "GET /iam/v2/groupInvites", Value::Null).await["totalCount"], "3");
 }
 
 async fn invitations_and_associations_are_audited_and_told_once(server: &TestServer) {
@@ -182,7 +182,7 @@ async fn wrong_invitations_name_the_field(server: &TestServer) {
         (json!({ "email": "x" }), &["email", "roleUid", "ttl"]),
     ] {
         let what = format!("POST /iam/v2/groupInvites/{org}");
-        let refusal = refused(&owner, &what, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&owner, &what, body.clone(), 400, "INVALID_ARGUMENT").await;
         let mut found = refusal.fields();
         found.sort();
         assert_eq!(found, fields, "{body}");
@@ -191,7 +191,7 @@ async fn wrong_invitations_name_the_field(server: &TestServer) {
             body["role"] = role;
         }
         let refusal =
-            refused(&owner, &format!("POST /iam/v1/group_invites/{org}"), body.clone(), 400, "INVALID_ARGUMENT").await;
+            rejected(&owner, &format!("POST /iam/v1/group_invites/{org}"), body.clone(), 400, "INVALID_ARGUMENT").await;
         let expected: Vec<&str> = fields.iter().map(|name| if *name == "roleUid" { "role" } else { name }).collect();
         let mut found = refusal.fields();
         found.sort();
@@ -201,7 +201,7 @@ async fn wrong_invitations_name_the_field(server: &TestServer) {
     }
     let longest = json!({ "roleUid": viewer, "ttl": "31536000s" });
     assert_eq!(inventory(server).await, before);
-    done(&owner, &format!("POST /iam/v2/groupInvites/{org}"), longest).await;
+    ok(&owner, &format!("POST /iam/v2/groupInvites/{org}"), longest).await;
 }
 
 async fn an_invitation_promises_no_more_than_its_maker_holds_there(server: &TestServer) {
@@ -217,7 +217,7 @@ async fn an_invitation_promises_no_more_than_its_maker_holds_there(server: &Test
     for wide in [server.role("owner"), server.role("viewer"), large.clone()] {
         let body = json!({ "roleUid": wide, "ttl": "60s" });
         let refusal =
-            refused(&inviter, &format!("POST /iam/v2/groupInvites/{team}"), body, 403, "PERMISSION_DENIED").await;
+            rejected(&inviter, &format!("POST /iam/v2/groupInvites/{team}"), body, 403, "PERMISSION_DENIED").await;
         let missing = refusal.detail("ErrorInfo")["metadata"]["capability"].to_string();
         assert!(!missing.contains("role_bindings.create") && missing.len() > 3, "{missing}");
         let body = json!({ "role": wide, "ttl": "60s" });
@@ -226,10 +226,10 @@ async fn an_invitation_promises_no_more_than_its_maker_holds_there(server: &Test
     let body = json!({ "roleUid": small, "ttl": "60s" });
     for (actor, place) in [(&inviter, &other), (&inviter, &org), (&half, &team)] {
         let what = format!("POST /iam/v2/groupInvites/{place}");
-        refused(actor, &what, body.clone(), 403, "PERMISSION_DENIED").await;
+        rejected(actor, &what, body.clone(), 403, "PERMISSION_DENIED").await;
     }
     assert_eq!(inventory(server).await, before);
-    let made = done(&inviter, &format!("POST /iam/v2/groupInvites/{team}"), body).await;
+    let made = ok(&inviter, &format!("POST /iam/v2/groupInvites/{team}"), body).await;
     assert_eq!(made["role"]["name"], "small");
 }
 
@@ -239,19 +239,19 @@ async fn a_role_is_shown_to_who_may_read_it_while_it_is_there(server: &TestServe
     let uid = uid_of(&invite(server, &org, &custom).await);
     let blind = holder(server, &org, "blind", &org, &["CAP_IAM_GROUP_INVITES_LIST"]).await.actor;
     let (owner, get) = (server.actor("owner", &org).await, format!("GET /iam/v2/groupInvites/{uid}"));
-    let seen = done(&owner, &get, Value::Null).await;
+    let seen = ok(&owner, &get, Value::Null).await;
     assert_eq!(seen["role"]["capabilities"], json!(["CAP_REPO_LIST"]));
-    let hidden = done(&blind, &get, Value::Null).await;
+    let hidden = ok(&blind, &get, Value::Null).await;
     assert_eq!((&hidden["role"], &hidden["roleUid"]), (&Value::Null, &json!(custom)));
-    let listed = done(&blind, "GET /iam/v1/group_invites", Value::Null).await;
+    let listed = ok(&blind, "GET /iam/v1/group_invites", Value::Null).await;
     assert_eq!((&listed["items"][0]["role"]["id"], &listed["items"][0]["role"]["name"]), (&json!(custom), &json!("")));
     // An open invitation keeps its role from being deleted; one that has expired does not.
     let delete = format!("DELETE /iam/v2/roles/{custom}");
-    let kept = refused(&owner, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+    let kept = rejected(&owner, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
     assert!(kept.message().contains("invitation"), "{}", kept.message());
     execute(server, "UPDATE group_invites SET expires_at = 1", &[]).await;
-    done(&owner, &delete, Value::Null).await;
-    let left = done(&owner, &get, Value::Null).await;
+    ok(&owner, &delete, Value::Null).await;
+    let left = ok(&owner, &get, Value::Null).await;
     assert_eq!((&left["role"], &left["roleUid"]), (&Value::Null, &json!(custom)));
 }
 
@@ -283,7 +283,7 @@ async fn the_operator_invites_into_a_new_organization_that_nobody_owns(server: &
     let bindings = number(server, "SELECT count(*) FROM role_bindings").await;
     let made = operator.grpc::<CreateWithGroup>(good).await.expect("an invitation");
     let group = made.id.split('/').next().expect("a first part").to_owned();
-    let created = done(&operator, &format!("GET /iam/v2/groups/{group}"), Value::Null).await;
+    let created = ok(&operator, &format!("GET /iam/v2/groups/{group}"), Value::Null).await;
     assert_eq!((&created["name"], &created["verified"]), (&json!("new org"), &json!(false)));
     assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, bindings, "nobody owns it");
     assert!(!made.code.is_empty());
@@ -306,7 +306,7 @@ async fn the_operator_creates_identities_with_static_keys_in_a_group(server: &Te
     ] {
         let mut bad = body.clone();
         bad[member] = value;
-        let refusal = refused(&operator, "POST /iam/v1/identities", bad, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, "POST /iam/v1/identities", bad, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field]);
     }
     let mut nowhere = body.clone();
@@ -314,10 +314,10 @@ async fn the_operator_creates_identities_with_static_keys_in_a_group(server: &Te
     assert_eq!(call(&operator, "POST /iam/v1/identities", nowhere).await.status, 404);
     assert_eq!(inventory(server).await, before);
 
-    let made = done(&operator, "POST /iam/v1/identities", body).await;
+    let made = ok(&operator, "POST /iam/v1/identities", body).await;
     let uid = made["id"].as_str().expect("an id").to_owned();
     assert!(uid.starts_with(&format!("{org}/")), "{made}");
-    let read = done(&operator, &format!("GET /iam/v2/identities/{uid}"), Value::Null).await;
+    let read = ok(&operator, &format!("GET /iam/v2/identities/{uid}"), Value::Null).await;
     assert_eq!(
         (&read["staticKeys"]["subject"], &read["staticKeys"]["issuer"]),
         (&json!("s"), &json!("https://i.example"))

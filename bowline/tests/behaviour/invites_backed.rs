@@ -6,8 +6,8 @@ use bowline_store::Engine;
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::accepting::{accept, invite, person, refused as not_accepted};
-use crate::support::{call, done, each, execute, holder, inventory, number, provider, refused, role, uid_of};
+use crate::accepting::{accept, invite, person, rejected as not_accepted};
+use crate::support::{call, each, execute, holder, inventory, number, ok, provider, rejected, role, uid_of};
 
 async fn a_role_that_an_invitation_promises_grows_only_by_what_the_caller_holds_there(server: &TestServer) {
     let org = server.organization("acme").await;
@@ -20,7 +20,7 @@ async fn a_role_that_an_invitation_promises_grows_only_by_what_the_caller_holds_
     let wider = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_IAM_ROLE_BINDINGS_CREATE"] });
     let before = inventory(server).await;
     let what = format!("PATCH /iam/v2/roles/{small}");
-    let refusal = refused(&keeper.actor, &what, wider.clone(), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&keeper.actor, &what, wider.clone(), 403, "PERMISSION_DENIED").await;
     let metadata = &refusal.detail("ErrorInfo")["metadata"];
     assert_eq!((&metadata["capability"], &metadata["scope"]), (&json!("role_bindings.create"), &json!(team)));
     let v1 = json!({ "name": "small", "capabilities": ["repo.list", "role_bindings.create"] });
@@ -28,10 +28,10 @@ async fn a_role_that_an_invitation_promises_grows_only_by_what_the_caller_holds_
     assert_eq!(inventory(server).await, before);
 
     // Nor does the role go while the invitation is open.
-    refused(&operator, &format!("DELETE /iam/v2/roles/{small}"), Value::Null, 400, "FAILED_PRECONDITION").await;
+    rejected(&operator, &format!("DELETE /iam/v2/roles/{small}"), Value::Null, 400, "FAILED_PRECONDITION").await;
     assert!(accept(server, &code, &person(1), None).await.expect("still what was promised"));
-    done(&operator, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
-    done(&keeper.actor, &what, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
+    ok(&operator, &format!("DELETE /iam/v2/groupInvites/{uid}"), Value::Null).await;
+    ok(&keeper.actor, &what, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
 }
 
 async fn an_invitation_by_a_narrowed_token_gives_no_more_than_the_token_could(server: &TestServer) {
@@ -47,15 +47,15 @@ async fn an_invitation_by_a_narrowed_token_gives_no_more_than_the_token_could(se
     // The owner themselves may widen the role; the invitation promised less.
     let wider = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_IAM_GROUPS_DELETE"] });
     let what = format!("PATCH /iam/v2/roles/{small}");
-    refused(&narrowed, &what, wider.clone(), 403, "PERMISSION_DENIED").await;
-    done(&server.operator().await, &what, wider).await;
+    rejected(&narrowed, &what, wider.clone(), 403, "PERMISSION_DENIED").await;
+    ok(&server.operator().await, &what, wider).await;
     not_accepted(server, &code, None, Code::FailedPrecondition, "gives more today").await;
     // Promised or not, what the token had lost it cannot give: here after the promise was tampered with.
     let all = "UPDATE group_invites SET promised = (SELECT capabilities FROM roles WHERE name = 'owner')";
     execute(server, all, &[]).await;
     not_accepted(server, &code, None, Code::FailedPrecondition, "may not give its role any more").await;
 
-    done(&server.operator().await, &what, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
+    ok(&server.operator().await, &what, json!({ "capabilities": ["CAP_REPO_LIST"] })).await;
     assert!(accept(server, &code, &person(2), None).await.expect("what was promised"));
 }
 
@@ -108,9 +108,9 @@ async fn every_column_that_holds_a_role_is_known_to_the_widening_check(server: &
     server.bind(&friend, &small, &org).await;
     invite(&operator, &org, json!({ "roleUid": small, "ttl": "60s" })).await;
     let provider = provider(server, &org, "login").await;
-    done(&operator, &format!("PATCH /iam/v2/identityProviders/{provider}"), json!({ "defaultRole": small })).await;
+    ok(&operator, &format!("PATCH /iam/v2/identityProviders/{provider}"), json!({ "defaultRole": small })).await;
     let mapping = json!({ "externalGroupId": "crew", "roleUid": small });
-    uid_of(&done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{provider}"), mapping).await);
+    uid_of(&ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{provider}"), mapping).await);
 
     let known: Vec<(&str, &str)> = ROLE_COLUMNS.iter().map(|column| (column.table, column.role)).collect();
     let mut found = 0;
@@ -142,11 +142,11 @@ async fn invitations_go_with_their_group(server: &TestServer) {
     }
     let kept = invite_to(server, &org).await;
     let audited = number(server, "SELECT count(*) FROM audit").await;
-    done(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
+    ok(&owner, &format!("DELETE /iam/v2/groups/{team}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM audit").await - audited, 4, "the group and three invitations");
-    let list = done(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
+    let list = ok(&owner, "GET /iam/v2/groupInvites", Value::Null).await;
     assert_eq!((each(&list["groupInvites"], "uid"), &list["totalCount"]), (vec![kept.as_str()], &json!("1")));
-    let list = done(&owner, &format!("GET /iam/v2/groupInvites?uidp.children_of={org}"), Value::Null).await;
+    let list = ok(&owner, &format!("GET /iam/v2/groupInvites?uidp.children_of={org}"), Value::Null).await;
     assert_eq!(list["totalCount"], "1");
 }
 

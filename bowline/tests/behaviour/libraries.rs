@@ -3,7 +3,7 @@
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, number, refused};
+use crate::support::{call, each, inventory, number, ok, rejected};
 
 pub(crate) const BUILT: &str = "SOURCE_TYPE_INTERNAL";
 pub(crate) const REMEDIATED: &str = "SOURCE_TYPE_INTERNAL_REMEDIATED";
@@ -24,7 +24,7 @@ pub(crate) fn version(ecosystem: &str, name: &str, version: &str, source: &str) 
 }
 
 pub(crate) async fn import(operator: &Actor, versions: &[Value]) -> Value {
-    done(operator, "POST /catalog/v1/versions:import", json!({ "versions": versions })).await["outcomes"].clone()
+    ok(operator, "POST /catalog/v1/versions:import", json!({ "versions": versions })).await["outcomes"].clone()
 }
 
 fn outcomes(of: &[&str]) -> Value {
@@ -63,7 +63,7 @@ async fn an_import_that_is_repeated_changes_nothing(server: &TestServer) {
     let one = version("PYTHON", "Requests", "2.9.0", BUILT);
     let dry = json!({ "versions": [one], "dryRun": true });
     let before = inventory(server).await;
-    let forecast = done(&operator, "POST /catalog/v1/versions:import", dry).await;
+    let forecast = ok(&operator, "POST /catalog/v1/versions:import", dry).await;
     assert_eq!(forecast["outcomes"], outcomes(&["CREATED"]));
     assert_eq!(inventory(server).await, before);
 
@@ -131,13 +131,13 @@ async fn versions_that_cannot_be_are_refused_with_their_place(server: &TestServe
     ] {
         let body = json!({ "versions": [wrong] });
         let refusal =
-            refused(&operator, "POST /catalog/v1/versions:import", body.clone(), 400, "INVALID_ARGUMENT").await;
+            rejected(&operator, "POST /catalog/v1/versions:import", body.clone(), 400, "INVALID_ARGUMENT").await;
         assert!(refusal.fields().contains(&field.to_owned()), "{body}: {refusal:?}");
     }
     let twice = json!({ "versions": [version("PYTHON", "A_b", "1", BUILT), version("PYTHON", "a-b", "1", BUILT)] });
-    refused(&operator, "POST /catalog/v1/versions:import", twice, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, "POST /catalog/v1/versions:import", twice, 400, "INVALID_ARGUMENT").await;
     let many = json!({ "versions": vec![version("PYTHON", "a", "1", BUILT); 501] });
-    refused(&operator, "POST /catalog/v1/versions:import", many, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, "POST /catalog/v1/versions:import", many, 400, "INVALID_ARGUMENT").await;
     assert_eq!(inventory(server).await, before);
 }
 
@@ -168,17 +168,17 @@ async fn artifacts_are_found_by_ecosystem_and_by_part_of_their_name(server: &Tes
         ("cudaVersion=cu128&query=tor", &["torch"]),
         ("cudaVersion=cu126", &[]),
     ] {
-        let list = done(&viewer, &format!("GET /libraries/v1/artifacts?{query}"), Value::Null).await;
+        let list = ok(&viewer, &format!("GET /libraries/v1/artifacts?{query}"), Value::Null).await;
         assert_eq!(texts(&list["items"], "name"), names, "{query}");
         assert_eq!(list["totalArtifacts"], json!(names.len()), "{query}");
     }
-    let tier = done(&viewer, "GET /libraries/v1/artifacts?ecosystems=PYTHON_ATHENA", Value::Null).await;
+    let tier = ok(&viewer, "GET /libraries/v1/artifacts?ecosystems=PYTHON_ATHENA", Value::Null).await;
     assert_eq!(tier["items"][0]["ecosystem"], "PYTHON_ATHENA");
-    let found = done(&viewer, "GET /libraries/v1/artifacts?query=requests", Value::Null).await["items"][0].clone();
+    let found = ok(&viewer, "GET /libraries/v1/artifacts?query=requests", Value::Null).await["items"][0].clone();
     let shown = ["id", "ecosystem", "latestVersion", "description"].map(|member| found[member].clone());
     assert_eq!(shown, ["python:requests", "PYTHON", "2.10.0+cgr.1", "about requests"].map(Value::from));
     assert_eq!(found["versionCount"], 4);
-    let all = done(&viewer, "GET /libraries/v1/artifacts?query=requests&includeUpstream=true", Value::Null).await;
+    let all = ok(&viewer, "GET /libraries/v1/artifacts?query=requests&includeUpstream=true", Value::Null).await;
     assert_eq!((&all["items"][0]["latestVersion"], &all["items"][0]["versionCount"]), (&json!("2.11.0"), &json!(5)));
 }
 
@@ -186,10 +186,10 @@ async fn whoever_may_look_nowhere_sees_no_catalogue(server: &TestServer) {
     filled(server).await;
     let stranger = server.stranger().await;
     for path in ["v1/artifacts", "v1/npm/packages", "v1/malware/blocklist"] {
-        let list = done(&stranger, &format!("GET /libraries/{path}"), Value::Null).await;
+        let list = ok(&stranger, &format!("GET /libraries/{path}"), Value::Null).await;
         assert_eq!(list["items"], json!([]), "{path}");
     }
-    let counts = done(&stranger, "GET /libraries/v2/artifacts/count?ecosystems=ECOSYSTEM_PYTHON", Value::Null).await;
+    let counts = ok(&stranger, "GET /libraries/v2/artifacts/count?ecosystems=ECOSYSTEM_PYTHON", Value::Null).await;
     assert_eq!(counts["counts"][0]["totalCount"], "0");
     let known = call(&stranger, "GET /libraries/v1/artifacts/python:requests/versions", Value::Null).await;
     let unknown = call(&stranger, "GET /libraries/v1/artifacts/python:unknown/versions", Value::Null).await;
@@ -200,7 +200,7 @@ async fn whoever_may_look_nowhere_sees_no_catalogue(server: &TestServer) {
 async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
     let operator = filled(server).await;
     let of = "ecosystems=ECOSYSTEM_PYTHON&ecosystems=ECOSYSTEM_JAVA";
-    let whole = done(&operator, &format!("GET /libraries/v2/artifacts?{of}"), Value::Null).await;
+    let whole = ok(&operator, &format!("GET /libraries/v2/artifacts?{of}"), Value::Null).await;
     let names = texts(&whole["artifacts"], "name");
     assert_eq!(names, ["org.Example:Requestor", "org.slf4j:slf4j-api", "requests", "torch"]);
     assert_eq!((&whole["totalCount"], &whole["artifacts"][2]["ecosystem"]), (&json!("4"), &json!("ECOSYSTEM_PYTHON")));
@@ -208,7 +208,7 @@ async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
         let (mut token, mut walked) = (String::new(), Vec::new());
         loop {
             let path = format!("GET /libraries/v2/artifacts?{of}&orderBy={order}&pageSize=1&pageToken={token}");
-            let page = done(&operator, &path, Value::Null).await;
+            let page = ok(&operator, &path, Value::Null).await;
             walked.extend(texts(&page["artifacts"], "name"));
             token = page["nextPageToken"].as_str().unwrap_or_default().into();
             if token.is_empty() {
@@ -223,9 +223,9 @@ async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
             assert_eq!(walked, names);
         }
     }
-    let rest = done(&operator, &format!("GET /libraries/v2/artifacts?{of}&skip=3"), Value::Null).await;
+    let rest = ok(&operator, &format!("GET /libraries/v2/artifacts?{of}&skip=3"), Value::Null).await;
     assert_eq!((texts(&rest["artifacts"], "name"), &rest["skipped"]), (vec!["torch".to_owned()], &json!(3)));
-    let counts = done(&operator, &format!("GET /libraries/v2/artifacts/count?{of}"), Value::Null).await;
+    let counts = ok(&operator, &format!("GET /libraries/v2/artifacts/count?{of}"), Value::Null).await;
     assert_eq!(texts(&counts["counts"], "totalCount"), ["2", "2"]);
     for (wrong, field) in [
         ("", "ecosystems"),
@@ -234,7 +234,7 @@ async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
         ("ecosystems=ECOSYSTEM_JAVA&pageSize=-1", "pageSize"),
     ] {
         let what = format!("GET /libraries/v2/artifacts?{wrong}");
-        let refusal = refused(&operator, &what, Value::Null, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &what, Value::Null, 400, "INVALID_ARGUMENT").await;
         assert!(refusal.fields().iter().any(|named| named.starts_with(field)), "{wrong}: {refusal:?}");
     }
 }
@@ -242,7 +242,7 @@ async fn the_second_version_pages_sorts_and_counts(server: &TestServer) {
 async fn versions_come_highest_first_as_their_ecosystem_orders_them(server: &TestServer) {
     let operator = filled(server).await;
     let versions = async |path: &str| {
-        let list = done(&operator, &format!("GET /libraries/{path}"), Value::Null).await;
+        let list = ok(&operator, &format!("GET /libraries/{path}"), Value::Null).await;
         texts(if list["items"].is_array() { &list["items"] } else { &list["artifactVersions"] }, "version")
     };
     let built = ["3.0.0rc1", "2.10.0+cgr.1", "2.10.0", "2.9.0"];
@@ -257,7 +257,7 @@ async fn versions_come_highest_first_as_their_ecosystem_orders_them(server: &Tes
     let (mut token, mut walked) = (String::new(), Vec::new());
     loop {
         let path = format!("GET /libraries/v2/artifacts/python:requests/versions?pageSize=1&pageToken={token}");
-        let page = done(&operator, &path, Value::Null).await;
+        let page = ok(&operator, &path, Value::Null).await;
         assert_eq!(page["totalCount"], "4");
         walked.extend(texts(&page["artifactVersions"], "version"));
         token = page["nextPageToken"].as_str().unwrap_or_default().into();
@@ -266,7 +266,7 @@ async fn versions_come_highest_first_as_their_ecosystem_orders_them(server: &Tes
         }
     }
     assert_eq!(walked, built);
-    let shown = done(&operator, "GET /libraries/v1/artifacts/python:requests/versions", Value::Null).await;
+    let shown = ok(&operator, "GET /libraries/v1/artifacts/python:requests/versions", Value::Null).await;
     assert_eq!(shown["items"][1]["id"], "python:requests:2.10.0+cgr.1:INTERNAL_REMEDIATED");
     assert_eq!((&shown["items"][1]["sizeBytes"], &shown["items"][1]["sourceType"]), (&json!("10"), &json!(REMEDIATED)));
     let absent = call(&operator, "GET /libraries/v2/artifacts/python:nothing/versions", Value::Null).await;
@@ -276,19 +276,19 @@ async fn versions_come_highest_first_as_their_ecosystem_orders_them(server: &Tes
 async fn packages_of_npm_go_by_their_names_and_by_ids_of_one_segment(server: &TestServer) {
     let operator = filled(server).await;
     let list =
-        done(&operator, "GET /libraries/v1/artifacts?ecosystems=JAVASCRIPT&includeUpstream=true", Value::Null).await;
+        ok(&operator, "GET /libraries/v1/artifacts?ecosystems=JAVASCRIPT&includeUpstream=true", Value::Null).await;
     assert_eq!(list["items"][0]["id"], "javascript:@types:node");
     for id in ["javascript:@types:node", "javascript%3A%40types%3Anode"] {
         let path = format!("GET /libraries/v1/artifacts/{id}/versions?includeUpstream=true");
-        assert_eq!(texts(&done(&operator, &path, Value::Null).await["items"], "name"), ["@types/node"]);
+        assert_eq!(texts(&ok(&operator, &path, Value::Null).await["items"], "name"), ["@types/node"]);
     }
-    let found = done(&operator, "GET /libraries/v1/npm/packages?query=node", Value::Null).await;
+    let found = ok(&operator, "GET /libraries/v1/npm/packages?query=node", Value::Null).await;
     assert_eq!(texts(&found["items"], "packageName"), ["node", "node-fetch", "@types/node", "a-node"], "by relevance");
     assert_eq!(found["totalCount"], "4");
     let (mut token, mut walked) = (String::new(), Vec::new());
     loop {
         let path = format!("GET /libraries/v1/npm/packages?query=node&pageSize=1&pageToken={token}");
-        let page = done(&operator, &path, Value::Null).await;
+        let page = ok(&operator, &path, Value::Null).await;
         walked.extend(texts(&page["items"], "packageName"));
         token = page["nextPageToken"].as_str().unwrap_or_default().into();
         if token.is_empty() {
@@ -297,10 +297,9 @@ async fn packages_of_npm_go_by_their_names_and_by_ids_of_one_segment(server: &Te
     }
     assert_eq!(walked, texts(&found["items"], "packageName"));
     let upstream = "GET /libraries/v1/npm/packages?sourceTypes=NPM_SOURCE_TYPE_UPSTREAM_REGISTRY";
-    assert_eq!(texts(&done(&operator, upstream, Value::Null).await["items"], "packageName"), ["@types/node"]);
+    assert_eq!(texts(&ok(&operator, upstream, Value::Null).await["items"], "packageName"), ["@types/node"]);
 
-    let versions =
-        done(&operator, "GET /libraries/v1/npm/packages/versions?packageName=@types/node", Value::Null).await;
+    let versions = ok(&operator, "GET /libraries/v1/npm/packages/versions?packageName=@types/node", Value::Null).await;
     let only = &versions["items"][0];
     assert_eq!(
         (&only["version"], &only["sourceType"]),

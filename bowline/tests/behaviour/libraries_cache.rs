@@ -6,7 +6,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::libraries::texts;
-use crate::support::{call, done, inventory, number};
+use crate::support::{call, inventory, number, ok};
 
 async fn remember(
     server: &TestServer,
@@ -48,16 +48,16 @@ async fn a_choice_is_remembered_until_it_is_zapped(server: &TestServer) {
     remember(server, &org, Language::Java, "g:a", "1", true).await;
     // The first choice stays, whatever would be chosen now.
     remember(server, &org, Language::Python, "requests", "1", true).await;
-    let upstream = done(&owner, &format!("GET {path}/entries?tier=TIER_UPSTREAM"), Value::Null).await;
+    let upstream = ok(&owner, &format!("GET {path}/entries?tier=TIER_UPSTREAM"), Value::Null).await;
     assert_eq!(upstream["totalCount"], "4");
 
-    let all = done(&owner, &format!("GET {path}/entries?pageSize=2"), Value::Null).await;
+    let all = ok(&owner, &format!("GET {path}/entries?pageSize=2"), Value::Null).await;
     assert_eq!(
         (texts(&all["items"], "packageName"), &all["totalCount"]),
         (vec!["g:a".into(), "req_other".into()], &json!("5"))
     );
     let cursor = all["nextCursor"].as_str().expect("a cursor");
-    let rest = done(&owner, &format!("GET {path}/entries?pageSize=3&cursor={cursor}"), Value::Null).await;
+    let rest = ok(&owner, &format!("GET {path}/entries?pageSize=3&cursor={cursor}"), Value::Null).await;
     assert_eq!(
         (texts(&rest["items"], "packageName"), &rest["nextCursor"]),
         (vec!["requests".into(), "requests".into(), "torch".into()], &json!(""))
@@ -65,25 +65,25 @@ async fn a_choice_is_remembered_until_it_is_zapped(server: &TestServer) {
 
     let before = inventory(server).await;
     let dry = json!({ "ecosystem": "PYTHON", "packagePrefix": "req_", "dryRun": true, "idempotencyKey": "dry" });
-    let dry = done(&owner, &format!("POST {path}:zap"), dry).await;
+    let dry = ok(&owner, &format!("POST {path}:zap"), dry).await;
     assert_eq!((&dry["dryRun"], &dry["results"][0]["retiredCount"]), (&json!(true), &json!("1")));
     assert_eq!(inventory(server).await, before);
 
     let part = json!({ "ecosystem": "PYTHON", "packageName": "requests", "version": "1" });
-    let part = done(&owner, &format!("POST {path}:zap"), part).await;
+    let part = ok(&owner, &format!("POST {path}:zap"), part).await;
     assert_eq!((&part["results"][0]["retiredCount"], &part["results"][0]["generation"]), (&json!("1"), &json!("1")));
     let live =
-        async || done(&owner, &format!("GET {path}/entries?liveOnly=true"), Value::Null).await["totalCount"].clone();
+        async || ok(&owner, &format!("GET {path}/entries?liveOnly=true"), Value::Null).await["totalCount"].clone();
     assert_eq!(live().await, "4");
     remember(server, &org, Language::Python, "requests", "1", true).await;
     assert_eq!(live().await, "5", "forgotten, so chosen anew");
-    let built = done(&owner, &format!("GET {path}/entries?tier=TIER_CHAINGUARD&ecosystem=PYTHON"), Value::Null).await;
+    let built = ok(&owner, &format!("GET {path}/entries?tier=TIER_CHAINGUARD&ecosystem=PYTHON"), Value::Null).await;
     assert_eq!((texts(&built["items"], "version"), &built["items"][0]["live"]), (vec!["1".into()], &json!(true)));
 
-    let whole = done(&owner, &format!("POST {path}:zap"), json!({ "ecosystem": "PYTHON" })).await;
+    let whole = ok(&owner, &format!("POST {path}:zap"), json!({ "ecosystem": "PYTHON" })).await;
     assert_eq!((&whole["results"][0]["retiredCount"], &whole["results"][0]["generation"]), (&json!("4"), &json!("2")));
     assert_eq!(live().await, "1");
-    let status = done(&owner, &format!("GET {path}/status"), Value::Null).await;
+    let status = ok(&owner, &format!("GET {path}/status"), Value::Null).await;
     assert_eq!(texts(&status["watermarks"], "ecosystem"), ["JAVA", "PYTHON", "JAVASCRIPT"]);
     assert_eq!(texts(&status["watermarks"], "generation"), ["1", "2", "1"]);
     assert_eq!(texts(&status["watermarks"], "zapCount"), ["0", "2", "0"]);
@@ -94,31 +94,31 @@ async fn a_zap_with_the_same_key_is_answered_again_and_done_once(server: &TestSe
     let owner = server.actor("owner", &org).await;
     let zap = format!("POST /libraries/v1/resolutioncache/{org}:zap");
     let body = json!({ "idempotencyKey": "key-1" });
-    let first = done(&owner, &zap, body.clone()).await;
+    let first = ok(&owner, &zap, body.clone()).await;
     assert_eq!((&first["replayed"], first["results"].as_array().map(Vec::len)), (&json!(false), Some(3)));
     let before = inventory(server).await;
-    let again = done(&owner, &zap, body.clone()).await;
+    let again = ok(&owner, &zap, body.clone()).await;
     assert_eq!((&again["replayed"], &again["results"]), (&json!(true), &first["results"]));
     assert_eq!(inventory(server).await, before);
     let told = "SELECT count(*) FROM outbox WHERE event_type LIKE '%resolutioncache.zapped%'";
     assert_eq!(number(server, told).await, 1);
     // The next zap ends what was guaranteed.
-    done(&owner, &zap, json!({ "ecosystem": "JAVA" })).await;
-    assert_eq!(done(&owner, &zap, body).await["replayed"], false);
+    ok(&owner, &zap, json!({ "ecosystem": "JAVA" })).await;
+    assert_eq!(ok(&owner, &zap, body).await["replayed"], false);
 }
 
 async fn who_opts_out_has_nothing_remembered(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let path = format!("POST /libraries/v1/resolutioncache/{org}:optout");
-    let state = done(&owner, &path, json!({ "ecosystem": "PYTHON", "optedOut": true })).await;
+    let state = ok(&owner, &path, json!({ "ecosystem": "PYTHON", "optedOut": true })).await;
     assert_eq!(state["watermarks"][1]["optedOut"], true);
     let before = inventory(server).await;
-    done(&owner, &path, json!({ "ecosystem": "PYTHON", "optedOut": true })).await;
+    ok(&owner, &path, json!({ "ecosystem": "PYTHON", "optedOut": true })).await;
     assert_eq!(inventory(server).await, before, "twice is once");
     assert!(!remember(server, &org, Language::Python, "requests", "1", true).await);
     assert!(remember(server, &org, Language::Java, "g:a", "1", true).await);
-    done(&owner, &path, json!({ "optedOut": false })).await;
+    ok(&owner, &path, json!({ "optedOut": false })).await;
     assert!(remember(server, &org, Language::Python, "requests", "1", true).await);
 }
 

@@ -9,13 +9,13 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::libraries::texts;
-use crate::support::{absent, call, done, execute, inventory, number};
+use crate::support::{absent, call, execute, inventory, number, ok};
 
 const ENFORCED: &str = "LIBRARY_POLICY_BINDING_MODE_ENFORCED";
 const LOG: &str = "LIBRARY_POLICY_BINDING_MODE_LOG";
 
 async fn policy(server: &TestServer, org: &str, body: Value) -> Value {
-    done(&server.operator().await, &format!("POST /libraries/v1/policies/{org}"), body).await
+    ok(&server.operator().await, &format!("POST /libraries/v1/policies/{org}"), body).await
 }
 
 fn id(of: &Value) -> String {
@@ -26,28 +26,28 @@ async fn an_entitlement_is_created_by_its_bare_ecosystem_and_replaced_by_another
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let path = format!("/libraries/v1/entitlements/{org}");
-    let first = done(&owner, &format!("POST {path}"), json!("PYTHON")).await;
+    let first = ok(&owner, &format!("POST {path}"), json!("PYTHON")).await;
     assert_eq!((&first["policy"], &first["cooldownDays"]), (&json!("POLICY_CHAINGUARD"), &json!(7)));
     let wider = "policy=POLICY_CHAINGUARD_AND_UPSTREAM&cooldownDays=30&source=SOURCE_TRIAL";
-    let second = done(&owner, &format!("POST {path}?{wider}"), json!("PYTHON")).await;
+    let second = ok(&owner, &format!("POST {path}?{wider}"), json!("PYTHON")).await;
     assert_eq!(
         (&second["id"], &second["cooldownDays"], &second["source"]),
         (&first["id"], &json!(30), &json!("SOURCE_TRIAL"))
     );
     let audited = "SELECT count(*) FROM audit WHERE kind = 'libraries.chainguard.dev/Entitlement'";
-    done(&owner, &format!("POST {path}?{wider}"), json!("PYTHON")).await;
+    ok(&owner, &format!("POST {path}?{wider}"), json!("PYTHON")).await;
     assert_eq!(number(server, audited).await, 2, "the third changed nothing");
-    done(&owner, &format!("POST {path}"), json!("JAVA_ATHENA")).await;
+    ok(&owner, &format!("POST {path}"), json!("JAVA_ATHENA")).await;
 
-    let listed = done(&owner, &format!("GET /libraries/v1/entitlements?parentId={org}"), Value::Null).await;
+    let listed = ok(&owner, &format!("GET /libraries/v1/entitlements?parentId={org}"), Value::Null).await;
     assert_eq!(listed["items"].as_array().map(Vec::len), Some(2));
     let one =
-        done(&owner, &format!("GET /libraries/v1/entitlements?parentId={org}&ecosystems=PYTHON"), Value::Null).await;
+        ok(&owner, &format!("GET /libraries/v1/entitlements?parentId={org}&ecosystems=PYTHON"), Value::Null).await;
     assert_eq!(one["items"], json!([second]));
     let stranger = server.stranger().await;
-    let none = done(&stranger, &format!("GET /libraries/v1/entitlements?parentId={org}"), Value::Null).await;
+    let none = ok(&stranger, &format!("GET /libraries/v1/entitlements?parentId={org}"), Value::Null).await;
     assert_eq!(none["items"], json!([]));
-    done(&owner, &format!("DELETE /libraries/v1/entitlements/{}", id(&second)), Value::Null).await;
+    ok(&owner, &format!("DELETE /libraries/v1/entitlements/{}", id(&second)), Value::Null).await;
     let again = call(&owner, &format!("DELETE /libraries/v1/entitlements/{}", id(&second)), Value::Null).await;
     assert_eq!(again.status, 404);
 }
@@ -83,7 +83,7 @@ async fn a_policy_is_kept_normalized_and_replaced_as_a_whole(server: &TestServer
         "allowList": [{ "purl": "pkg:maven/org.slf4j/", "bypassMalware": true, "justification": " looked at " }],
         "blockedLicenses": ["GPL-3.0-only", "gpl-3.0-ONLY", "AGPL-3.0"]
     });
-    let made = done(&owner, &format!("POST /libraries/v1/policies/{org}"), body).await;
+    let made = ok(&owner, &format!("POST /libraries/v1/policies/{org}"), body).await;
     assert_eq!(texts(&made["blockList"], "purl"), ["pkg:npm/%40types/node", "pkg:pypi/foo-bar@1.0"]);
     assert_eq!(
         (&made["allowList"][0]["purl"], &made["allowList"][0]["justification"]),
@@ -94,12 +94,12 @@ async fn a_policy_is_kept_normalized_and_replaced_as_a_whole(server: &TestServer
 
     server.clock().advance(Duration::from_secs(60));
     let path = format!("/libraries/v1/policies/{}", id(&made));
-    let replaced = done(&owner, &format!("PUT {path}"), json!({ "name": "strict" })).await;
+    let replaced = ok(&owner, &format!("PUT {path}"), json!({ "name": "strict" })).await;
     assert_eq!((&replaced["blockList"], &replaced["cooldownDays"]), (&json!([]), &Value::Null));
     assert_eq!(replaced["createdAt"], made["createdAt"]);
     assert_ne!(replaced["updatedAt"], made["updatedAt"]);
     let audited = "SELECT count(*) FROM audit WHERE kind = 'libraries.chainguard.dev/LibraryPolicy'";
-    done(&owner, &format!("PUT {path}"), json!({ "name": "strict" })).await;
+    ok(&owner, &format!("PUT {path}"), json!({ "name": "strict" })).await;
     assert_eq!(number(server, audited).await, 2);
 
     policy(server, &org, json!({ "name": "other" })).await;
@@ -107,11 +107,11 @@ async fn a_policy_is_kept_normalized_and_replaced_as_a_whole(server: &TestServer
     assert_eq!((again.status, again.code()), (409, 6), "{}", again.text());
     let taken = call(&owner, &format!("PUT {path}"), json!({ "name": "other" })).await;
     assert_eq!((taken.status, taken.code()), (409, 6), "{}", taken.text());
-    let list = done(&owner, &format!("GET /libraries/v1/policies?parentId={org}&pageSize=1"), Value::Null).await;
+    let list = ok(&owner, &format!("GET /libraries/v1/policies?parentId={org}&pageSize=1"), Value::Null).await;
     assert_eq!((list["items"].as_array().map(Vec::len), &list["totalCount"]), (Some(1), &json!("2")));
-    let named = done(&owner, "GET /libraries/v1/policies?name=other", Value::Null).await;
+    let named = ok(&owner, "GET /libraries/v1/policies?name=other", Value::Null).await;
     assert_eq!(texts(&named["items"], "name"), ["other"]);
-    let system = done(&owner, "GET /libraries/v1/policies?policyType=LIBRARY_POLICY_TYPE_SYSTEM", Value::Null).await;
+    let system = ok(&owner, "GET /libraries/v1/policies?policyType=LIBRARY_POLICY_TYPE_SYSTEM", Value::Null).await;
     assert_eq!(system["items"], json!([]));
 }
 
@@ -164,7 +164,7 @@ async fn system_policies_are_seen_and_never_changed(server: &TestServer) {
             assert_eq!((reply.status, reply.code()), (403, 7), "{}", reply.text());
         }
     }
-    let seen = done(&owner, "GET /libraries/v1/policies?policyType=LIBRARY_POLICY_TYPE_SYSTEM", Value::Null).await;
+    let seen = ok(&owner, "GET /libraries/v1/policies?policyType=LIBRARY_POLICY_TYPE_SYSTEM", Value::Null).await;
     assert_eq!(texts(&seen["items"], "name"), ["platform"]);
 }
 
@@ -178,8 +178,8 @@ async fn an_ecosystem_has_one_binding_of_each_mode_and_only_to_policies_of_its_o
     let body =
         |policy: &str, ecosystem: &str, mode: &str| json!({ "policy": policy, "ecosystem": ecosystem, "mode": mode });
     let path = format!("POST /libraries/v1/policy-bindings/{org}");
-    let made = done(&owner, &path, body(&own, "PYTHON", ENFORCED)).await;
-    done(&owner, &path, body(&own, "PYTHON", LOG)).await;
+    let made = ok(&owner, &path, body(&own, "PYTHON", ENFORCED)).await;
+    ok(&owner, &path, body(&own, "PYTHON", LOG)).await;
     let before = inventory(server).await;
     let twice = call(&owner, &path, body(&second, "PYTHON", ENFORCED)).await;
     assert_eq!((twice.status, twice.code()), (409, 6), "{}", twice.text());
@@ -203,16 +203,16 @@ async fn an_ecosystem_has_one_binding_of_each_mode_and_only_to_policies_of_its_o
     assert_eq!(inventory(server).await, before);
 
     let update = format!("PUT /libraries/v1/policy-bindings/{}", id(&made));
-    let changed = done(&owner, &update, body(&second, "JAVA", ENFORCED)).await;
+    let changed = ok(&owner, &update, body(&second, "JAVA", ENFORCED)).await;
     assert_eq!((&changed["policy"], &changed["ecosystem"]), (&json!(second), &json!("JAVA")));
     let clash = call(&owner, &update, body(&second, "PYTHON", LOG)).await;
     assert_eq!(clash.status, 409);
     let foreign = call(&owner, &update, body(&foreign, "JAVA", ENFORCED)).await;
     assert_eq!(foreign.status, 404);
-    let list = done(&owner, "GET /libraries/v1/policy-bindings?ecosystem=JAVA", Value::Null).await;
+    let list = ok(&owner, "GET /libraries/v1/policy-bindings?ecosystem=JAVA", Value::Null).await;
     assert_eq!(list["items"], json!([changed]));
-    done(&owner, &format!("DELETE /libraries/v1/policy-bindings/{}", id(&made)), Value::Null).await;
-    done(&owner, &format!("DELETE /libraries/v1/policies/{second}"), Value::Null).await;
+    ok(&owner, &format!("DELETE /libraries/v1/policy-bindings/{}", id(&made)), Value::Null).await;
+    ok(&owner, &format!("DELETE /libraries/v1/policies/{second}"), Value::Null).await;
 }
 
 async fn what_an_organization_has_of_libraries_goes_with_it(server: &TestServer) {
@@ -220,11 +220,11 @@ async fn what_an_organization_has_of_libraries_goes_with_it(server: &TestServer)
     let operator = server.operator().await;
     let own = id(&policy(server, &org, json!({ "name": "own" })).await);
     let binding = json!({ "policy": own, "ecosystem": "JAVA", "mode": ENFORCED });
-    done(&operator, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
-    done(&operator, &format!("POST /libraries/v1/entitlements/{org}"), json!("JAVA")).await;
-    done(&operator, &format!("POST /libraries/v1/resolutioncache/{org}:zap"), json!({ "idempotencyKey": "k" })).await;
+    ok(&operator, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
+    ok(&operator, &format!("POST /libraries/v1/entitlements/{org}"), json!("JAVA")).await;
+    ok(&operator, &format!("POST /libraries/v1/resolutioncache/{org}:zap"), json!({ "idempotencyKey": "k" })).await;
     block(server, &org, &own, Mode::Enforced, "1.0.0").await;
-    done(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
     for rows in [
         "SELECT count(*) FROM library_policies",
         "SELECT count(*) FROM library_policy_bindings",
@@ -237,7 +237,7 @@ async fn what_an_organization_has_of_libraries_goes_with_it(server: &TestServer)
     }
     let gone = "SELECT count(*) FROM audit WHERE kind LIKE 'libraries.%' AND after_type IS NULL";
     assert_eq!(number(server, gone).await, 3);
-    let list = done(&operator, "GET /libraries/v1/policies", Value::Null).await;
+    let list = ok(&operator, "GET /libraries/v1/policies", Value::Null).await;
     assert_eq!(list["totalCount"], "0", "counts are kept");
 }
 
@@ -276,7 +276,7 @@ async fn refused_downloads_are_summed_into_one_row(server: &TestServer) {
     let own = id(&policy(server, &org, json!({ "name": "own", "cooldownDays": 2 })).await);
     for mode in [ENFORCED, LOG] {
         let binding = json!({ "policy": own, "ecosystem": "JAVA", "mode": mode });
-        done(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
+        ok(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
     }
     block(server, &org, &own, Mode::Enforced, "1.0").await;
     server.clock().advance(Duration::from_secs(60));
@@ -284,7 +284,7 @@ async fn refused_downloads_are_summed_into_one_row(server: &TestServer) {
     block(server, &org, &own, Mode::Log, "1.0.0").await;
     server.clock().advance(Duration::from_secs(60));
     block(server, &org, &own, Mode::Enforced, "2.0.0").await;
-    let list = done(&owner, &format!("GET /libraries/v1/blocked-packages?parentId={org}"), Value::Null).await;
+    let list = ok(&owner, &format!("GET /libraries/v1/blocked-packages?parentId={org}"), Value::Null).await;
     assert_eq!(
         texts(&list["items"], "purl"),
         ["pkg:maven/org.slf4j/slf4j-api@2.0.0", "pkg:maven/org.slf4j/slf4j-api@1.0"]
@@ -305,15 +305,15 @@ async fn refused_downloads_are_summed_into_one_row(server: &TestServer) {
         ("packageName=slf4j-api".into(), 0),
         ("since=2100-01-01T00:00:00Z".into(), 0),
     ] {
-        let list = done(&owner, &format!("GET /libraries/v1/blocked-packages?{query}"), Value::Null).await;
+        let list = ok(&owner, &format!("GET /libraries/v1/blocked-packages?{query}"), Value::Null).await;
         assert_eq!(list["totalCount"], json!(rows.to_string()), "{query}");
     }
     let stranger = server.stranger().await;
-    let none = done(&stranger, &format!("GET /libraries/v1/blocked-packages?parentId={org}"), Value::Null).await;
+    let none = ok(&stranger, &format!("GET /libraries/v1/blocked-packages?parentId={org}"), Value::Null).await;
     assert_eq!(none["items"], json!([]));
     server.clock().advance(Duration::from_secs(31 * 24 * 3600));
     let owner = server.operator().await;
-    let late = done(&owner, "GET /libraries/v1/blocked-packages", Value::Null).await;
+    let late = ok(&owner, "GET /libraries/v1/blocked-packages", Value::Null).await;
     assert_eq!(late["items"], json!([]), "thirty days back unless asked for more");
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::feeds_support::{begin, commit, import, record, stage, sweep_all};
 use crate::libraries::{UPSTREAM, import as import_versions, texts, version};
-use crate::support::{done, number};
+use crate::support::{number, ok};
 
 /// A record of malware in an npm package.
 fn malware(id: &str, package: &str, versions: &[&str], events: &Value) -> Value {
@@ -23,7 +23,7 @@ fn malware(id: &str, package: &str, versions: &[&str], events: &Value) -> Value 
 
 /// Identifier, package and version of each entry, in order.
 async fn listed(actor: &Actor) -> Vec<String> {
-    let list = done(actor, "GET /libraries/v1/malware/blocklist?pageSize=1000", Value::Null).await;
+    let list = ok(actor, "GET /libraries/v1/malware/blocklist?pageSize=1000", Value::Null).await;
     let items = list["items"].as_array().cloned().unwrap_or_default();
     assert_eq!(list["totalCount"], json!(items.len().to_string()));
     let text = |item: &Value, field: &str| item[field].as_str().unwrap_or_default().to_owned();
@@ -64,7 +64,7 @@ async fn records_of_malware_come_on_the_list_and_leave_it_with_their_records(ser
     ];
     assert_eq!(listed(&operator).await, first);
     let path = "GET /libraries/v1/malware/blocklist?packageName=@evil/pad";
-    let entry = done(&operator, path, Value::Null).await["items"][0].clone();
+    let entry = ok(&operator, path, Value::Null).await["items"][0].clone();
     assert_eq!(
         entry,
         json!({
@@ -130,24 +130,24 @@ async fn entries_of_the_operator_stay(server: &TestServer) {
         })
     };
     let entries = json!({ "entries": [own("1.0.0"), own("9.0.0")] });
-    done(&operator, "POST /catalog/v1/malware:import", entries).await;
+    ok(&operator, "POST /catalog/v1/malware:import", entries).await;
     import(server, "test", &[malware("MAL-2026-1", "evil", &["1.0.0", "1.0.1"], &Value::Null)]).await;
     sweep_all(server).await;
     let both = ["MAL-2026-1 evil 1.0.0", "MAL-2026-1 evil 1.0.1", "MAL-2026-1 evil 9.0.0"];
     let sources = async || {
-        let list = done(&operator, "GET /libraries/v1/malware/blocklist?source=operator", Value::Null).await;
+        let list = ok(&operator, "GET /libraries/v1/malware/blocklist?source=operator", Value::Null).await;
         texts(&list["items"], "version").len()
     };
     assert_eq!((listed(&operator).await, sources().await), (both.map(String::from).to_vec(), 2));
 
     // Taking the operator's entries back leaves what the record says, of which nothing can be taken back.
     let remove = json!({ "malids": ["MAL-2026-1"] });
-    assert_eq!(done(&operator, "POST /catalog/v1/malware:remove", remove.clone()).await["removed"], 2);
+    assert_eq!(ok(&operator, "POST /catalog/v1/malware:remove", remove.clone()).await["removed"], 2);
     assert_eq!((listed(&operator).await, sources().await), (both[..2].iter().map(|s| String::from(*s)).collect(), 0));
-    assert_eq!(done(&operator, "POST /catalog/v1/malware:remove", remove).await["removed"], 0);
+    assert_eq!(ok(&operator, "POST /catalog/v1/malware:remove", remove).await["removed"], 0);
 
     // What the operator says of it is the operator's from then on.
-    let made = done(&operator, "POST /catalog/v1/malware:import", json!({ "entries": [own("1.0.1")] })).await;
+    let made = ok(&operator, "POST /catalog/v1/malware:import", json!({ "entries": [own("1.0.1")] })).await;
     assert_eq!(made["updated"], 1);
     again(server, "test", &[], &["MAL-2026-1"]).await;
     assert_eq!(listed(&operator).await, ["MAL-2026-1 evil 1.0.1"]);
@@ -161,7 +161,7 @@ async fn versions_in_a_range_of_a_record_are_shown_as_malicious(server: &TestSer
     import(server, "test", &[malware("MAL-2026-1", "ranged", &["2.0.0"], &range)]).await;
     sweep_all(server).await;
     let path = "GET /libraries/v1/npm/packages/versions?packageName=ranged";
-    let list = done(&operator, path, Value::Null).await;
+    let list = ok(&operator, path, Value::Null).await;
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let malicious: Vec<&str> = items
         .iter()

@@ -6,7 +6,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::libraries::{UPSTREAM, import, version};
-use crate::support::{done, each, refused};
+use crate::support::{each, ok, rejected};
 
 /// Records that the organization was served a version of a Python package.
 async fn serve(server: &TestServer, org: &str, package: &str, version: &str) {
@@ -53,7 +53,7 @@ async fn a_draft_is_evaluated_and_the_policy_in_force_explained(server: &TestSer
         json!({ "name": "draft", "blockedLicenses": ["AGPL-3.0-only"], "blockList": [{ "purl": "pkg:pypi/bad" }] });
     let purls =
         ["pkg:pypi/old@1.0", "pkg:pypi/Young@1.0", "pkg:pypi/strict@1.0", "pkg:pypi/bad@3", "pkg:npm/none@1.0.0"];
-    let seen = done(&owner, &evaluate, json!({ "policy": draft, "purls": purls })).await;
+    let seen = ok(&owner, &evaluate, json!({ "policy": draft, "purls": purls })).await;
     assert_eq!(each(&seen["decisions"], "reason"), ["", "COOLDOWN", "LICENSE", "BLOCK_LIST", "COOLDOWN"], "{seen}");
     assert_eq!(each(&seen["decisions"], "matched"), ["", "", "AGPL-3.0-only", "pkg:pypi/bad", ""]);
     assert_eq!((&seen["decisions"][0]["allowed"], &seen["decisions"][4]["known"]), (&json!(true), &json!(false)));
@@ -65,28 +65,28 @@ async fn a_draft_is_evaluated_and_the_policy_in_force_explained(server: &TestSer
         ),
         (json!({ "policy": { "name": "draft" }, "purls": ["pkg:pypi/old"] }), "purls[0]"),
     ] {
-        let refusal = refused(&owner, &evaluate, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&owner, &evaluate, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert!(refusal.fields().contains(&field.to_owned()), "{body}: {refusal:?}");
     }
 
     let explain = async |purl: &str| {
         let path = format!("GET /librarydecisions/v1/organizations/{org}:explainPackage?purl={purl}");
-        done(&owner, &path, Value::Null).await
+        ok(&owner, &path, Value::Null).await
     };
     let free = explain("pkg:pypi/strict@1.0").await;
     assert_eq!(
         (&free["decision"]["allowed"], &free["policy"], &free["logged"]),
         (&json!(true), &json!(""), &Value::Null)
     );
-    let policy = done(&owner, &format!("POST /libraries/v1/policies/{org}"), draft).await["id"].clone();
+    let policy = ok(&owner, &format!("POST /libraries/v1/policies/{org}"), draft).await["id"].clone();
     let binding = json!({ "policy": policy, "ecosystem": "PYTHON", "mode": "LIBRARY_POLICY_BINDING_MODE_ENFORCED" });
-    done(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
+    ok(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
     let refused_now = explain("pkg:pypi/strict@1.0").await;
     assert_eq!((&refused_now["decision"]["reason"], &refused_now["policy"]), (&json!("LICENSE"), &policy));
     assert_eq!(refused_now["decision"]["license"], "AGPL-3.0-only");
     let stranger = server.stranger().await;
     let path = format!("GET /librarydecisions/v1/organizations/{org}:explainPackage?purl=pkg:pypi/old@1.0");
-    refused(&stranger, &path, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&stranger, &path, Value::Null, 403, "PERMISSION_DENIED").await;
 }
 
 async fn a_draft_is_compared_with_the_policy_in_force_over_what_was_served(server: &TestServer) {
@@ -99,23 +99,23 @@ async fn a_draft_is_compared_with_the_policy_in_force_over_what_was_served(serve
     let preview = format!("POST /librarydecisions/v1/organizations/{org}:previewPolicy");
     let draft = json!({ "name": "draft", "cooldownDays": 0, "blockedLicenses": ["AGPL-3.0-only"] });
     let body = json!({ "policy": draft, "ecosystem": "PYTHON" });
-    let seen = done(&owner, &preview, body.clone()).await;
+    let seen = ok(&owner, &preview, body.clone()).await;
     assert_eq!((&seen["examined"], &seen["incomplete"]), (&json!(3), &json!(false)));
     assert_eq!(each(&seen["newlyRefused"], "purl"), ["pkg:pypi/strict@1.0"]);
     assert_eq!(seen["newlyAllowed"], json!([]));
     let strict = json!({ "name": "strict", "cooldownDays": 30 });
-    let policy = done(&owner, &format!("POST /libraries/v1/policies/{org}"), strict).await["id"].clone();
+    let policy = ok(&owner, &format!("POST /libraries/v1/policies/{org}"), strict).await["id"].clone();
     let binding = json!({ "policy": policy, "ecosystem": "PYTHON", "mode": "LIBRARY_POLICY_BINDING_MODE_ENFORCED" });
-    done(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
-    let seen = done(&owner, &preview, body).await;
+    ok(&owner, &format!("POST /libraries/v1/policy-bindings/{org}"), binding).await;
+    let seen = ok(&owner, &preview, body).await;
     assert_eq!(each(&seen["newlyRefused"], "purl"), ["pkg:pypi/strict@1.0"]);
     assert_eq!(each(&seen["newlyAllowed"], "purl"), ["pkg:pypi/young@1.0"]);
     server.clock().advance(std::time::Duration::from_secs(10 * 24 * 3600));
     let owner = server.actor("owner", &org).await;
     let narrow = json!({ "policy": { "name": "draft" }, "ecosystem": "PYTHON", "windowDays": 5 });
-    assert_eq!(done(&owner, &preview, narrow).await["examined"], 0);
+    assert_eq!(ok(&owner, &preview, narrow).await["examined"], 0);
     let wrong = json!({ "policy": { "name": "draft" }, "ecosystem": "GO", "windowDays": 91 });
-    let refusal = refused(&owner, &preview, wrong, 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&owner, &preview, wrong, 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["windowDays", "ecosystem"]);
 }
 

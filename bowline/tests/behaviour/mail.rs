@@ -5,7 +5,7 @@ use std::time::Duration;
 use bowline_testkit::{MailSink, TestServer};
 use serde_json::json;
 
-use crate::support::{done, log, machine, number, person};
+use crate::support::{log, machine, number, ok, person};
 
 async fn with_sink(test: impl AsyncFn(&TestServer, &MailSink)) {
     log();
@@ -25,7 +25,7 @@ async fn with_sink(test: impl AsyncFn(&TestServer, &MailSink)) {
 async fn asked(server: &TestServer, name: &str) -> String {
     let body = json!({ "name": "acme.example", "verified": true, "kind": "ORG_KIND_CUSTOMER" });
     let operator = server.operator().await;
-    let org = done(&operator, "POST /iam/v2/groups", body).await["uid"].as_str().expect("a uid").to_owned();
+    let org = ok(&operator, "POST /iam/v2/groups", body).await["uid"].as_str().expect("a uid").to_owned();
     let owner = person(server, "owner", "owner@acme.example").await;
     server.bind(&owner.uid, &server.role("owner"), &org).await;
     // Neither a viewer, nor an owner of a group in it, nor a machine, nor an owner without an address gets
@@ -42,7 +42,7 @@ async fn asked(server: &TestServer, name: &str) -> String {
     let robot = machine(server, &org, "robot").await;
     server.bind(&robot.uid, &server.role("owner"), &org).await;
     let me = person(server, name, "me@acme.example").await;
-    done(&me.actor, &format!("POST /iam/v2/groups/{org}:requestGroupAccess"), json!({})).await;
+    ok(&me.actor, &format!("POST /iam/v2/groups/{org}:requestGroupAccess"), json!({})).await;
     org
 }
 

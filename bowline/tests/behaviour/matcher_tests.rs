@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, each, exchange, holder, inventory, machine, number, refused};
+use crate::support::{absent, each, exchange, holder, inventory, machine, number, ok, rejected};
 
 fn claims_at(group: &str) -> String {
     format!("POST /iam/v1/matchers/{group}:testClaims")
@@ -21,7 +21,7 @@ async fn claims_are_compared_as_an_exchange_does(server: &TestServer) {
     let rows = inventory(server).await;
     for (subject, matches) in [("worker", true), ("another", false)] {
         let token = server.idp().token(subject, server.base(), Value::Null);
-        let tested = done(&admin.actor, &claims_at(&org), json!({ "identity": worker, "token": token })).await;
+        let tested = ok(&admin.actor, &claims_at(&org), json!({ "identity": worker, "token": token })).await;
         let exchanged = exchange(server, &worker, subject, &[]).await;
         assert_eq!((tested["matches"].clone(), exchanged.status == 200), (json!(matches), matches), "{tested}");
         assert_eq!(each(&tested["results"], "claim"), ["iss", "sub", "aud"]);
@@ -34,7 +34,7 @@ async fn claims_are_compared_as_an_exchange_does(server: &TestServer) {
     let claims = json!({ "iss": "https://idp.example/x", "sub": "you", "aud": ["c", "b"], "run": 7, "list": ["x"],
                          "ref": "refs/" });
     let body = json!({ "claimMatch": draft, "claims": claims });
-    let tested = done(&admin.actor, &claims_at(&org), body).await;
+    let tested = ok(&admin.actor, &claims_at(&org), body).await;
     let results = tested["results"].as_array().expect("results");
     let shown: Vec<(&str, bool, &str)> = results
         .iter()
@@ -86,20 +86,20 @@ async fn bad_tests_are_refused_without_the_token(server: &TestServer) {
         ),
         (json!({ "claimMatch": { "subject": "me" }, "claims": {} }), "claimMatch.issuer"),
     ] {
-        let refusal = refused(&admin.actor, &claims_at(&team), body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&admin.actor, &claims_at(&team), body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{body}: {refusal:?}");
         assert!(!refusal.0.to_string().contains("secret"), "{refusal:?}");
     }
     // An identity elsewhere is like one that is not there.
     let ask = async |identity: &str| {
         let body = json!({ "identity": identity, "claims": {} });
-        let refusal = refused(&admin.actor, &claims_at(&team), body, 404, "NOT_FOUND").await;
+        let refusal = rejected(&admin.actor, &claims_at(&team), body, 404, "NOT_FOUND").await;
         refusal.0.to_string().replace(identity, "IDENTITY")
     };
     assert_eq!(ask(&outside).await, ask(&absent(&org)).await);
     assert_eq!(ask(&outside).await, ask(&absent(&team)).await);
     let lister = holder(server, &org, "lister", &team, &["CAP_IAM_IDENTITY_LIST"]).await.actor;
-    refused(&lister, &claims_at(&team), json!({ "claimMatch": draft, "claims": {} }), 403, "PERMISSION_DENIED").await;
+    rejected(&lister, &claims_at(&team), json!({ "claimMatch": draft, "claims": {} }), 403, "PERMISSION_DENIED").await;
     let large = json!({ "claimMatch": draft, "claims": { "x": "y".repeat(70_000) } });
     let reply = crate::support::call(&admin.actor, &claims_at(&team), large).await;
     assert!(reply.status >= 400, "{}", reply.text());
@@ -110,29 +110,29 @@ async fn an_issuer_is_tested_as_an_exchange_would_use_it(server: &TestServer) {
     let admin = machine(server, &org, "admin").await;
     server.bind(&admin.uid, &server.role("owner"), &org).await;
     let rows = number(server, "SELECT count(*) FROM audit").await;
-    let tested = done(&admin.actor, &issuer_at(&org), json!({ "issuer": server.idp().issuer() })).await;
+    let tested = ok(&admin.actor, &issuer_at(&org), json!({ "issuer": server.idp().issuer() })).await;
     assert_eq!((&tested["usable"], &tested["problem"]), (&json!(true), &json!("")), "{tested}");
     assert!(!tested["keyIds"].as_array().expect("ids").is_empty(), "{tested}");
     // The tests of an issuer have a cache of their own.
     let requests = server.idp().requests();
-    done(&admin.actor, &issuer_at(&org), json!({ "issuer": server.idp().issuer() })).await;
+    ok(&admin.actor, &issuer_at(&org), json!({ "issuer": server.idp().issuer() })).await;
     assert_eq!(server.idp().requests(), requests);
     let unknown = format!("{}/none", server.idp().issuer());
-    let tested = done(&admin.actor, &issuer_at(&org), json!({ "issuer": unknown })).await;
+    let tested = ok(&admin.actor, &issuer_at(&org), json!({ "issuer": unknown })).await;
     assert_eq!(tested["usable"], json!(false), "{tested}");
     assert!(
         tested["problem"].as_str().is_some_and(|text| !text.is_empty()) && tested["reason"] != json!(""),
         "{tested}"
     );
-    let private = done(&admin.actor, &issuer_at(&org), json!({ "issuer": "https://10.0.0.1" })).await;
+    let private = ok(&admin.actor, &issuer_at(&org), json!({ "issuer": "https://10.0.0.1" })).await;
     assert_eq!(private["usable"], json!(false), "{private}");
     for issuer in ["", "idp.example", "http://idp.example", "https://idp.example?x", "https://a@idp.example"] {
-        refused(&admin.actor, &issuer_at(&org), json!({ "issuer": issuer }), 400, "INVALID_ARGUMENT").await;
+        rejected(&admin.actor, &issuer_at(&org), json!({ "issuer": issuer }), 400, "INVALID_ARGUMENT").await;
     }
     assert_eq!(number(server, "SELECT count(*) FROM audit").await, rows);
     let lister = holder(server, &org, "lister", &org, &["CAP_IAM_IDENTITY_LIST"]).await.actor;
     let requests = server.idp().requests();
-    refused(&lister, &issuer_at(&org), json!({ "issuer": unknown }), 403, "PERMISSION_DENIED").await;
+    rejected(&lister, &issuer_at(&org), json!({ "issuer": unknown }), 403, "PERMISSION_DENIED").await;
     assert_eq!(server.idp().requests(), requests, "nothing leaves for a caller who may not");
 }
 

@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, each, machine, person, provider, refused, role};
+use crate::support::{absent, each, machine, ok, person, provider, rejected, role};
 
 const RESOLVE: &str = "POST /iam/v1/names:resolve";
 
@@ -21,7 +21,7 @@ async fn names_are_those_that_the_caller_may_list(server: &TestServer) {
     server.bind(&bea.uid, &server.role("viewer"), &org).await;
     let viewer = server.role("viewer");
     let uids = json!([repo, org, team, own, idp, reader.uid, ada.uid, bea.uid, viewer, team, absent(&team)]);
-    let names = done(&reader.actor, RESOLVE, json!({ "uids": uids })).await;
+    let names = ok(&reader.actor, RESOLVE, json!({ "uids": uids })).await;
     let kinds = each(&names["names"], "kind");
     assert_eq!(each(&names["names"], "uid"), [&*repo, &team, &idp, &reader.uid, &ada.uid, &viewer], "{names}");
     assert_eq!(each(&names["names"], "name")[..3], ["repo", "team", "our provider"]);
@@ -37,13 +37,13 @@ async fn names_are_those_that_the_caller_may_list(server: &TestServer) {
         ]
     );
     // What is hidden and what is not there give the same.
-    let hidden = done(&reader.actor, RESOLVE, json!({ "uids": [org, own, bea.uid] })).await;
-    assert_eq!(hidden, done(&reader.actor, RESOLVE, json!({ "uids": [absent(&org)] })).await);
+    let hidden = ok(&reader.actor, RESOLVE, json!({ "uids": [org, own, bea.uid] })).await;
+    assert_eq!(hidden, ok(&reader.actor, RESOLVE, json!({ "uids": [absent(&org)] })).await);
     // A narrowed token reads no more than it was made for, and everyone reads themselves.
     let narrowed = reader.narrowed(server, &[("cap", "groups.list")]).await;
-    let names = done(&narrowed, RESOLVE, json!({ "uids": uids })).await;
+    let names = ok(&narrowed, RESOLVE, json!({ "uids": uids })).await;
     assert_eq!(each(&names["names"], "uid"), [&*team, &reader.uid, &viewer]);
-    let names = done(&server.operator().await, RESOLVE, json!({ "uids": uids })).await;
+    let names = ok(&server.operator().await, RESOLVE, json!({ "uids": uids })).await;
     assert_eq!(names["names"].as_array().map(Vec::len), Some(9), "{names}");
 }
 
@@ -52,11 +52,11 @@ async fn bad_questions_for_names_are_refused(server: &TestServer) {
     let me = machine(server, &org, "worker").await.actor;
     let many: Vec<&str> = vec![&org; 201];
     for (uids, field) in [(json!(many), "uids"), (json!(["team"]), "uids[0]"), (json!([]), "uids")] {
-        let refusal = refused(&me, RESOLVE, json!({ "uids": uids }), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&me, RESOLVE, json!({ "uids": uids }), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{refusal:?}");
     }
     let full: Vec<String> = (0..200).map(|n| format!("{org}/{n:016x}")).collect();
-    assert_eq!(done(&me, RESOLVE, json!({ "uids": full })).await, json!({ "names": Value::Array(Vec::new()) }));
+    assert_eq!(ok(&me, RESOLVE, json!({ "uids": full })).await, json!({ "names": Value::Array(Vec::new()) }));
 }
 
 each_engine!(bad_questions_for_names_are_refused, names_are_those_that_the_caller_may_list);

@@ -6,7 +6,7 @@ use bowline_server::Options;
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, claims_of, done, each, machine, refused, token_of};
+use crate::support::{Machine, call, claims_of, each, machine, ok, rejected, token_of};
 
 /// An editor at the organization, with a repository there and one in a group below.
 async fn editor(server: &TestServer) -> (String, String, Machine) {
@@ -23,20 +23,20 @@ async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to(server: &TestServe
     let (org, team, editor) = editor(server).await;
     let only_list = editor.narrowed(server, &[("cap", "repo.list")]).await;
     let list = "GET /registry/v2/repos?order_by=name";
-    assert_eq!(each(&done(&only_list, list, Value::Null).await["repos"], "name"), ["a", "b"]);
+    assert_eq!(each(&ok(&only_list, list, Value::Null).await["repos"], "name"), ["a", "b"]);
     let create = |group: &str| format!("POST /registry/v2/repos/{group}");
-    let refusal = refused(&only_list, &create(&org), json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&only_list, &create(&org), json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
     assert_eq!(refusal.detail("ErrorInfo")["metadata"]["capability"], "repo.create");
-    assert_eq!(done(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"], "0");
+    assert_eq!(ok(&only_list, "GET /iam/v2/groups", Value::Null).await["totalCount"], "0");
 
     let only_team = editor.narrowed(server, &[("scopes", &team)]).await;
-    assert_eq!(each(&done(&only_team, list, Value::Null).await["repos"], "name"), ["b"]);
-    done(&only_team, &create(&team), json!({ "name": "c" })).await;
-    refused(&only_team, &create(&org), json!({ "name": "c" }), 403, "PERMISSION_DENIED").await;
+    assert_eq!(each(&ok(&only_team, list, Value::Null).await["repos"], "name"), ["b"]);
+    ok(&only_team, &create(&team), json!({ "name": "c" })).await;
+    rejected(&only_team, &create(&org), json!({ "name": "c" }), 403, "PERMISSION_DENIED").await;
     let single = editor.narrowed(server, &[("scope", &team), ("cap", "repo.list"), ("cap", "groups.list")]).await;
-    assert_eq!(each(&done(&single, list, Value::Null).await["repos"], "name"), ["b", "c"]);
-    refused(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
-    assert_eq!(each(&done(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
+    assert_eq!(each(&ok(&single, list, Value::Null).await["repos"], "name"), ["b", "c"]);
+    rejected(&single, &create(&team), json!({ "name": "d" }), 403, "PERMISSION_DENIED").await;
+    assert_eq!(each(&ok(&single, "GET /iam/v2/groups", Value::Null).await["groups"], "uid"), [team.as_str()]);
 
     // The claim for clients has the same.
     let cap = |actor: &bowline_testkit::Actor| claims_of(actor.token.as_deref().expect("a token"))["cap"].clone();
@@ -50,10 +50,10 @@ async fn a_narrowed_token_may_no_more_than_it_was_narrowed_to(server: &TestServe
     );
     // What is taken from the identity is gone from the narrowed token too.
     let bindings =
-        done(&server.operator().await, &format!("GET /iam/v2/roleBindings?identity={}", editor.uid), Value::Null).await;
+        ok(&server.operator().await, &format!("GET /iam/v2/roleBindings?identity={}", editor.uid), Value::Null).await;
     let binding = bindings["roleBindings"][0]["uid"].as_str().expect("a binding").to_owned();
-    done(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
-    assert_eq!(done(&only_list, list, Value::Null).await["totalCount"], "0");
+    ok(&server.operator().await, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+    assert_eq!(ok(&only_list, list, Value::Null).await["totalCount"], "0");
 }
 
 async fn presented_again_a_token_never_widens_nor_lasts_longer(server: &TestServer) {
@@ -76,13 +76,13 @@ async fn presented_again_a_token_never_widens_nor_lasts_longer(server: &TestServ
         assert_eq!(claims_of(&again)["exp"], end, "{parameters:?}: no later end");
         assert_eq!(claims_of(&again)["act"], claims_of(&held)["act"], "{parameters:?}");
         let actor = narrowed.with_token(&again);
-        assert_eq!(each(&done(&actor, list, Value::Null).await["repos"], "name"), ["b"], "{parameters:?}");
+        assert_eq!(each(&ok(&actor, list, Value::Null).await["repos"], "name"), ["b"], "{parameters:?}");
         let create = format!("POST /registry/v2/repos/{team}");
-        refused(&actor, &create, json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
+        rejected(&actor, &create, json!({ "name": "x" }), 403, "PERMISSION_DENIED").await;
     }
     // Capabilities that were never held leave none, rather than all.
     let none = token_of(&server.exchange(&held, &[("aud", base), ("cap", "repo.create")]).await);
-    assert_eq!(done(&narrowed.with_token(&none), list, Value::Null).await["totalCount"], "0");
+    assert_eq!(ok(&narrowed.with_token(&none), list, Value::Null).await["totalCount"], "0");
     let other = server.group(&org, "other").await;
     let elsewhere = server.exchange(&held, &[("aud", base), ("scopes", &other)]).await;
     assert_eq!(elsewhere.status, 403, "{}", elsewhere.text());
@@ -112,7 +112,7 @@ async fn a_narrowed_token_founds_nothing_and_does_not_change_its_own_identity(en
         let reply = call(&narrowed, &own, json!({ "description": "d" })).await;
         assert_eq!(reply.status, 403, "{narrowing:?}: {}", reply.text());
     }
-    done(&owner.actor, &format!("PATCH /iam/v2/identities/{}", owner.uid), json!({ "description": "d" })).await;
+    ok(&owner.actor, &format!("PATCH /iam/v2/identities/{}", owner.uid), json!({ "description": "d" })).await;
     server.stop().await;
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bowline_testkit::{Actor, TestServer};
 use serde_json::json;
 
-use crate::support::{done, send};
+use crate::support::{ok, send};
 
 /// How many times longer a call may wait beside a hostile call than beside a harmless one. Work on the writer, or on the
 /// threads that serve connections, makes thousands of it; two busy cores make ten, and thirty now and then.
@@ -31,7 +31,7 @@ impl Neighbour {
     async fn write_and_read(&self) {
         self.written.set(self.written.get() + 1);
         let body = json!({ "description": format!("number {}", self.written.get()) });
-        done(&self.actor, &format!("PATCH /registry/v2/repos/{}", self.repo), body).await;
+        ok(&self.actor, &format!("PATCH /registry/v2/repos/{}", self.repo), body).await;
         let reply = send(&self.actor, &format!("GET /registry/v2/repos/{}", self.repo), &[], "").await;
         assert_eq!(reply.status, 200, "{}", reply.text());
     }

@@ -18,23 +18,23 @@ use tower_service::Service as _;
 /// The front: anyone who sends a token is greeted by it.
 fn router(limits: RateLimits, count: Count) -> Router {
     let admit = move |_: &str, origin: &RequestOrigin| limits.count_address(Surface::Osv, Some(origin.address));
-    let refuse = |_: &str, error: Error| refused(&error);
+    let refuse = |_: &str, error: Error| rejected(&error);
     let front = Front { transport: "greeter", name: |_, _| "greet", admit: Arc::new(admit), refuse, count };
     front.around(Router::new().route("/greet", get(greet)))
 }
 
 async fn greet(headers: HeaderMap) -> Response {
     match bearer(&headers) {
-        Some("broken") => refused(&Error::internal("the disk is gone")),
+        Some("broken") => rejected(&Error::internal("the disk is gone")),
         Some(name) => {
             (Extension(LogFields { principal: name.into(), ..LogFields::default() }), format!("hello {name}"))
                 .into_response()
         }
-        None => refused(&Error::new(Reason::Unauthenticated, "who are you? send a token")),
+        None => rejected(&Error::new(Reason::Unauthenticated, "who are you? send a token")),
     }
 }
 
-fn refused(error: &Error) -> Response {
+fn rejected(error: &Error) -> Response {
     failed(error, |status, error| (status, error.message().to_owned()).into_response())
 }
 

@@ -5,7 +5,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, until};
-use crate::support::{Machine, call, done, each, execute, person, refused};
+use crate::support::{Machine, call, each, execute, ok, person, rejected};
 
 const PERMISSION_DENIED: i32 = 7;
 
@@ -18,7 +18,7 @@ async fn named(server: &TestServer, subject: &str, role: &str) -> Machine {
 
 async fn grant(server: &TestServer, identity: &str, role: &str) -> Value {
     let body = json!({ "identity": identity, "role": role });
-    done(&server.operator().await, "POST /operator/v1/operators", body).await
+    ok(&server.operator().await, "POST /operator/v1/operators", body).await
 }
 
 /// The gRPC code of a call with an empty request: whether it is refused comes before what is wrong with it.
@@ -56,7 +56,7 @@ async fn every_method_of_the_operators_knows_its_callers(server: &TestServer) {
 
 async fn an_admin_does_what_the_operator_does_and_is_named(server: &TestServer) {
     let admin = named(server, "ada", "OPERATOR_ROLE_ADMIN").await;
-    let org = done(
+    let org = ok(
         &admin.actor,
         "POST /iam/v2/groups",
         json!({ "name": "acme", "verified": true, "kind": "ORG_KIND_CUSTOMER" }),
@@ -67,12 +67,12 @@ async fn an_admin_does_what_the_operator_does_and_is_named(server: &TestServer) 
     create_group(&admin.actor, org, "team").await;
     let path = format!("GET /audit/v1/entries?organization={org}");
     until("the entries", async || {
-        let entries = done(&admin.actor, &path, Value::Null).await["entries"].clone();
+        let entries = ok(&admin.actor, &path, Value::Null).await["entries"].clone();
         let actors = each(&entries, "actor");
         actors.len() >= 2 && actors.iter().all(|actor| *actor == admin.uid)
     })
     .await;
-    done(&admin.actor, "GET /audit/v1/entries", Value::Null).await;
+    ok(&admin.actor, "GET /audit/v1/entries", Value::Null).await;
 }
 
 async fn a_viewer_reads_everything_but_contents_and_changes_nothing(server: &TestServer) {
@@ -81,15 +81,15 @@ async fn a_viewer_reads_everything_but_contents_and_changes_nothing(server: &Tes
     let viewer = named(server, "vic", "OPERATOR_ROLE_VIEWER").await.actor;
     for path in [format!("/registry/v2/repos/{repo}"), format!("/iam/v2/groups/{org}"), "/operator/v1/operators".into()]
     {
-        done(&viewer, &format!("GET {path}"), Value::Null).await;
+        ok(&viewer, &format!("GET {path}"), Value::Null).await;
     }
-    assert!(done(&viewer, "GET /audit/v1/entries", Value::Null).await["entries"].is_array());
+    assert!(ok(&viewer, "GET /audit/v1/entries", Value::Null).await["entries"].is_array());
     let body = json!({ "name": "team" });
-    refused(&viewer, &format!("POST /iam/v2/groups/{org}"), body.clone(), 403, "PERMISSION_DENIED").await;
-    refused(&viewer, "POST /iam/v2/groups", body, 403, "PERMISSION_DENIED").await;
+    rejected(&viewer, &format!("POST /iam/v2/groups/{org}"), body.clone(), 403, "PERMISSION_DENIED").await;
+    rejected(&viewer, "POST /iam/v2/groups", body, 403, "PERMISSION_DENIED").await;
     let uid = viewer.identity.clone();
     let body = json!({ "identity": uid, "role": "OPERATOR_ROLE_ADMIN" });
-    let denied = refused(&viewer, "POST /operator/v1/operators", body, 403, "PERMISSION_DENIED").await;
+    let denied = rejected(&viewer, "POST /operator/v1/operators", body, 403, "PERMISSION_DENIED").await;
     assert!(denied.message().contains("needs operator.admin"), "{}", denied.message());
     let viewer_role = server.server().parts().contract.operator_roles()[0].clone();
     let names = server.server().parts().contract.capabilities().names(&viewer_role.capabilities);
@@ -102,24 +102,24 @@ async fn a_viewer_reads_everything_but_contents_and_changes_nothing(server: &Tes
 async fn a_role_ends_with_its_grant_its_provider_and_a_narrowed_token(server: &TestServer) {
     let admin = named(server, "ada", "OPERATOR_ROLE_ADMIN").await;
     let list = "GET /operator/v1/operators";
-    let listed = done(&admin.actor, list, Value::Null).await;
+    let listed = ok(&admin.actor, list, Value::Null).await;
     assert_eq!(each(&listed["operators"], "identity"), [admin.uid.as_str()]);
     assert_eq!(each(&listed["operators"], "role"), ["OPERATOR_ROLE_ADMIN"]);
     let narrowed = admin.narrowed(server, &[("cap", "role_bindings.list")]).await;
-    refused(&narrowed, list, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&narrowed, list, Value::Null, 403, "PERMISSION_DENIED").await;
     let revision = "UPDATE revisions SET n = n + 1 WHERE name = 'iam'";
     execute(server, "UPDATE operator_providers SET issuer = 'https://else.example'", &[]).await;
     execute(server, revision, &[]).await;
-    refused(&admin.actor, list, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&admin.actor, list, Value::Null, 403, "PERMISSION_DENIED").await;
     execute(server, "UPDATE operator_providers SET issuer = $1", &[server.idp().issuer()]).await;
     execute(server, revision, &[]).await;
-    done(&admin.actor, list, Value::Null).await;
+    ok(&admin.actor, list, Value::Null).await;
     grant(server, &admin.uid, "OPERATOR_ROLE_VIEWER").await;
     let body = json!({ "identity": admin.uid, "role": "OPERATOR_ROLE_ADMIN" });
-    refused(&admin.actor, "POST /operator/v1/operators", body, 403, "PERMISSION_DENIED").await;
-    done(&server.operator().await, &format!("DELETE /operator/v1/operators/{}", admin.uid), Value::Null).await;
-    refused(&admin.actor, list, Value::Null, 403, "PERMISSION_DENIED").await;
-    done(&server.operator().await, &format!("DELETE /operator/v1/operators/{}", admin.uid), Value::Null).await;
+    rejected(&admin.actor, "POST /operator/v1/operators", body, 403, "PERMISSION_DENIED").await;
+    ok(&server.operator().await, &format!("DELETE /operator/v1/operators/{}", admin.uid), Value::Null).await;
+    rejected(&admin.actor, list, Value::Null, 403, "PERMISSION_DENIED").await;
+    ok(&server.operator().await, &format!("DELETE /operator/v1/operators/{}", admin.uid), Value::Null).await;
 }
 
 async fn only_people_of_the_operators_providers_become_operators(server: &TestServer) {
@@ -129,13 +129,13 @@ async fn only_people_of_the_operators_providers_become_operators(server: &TestSe
     let path = "POST /operator/v1/operators";
     let body = |identity: &str, role: &str| json!({ "identity": identity, "role": role });
     let admin = "OPERATOR_ROLE_ADMIN";
-    refused(&operator, path, body(&machine, admin), 400, "FAILED_PRECONDITION").await;
-    refused(&operator, path, body(&"ab".repeat(20), admin), 404, "NOT_FOUND").await;
-    refused(&operator, path, body("x", admin), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, path, body(&machine, admin), 400, "FAILED_PRECONDITION").await;
+    rejected(&operator, path, body(&"ab".repeat(20), admin), 404, "NOT_FOUND").await;
+    rejected(&operator, path, body("x", admin), 400, "INVALID_ARGUMENT").await;
     let person = person(server, "pat", "pat@example.com").await;
-    refused(&operator, path, json!({ "identity": person.uid }), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, path, json!({ "identity": person.uid }), 400, "INVALID_ARGUMENT").await;
     execute(server, "DELETE FROM operator_providers", &[]).await;
-    refused(&operator, path, body(&person.uid, admin), 400, "FAILED_PRECONDITION").await;
+    rejected(&operator, path, body(&person.uid, admin), 400, "FAILED_PRECONDITION").await;
     let role = json!({ "name": "operator.admin", "capabilities": ["CAP_REPO_LIST"] });
     let reply = call(&operator, &format!("POST /iam/v2/roles/{org}"), role).await;
     assert_eq!(reply.status, 409, "{}", reply.text());
@@ -149,7 +149,7 @@ async fn a_token_of_the_local_operator_has_a_reason_and_an_event(server: &TestSe
     let local = "0".repeat(40);
     let path = format!("GET /audit/v1/history/{local}?page_size=200");
     until("the entry", async || {
-        let entries = done(&operator, &path, Value::Null).await["entries"].as_array().cloned().unwrap_or_default();
+        let entries = ok(&operator, &path, Value::Null).await["entries"].as_array().cloned().unwrap_or_default();
         entries.iter().any(|entry| entry["after"]["content"]["reason"] == "disk is full")
     })
     .await;
@@ -161,33 +161,33 @@ async fn the_state_of_the_server_is_read_and_tasks_run(server: &TestServer) {
     let (small, large) = (server.organization("small").await, server.organization("large").await);
     server.repo(&large, "repo").await;
     let admin = named(server, "ada", "OPERATOR_ROLE_ADMIN").await.actor;
-    let health = done(&admin, "GET /operator/v1/health", Value::Null).await;
+    let health = ok(&admin, "GET /operator/v1/health", Value::Null).await;
     assert!(health["schemaVersion"].as_i64() >= Some(44) && health["startTime"].is_string(), "{health}");
-    let storage = done(&admin, "GET /operator/v1/storage", Value::Null).await;
+    let storage = ok(&admin, "GET /operator/v1/storage", Value::Null).await;
     assert_ne!(storage["databaseBytes"], "0");
-    let keys = done(&admin, "GET /operator/v1/keys", Value::Null).await;
+    let keys = ok(&admin, "GET /operator/v1/keys", Value::Null).await;
     assert_eq!(keys["keys"].as_array().map(Vec::len), Some(1));
     assert!(!keys.to_string().contains("sealed"), "{keys}");
-    let metrics = done(&admin, "GET /operator/v1/metrics", Value::Null).await;
+    let metrics = ok(&admin, "GET /operator/v1/metrics", Value::Null).await;
     assert_eq!(metrics["bounds"].as_array().map(Vec::len), Some(13));
     let path = "GET /operator/v1/organizations?page_size=1";
     let usage = "INSERT INTO counts (collection, node, n) VALUES ('blob_bytes', $1, 7)";
     execute(server, usage, &[&format!("= {large}")]).await;
-    let first = done(&admin, path, Value::Null).await;
+    let first = ok(&admin, path, Value::Null).await;
     assert_eq!(each(&first["organizations"], "organization"), [large.as_str()], "the largest first");
     let next = first["nextPageToken"].as_str().expect("a token");
-    let second = done(&admin, &format!("{path}&page_token={next}"), Value::Null).await;
+    let second = ok(&admin, &format!("{path}&page_token={next}"), Value::Null).await;
     assert_eq!(each(&second["organizations"], "organization"), [small.as_str()]);
     let task = async |name: &str| {
-        let tasks = done(&admin, "GET /operator/v1/tasks", Value::Null).await["tasks"].clone();
+        let tasks = ok(&admin, "GET /operator/v1/tasks", Value::Null).await["tasks"].clone();
         tasks.as_array().and_then(|tasks| tasks.iter().find(|task| task["name"] == name).cloned()).expect("the task")
     };
     for name in ["garbage-collection", "retention", "verification"] {
-        done(&admin, &format!("POST /operator/v1/tasks/{name}:run"), json!({})).await;
+        ok(&admin, &format!("POST /operator/v1/tasks/{name}:run"), json!({})).await;
         until(name, async || task(name).await["lastRunTime"].is_string() && task(name).await["running"] == false).await;
         assert_eq!(task(name).await["error"], "", "{name}");
     }
-    refused(&admin, "POST /operator/v1/tasks/nothing:run", json!({}), 404, "NOT_FOUND").await;
+    rejected(&admin, "POST /operator/v1/tasks/nothing:run", json!({}), 404, "NOT_FOUND").await;
 }
 
 each_engine!(

@@ -4,7 +4,7 @@ use bowline_testkit::{Engine, TestServer, by_engine, each_engine, on_engine_with
 use serde_json::{Value, json};
 
 use crate::feeds_support::{found, ids, import, record, refused_by_osv, with_aliases};
-use crate::support::{call, done};
+use crate::support::{call, ok};
 
 async fn a_record_is_answered_as_it_was_brought(server: &TestServer) {
     let mut brought = with_aliases(record("A-1", "flask", "2"), &["CVE-2026-1"]);
@@ -12,11 +12,11 @@ async fn a_record_is_answered_as_it_was_brought(server: &TestServer) {
     brought["member_of_the_future"] = json!(true);
     import(server, "test", std::slice::from_ref(&brought)).await;
     let nobody = server.anonymous();
-    assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
+    assert_eq!(ok(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, brought);
     let reply = call(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await;
     assert_eq!(reply.header("content-type"), Some("application/json"));
     assert_eq!(
-        done(&nobody, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
+        ok(&nobody, "POST /osv/v1/query", json!({ "package": { "purl": "pkg:pypi/Flask@1.9" } })).await,
         json!({ "vulns": [brought] })
     );
     let message = refused_by_osv(&nobody, "GET /osv/v1/vulns/CVE-2026-1", Value::Null, 404, 5).await;
@@ -41,12 +41,12 @@ async fn packages_are_found_by_the_order_of_their_ecosystem(server: &TestServer)
         ("Debian", "7.88.1-10", true),
     ] {
         let query = json!({ "package": { "ecosystem": ecosystem, "name": "curl" }, "version": version });
-        let found = ids(&done(&nobody, "POST /osv/v1/query", query).await);
+        let found = ids(&ok(&nobody, "POST /osv/v1/query", query).await);
         assert_eq!(found == ["D-1"], expected, "{ecosystem} {version}");
     }
     let any = json!({ "package": { "ecosystem": "PyPI", "name": "flask" } });
-    assert_eq!(ids(&done(&nobody, "POST /osv/v1/query", any).await), ["A-1"]);
-    assert!(done(&nobody, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
+    assert_eq!(ids(&ok(&nobody, "POST /osv/v1/query", any).await), ["A-1"]);
+    assert!(ok(&nobody, "GET /osv/v1/vulns/A-2", Value::Null).await["withdrawn"].is_string());
 }
 
 async fn a_batch_is_answered_in_its_order_with_ids_alone(server: &TestServer) {
@@ -62,7 +62,7 @@ async fn a_batch_is_answered_in_its_order_with_ids_alone(server: &TestServer) {
         { "vulns": [{ "id": "A-0", "modified": modified }, { "id": "A-2", "modified": modified }, { "id": "A-4", "modified": modified }] },
         {},
     ] });
-    assert_eq!(done(&server.anonymous(), "POST /osv/v1/querybatch", queries).await, expected);
+    assert_eq!(ok(&server.anonymous(), "POST /osv/v1/querybatch", queries).await, expected);
 }
 
 async fn long_answers_come_in_pages(server: &TestServer) {
@@ -75,20 +75,20 @@ async fn long_answers_come_in_pages(server: &TestServer) {
     crate::feeds_support::commit(&operator, &import).await;
     let nobody = server.anonymous();
     let package = json!({ "ecosystem": "PyPI", "name": "busy" });
-    let first = done(&nobody, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
+    let first = ok(&nobody, "POST /osv/v1/query", json!({ "package": package, "version": "1" })).await;
     assert_eq!(ids(&first).len(), 1000);
     let token = &first["next_page_token"];
     let second = json!({ "package": package, "version": "1", "page_token": token });
-    let second = done(&nobody, "POST /osv/v1/query", second).await;
+    let second = ok(&nobody, "POST /osv/v1/query", second).await;
     assert_eq!((ids(&second).len(), &second["next_page_token"]), (200, &Value::Null));
     assert_eq!(ids(&second)[0], "A-1000");
     let batch = json!({ "queries": [{ "package": package, "version": "1", "page_token": token }] });
-    let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
+    let batch = ok(&nobody, "POST /osv/v1/querybatch", batch).await;
     assert_eq!(ids(&batch["results"][0]), ids(&second));
     let one = json!({ "package": package, "version": "1" });
     let other = json!({ "package": package, "version": "2" });
     let batch = json!({ "queries": [one, other, one] });
-    let batch = done(&nobody, "POST /osv/v1/querybatch", batch).await;
+    let batch = ok(&nobody, "POST /osv/v1/querybatch", batch).await;
     assert_eq!(ids(&batch["results"][0]), ids(&first));
     assert_eq!((&batch["results"][1], &batch["results"][2]), (&json!({}), &batch["results"][0]));
 }
@@ -101,7 +101,7 @@ async fn of_two_sources_the_newer_record_is_shown_and_each_id_once(server: &Test
     import(server, "second", std::slice::from_ref(&new)).await;
     import(server, "third", &[old]).await;
     let nobody = server.anonymous();
-    assert_eq!(done(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
+    assert_eq!(ok(&nobody, "GET /osv/v1/vulns/A-1", Value::Null).await, new);
     assert_eq!(found(&nobody, "flask", "1").await, ["A-1"]);
 }
 

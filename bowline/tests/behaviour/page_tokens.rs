@@ -7,7 +7,7 @@ use bowline_contract::v2::registry::rpc::repos_service::ListRepos;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::Value;
 
-use crate::support::{done, each, machine, refused};
+use crate::support::{each, machine, ok, rejected};
 
 async fn shelf(server: &TestServer) -> String {
     let org = server.organization("acme").await;
@@ -18,7 +18,7 @@ async fn shelf(server: &TestServer) -> String {
 }
 
 async fn page(actor: &Actor, query: &str) -> Value {
-    done(actor, &format!("GET /registry/v2/repos?{query}"), Value::Null).await
+    ok(actor, &format!("GET /registry/v2/repos?{query}"), Value::Null).await
 }
 
 fn next(page: &Value) -> String {
@@ -43,7 +43,7 @@ async fn a_page_token_serves_its_own_query_only(server: &TestServer) {
         let half = token[..token.len() / 2].to_owned();
         for bad in [damaged, half, "x".into(), format!("{token}{token}"), "a+b".into()] {
             let what = format!("GET /registry/v2/repos?page_size=2&{order}&page_token={bad}");
-            let refusal = refused(&reader, &what, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
+            let refusal = rejected(&reader, &what, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
             assert!(refusal.message().contains("page_token"), "{}", refusal.message());
         }
         let elsewhere = [
@@ -56,7 +56,7 @@ async fn a_page_token_serves_its_own_query_only(server: &TestServer) {
         for (actor, path) in elsewhere {
             let separator = if path.contains('?') { '&' } else { '?' };
             let what = format!("GET {path}{separator}page_size=2&page_token={token}");
-            refused(actor, &what, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
+            rejected(actor, &what, Value::Null, 400, "PAGE_TOKEN_INVALID").await;
         }
         let request = ListReposRequest { page_token: token, page_size: 2, ..ListReposRequest::default() };
         let error = reader.grpc::<ListRepos>(request).await.expect_err("another order");
@@ -76,7 +76,7 @@ async fn a_page_token_lives_three_days(server: &TestServer) {
     assert_eq!(page(&reader, &query).await["repos"].as_array().map(Vec::len), Some(2));
     server.clock().advance(Duration::from_secs(1));
     let what = format!("GET /registry/v2/repos?{query}");
-    let refusal = refused(&reader, &what, Value::Null, 400, "PAGE_TOKEN_EXPIRED").await;
+    let refusal = rejected(&reader, &what, Value::Null, 400, "PAGE_TOKEN_EXPIRED").await;
     assert!(refusal.message().contains("3 days"), "{}", refusal.message());
 }
 
@@ -127,7 +127,7 @@ async fn pages_have_fifty_items_and_two_hundred_at_most(server: &TestServer) {
         let (operator, org) = (operator.clone(), org.clone());
         tasks.spawn(async move {
             let body = serde_json::json!({ "name": format!("r{n}") });
-            done(&operator, &format!("POST /registry/v2/repos/{org}"), body).await;
+            ok(&operator, &format!("POST /registry/v2/repos/{org}"), body).await;
         });
     }
     tasks.join_all().await;

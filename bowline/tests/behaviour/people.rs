@@ -9,7 +9,7 @@ use crate::people_support::{
     BACK, CLIENT, Own, WELCOME, context, offered, own, people, person, provision, redeem, redemption, sign_in,
     somebody, uid_of_provider, vouched,
 };
-use crate::support::{done, execute, number, role};
+use crate::support::{execute, number, ok, role};
 
 const REQUEST: AuthorizationRequest<'_> = AuthorizationRequest {
     redirect_uri: BACK,
@@ -154,8 +154,7 @@ async fn the_operators_people_register_freely_and_may_nothing(server: &TestServe
     let again = vouched(server, &provider, "ada", claims).await;
     let login = people(server).sign_in(&provider, &again, &closed, &context(server)).await.expect("she is known");
     assert!(!login.is_new);
-    let shown =
-        done(&server.operator().await, &format!("GET /iam/v2/identities/{}", login.identity), Value::Null).await;
+    let shown = ok(&server.operator().await, &format!("GET /iam/v2/identities/{}", login.identity), Value::Null).await;
     assert_eq!((&shown["name"], &shown["email"]), (&json!("Ada L"), &json!("ada@example.org")));
     assert_eq!(number(server, told).await, 1, "nobody registers twice");
     execute(server, "DELETE FROM operator_providers WHERE id = $1", &["main"]).await;
@@ -175,8 +174,7 @@ async fn an_organizations_newcomers_get_its_default_role_and_no_verified_address
     assert_eq!(number(server, bound).await, 1);
     let told = "SELECT count(*) FROM outbox WHERE event_type = 'dev.chainguard.api.iam.rolebindings.created.v1'";
     assert_eq!(number(server, told).await, 1);
-    let shown =
-        done(&server.operator().await, &format!("GET /iam/v2/identities/{}", login.identity), Value::Null).await;
+    let shown = ok(&server.operator().await, &format!("GET /iam/v2/identities/{}", login.identity), Value::Null).await;
     assert_eq!((&shown["email"], &shown["emailUnverified"]), (&json!(""), &json!("ceo@other.example")));
     // What was taken from someone does not come back with the next sign-in.
     execute(server, "DELETE FROM role_bindings WHERE identity = $1", &[login.identity.as_str()]).await;
@@ -236,7 +234,7 @@ async fn providers_are_found_by_name_and_only_those_of_verified_organizations(se
     let unknown = by_name().await.expect_err("not verified");
     let absent = people(server).provider(&Choice::Organization("absent".into())).await.expect_err("absent");
     assert_eq!((unknown.reason(), unknown.message()), (Reason::NotFound, absent.message()));
-    done(
+    ok(
         &server.operator().await,
         &format!("PATCH /iam/v2/groups/{org}"),
         json!({ "verified": true, "kind": "ORG_KIND_CUSTOMER" }),

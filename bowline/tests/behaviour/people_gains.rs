@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use crate::people_support::{
     Own, WELCOME, actor, context, map, offered, own, people, person, plain, provision, sign_in, vouched,
 };
-use crate::support::{call, done, number, refused};
+use crate::support::{call, number, ok, rejected};
 
 async fn invite(server: &TestServer, group: &str, more: Value) -> String {
     let mut body = json!({ "roleUid": server.role("viewer"), "ttl": "3600s" });
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    let made = done(&server.operator().await, &format!("POST /iam/v2/groupInvites/{group}"), body).await;
+    let made = ok(&server.operator().await, &format!("POST /iam/v2/groupInvites/{group}"), body).await;
     made["code"].as_str().expect("a code").into()
 }
 
@@ -59,7 +59,7 @@ async fn a_default_role_is_given_once_whatever_becomes_of_the_person(server: &Te
     let session = sign_in(server, &operators, &upstream).await.session;
     let issued = people(server).issue(&session, &upstream, &plain(server), &context(server)).await;
     let ada = actor(server, &issued.expect("a token").token);
-    done(&ada, &format!("DELETE /auth/v1/delete/{}", login.identity), Value::Null).await;
+    ok(&ada, &format!("DELETE /auth/v1/delete/{}", login.identity), Value::Null).await;
     let again = sign_in(server, &provider, &upstream).await;
     assert!(again.is_new);
     assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 0);
@@ -78,14 +78,14 @@ async fn an_invitation_is_made_by_who_could_stand_behind_it_later(server: &TestS
     let ada = actor(server, &issued.expect("a token").token);
     let create = format!("POST /iam/v2/groupInvites/{org}");
     let body = json!({ "roleUid": server.role("viewer"), "ttl": "3600s" });
-    let refusal = refused(&ada, &create, body.clone(), 403, "PERMISSION_DENIED").await;
+    let refusal = rejected(&ada, &create, body.clone(), 403, "PERMISSION_DENIED").await;
     assert!(refusal.message().contains("role binding"), "{}", refusal.message());
     let v1 = json!({ "role": server.role("viewer"), "ttl": "3600s" });
     let first = call(&ada, &format!("POST /iam/v1/group_invites/{org}"), v1).await;
     assert_eq!(first.status, 403, "{}", first.text());
     assert_eq!(number(server, "SELECT count(*) FROM group_invites").await, 0);
     server.bind(login.identity.as_str(), &server.role("viewer"), &org).await;
-    done(&ada, &create, body).await;
+    ok(&ada, &create, body).await;
 }
 
 async fn the_audit_log_knows_whom_the_directory_turned_out_to_mean(server: &TestServer) {

@@ -11,7 +11,7 @@ use crate::people_support::{
     CLIENT, Own, WELCOME, actor, api, context, map, offered, own, parts, people, plain, provision, sign_in, status,
     uid_of_provider, vouched,
 };
-use crate::support::{claims_of, done, execute, number, token_of, uid_of};
+use crate::support::{claims_of, execute, number, ok, token_of, uid_of};
 
 async fn issue(server: &TestServer, login: &Login, upstream: &Upstream, asked: TokenParams) -> Issued {
     let issued = people(server).issue(&login.session, upstream, &asked, &context(server)).await;
@@ -167,7 +167,7 @@ async fn another_identity_is_assumed_only_where_it_trusts_the_provider(server: &
     let create = async |subject: &str| {
         let claims = json!({ "issuer": server.idp().issuer(), "subject": subject, "audience": CLIENT });
         let body = json!({ "name": "machine", "claimMatch": claims });
-        uid_of(&done(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
+        uid_of(&ok(&server.operator().await, &format!("POST /iam/v2/identities/{org}"), body).await)
     };
     let (hers, his) = (create("ada").await, create("bob").await);
     let asked = |uid: &str| TokenParams { identity: Uidp::parse(uid).ok(), ..plain(server) };

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::audit_log::numbered;
 use crate::preview_cases::{Case, World, cases, world};
 use crate::support::{
-    absent, call, done, each, execute, holder, image, machine, newest_event, number, refused, role, uid_of,
+    absent, call, each, execute, holder, image, machine, newest_event, number, ok, rejected, role, uid_of,
 };
 
 const PREVIEW: &str = "POST /preview/v1:preview";
@@ -26,7 +26,7 @@ pub(crate) fn previewing(server: &TestServer, method: &str, fields: Value) -> Va
 }
 
 async fn preview(server: &TestServer, actor: &Actor, method: &str, fields: Value) -> Value {
-    done(actor, PREVIEW, previewing(server, method, fields)).await
+    ok(actor, PREVIEW, previewing(server, method, fields)).await
 }
 
 /// All rows of all tables.
@@ -69,20 +69,20 @@ async fn a_preview_changes_no_table_and_agrees_with_the_call(server: &TestServer
     for case in cases(&world, &server.role("viewer")) {
         settled(server).await;
         let before = tables(server).await;
-        let previewed = done(&operator, PREVIEW, case.body(server)).await;
+        let previewed = ok(&operator, PREVIEW, case.body(server)).await;
         for ((table, before), (_, after)) in before.iter().zip(&tables(server).await) {
             assert!(before == after, "{} changed {}:\n{before:?}\n{after:?}", case.method, table.name);
         }
         let last = number(server, "SELECT coalesce(max(seq), 0) FROM audit").await;
-        done(&operator, &case.real.0, case.real.1.clone()).await;
+        ok(&operator, &case.real.0, case.real.1.clone()).await;
         numbered(server).await;
         let list = "GET /audit/v1/entries?order_by=seq%20asc&page_size=50&page_token=";
-        let entries = done(&operator, list, Value::Null).await;
+        let entries = ok(&operator, list, Value::Null).await;
         let mut made = Vec::new();
         for entry in entries["entries"].as_array().expect("entries") {
             let sequence: i64 = entry["globalSequence"].as_str().and_then(|n| n.parse().ok()).expect("a number");
             if sequence > last {
-                made.push(done(&operator, &format!("GET /audit/v1/entries/{sequence}"), Value::Null).await);
+                made.push(ok(&operator, &format!("GET /audit/v1/entries/{sequence}"), Value::Null).await);
             }
         }
         assert!(!made.is_empty(), "{}", case.method);
@@ -191,7 +191,7 @@ async fn what_would_be_refused_is_refused_alike(server: &TestServer) {
         assert_eq!((previewed.status, previewed.json()), (real.status, real.json()), "{}", case.method);
     }
     let stranger = server.anonymous();
-    refused(&stranger, PREVIEW, json!({}), 401, "UNAUTHENTICATED").await;
+    rejected(&stranger, PREVIEW, json!({}), 401, "UNAUTHENTICATED").await;
 }
 
 async fn only_some_methods_can_be_previewed(server: &TestServer) {
@@ -204,7 +204,7 @@ async fn only_some_methods_can_be_previewed(server: &TestServer) {
         ("bowline.preview.v1.Previews.Preview", json!({})),
         ("bowline.audit.v1.Audit.WatchEntries", json!({})),
     ] {
-        let refusal = refused(&owner, PREVIEW, previewing(server, method, fields), 501, "UNIMPLEMENTED").await;
+        let refusal = rejected(&owner, PREVIEW, previewing(server, method, fields), 501, "UNIMPLEMENTED").await;
         assert!(refusal.message().contains("cannot be previewed"), "{refusal:?}");
     }
     let group = "type.googleapis.com/chainguard.platform.iam.v2.DeleteGroupRequest";
@@ -218,7 +218,7 @@ async fn only_some_methods_can_be_previewed(server: &TestServer) {
         ),
         (json!({ "method": "chainguard.platform.iam.v2.RolesService.DeleteRole" }), "request"),
     ] {
-        let refusal = refused(&owner, PREVIEW, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&owner, PREVIEW, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{body}");
     }
 }
@@ -293,7 +293,7 @@ async fn a_policy_shows_what_retention_would_remove(server: &TestServer) {
     for (n, digest) in digests.iter().enumerate() {
         image(server, &repo, digest, 100).await;
         let tag = json!({ "name": format!("v{n}"), "digest": digest });
-        done(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), tag).await;
+        ok(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), tag).await;
     }
     let rules =
         json!({ "policy": { "uid": repo, "retention": { "keepPatterns": ["v0"] } }, "updateMask": "retention" });
@@ -305,7 +305,7 @@ async fn a_policy_shows_what_retention_would_remove(server: &TestServer) {
     let needed = ["CAP_REPO_UPDATE", "CAP_REPO_LIST", "CAP_MANIFEST_DELETE", "CAP_TAG_DELETE"];
     let keeper = holder(server, &org, "keeper", &org, &needed).await.actor;
     assert_eq!(preview(server, &keeper, method, rules).await["retention"], Value::Null);
-    assert_eq!(uid_of(&done(&keeper, &format!("GET /registrypolicies/v1/repos/{repo}"), Value::Null).await), repo);
+    assert_eq!(uid_of(&ok(&keeper, &format!("GET /registrypolicies/v1/repos/{repo}"), Value::Null).await), repo);
 }
 
 each_engine!(

@@ -4,7 +4,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::support::{
-    done, each, execute, holder, inventory, newest_event, number, provider, provider_of, refused, role, uid_of,
+    each, execute, holder, inventory, newest_event, number, ok, provider, provider_of, rejected, role, uid_of,
 };
 
 const ISSUER: &str = "https://login.example.com";
@@ -18,23 +18,23 @@ async fn a_role_that_a_provider_gives_is_in_use(server: &TestServer) {
     let mapped = role(server, &org, "mapped", &["CAP_REPO_LIST"]).await;
     let uid = provider(server, &org, "okta").await;
     let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
-    done(&operator, &patch, json!({ "defaultRole": by_default })).await;
+    ok(&operator, &patch, json!({ "defaultRole": by_default })).await;
     let mapping = json!({ "externalGroupId": "admins", "roleUid": mapped });
-    let mapping = done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await;
+    let mapping = ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{uid}"), mapping).await;
     let wider = json!({ "capabilities": ["CAP_REPO_LIST", "CAP_REPO_DELETE"] });
     let before = inventory(server).await;
     for role in [&by_default, &mapped] {
-        refused(&keeper, &format!("PATCH /iam/v2/roles/{role}"), wider.clone(), 403, "PERMISSION_DENIED").await;
+        rejected(&keeper, &format!("PATCH /iam/v2/roles/{role}"), wider.clone(), 403, "PERMISSION_DENIED").await;
         let delete = format!("DELETE /iam/v2/roles/{role}");
-        let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+        let refusal = rejected(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
         assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["type"], "ROLE_BOUND");
     }
     assert_eq!(inventory(server).await, before);
-    done(&operator, &patch, json!({ "defaultRole": server.role("viewer") })).await;
-    done(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{}", uid_of(&mapping)), Value::Null).await;
-    done(&keeper, &format!("PATCH /iam/v2/roles/{mapped}"), wider).await;
+    ok(&operator, &patch, json!({ "defaultRole": server.role("viewer") })).await;
+    ok(&operator, &format!("DELETE /iam/v2/externalGroupRoleMappings/{}", uid_of(&mapping)), Value::Null).await;
+    ok(&keeper, &format!("PATCH /iam/v2/roles/{mapped}"), wider).await;
     for role in [&by_default, &mapped] {
-        done(&keeper, &format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
+        ok(&keeper, &format!("DELETE /iam/v2/roles/{role}"), Value::Null).await;
     }
 }
 
@@ -54,13 +54,13 @@ async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along(server
     let operator = server.operator().await;
     let (uid, other) = (provider(server, &team, "okta").await, provider(server, &org, "other").await);
     let group = format!("DELETE /iam/v2/groups/{team}");
-    let refusal = refused(&operator, &group, Value::Null, 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&operator, &group, Value::Null, 400, "FAILED_PRECONDITION").await;
     assert_eq!(refusal.message(), "Precondition failed: cannot delete group with child identity providers");
 
     for provider in [&uid, &other] {
         let mapping = json!({ "externalGroupId": "admins", "roleUid": server.role("viewer") });
-        done(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{provider}"), mapping).await;
-        done(&operator, &format!("POST /iam/v2/identityProviders/{provider}:generateScimToken"), json!({})).await;
+        ok(&operator, &format!("POST /iam/v2/externalGroupRoleMappings/{provider}"), mapping).await;
+        ok(&operator, &format!("POST /iam/v2/identityProviders/{provider}:generateScimToken"), json!({})).await;
         for sql in [
                 "INSERT INTO sessions (id, identity, provider, created_at, expires_at) VALUES ('s' || $1, 'i', $1, 1, 2)",
                 "INSERT INTO session_groups (session, external_group) VALUES ('s' || $1, 'admins')",
@@ -76,7 +76,7 @@ async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along(server
         assert_eq!(number(server, sql).await, 2, "{sql}");
     }
     let audited = number(server, "SELECT count(*) FROM audit").await;
-    done(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM audit").await, audited + 2, "the provider and its mapping");
     let [kind, subject, parent, ..] = newest_event(server).await;
     assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.deleted.v1");
@@ -84,9 +84,9 @@ async fn a_provider_keeps_its_group_and_takes_everything_of_its_own_along(server
     for sql in OWN {
         assert_eq!(number(server, sql).await, 1, "{sql}: only those of the other provider are left");
     }
-    let left = done(&operator, "GET /iam/v2/externalGroupRoleMappings", Value::Null).await;
+    let left = ok(&operator, "GET /iam/v2/externalGroupRoleMappings", Value::Null).await;
     assert_eq!((left["totalCount"].as_str(), each(&left["externalGroupRoleMappings"], "uid").len()), (Some("1"), 1));
-    done(&operator, &group, Value::Null).await;
+    ok(&operator, &group, Value::Null).await;
 }
 
 async fn an_organization_has_as_many_providers_as_the_operator_lets_it(server: &TestServer) {
@@ -94,31 +94,31 @@ async fn an_organization_has_as_many_providers_as_the_operator_lets_it(server: &
     let team = server.group(&org, "team").await;
     let operator = server.operator().await;
     let limit = json!({ "name": "acme", "resourceLimits": { "idps": 1 } });
-    done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
+    ok(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
     let uid = provider(server, &org, "okta").await;
     let create = format!("POST /iam/v2/identityProviders/{team}");
     let body = provider_of(server, "entra", ISSUER);
     let before = inventory(server).await;
-    refused(&operator, &create, body.clone(), 429, "QUOTA_EXCEEDED").await;
+    rejected(&operator, &create, body.clone(), 429, "QUOTA_EXCEEDED").await;
     assert_eq!(inventory(server).await, before);
-    done(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
-    done(&operator, &create, body).await;
+    ok(&operator, &format!("DELETE /iam/v2/identityProviders/{uid}"), Value::Null).await;
+    ok(&operator, &create, body).await;
 }
 
 async fn another_claim_of_groups_ends_the_sessions_of_before(server: &TestServer) {
     let org = server.organization("acme").await;
     let (operator, uid) = (server.operator().await, provider(server, &org, "okta").await);
     let patch = format!("PATCH /iam/v2/identityProviders/{uid}");
-    done(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" } })).await;
+    ok(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" } })).await;
     for sql in [
         "INSERT INTO sessions (id, identity, provider, created_at, expires_at) VALUES ('s', 'i', $1, 1, 2)",
         "INSERT INTO session_groups (session, external_group) SELECT 's', 'admins' WHERE $1 <> ''",
     ] {
         execute(server, sql, &[&uid]).await;
     }
-    done(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" }, "description": "d" })).await;
+    ok(&operator, &patch, json!({ "oidc": { "groupsClaim": "groups" }, "description": "d" })).await;
     assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 1, "nothing else ends them");
-    done(&operator, &patch, json!({ "oidc": { "groupsClaim": "roles" } })).await;
+    ok(&operator, &patch, json!({ "oidc": { "groupsClaim": "roles" } })).await;
     assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
     assert_eq!(number(server, "SELECT count(*) FROM session_groups").await, 0);
 }

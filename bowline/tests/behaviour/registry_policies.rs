@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, holder, inventory, number, refused};
+use crate::support::{absent, holder, inventory, number, ok, rejected};
 
 async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask(server: &TestServer) {
     let org = server.organization("acme").await;
@@ -11,23 +11,23 @@ async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask(server: &TestServ
     let operator = server.operator().await;
     for (kind, uid) in [("repos", &repo), ("groups", &org)] {
         let path = format!("/registrypolicies/v1/{kind}/{uid}");
-        let empty = done(&operator, &format!("GET {path}"), Value::Null).await;
+        let empty = ok(&operator, &format!("GET {path}"), Value::Null).await;
         assert_eq!((&empty["uid"], &empty["public"], &empty["byteQuota"]), (&json!(uid), &json!(false), &json!("0")));
         let body = json!({
             "public": true, "immutableTagPatterns": ["v[0-9.]+"], "byteQuota": "1000",
             "retention": { "keepLast": 5, "keepPatterns": ["release-.*"] },
             "upstream": { "url": "https://registry.example.com/a/b" }
         });
-        let set = done(&operator, &format!("PATCH {path}"), body.clone()).await;
-        assert_eq!(done(&operator, &format!("GET {path}"), Value::Null).await, set);
+        let set = ok(&operator, &format!("PATCH {path}"), body.clone()).await;
+        assert_eq!(ok(&operator, &format!("GET {path}"), Value::Null).await, set);
         for member in ["public", "immutableTagPatterns", "byteQuota"] {
             assert_eq!(set[member], body[member], "{member}");
         }
         assert_eq!((&set["retention"]["keepLast"], &set["upstream"]["url"]), (&json!(5), &body["upstream"]["url"]));
-        let changed = done(&operator, &format!("PATCH {path}?updateMask=public,retention"), json!({})).await;
+        let changed = ok(&operator, &format!("PATCH {path}?updateMask=public,retention"), json!({})).await;
         assert_eq!((&changed["public"], &changed["byteQuota"]), (&json!(false), &json!("1000")));
         assert_eq!(changed["retention"], Value::Null);
-        assert_eq!(done(&operator, &format!("PATCH {path}?updateMask=public"), json!({})).await, changed);
+        assert_eq!(ok(&operator, &format!("PATCH {path}?updateMask=public"), json!({})).await, changed);
     }
     let audited = "SELECT count(*) FROM audit WHERE kind = 'bowline.dev/RegistryPolicy'";
     assert_eq!(number(server, audited).await, 4);
@@ -36,8 +36,8 @@ async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask(server: &TestServ
     assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 2);
     assert_eq!(number(server, "SELECT count(*) FROM registry_policies WHERE is_public").await, 0);
 
-    done(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
-    done(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 0);
 }
 
@@ -62,13 +62,13 @@ async fn what_makes_no_sense_is_refused_at_once(server: &TestServer) {
         (json!({ "upstream": { "url": "https://u:p@example.com" } }), "upstream.url"),
         (json!({ "upstream": {} }), "upstream.url"),
     ] {
-        let refusal = refused(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert!(refusal.fields().contains(&field.to_owned()), "{body}: {refusal:?}");
     }
     let nowhere = absent(&org);
     for kind in ["repos", "groups"] {
         let what = format!("PATCH /registrypolicies/v1/{kind}/{nowhere}");
-        refused(&operator, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
+        rejected(&operator, &what, json!({ "public": true }), 404, "NOT_FOUND").await;
     }
     assert_eq!(inventory(server).await, before);
 }
@@ -84,13 +84,13 @@ async fn nobody_gives_everybody_what_they_do_not_have(server: &TestServer) {
     for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
         let path = format!("PATCH {path}");
         for (who, lacks) in [(&clerk, "repo.blobs.get"), (&almost, "manifest.list")] {
-            let refusal = refused(who, &path, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
+            let refusal = rejected(who, &path, json!({ "public": true }), 403, "PERMISSION_DENIED").await;
             assert!(refusal.message().contains(lacks), "{refusal:?}");
-            done(who, &path, json!({ "public": false, "byteQuota": "5" })).await;
+            ok(who, &path, json!({ "public": false, "byteQuota": "5" })).await;
         }
-        done(&puller, &path, json!({ "public": true })).await;
-        done(&clerk, &path, json!({ "public": true, "byteQuota": "6" })).await;
-        done(&clerk, &path, json!({ "public": false })).await;
+        ok(&puller, &path, json!({ "public": true })).await;
+        ok(&clerk, &path, json!({ "public": true, "byteQuota": "6" })).await;
+        ok(&clerk, &path, json!({ "public": false })).await;
     }
 }
 
@@ -104,14 +104,14 @@ async fn nobody_has_the_server_remove_what_they_may_not(server: &TestServer) {
     for path in [format!("/registrypolicies/v1/repos/{repo}"), format!("/registrypolicies/v1/groups/{org}")] {
         let path = format!("PATCH {path}");
         let rules = json!({ "retention": { "keepLast": 1 } });
-        let refusal = refused(&clerk, &path, rules.clone(), 403, "PERMISSION_DENIED").await;
+        let refusal = rejected(&clerk, &path, rules.clone(), 403, "PERMISSION_DENIED").await;
         assert!(refusal.message().contains("manifest.delete"), "{refusal:?}");
-        done(&keeper, &path, rules.clone()).await;
-        done(&clerk, &path, rules).await;
-        done(&clerk, &path.clone(), json!({ "retention": {} })).await;
+        ok(&keeper, &path, rules.clone()).await;
+        ok(&clerk, &path, rules).await;
+        ok(&clerk, &path.clone(), json!({ "retention": {} })).await;
     }
     let preview = format!("GET /registrypolicies/v1/repos/{repo}:previewRetention?retention.keepLast=-1");
-    refused(&server.operator().await, &preview, Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&server.operator().await, &preview, Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 each_engine!(

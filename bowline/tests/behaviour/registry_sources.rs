@@ -3,7 +3,7 @@
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, holder, inventory, uid_of};
+use crate::support::{call, holder, inventory, ok, uid_of};
 
 /// What the methods themselves need.
 const METHODS: [&str; 6] = [
@@ -30,10 +30,10 @@ async fn place(server: &TestServer) -> Place {
     let operator = server.operator().await;
     let plain = server.repo(&org, "plain").await;
     let body = json!({ "name": "synchronized", "sync_config": { "source": "registry.example.com/app" } });
-    let synchronized = uid_of(&done(&operator, &format!("POST /registry/v2/repos/{org}"), body).await);
+    let synchronized = uid_of(&ok(&operator, &format!("POST /registry/v2/repos/{org}"), body).await);
     for path in [format!("repos/{plain}"), format!("groups/{org}")] {
         let body = json!({ "upstream": { "url": "https://registry.example.com", "tagPatterns": ["1"] } });
-        done(&operator, &format!("PATCH /registrypolicies/v1/{path}"), body).await;
+        ok(&operator, &format!("PATCH /registrypolicies/v1/{path}"), body).await;
     }
     Place { org, plain, synchronized }
 }
@@ -117,7 +117,7 @@ async fn a_source_or_an_upstream_is_changed_with_the_capabilities_of_a_push_alon
     let clerk = holder(server, org, "clerk", org, &METHODS).await.actor;
     all_rejected(server, &place, &clerk, "manifest.create, tag.create, tag.update").await;
     for (what, body) in place.others() {
-        done(&clerk, &what, body).await;
+        ok(&clerk, &what, body).await;
     }
     // A push elsewhere does not count here.
     let team = server.group(org, "team").await;
@@ -154,8 +154,8 @@ async fn who_may_push_sets_sources_and_upstreams(server: &TestServer) {
     let clerk = holder(server, org, "clerk", org, &[&METHODS[..], &reader].concat()).await.actor;
     let plain = format!("/registry/v1/repos/{}", place.plain);
     let of = |source: &str| json!({ "name": "plain", "sync_config": { "source": source } });
-    done(&server.operator().await, &format!("PUT {plain}"), of(&source)).await;
-    done(&clerk, &format!("PUT {plain}"), of(&format!("{org}/base"))).await;
+    ok(&server.operator().await, &format!("PUT {plain}"), of(&source)).await;
+    ok(&clerk, &format!("PUT {plain}"), of(&format!("{org}/base"))).await;
 }
 
 each_engine!(

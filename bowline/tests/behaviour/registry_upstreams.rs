@@ -4,7 +4,7 @@ use bowline_core::Error;
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{assert_nowhere, call, done, inventory, newest_event, number, refused};
+use crate::support::{assert_nowhere, call, inventory, newest_event, number, ok, rejected};
 
 const URL: &str = "https://registry.example.com/team";
 
@@ -71,8 +71,8 @@ async fn a_password_is_kept_and_never_shown(server: &TestServer) {
     // Changing nothing but the password is a change.
     let before = number(server, "SELECT count(*) FROM audit").await;
     let path = format!("PATCH /registrypolicies/v1/groups/{org}");
-    done(&operator, &path, upstream(URL, "me", "another-secret")).await;
-    done(&operator, &path, upstream(URL, "me", "")).await;
+    ok(&operator, &path, upstream(URL, "me", "another-secret")).await;
+    ok(&operator, &path, upstream(URL, "me", "")).await;
     assert_eq!(number(server, "SELECT count(*) FROM audit").await, before + 1);
 }
 
@@ -81,13 +81,13 @@ async fn a_password_goes_nowhere_that_it_was_not_given_for(server: &TestServer) 
     let operator = server.operator().await;
     let path = format!("PATCH /registrypolicies/v1/groups/{org}");
     let refuse = async |body: Value, field: &str| {
-        let refusal = refused(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &path, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field], "{body}");
         assert!(!refusal.0.to_string().contains("hush"), "{refusal:?}");
     };
     refuse(upstream(URL, "me", ""), "upstream.password").await;
     refuse(upstream(URL, "", "hush"), "upstream.username").await;
-    done(&operator, &path, upstream(URL, "me", "hush")).await;
+    ok(&operator, &path, upstream(URL, "me", "hush")).await;
     let before = inventory(server).await;
     for (url, username) in [
         ("https://evil.example.com/team", "me"),
@@ -105,7 +105,7 @@ async fn a_password_goes_nowhere_that_it_was_not_given_for(server: &TestServer) 
     assert_eq!(inventory(server).await, before);
     assert_eq!(password(server, &org).await, "hush");
     // An upstream that is taken away takes its password along: it cannot be had back without it.
-    done(&operator, &path, json!({ "upstream": null })).await;
+    ok(&operator, &path, json!({ "upstream": null })).await;
     refuse(upstream(URL, "me", ""), "upstream.password").await;
 }
 

@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, each, execute, holder, image, number, refused};
+use crate::support::{absent, each, execute, holder, image, number, ok, rejected};
 
 async fn upstreams_are_listed_with_their_last_check_where_the_caller_may(server: &TestServer) {
     let (org, other) = (server.organization("acme").await, server.organization("other").await);
@@ -19,7 +19,7 @@ async fn upstreams_are_listed_with_their_last_check_where_the_caller_may(server:
     execute(server, failing, &[&repos[1], "the upstream answered 502"]).await;
     let viewer = server.actor("viewer", &org).await;
     let list = async |query: &str| {
-        done(&viewer, &format!("GET /replication/v1/groups/{org}/upstreams?{query}"), Value::Null).await
+        ok(&viewer, &format!("GET /replication/v1/groups/{org}/upstreams?{query}"), Value::Null).await
     };
     let mut expected = repos.to_vec();
     expected.sort();
@@ -33,7 +33,7 @@ async fn upstreams_are_listed_with_their_last_check_where_the_caller_may(server:
     assert_eq!(each(&failed["upstreams"], "repoName"), ["b"]);
     assert_eq!(failed["upstreams"][0]["checkTime"], "1970-01-01T00:00:01Z");
     let path = format!("GET /replication/v1/groups/{other}/upstreams");
-    refused(&viewer, &path, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&viewer, &path, Value::Null, 403, "PERMISSION_DENIED").await;
 }
 
 async fn a_repository_fetches_at_the_next_pull_when_told_so(server: &TestServer) {
@@ -44,12 +44,12 @@ async fn a_repository_fetches_at_the_next_pull_when_told_so(server: &TestServer)
     }
     let viewer = server.actor("viewer", &org).await;
     let path = format!("POST /replication/v1/repos/{repo}:fetchNow");
-    refused(&viewer, &path, json!({}), 403, "PERMISSION_DENIED").await;
+    rejected(&viewer, &path, json!({}), 403, "PERMISSION_DENIED").await;
     let editor = server.actor("editor", &org).await;
-    assert_eq!(done(&editor, &path, json!({})).await["tags"], "2");
+    assert_eq!(ok(&editor, &path, json!({})).await["tags"], "2");
     assert_eq!(number(server, "SELECT count(*) FROM upstream_tags WHERE checked_at = 0").await, 2);
     let nowhere = format!("POST /replication/v1/repos/{}:fetchNow", absent(&org));
-    refused(&editor, &nowhere, json!({}), 404, "NOT_FOUND").await;
+    rejected(&editor, &nowhere, json!({}), 404, "NOT_FOUND").await;
 }
 
 async fn the_effective_policy_says_where_each_value_is_from(server: &TestServer) {
@@ -58,16 +58,16 @@ async fn the_effective_policy_says_where_each_value_is_from(server: &TestServer)
     let repo = server.repo(&team, "web").await;
     let operator = server.operator().await;
     let effective = format!("GET /registrypolicies/v1/repos/{repo}:effectivePolicy");
-    let none = done(&operator, &effective, Value::Null).await;
+    let none = ok(&operator, &effective, Value::Null).await;
     assert_eq!((&none["public"], &none["publicFrom"], &none["upstream"]), (&json!(false), &json!(""), &Value::Null));
     let of_org = json!({
         "immutableTagPatterns": ["v.*"], "byteQuota": "1000", "retention": { "keepLast": 5 },
         "upstream": { "url": "https://registry.example.com", "tagPatterns": ["v.*"] }
     });
-    done(&operator, &format!("PATCH /registrypolicies/v1/groups/{org}"), of_org).await;
+    ok(&operator, &format!("PATCH /registrypolicies/v1/groups/{org}"), of_org).await;
     let of_repo = json!({ "public": true, "immutableTagPatterns": ["r.*"], "byteQuota": "10" });
-    done(&operator, &format!("PATCH /registrypolicies/v1/repos/{repo}"), of_repo).await;
-    let seen = done(&operator, &effective, Value::Null).await;
+    ok(&operator, &format!("PATCH /registrypolicies/v1/repos/{repo}"), of_repo).await;
+    let seen = ok(&operator, &effective, Value::Null).await;
     let expected = json!({
         "repoUid": repo, "public": true, "publicFrom": repo,
         "immutableTagPatterns": [{ "patterns": ["v.*"], "from": org }, { "patterns": ["r.*"], "from": repo }],
@@ -78,7 +78,7 @@ async fn the_effective_policy_says_where_each_value_is_from(server: &TestServer)
     assert_eq!(seen, expected);
     // Who may not read the group's policy learns that there is an upstream, and not which.
     let reader = holder(server, &org, "reader", &team, &["CAP_REPO_LIST"]).await.actor;
-    let seen = done(&reader, &effective, Value::Null).await;
+    let seen = ok(&reader, &effective, Value::Null).await;
     assert_eq!(seen["upstream"], json!({ "url": "", "tagPatterns": [], "from": org }));
 }
 
@@ -92,26 +92,26 @@ async fn runs_of_retention_are_listed_and_bounded(server: &TestServer) {
         execute(server, old, &[&repo, &org, &n.to_string()]).await;
     }
     let rules = json!({ "retention": { "keepPatterns": ["kept"] } });
-    done(&operator, &format!("PATCH /registrypolicies/v1/repos/{repo}"), rules).await;
+    ok(&operator, &format!("PATCH /registrypolicies/v1/repos/{repo}"), rules).await;
     let runs = format!("GET /registrypolicies/v1/repos/{repo}:retentionRuns");
     let apply = format!("POST /registrypolicies/v1/repos/{repo}:applyRetention");
-    done(&operator, &apply, json!({})).await;
+    ok(&operator, &apply, json!({})).await;
     assert_eq!(number(server, "SELECT count(*) FROM retention_runs").await, 101, "a run that removed nothing");
     for (n, name) in ["kept", "gone"].iter().enumerate() {
         let digest = format!("sha256:{n:064}");
         image(server, &repo, &digest, 100).await;
-        done(&operator, &format!("POST /registry/v2/tags/{repo}"), json!({ "name": name, "digest": digest })).await;
+        ok(&operator, &format!("POST /registry/v2/tags/{repo}"), json!({ "name": name, "digest": digest })).await;
     }
     server.clock().advance(std::time::Duration::from_secs(2 * 24 * 3600));
     let operator = server.operator().await;
-    let outcome = done(&operator, &apply, json!({})).await;
+    let outcome = ok(&operator, &apply, json!({})).await;
     assert_eq!(outcome["removed"].as_array().map(Vec::len), Some(1), "{outcome}");
     assert_eq!(number(server, "SELECT count(*) FROM retention_runs").await, 100);
-    let listed = done(&operator, &runs, Value::Null).await;
+    let listed = ok(&operator, &runs, Value::Null).await;
     let newest = &listed["runs"][0];
     assert_eq!((&newest["removed"], &newest["removedTags"], &newest["kept"]), (&json!(1), &json!(1), &json!(1)));
     assert_eq!(newest["removedBytes"], outcome["removed"][0]["size"]);
-    done(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /registry/v2/repos/{repo}"), Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM retention_runs").await, 0);
 }
 

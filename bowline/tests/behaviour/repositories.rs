@@ -5,13 +5,13 @@ use bowline_contract::v2::registry::{Repo, UpdateRepoRequest};
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, inventory, refused, uid_of};
+use crate::support::{call, inventory, ok, rejected, uid_of};
 
 async fn masks_change_what_they_name_and_nothing_else(server: &TestServer) {
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let body = json!({ "name": "web", "description": "first", "bundles": ["ai"], "aliases": ["nginx:1"] });
-    let uid = uid_of(&done(&operator, &format!("POST /registry/v2/repos/{org}"), body).await);
+    let uid = uid_of(&ok(&operator, &format!("POST /registry/v2/repos/{org}"), body).await);
     let path = format!("PATCH /registry/v2/repos/{uid}");
     let shown = |repo: &Value| json!([repo["name"], repo["description"], repo["bundles"], repo["aliases"]]);
     for (mask, body, expected) in [
@@ -36,12 +36,12 @@ async fn masks_change_what_they_name_and_nothing_else(server: &TestServer) {
         // Everything: what is left out is cleared.
         ("?updateMask=*", json!({ "name": "web2" }), json!(["web2", "", [], []])),
     ] {
-        let changed = done(&operator, &format!("{path}{mask}"), body.clone()).await;
+        let changed = ok(&operator, &format!("{path}{mask}"), body.clone()).await;
         assert_eq!(shown(&changed), expected, "{mask} {body}");
-        let read = done(&operator, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await;
+        let read = ok(&operator, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await;
         assert_eq!(read, changed, "{mask} {body}");
     }
-    let refusal = refused(&operator, &format!("{path}?updateMask=*"), json!({}), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &format!("{path}?updateMask=*"), json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["name"]);
 
     // Over gRPC an absent mask means the fields that are not at their default.
@@ -74,7 +74,7 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source(server: &Tes
     let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
     let sync = json!({ "source": "registry.example.com/nginx", "google": "g@example.com", "uniqueTags": true, "gracePeriod": true });
     let body = json!({ "name": "web", "bundles": ["ai"], "sync_config": sync });
-    let made = done(&owner, &format!("POST /registry/v2/repos/{org}"), body).await;
+    let made = ok(&owner, &format!("POST /registry/v2/repos/{org}"), body).await;
     let uid = uid_of(&made);
     assert_eq!(
         (&made["sync_config"]["source"], &made["sync_config"]["uniqueTags"]),
@@ -89,15 +89,14 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source(server: &Tes
         (json!({ "aliases": ["x:1"] }), "aliases"),
         (json!({ "activeTags": ["latest"] }), "activeTags"),
     ] {
-        let refusal = refused(&owner, &path, body, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&owner, &path, body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field]);
     }
     assert_eq!(inventory(server).await, before);
     // An echo is no change; the rest may change.
-    done(&owner, &path, json!({ "bundles": ["ai"], "description": "d" })).await;
+    ok(&owner, &path, json!({ "bundles": ["ai"], "description": "d" })).await;
     let part =
-        done(&owner, &format!("{path}?updateMask=sync_config.google"), json!({ "sync_config": { "google": "h" } }))
-            .await;
+        ok(&owner, &format!("{path}?updateMask=sync_config.google"), json!({ "sync_config": { "google": "h" } })).await;
     assert_eq!(
         (&part["sync_config"]["google"], &part["sync_config"]["source"]),
         (&json!("h"), &json!("registry.example.com/nginx"))
@@ -106,17 +105,17 @@ async fn a_synchronized_repository_keeps_what_comes_from_its_source(server: &Tes
     let v1 = |more: Value| json!({ "name": "web", "bundles": ["ai"], "syncConfig": more, "sync_config": more });
     let expires =
         json!({ "source": "registry.example.com/nginx", "expiration": "2030-01-01T00:00:00Z", "uniqueTags": true });
-    done(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1(expires)).await;
-    let read = done(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
+    ok(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1(expires)).await;
+    let read = ok(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
     assert_eq!((&read["expirationTime"], &read["uniqueTags"]), (&json!("2030-01-01T00:00:00Z"), &json!(true)));
     let other = json!({ "source": "registry.example.com/nginx", "expiration": "2040-01-01T00:00:00Z" });
     let reply = call(&owner, &format!("PUT /registry/v1/repos/{uid}"), v1(other)).await;
     assert_eq!(reply.status, 200, "{}", reply.text());
-    let kept = done(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
+    let kept = ok(&owner, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await["sync_config"].clone();
     assert_eq!(kept["expirationTime"], read["expirationTime"]);
     // Without the source the repository is its own again.
-    done(&owner, &format!("{path}?updateMask=sync_config"), json!({})).await;
-    done(&owner, &path, json!({ "bundles": ["base"] })).await;
+    ok(&owner, &format!("{path}?updateMask=sync_config"), json!({})).await;
+    ok(&owner, &path, json!({ "bundles": ["base"] })).await;
 }
 
 async fn read_mes_are_safe_and_written_by_who_may(server: &TestServer) {
@@ -130,27 +129,27 @@ async fn read_mes_are_safe_and_written_by_who_may(server: &TestServer) {
     for unsafe_text in
         ["<script>alert(1)</script>", "[x](javascript:alert(1))", "<img src=x onerror=a>", "<iframe></iframe>"]
     {
-        let refusal = refused(&operator, &write, json!({ "content": unsafe_text }), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &write, json!({ "content": unsafe_text }), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.violations(), [("content".to_owned(), "readme contained unsafe html content".to_owned())]);
         let v1 = json!({ "name": "web", "readme": unsafe_text });
         assert_eq!(call(&operator, &format!("PUT /registry/v1/repos/{uid}"), v1).await.status, 400);
     }
-    refused(&editor, &write, json!({ "content": "# hi" }), 403, "PERMISSION_DENIED").await;
+    rejected(&editor, &write, json!({ "content": "# hi" }), 403, "PERMISSION_DENIED").await;
     assert_eq!(inventory(server).await, before);
     let text = "# Web\n\n`<script>` in code, **bold**\r\n";
-    done(&owner, &write, json!({ "content": text })).await;
-    assert_eq!(done(&editor, &format!("GET {path}"), Value::Null).await["content"], text);
-    assert!(done(&editor, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await.get("readme").is_none());
+    ok(&owner, &write, json!({ "content": text })).await;
+    assert_eq!(ok(&editor, &format!("GET {path}"), Value::Null).await["content"], text);
+    assert!(ok(&editor, &format!("GET /registry/v2/repos/{uid}"), Value::Null).await.get("readme").is_none());
     // Who may not write read-mes replaces the rest of the repository and leaves this alone.
     let replaced = json!({ "name": "web", "description": "line one\nline two" });
-    let replaced = done(&editor, &format!("PUT /registry/v1/repos/{uid}"), replaced).await;
+    let replaced = ok(&editor, &format!("PUT /registry/v1/repos/{uid}"), replaced).await;
     assert_eq!((&replaced["readme"], &replaced["description"]), (&json!(text), &json!("line one\nline two")));
     let v1 = json!({ "name": "web", "readme": "mine" });
     assert_eq!(call(&editor, &format!("PUT /registry/v1/repos/{uid}"), v1).await.status, 403);
     // Who may, replaces it with nothing.
-    let cleared = done(&owner, &format!("PUT /registry/v1/repos/{uid}"), json!({ "name": "web" })).await;
+    let cleared = ok(&owner, &format!("PUT /registry/v1/repos/{uid}"), json!({ "name": "web" })).await;
     assert_eq!(cleared["readme"], "");
-    assert_eq!(done(&editor, &format!("GET {path}"), Value::Null).await["content"], "");
+    assert_eq!(ok(&editor, &format!("GET {path}"), Value::Null).await["content"], "");
 }
 
 async fn descriptions_may_have_line_breaks_but_no_other_controls(server: &TestServer) {
@@ -158,12 +157,12 @@ async fn descriptions_may_have_line_breaks_but_no_other_controls(server: &TestSe
     let (operator, uid) = (server.operator().await, server.repo(&org, "web").await);
     for what in [format!("PATCH /registry/v2/repos/{uid}"), format!("PATCH /iam/v2/groups/{org}")] {
         let text = "first\nsecond\r\nthird \u{e4}\u{1f600}";
-        assert_eq!(done(&operator, &what, json!({ "description": text })).await["description"], text);
+        assert_eq!(ok(&operator, &what, json!({ "description": text })).await["description"], text);
         for bad in ["a\tb".to_owned(), "a\u{b}b".into(), "x".repeat(513)] {
-            let refusal = refused(&operator, &what, json!({ "description": bad }), 400, "INVALID_ARGUMENT").await;
+            let refusal = rejected(&operator, &what, json!({ "description": bad }), 400, "INVALID_ARGUMENT").await;
             assert_eq!(refusal.fields(), ["description"]);
         }
-        done(&operator, &what, json!({ "description": "x".repeat(512) })).await;
+        ok(&operator, &what, json!({ "description": "x".repeat(512) })).await;
     }
 }
 

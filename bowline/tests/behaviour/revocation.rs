@@ -11,7 +11,7 @@ use bowline_testkit::{Actor, Engine, TestServer, by_engine, each_engine};
 use prost_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::support::{Machine, call, done, execute, machine, role};
+use crate::support::{Machine, call, execute, machine, ok, role};
 
 #[expect(clippy::disallowed_methods, reason = "how large the test is, the environment says")]
 fn rounds() -> usize {
@@ -29,7 +29,7 @@ async fn reads(actor: &Actor, group: &str, over_rest: bool) -> i32 {
 
 async fn unbind(operator: &Actor, binding: &str, over_rest: bool) {
     if over_rest {
-        done(operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+        ok(operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
         return;
     }
     let request = DeleteRoleBindingRequest { uid: binding.into() };
@@ -116,13 +116,13 @@ async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, 
     match deed {
         "role loses the capability" => {
             let body = json!({ "capabilities": ["CAP_REPO_LIST"] });
-            done(&operator, &format!("PATCH /iam/v2/roles/{role}"), body).await;
+            ok(&operator, &format!("PATCH /iam/v2/roles/{role}"), body).await;
         }
         "role is replaced in the binding" => {
             let body = json!({ "roleUid": server.role("advisories.viewer"), "identityUid": machine.uid });
-            done(&operator, &format!("PATCH /iam/v2/roleBindings/{binding}"), body).await;
+            ok(&operator, &format!("PATCH /iam/v2/roleBindings/{binding}"), body).await;
         }
-        "identity is deleted" => drop(done(&operator, &format!("DELETE {identity}"), Value::Null).await),
+        "identity is deleted" => drop(ok(&operator, &format!("DELETE {identity}"), Value::Null).await),
         "identity is deactivated" => {
             execute(server, "UPDATE identities SET deactivated = TRUE WHERE uid = $1", &[&machine.uid]).await;
         }
@@ -150,4 +150,8 @@ async fn commit(server: &TestServer, deed: &str, machine: &Machine, role: &str, 
 
 each_engine!(every_way_of_taking_a_permission_away_works_at_once);
 
-by_engine!(multi_thread: a_removed_binding_is_never_used_again, calls_that_begin_after_a_revocation_are_refused_under_load);
+by_engine!(
+    multi_thread:
+    a_removed_binding_is_never_used_again,
+    calls_that_begin_after_a_revocation_are_refused_under_load
+);

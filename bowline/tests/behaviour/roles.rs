@@ -5,7 +5,7 @@ use bowline_contract::v2::iam::rpc::role_bindings_service::DeleteRoleBinding;
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, call, done, each, holder, inventory, number, refused, role, uid_of};
+use crate::support::{absent, call, each, holder, inventory, number, ok, rejected, role, uid_of};
 
 const BUILT_IN: &[&str] = &[
     "owner",
@@ -49,19 +49,19 @@ async fn everybody_sees_the_built_in_roles_but_under_no_hierarchy_filter(server:
     let (stranger, viewer) = (server.stranger().await, server.actor("viewer", &org).await);
     let mut expected: Vec<(String, &str)> = BUILT_IN.iter().map(|name| (built_in(name), *name)).collect();
     expected.sort();
-    let list = done(&stranger, "GET /iam/v2/roles?page_size=200", Value::Null).await;
+    let list = ok(&stranger, "GET /iam/v2/roles?page_size=200", Value::Null).await;
     let found: Vec<(&str, &str)> = std::iter::zip(each(&list["roles"], "uid"), each(&list["roles"], "name")).collect();
     assert_eq!(found, expected.iter().map(|(uid, name)| (uid.as_str(), *name)).collect::<Vec<_>>());
     assert_eq!(list["totalCount"], BUILT_IN.len().to_string());
     assert!(each(&list["roles"], "description").iter().all(|text| !text.is_empty()), "each has a description");
-    let v1 = done(&stranger, "GET /iam/v1/roles", Value::Null).await;
+    let v1 = ok(&stranger, "GET /iam/v1/roles", Value::Null).await;
     assert_eq!(each(&v1["items"], "id"), each(&list["roles"], "uid"));
-    let v1 = done(&stranger, "GET /iam/v1/roles?parent=/", Value::Null).await;
+    let v1 = ok(&stranger, "GET /iam/v1/roles?parent=/", Value::Null).await;
     assert_eq!(v1["items"].as_array().map(Vec::len), Some(BUILT_IN.len()));
-    let one = done(&stranger, &format!("GET /iam/v2/roles/{}", built_in("owner")), Value::Null).await;
+    let one = ok(&stranger, &format!("GET /iam/v2/roles/{}", built_in("owner")), Value::Null).await;
     assert_eq!(one["name"], "owner");
 
-    let below = done(&viewer, &format!("GET /iam/v2/roles?uidp.descendants_of={org}"), Value::Null).await;
+    let below = ok(&viewer, &format!("GET /iam/v2/roles?uidp.descendants_of={org}"), Value::Null).await;
     assert_eq!(each(&below["roles"], "uid"), [custom.as_str()]);
     for actor in [&viewer, &server.operator().await] {
         for filter in ["uidp.in_root=true".to_owned(), format!("uidp.ancestors_of={custom}")] {
@@ -70,9 +70,9 @@ async fn everybody_sees_the_built_in_roles_but_under_no_hierarchy_filter(server:
             assert!(roles == Some(0) || none.status == 404, "{filter}: {}", none.text());
         }
     }
-    let named = done(&viewer, "GET /iam/v2/roles?name=viewer", Value::Null).await;
+    let named = ok(&viewer, "GET /iam/v2/roles?name=viewer", Value::Null).await;
     assert_eq!(each(&named["roles"], "name"), ["viewer"]);
-    let both = done(&viewer, "GET /iam/v2/roles?page_size=200", Value::Null).await;
+    let both = ok(&viewer, "GET /iam/v2/roles?page_size=200", Value::Null).await;
     assert_eq!(both["totalCount"], (BUILT_IN.len() + 1).to_string());
 }
 
@@ -107,13 +107,13 @@ async fn custom_roles_have_names_of_their_own_and_no_internal_capability(server:
     let body = |name: &str, capabilities: Value| json!({ "name": name, "capabilities": capabilities });
     let list = json!(["CAP_REPO_LIST"]);
     for name in ["viewer", "registry.pull", "mine"] {
-        let refusal = refused(&operator, &create, body(name, list.clone()), 409, "ALREADY_EXISTS").await;
+        let refusal = rejected(&operator, &create, body(name, list.clone()), 409, "ALREADY_EXISTS").await;
         assert_eq!(refusal.detail("ResourceInfo")["resourceType"], "iam.chainguard.dev/Role");
     }
     let rename = format!("PATCH /iam/v2/roles/{uid}");
-    refused(&operator, &rename, json!({ "name": "owner" }), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &rename, json!({ "name": "owner" }), 409, "ALREADY_EXISTS").await;
     for capabilities in [json!([]), json!(["CAP_REPO_INTERNAL_ADMIN"]), json!(["NOPE"]), json!([9999])] {
-        let refusal = refused(&operator, &create, body("other", capabilities), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &create, body("other", capabilities), 400, "INVALID_ARGUMENT").await;
         assert!(refusal.fields()[0].starts_with("capabilities"), "{:?}", refusal.fields());
     }
     let v1 = json!({ "name": "other", "capabilities": ["repo.list", "repo.nothing", "repo.internal.admin"] });
@@ -124,7 +124,7 @@ async fn custom_roles_have_names_of_their_own_and_no_internal_capability(server:
     // The name is free in another group; making a role grants nothing, so it needs no more than roles.create.
     let maker = holder(server, &org, "maker", &team, &["CAP_IAM_ROLES_CREATE"]).await.actor;
     let wide = body("mine", json!(["CAP_REPO_DELETE", "CAP_IAM_GROUPS_DELETE"]));
-    done(&maker, &format!("POST /iam/v2/roles/{team}"), wide).await;
+    ok(&maker, &format!("POST /iam/v2/roles/{team}"), wide).await;
 }
 
 async fn a_bound_role_stays(server: &TestServer) {
@@ -135,15 +135,15 @@ async fn a_bound_role_stays(server: &TestServer) {
     let binding = server.bind(&friend, &bound, &team).await;
     let delete = format!("DELETE /iam/v2/roles/{bound}");
     let before = inventory(server).await;
-    let refusal = refused(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&operator, &delete, Value::Null, 400, "FAILED_PRECONDITION").await;
     let violation = &refusal.detail("PreconditionFailure")["violations"][0];
     assert_eq!((&violation["type"], &violation["subject"]), (&json!("ROLE_BOUND"), &json!(bound)));
     let v1 = call(&operator, &format!("DELETE /iam/v1/roles/{bound}"), Value::Null).await;
     assert_eq!((v1.status, v1.json()["code"].as_i64(), v1.json()["details"].clone()), (400, Some(9), json!([])));
     assert_eq!(inventory(server).await, before);
-    done(&operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
-    done(&operator, &delete, Value::Null).await;
-    refused(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
+    ok(&operator, &format!("DELETE /iam/v2/roleBindings/{binding}"), Value::Null).await;
+    ok(&operator, &delete, Value::Null).await;
+    rejected(&operator, &delete, Value::Null, 404, "NOT_FOUND").await;
 }
 
 async fn deleting_a_binding_twice_succeeds_and_says_so_once(server: &TestServer) {
@@ -152,16 +152,16 @@ async fn deleting_a_binding_twice_succeeds_and_says_so_once(server: &TestServer)
     for path in ["/iam/v2/roleBindings", "/iam/v1/rolebindings"] {
         let binding = server.bind(&friend, &server.role("viewer"), &org).await;
         let delete = format!("DELETE {path}/{binding}");
-        done(&operator, &delete, Value::Null).await;
+        ok(&operator, &delete, Value::Null).await;
         let before = inventory(server).await;
-        done(&operator, &delete, Value::Null).await;
+        ok(&operator, &delete, Value::Null).await;
         let request = DeleteRoleBindingRequest { uid: binding };
         operator.grpc::<DeleteRoleBinding>(request).await.expect("deleting nothing succeeds");
-        done(&operator, &format!("DELETE {path}/{}", absent(&org)), Value::Null).await;
+        ok(&operator, &format!("DELETE {path}/{}", absent(&org)), Value::Null).await;
         assert_eq!(inventory(server).await, before, "nothing changed, so nothing is recorded");
     }
     // The permission is required all the same.
-    refused(
+    rejected(
         &server.stranger().await,
         &format!("DELETE /iam/v2/roleBindings/{}", absent(&org)),
         Value::Null,
@@ -179,13 +179,13 @@ async fn deleting_an_identity_removes_its_bindings(server: &TestServer) {
     for (identity, role, place) in [(&friend, "viewer", &org), (&friend, "editor", &team), (&other, "viewer", &org)] {
         server.bind(identity, &server.role(role), place).await;
     }
-    done(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null).await;
-    let left = done(&operator, "GET /iam/v2/roleBindings", Value::Null).await;
+    ok(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null).await;
+    let left = ok(&operator, "GET /iam/v2/roleBindings", Value::Null).await;
     assert_eq!(each(&left["roleBindings"], "identityUid"), [other.as_str()]);
     assert_eq!(left["totalCount"], "1");
     assert_eq!(number(server, "SELECT count(*) FROM role_bindings").await, 1);
-    refused(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 404, "NOT_FOUND").await;
-    let gone = done(&operator, &format!("GET /iam/v2/roleBindings?identity={friend}"), Value::Null).await;
+    rejected(&operator, &format!("DELETE /iam/v2/identities/{friend}"), Value::Null, 404, "NOT_FOUND").await;
+    let gone = ok(&operator, &format!("GET /iam/v2/roleBindings?identity={friend}"), Value::Null).await;
     assert_eq!(gone["totalCount"], "0");
 }
 
@@ -219,12 +219,12 @@ async fn batches_of_bindings_are_whole_ordered_and_bounded(server: &TestServer) 
             "requests[0].parent",
         ),
     ] {
-        let refusal = refused(&operator, what, body, 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, what, body, 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), [field]);
     }
     // The same binding twice: none of the batch stays.
     let twice = batch(vec![entry(&friends[0], &viewer), entry(&friends[0], &viewer)]);
-    refused(&operator, what, twice, 409, "ALREADY_EXISTS").await;
+    rejected(&operator, what, twice, 409, "ALREADY_EXISTS").await;
     assert_eq!(inventory(server).await, before);
 
     let some: Vec<Value> = friends
@@ -233,22 +233,22 @@ async fn batches_of_bindings_are_whole_ordered_and_bounded(server: &TestServer) 
         .take(25)
         .map(|friend| json!({ "parent": team, "roleBinding": { "identityUid": friend } }))
         .collect();
-    let made = done(&operator, what, json!({ "parent": team, "roleUid": viewer, "requests": some })).await;
+    let made = ok(&operator, what, json!({ "parent": team, "roleUid": viewer, "requests": some })).await;
     let expected: Vec<&str> = friends.iter().rev().take(25).map(String::as_str).collect();
     assert_eq!(each(&made["roleBindings"], "identityUid"), expected, "answers in the order of the requests");
     assert!(each(&made["roleBindings"], "roleUid").iter().all(|role| *role == viewer));
 
     let v1: Vec<Value> = friends[..2].iter().map(|friend| json!({ "identity": friend, "role": editor })).collect();
-    let made = done(&operator, &format!("POST /iam/v1/rolebindings/batch/{team}"), json!(v1)).await;
+    let made = ok(&operator, &format!("POST /iam/v1/rolebindings/batch/{team}"), json!(v1)).await;
     assert_eq!(each(&made["roleBindings"], "identity"), [friends[0].as_str(), friends[1].as_str()]);
     let again = entry(&friends[0], &editor);
-    refused(&operator, what, batch(vec![again]), 409, "ALREADY_EXISTS").await;
+    rejected(&operator, what, batch(vec![again]), 409, "ALREADY_EXISTS").await;
     let binding = uid_of(
-        &done(&operator, &format!("GET /iam/v2/roleBindings?identity={}&role={editor}", friends[1]), Value::Null).await
-            ["roleBindings"][0],
+        &ok(&operator, &format!("GET /iam/v2/roleBindings?identity={}&role={editor}", friends[1]), Value::Null).await["roleBindings"]
+            [0],
     );
     let same = json!({ "identityUid": friends[0] });
-    refused(&operator, &format!("PATCH /iam/v2/roleBindings/{binding}"), same, 409, "ALREADY_EXISTS").await;
+    rejected(&operator, &format!("PATCH /iam/v2/roleBindings/{binding}"), same, 409, "ALREADY_EXISTS").await;
 }
 
 each_engine!(

@@ -10,7 +10,7 @@ use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
 use crate::contents::digest;
-use crate::support::{call, done, each, execute, holder, image, inventory, number, refused};
+use crate::support::{call, each, execute, holder, image, inventory, number, ok, rejected};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -33,7 +33,7 @@ fn grype(found: &[(&str, &str)]) -> Value {
 async fn put(actor: &Actor, repo: &str, digest: &str, scanner: &str, report: &Value) -> Value {
     let report = STANDARD.encode(report.to_string());
     let body = json!({ "digest": digest, "scanner": scanner, "report": report });
-    done(actor, &format!("POST /scans/v1/repos/{repo}/reports"), body).await
+    ok(actor, &format!("POST /scans/v1/repos/{repo}/reports"), body).await
 }
 
 async fn reports_are_taken_in_and_read_by_those_who_see_the_repository(server: &TestServer) {
@@ -54,7 +54,7 @@ async fn reports_are_taken_in_and_read_by_those_who_see_the_repository(server: &
     assert_eq!(number(server, "SELECT count(*) FROM audit WHERE kind = 'bowline.dev/ScanReport'").await, 2);
 
     let list = format!("GET /registry/v1/vuln_reports?repoId={repo}");
-    let all = done(&operator, &list, Value::Null).await;
+    let all = ok(&operator, &list, Value::Null).await;
     let scanners: Vec<&Value> =
         all["items"].as_array().expect("a list").iter().map(|item| &item["scanner"]["name"]).collect();
     assert_eq!(scanners, [&json!("TRIVY"), &json!("GRYPE")], "the newest first");
@@ -72,13 +72,13 @@ async fn reports_are_taken_in_and_read_by_those_who_see_the_repository(server: &
         (format!("repoId={repo}&tag=latest"), 0),
         (format!("digest={first}&tag=latest"), 2),
     ] {
-        let list = done(&operator, &format!("GET /registry/v1/vuln_reports?{query}"), Value::Null).await;
+        let list = ok(&operator, &format!("GET /registry/v1/vuln_reports?{query}"), Value::Null).await;
         assert_eq!(count(&list), expected, "{query}");
     }
     assert_eq!(call(&operator, "GET /registry/v1/vuln_reports", Value::Null).await.status, 400);
 
     let raw = format!("GET /registry/v1/vuln_reports/raw?digest={first}&scanner=GRYPE");
-    let shown = done(&operator, &raw, Value::Null).await;
+    let shown = ok(&operator, &raw, Value::Null).await;
     assert_eq!(shown["rawReport"], json!(report.to_string()));
     let none = format!("GET /registry/v1/vuln_reports/raw?digest={second}");
     assert_eq!(call(&operator, &none, Value::Null).await.status, 404);
@@ -86,8 +86,8 @@ async fn reports_are_taken_in_and_read_by_those_who_see_the_repository(server: &
     // Anyone who sees another group only sees none of it.
     let other = server.group(&org, "other").await;
     let outsider = holder(server, &org, "outsider", &other, &["CAP_VULN_REPORT_LIST"]).await.actor;
-    assert_eq!(count(&done(&outsider, &list, Value::Null).await), 0);
-    assert_eq!(count(&done(&outsider, &format!("GET /registry/v1/vuln_reports?digest={first}"), Value::Null).await), 0);
+    assert_eq!(count(&ok(&outsider, &list, Value::Null).await), 0);
+    assert_eq!(count(&ok(&outsider, &format!("GET /registry/v1/vuln_reports?digest={first}"), Value::Null).await), 0);
     assert_eq!(call(&outsider, &raw, Value::Null).await.status, 404);
 }
 
@@ -110,13 +110,13 @@ async fn what_is_no_report_changes_nothing(server: &TestServer) {
         ("SCANNER_NAME_GRYPE", r#"{"matches":[],"descriptor":{"version":"1\u0000"}}"#),
         ("SCANNER_NAME_TRIVY", r#"{"SchemaVersion":2,"Trivy":{"Version":"\u0000"}}"#),
     ] {
-        refused(&operator, &path, body(scanner, report), 400, "INVALID_ARGUMENT").await;
+        rejected(&operator, &path, body(scanner, report), 400, "INVALID_ARGUMENT").await;
     }
     let mut unknown = body("SCANNER_NAME_GRYPE", r#"{"matches":[]}"#);
     unknown["digest"] = json!(digest('9'));
-    refused(&operator, &path, unknown, 404, "NOT_FOUND").await;
+    rejected(&operator, &path, unknown, 404, "NOT_FOUND").await;
     // Who may not store reports does not have one read.
-    refused(&reader, &path, body("SCANNER_NAME_GRYPE", "no JSON"), 403, "PERMISSION_DENIED").await;
+    rejected(&reader, &path, body("SCANNER_NAME_GRYPE", "no JSON"), 403, "PERMISSION_DENIED").await;
     assert_eq!(inventory(server).await, before);
 }
 
@@ -142,7 +142,7 @@ async fn counts_follow_the_tag_from_day_to_day(server: &TestServer) {
     let operator = server.operator().await;
     let tag = async |operator: &Actor, digest: &str| {
         let body = json!({ "name": "latest", "digest": digest });
-        done(operator, &format!("POST /registry/v2/tags/{repo}"), body).await
+        ok(operator, &format!("POST /registry/v2/tags/{repo}"), body).await
     };
     tag(&operator, &first).await;
     put(&operator, &repo, &first, "SCANNER_NAME_GRYPE", &grype(&[("CVE-1", "Low"), ("CVE-2", "High")])).await;
@@ -154,7 +154,7 @@ async fn counts_follow_the_tag_from_day_to_day(server: &TestServer) {
     tag(&operator, &second).await;
 
     let counts = "GET /registry/v1/vuln_reports/counts?repo=web&tag=latest".to_owned();
-    let list = done(&operator, &counts, Value::Null).await;
+    let list = ok(&operator, &counts, Value::Null).await;
     let ids = |list: &Value| -> Vec<Value> {
         list["items"].as_array().expect("a list").iter().map(|item| item["cveIds"].clone()).collect()
     };
@@ -166,10 +166,10 @@ async fn counts_follow_the_tag_from_day_to_day(server: &TestServer) {
     );
     let expected = json!([{ "severity": "LOW", "count": 1 }, { "severity": "HIGH", "count": 1 }]);
     assert_eq!(day["vulnCounts"], expected);
-    let all = done(&operator, &counts.replace("counts?", "counts_cumulative?"), Value::Null).await;
+    let all = ok(&operator, &counts.replace("counts?", "counts_cumulative?"), Value::Null).await;
     assert_eq!(ids(&all)[2], json!(["CVE-1", "CVE-2", "CVE-3"]));
     let from = last["date"].as_str().expect("a date");
-    assert_eq!(ids(&done(&operator, &format!("{counts}&from={from}"), Value::Null).await).len(), 1);
+    assert_eq!(ids(&ok(&operator, &format!("{counts}&from={from}"), Value::Null).await).len(), 1);
     assert_eq!(call(&operator, &format!("{counts}&from=1970-01-01T00:00:00Z"), Value::Null).await.status, 400);
     assert_eq!(call(&operator, "GET /registry/v1/vuln_reports/counts", Value::Null).await.status, 400);
 
@@ -179,9 +179,9 @@ async fn counts_follow_the_tag_from_day_to_day(server: &TestServer) {
     assert_eq!(reply.items.len(), 3);
     let outsider =
         holder(server, &org, "outsider", &server.group(&org, "other").await, &["CAP_VULN_REPORT_LIST"]).await;
-    assert_eq!(ids(&done(&outsider.actor, &counts, Value::Null).await), Vec::<Value>::new());
+    assert_eq!(ids(&ok(&outsider.actor, &counts, Value::Null).await), Vec::<Value>::new());
     execute(server, "DELETE FROM scan_reports WHERE repo = $1", &[&repo]).await;
-    assert_eq!(ids(&done(&operator, &counts, Value::Null).await), Vec::<Value>::new());
+    assert_eq!(ids(&ok(&operator, &counts, Value::Null).await), Vec::<Value>::new());
 }
 
 each_engine!(

@@ -61,15 +61,15 @@ impl Directory {
     }
 
     /// A call that must be answered with this status.
-    pub(crate) async fn done(&self, what: &str, body: Value, status: u16) -> Value {
+    pub(crate) async fn ok(&self, what: &str, body: Value, status: u16) -> Value {
         let reply = self.call(what, body).await;
         assert_eq!(reply.status, status, "{what}: {}", reply.text());
         reply.json()
     }
 
     /// A call that must be refused with this status and type.
-    pub(crate) async fn refused(&self, what: &str, body: Value, status: u16, scim_type: &str) {
-        let found = self.done(what, body, status).await;
+    pub(crate) async fn rejected(&self, what: &str, body: Value, status: u16, scim_type: &str) {
+        let found = self.ok(what, body, status).await;
         assert_eq!(found["schemas"][0], "urn:ietf:params:scim:api:messages:2.0:Error", "{what}: {found}");
         assert_eq!(found["status"], status.to_string(), "{what}: {found}");
         assert_eq!(found["scimType"].as_str().unwrap_or_default(), scim_type, "{what}: {found}");
@@ -78,12 +78,12 @@ impl Directory {
 
     /// A new user; the id.
     pub(crate) async fn user(&self, name: &str, external_id: &str) -> String {
-        let created = self.done("POST Users", json!({ "userName": name, "externalId": external_id }), 201).await;
+        let created = self.ok("POST Users", json!({ "userName": name, "externalId": external_id }), 201).await;
         created["id"].as_str().expect("an id").into()
     }
 
     pub(crate) async fn patch(&self, id: &str, operations: Value) -> Value {
-        self.done(&format!("PATCH Users/{id}"), patch(operations), 200).await
+        self.ok(&format!("PATCH Users/{id}"), patch(operations), 200).await
     }
 }
 
@@ -112,9 +112,9 @@ async fn a_user_has_a_place_and_a_version(server: &TestServer) {
     assert_eq!(reply.header("etag"), user["meta"]["version"].as_str());
     assert_eq!((&user["password"], &user[ENTERPRISE]["department"]), (&Value::Null, &json!("ships")));
     assert!(!reply.text().contains("secret"));
-    let read = directory.done(&format!("GET Users/{id}"), Value::Null, 200).await;
+    let read = directory.ok(&format!("GET Users/{id}"), Value::Null, 200).await;
     assert_eq!(read, user);
-    let some = directory.done(&format!("GET Users/{id}?attributes=userName,name"), Value::Null, 200).await;
+    let some = directory.ok(&format!("GET Users/{id}?attributes=userName,name"), Value::Null, 200).await;
     assert_eq!(some.as_object().map(serde_json::Map::len), Some(4), "{some}");
 
     // Versions guard writes, and spare reads.
@@ -134,36 +134,36 @@ async fn a_user_has_a_place_and_a_version(server: &TestServer) {
 
     // A replacement takes away what it does not name, save whether they are active.
     directory.patch(id, json!([{ "op": "replace", "path": "active", "value": false }])).await;
-    let replaced = directory.done(&format!("PUT Users/{id}"), next, 200).await;
+    let replaced = directory.ok(&format!("PUT Users/{id}"), next, 200).await;
     assert_eq!((&replaced["name"], &replaced["active"]), (&Value::Null, &json!(false)));
     assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
     for what in ["GET", "DELETE"] {
-        directory.refused(&format!("{what} Users/{id}"), Value::Null, 404, "").await;
+        directory.rejected(&format!("{what} Users/{id}"), Value::Null, 404, "").await;
     }
 }
 
 async fn what_identifies_a_user_is_required_and_unique(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = Directory::new(server, &org, 1).await;
-    directory.refused("POST Users", json!({ "externalId": "e" }), 400, "invalidValue").await;
-    directory.refused("POST Users", json!({ "userName": "u" }), 400, "invalidValue").await;
-    directory.refused("POST Users", json!([]), 400, "invalidSyntax").await;
+    directory.rejected("POST Users", json!({ "externalId": "e" }), 400, "invalidValue").await;
+    directory.rejected("POST Users", json!({ "userName": "u" }), 400, "invalidValue").await;
+    directory.rejected("POST Users", json!([]), 400, "invalidSyntax").await;
     let first = directory.user("Ann", "e1").await;
     let second = directory.user("Ben", "e2").await;
     let taken = [json!({ "userName": "aNN", "externalId": "e3" }), json!({ "userName": "c", "externalId": "e1" })];
     for body in taken {
-        directory.refused("POST Users", body.clone(), 409, "uniqueness").await;
-        directory.refused(&format!("PUT Users/{second}"), body, 409, "uniqueness").await;
+        directory.rejected("POST Users", body.clone(), 409, "uniqueness").await;
+        directory.rejected(&format!("PUT Users/{second}"), body, 409, "uniqueness").await;
     }
     let steal = patch(json!([{ "op": "replace", "path": "externalId", "value": "e1" }]));
-    directory.refused(&format!("PATCH Users/{second}"), steal, 409, "uniqueness").await;
+    directory.rejected(&format!("PATCH Users/{second}"), steal, 409, "uniqueness").await;
     let drop = patch(json!([{ "op": "remove", "path": "externalId" }]));
-    directory.refused(&format!("PATCH Users/{second}"), drop, 400, "invalidValue").await;
+    directory.rejected(&format!("PATCH Users/{second}"), drop, 400, "invalidValue").await;
     // An external id is compared as it is, and both only within the provider.
     directory.user("dora", "E1").await;
     let other = Directory::new(server, &org, 2).await;
     other.user("ann", "e1").await;
-    other.refused(&format!("GET Users/{first}"), Value::Null, 404, "").await;
+    other.rejected(&format!("GET Users/{first}"), Value::Null, 404, "").await;
 }
 
 async fn lists_are_filtered_and_paged(server: &TestServer) {
@@ -177,12 +177,12 @@ async fn lists_are_filtered_and_paged(server: &TestServer) {
             "userName": format!("U{n}"), "externalId": format!("e{n}"), "active": n != 2,
             "emails": [{ "type": "work", "value": format!("u{n}@x.example") }],
         });
-        let created = directory.done("POST Users", body, 201).await;
+        let created = directory.ok("POST Users", body, 201).await;
         ids.push(created["id"].as_str().expect("an id").to_owned());
     }
     let names = async |query: &str| {
         let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
-        let found = directory.done(&format!("GET Users?filter={query}"), Value::Null, 200).await;
+        let found = directory.ok(&format!("GET Users?filter={query}"), Value::Null, 200).await;
         let users = found["Resources"].as_array().cloned().unwrap_or_default();
         assert_eq!(found["totalResults"].as_u64(), Some(users.len() as u64));
         let mut names: Vec<String> = users.iter().map(|user| user["userName"].as_str().unwrap_or("").into()).collect();
@@ -203,29 +203,29 @@ async fn lists_are_filtered_and_paged(server: &TestServer) {
     assert_eq!(names("userName eq \"u3\" and externalId eq \"e3\" and active eq true").await, "U3");
     for bad in ["userName sw \"u\"", "displayName eq \"x\"", "userName eq \"a\" or active eq true", "x"] {
         let query: String = url::form_urlencoded::byte_serialize(bad.as_bytes()).collect();
-        directory.refused(&format!("GET Users?filter={query}"), Value::Null, 400, "invalidFilter").await;
+        directory.rejected(&format!("GET Users?filter={query}"), Value::Null, 400, "invalidFilter").await;
     }
-    let page = directory.done("GET Users?startIndex=2&count=2", Value::Null, 200).await;
+    let page = directory.ok("GET Users?startIndex=2&count=2", Value::Null, 200).await;
     let numbers = [&page["totalResults"], &page["startIndex"], &page["itemsPerPage"]];
     assert_eq!(numbers.map(Value::as_u64), [Some(5), Some(2), Some(2)]);
     let mut seen = Vec::new();
     for start in [1, 3, 5] {
-        let page = directory.done(&format!("GET Users?startIndex={start}&count=2"), Value::Null, 200).await;
+        let page = directory.ok(&format!("GET Users?startIndex={start}&count=2"), Value::Null, 200).await;
         let users = page["Resources"].as_array().cloned().unwrap_or_default();
         seen.extend(users.iter().map(|user| user["id"].as_str().unwrap_or("").to_owned()));
     }
     ids.sort();
     assert_eq!(seen, ids, "each once");
-    let none = directory.done("GET Users?count=0", Value::Null, 200).await;
+    let none = directory.ok("GET Users?count=0", Value::Null, 200).await;
     assert_eq!((&none["totalResults"], &none["Resources"]), (&json!(5), &json!([])));
-    directory.refused("GET Users?count=x", Value::Null, 400, "").await;
+    directory.rejected("GET Users?count=x", Value::Null, 400, "").await;
 }
 
 async fn entra_provisions_changes_and_withdraws(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = Directory::new(server, &org, 1).await;
     let search = "GET Users?filter=userName+eq+%22ann%40acme.example%22";
-    assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
+    assert_eq!(directory.ok(search, Value::Null, 200).await["totalResults"], 0);
     let body = json!({
         "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User", ENTERPRISE],
         "externalId": "0a21f0f2", "userName": "ann@acme.example", "active": true,
@@ -233,8 +233,8 @@ async fn entra_provisions_changes_and_withdraws(server: &TestServer) {
         "meta": { "resourceType": "User" }, "name": { "formatted": "Ann A", "familyName": "A", "givenName": "Ann" },
         "roles": [],
     });
-    let id = directory.done("POST Users", body, 201).await["id"].as_str().expect("an id").to_owned();
-    let found = directory.done(search, Value::Null, 200).await;
+    let id = directory.ok("POST Users", body, 201).await["id"].as_str().expect("an id").to_owned();
+    let found = directory.ok(search, Value::Null, 200).await;
     assert_eq!(found["Resources"][0]["id"], id.as_str());
     let changed = directory
         .patch(
@@ -258,10 +258,10 @@ async fn entra_provisions_changes_and_withdraws(server: &TestServer) {
     assert_eq!(off["active"], true);
     let path = format!("PATCH Users/{id}");
     let missing = patch(json!([{ "op": "Replace", "path": "ims[type eq \"x\"].value", "value": "1" }]));
-    directory.refused(&path, missing, 400, "noTarget").await;
-    directory.refused(&path, patch(json!([{ "op": "Replace", "path": "a b", "value": 1 }])), 400, "invalidPath").await;
-    directory.refused(&path, patch(json!([{ "op": "Replace", "path": "id", "value": "x" }])), 400, "mutability").await;
-    directory.refused(&path, json!({ "Operations": [] }), 400, "invalidSyntax").await;
+    directory.rejected(&path, missing, 400, "noTarget").await;
+    directory.rejected(&path, patch(json!([{ "op": "Replace", "path": "a b", "value": 1 }])), 400, "invalidPath").await;
+    directory.rejected(&path, patch(json!([{ "op": "Replace", "path": "id", "value": "x" }])), 400, "mutability").await;
+    directory.rejected(&path, json!({ "Operations": [] }), 400, "invalidSyntax").await;
     assert_eq!(directory.call(&format!("DELETE Users/{id}"), Value::Null).await.status, 204);
 }
 
@@ -269,7 +269,7 @@ async fn okta_provisions_changes_and_withdraws(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = Directory::new(server, &org, 1).await;
     let search = "GET Users?filter=userName%20eq%20%22ben%40acme.example%22&startIndex=1&count=100";
-    assert_eq!(directory.done(search, Value::Null, 200).await["totalResults"], 0);
+    assert_eq!(directory.ok(search, Value::Null, 200).await["totalResults"], 0);
     let mut body = json!({
         "schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"],
         "userName": "ben@acme.example", "name": { "givenName": "Ben", "familyName": "B" },
@@ -277,14 +277,14 @@ async fn okta_provisions_changes_and_withdraws(server: &TestServer) {
         "displayName": "Ben B", "locale": "en-US", "externalId": "00ujl29u0le5T6Aj10h7", "groups": [],
         "password": "1mz050nq", "active": true,
     });
-    let created = directory.done("POST Users", body.clone(), 201).await;
+    let created = directory.ok("POST Users", body.clone(), 201).await;
     let id = created["id"].as_str().expect("an id").to_owned();
     // The whole resource goes back with a change in it.
     body = created;
     body["name"]["givenName"] = json!("Benjamin");
-    let replaced = directory.done(&format!("PUT Users/{id}"), body.clone(), 200).await;
+    let replaced = directory.ok(&format!("PUT Users/{id}"), body.clone(), 200).await;
     assert_eq!(replaced["name"]["givenName"], "Benjamin");
-    let same = directory.done(&format!("PUT Users/{id}"), body, 200).await;
+    let same = directory.ok(&format!("PUT Users/{id}"), body, 200).await;
     assert_eq!(same["meta"], replaced["meta"]);
     let off = directory.patch(&id, json!([{ "op": "replace", "value": { "active": false } }])).await;
     assert_eq!((&off["active"], &off["name"]["givenName"]), (&json!(false), &json!("Benjamin")));

@@ -38,7 +38,7 @@ async fn every_bad_token_gets_the_same_answer(server: &TestServer) {
         // Without any provider there is no such path.
         assert!(reply.status == 401 && reply.text() == first.text() || path == "/scim/v2/", "{path}: {}", reply.text());
     }
-    assert_eq!(directory.done("GET Users", Value::Null, 200).await["totalResults"], 1);
+    assert_eq!(directory.ok("GET Users", Value::Null, 200).await["totalResults"], 1);
 }
 
 async fn a_token_ends_with_its_time_its_provider_and_its_revocation(server: &TestServer) {
@@ -88,8 +88,8 @@ async fn bodies_have_a_size_and_a_depth(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = Directory::new(server, &org, 1).await;
     let with = |title: usize| json!({ "userName": "u", "externalId": "e", "title": "x".repeat(title) });
-    directory.refused("POST Users", with(256 << 10), 413, "").await;
-    directory.refused("POST Users", with(64 << 10), 413, "").await;
+    directory.rejected("POST Users", with(256 << 10), 413, "").await;
+    directory.rejected("POST Users", with(64 << 10), 413, "").await;
     let deep = async |levels: usize| {
         let value = format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
         let body = format!("{{\"userName\":\"u\",\"externalId\":\"e\",\"name\":{{\"x\":{value}}}}}");
@@ -100,9 +100,9 @@ async fn bodies_have_a_size_and_a_depth(server: &TestServer) {
         let reply = deep(levels).await;
         assert_eq!(reply.status, 400, "{levels}: {}", reply.text());
     }
-    directory.refused("POST Users", json!("not an object"), 400, "invalidSyntax").await;
-    assert_eq!(directory.done("GET Users", Value::Null, 200).await["totalResults"], 0);
-    directory.done("POST Users", with(60 << 10), 201).await;
+    directory.rejected("POST Users", json!("not an object"), 400, "invalidSyntax").await;
+    assert_eq!(directory.ok("GET Users", Value::Null, 200).await["totalResults"], 0);
+    directory.ok("POST Users", with(60 << 10), 201).await;
 }
 
 async fn a_directory_writes_at_its_rate(engine: Engine) {
@@ -145,19 +145,19 @@ async fn a_directory_writes_at_its_rate(engine: Engine) {
 async fn the_endpoint_describes_itself(server: &TestServer) {
     let org = server.organization("acme").await;
     let directory = Directory::new(server, &org, 1).await;
-    let config = directory.done("GET ServiceProviderConfig", Value::Null, 200).await;
+    let config = directory.ok("GET ServiceProviderConfig", Value::Null, 200).await;
     assert_eq!([&config["patch"]["supported"], &config["bulk"]["supported"]], [&json!(true), &json!(false)]);
-    let types = directory.done("GET ResourceTypes", Value::Null, 200).await;
+    let types = directory.ok("GET ResourceTypes", Value::Null, 200).await;
     assert_eq!((&types["totalResults"], &types["Resources"][0]["endpoint"]), (&json!(1), &json!("/Users")));
-    assert_eq!(directory.done("GET ResourceTypes/User", Value::Null, 200).await["id"], "User");
-    let schemas = directory.done("GET Schemas", Value::Null, 200).await;
+    assert_eq!(directory.ok("GET ResourceTypes/User", Value::Null, 200).await["id"], "User");
+    let schemas = directory.ok("GET Schemas", Value::Null, 200).await;
     assert_eq!(schemas["totalResults"], 2);
     for schema in schemas["Resources"].as_array().into_iter().flatten() {
         let id = schema["id"].as_str().unwrap_or_default();
-        assert_eq!(directory.done(&format!("GET Schemas/{id}"), Value::Null, 200).await, *schema);
+        assert_eq!(directory.ok(&format!("GET Schemas/{id}"), Value::Null, 200).await, *schema);
     }
     for what in ["GET Groups", "GET Schemas/x", "GET Users/x/y", "GET Bulk"] {
-        directory.refused(what, Value::Null, 404, "").await;
+        directory.rejected(what, Value::Null, 404, "").await;
     }
     for (what, allow) in [
         ("PATCH Users", "GET, HEAD, POST"),

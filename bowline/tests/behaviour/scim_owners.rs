@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::people_support::{CLIENT, people, person, sign_in, vouched};
 use crate::scim::{Directory, patch};
-use crate::support::{done, execute, number};
+use crate::support::{execute, number, ok};
 
 /// A directory whose provider signs people in.
 async fn directory(server: &TestServer, org: &str) -> Directory {
@@ -35,16 +35,16 @@ async fn admitted(server: &TestServer, directory: &Directory, subject: &str) -> 
 /// Refuses every way to end the user's access.
 async fn stays(directory: &Directory, user: &str, subject: &str) {
     let deactivate = patch(json!([{ "op": "replace", "path": "active", "value": false }]));
-    directory.refused(&format!("PATCH {user}"), deactivate, 409, "").await;
+    directory.rejected(&format!("PATCH {user}"), deactivate, 409, "").await;
     let replaced = json!({ "userName": subject, "externalId": subject, "active": false });
-    directory.refused(&format!("PUT {user}"), replaced, 409, "").await;
+    directory.rejected(&format!("PUT {user}"), replaced, 409, "").await;
     let other = patch(json!([{ "op": "replace", "path": "externalId", "value": "other" }]));
-    directory.refused(&format!("PATCH {user}"), other, 409, "").await;
-    directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+    directory.rejected(&format!("PATCH {user}"), other, 409, "").await;
+    directory.rejected(&format!("DELETE {user}"), Value::Null, 409, "").await;
 }
 
 async fn goes(directory: &Directory, user: &str) {
-    directory.done(&format!("DELETE {user}"), Value::Null, 204).await;
+    directory.ok(&format!("DELETE {user}"), Value::Null, 204).await;
 }
 
 async fn an_owner_whom_an_administrator_bound_is_not_the_directorys_own_for_a_default_role(server: &TestServer) {
@@ -70,9 +70,9 @@ async fn an_owner_whose_given_binding_an_administrator_changed_is_not_the_direct
     let bob = admitted(server, &directory, "bob").await;
     let operator = server.operator().await;
     let list = format!("GET /iam/v2/roleBindings?identity={}", person(server, "ann"));
-    let given = done(&operator, &list, Value::Null).await["roleBindings"][0]["uid"].clone();
+    let given = ok(&operator, &list, Value::Null).await["roleBindings"][0]["uid"].clone();
     let change = format!("PATCH /iam/v2/roleBindings/{}", given.as_str().expect("a binding"));
-    done(&operator, &change, json!({ "roleUid": server.role("owner") })).await;
+    ok(&operator, &change, json!({ "roleUid": server.role("owner") })).await;
     set_default_role(server, &directory, &server.role("owner")).await;
     let ben = admitted(server, &directory, "ben").await;
     stays(&directory, &ann, "ann").await;

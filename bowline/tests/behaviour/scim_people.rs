@@ -123,7 +123,7 @@ async fn deactivation_bites_at_once(server: &TestServer) {
     session(server, "ben", &ben, &directory.provider).await;
     let [plain, signed] = [None, Some("ben")].map(|session| signed_in(server, &ben, session));
     assert_eq!((sees(&plain, &org).await, sees(&signed, &org).await), (200, 200));
-    directory.done("POST Users", json!({ "userName": "ben", "externalId": "ben", "active": false }), 201).await;
+    directory.ok("POST Users", json!({ "userName": "ben", "externalId": "ben", "active": false }), 201).await;
     assert_eq!((sees(&plain, &org).await, sees(&signed, &org).await), (403, 401));
 }
 
@@ -190,14 +190,14 @@ async fn every_write_is_in_the_audit_log_without_secrets(server: &TestServer) {
     let directory = Directory::new(server, &org, 1).await;
     let before = number(server, "SELECT count(*) FROM audit").await;
     let body = json!({ "userName": "Ann", "externalId": "e", "password": "hunter2", "title": "a" });
-    let created = directory.done("POST Users", body.clone(), 201).await;
+    let created = directory.ok("POST Users", body.clone(), 201).await;
     let id = created["id"].as_str().expect("an id");
     let path = format!("Users/{id}");
     directory.patch(id, json!([{ "op": "replace", "value": { "password": "hunter3", "title": "b" } }])).await;
-    directory.done(&format!("PUT {path}"), body.clone(), 200).await;
+    directory.ok(&format!("PUT {path}"), body.clone(), 200).await;
     // What changes nothing, and what is refused, is not there.
-    directory.done(&format!("PUT {path}"), body, 200).await;
-    directory.refused(&format!("PUT {path}"), json!({}), 400, "invalidValue").await;
+    directory.ok(&format!("PUT {path}"), body, 200).await;
+    directory.rejected(&format!("PUT {path}"), json!({}), 400, "invalidValue").await;
     assert_eq!(directory.call(&format!("DELETE {path}"), Value::Null).await.status, 204);
     let db = &server.server().parts().storage.db;
     let read = db.read(move |tx| {
@@ -247,16 +247,16 @@ async fn a_directory_never_ends_the_last_owner_that_is_not_its_own(server: &Test
 
     // Not by listing the person as deactivated, nor by taking them over first.
     let gone = json!({ "userName": "ann", "externalId": "ann", "active": false });
-    directory.refused("POST Users", gone, 409, "").await;
+    directory.rejected("POST Users", gone, 409, "").await;
     let id = directory.user("ann", "ann").await;
     let user = format!("Users/{id}");
     let deactivate = crate::scim::patch(json!([{ "op": "replace", "path": "active", "value": false }]));
-    directory.refused(&format!("PATCH {user}"), deactivate.clone(), 409, "").await;
+    directory.rejected(&format!("PATCH {user}"), deactivate.clone(), 409, "").await;
     let replaced = json!({ "userName": "ann", "externalId": "ann", "active": false });
-    directory.refused(&format!("PUT {user}"), replaced, 409, "").await;
+    directory.rejected(&format!("PUT {user}"), replaced, 409, "").await;
     let other = crate::scim::patch(json!([{ "op": "replace", "path": "externalId", "value": "somebody" }]));
-    directory.refused(&format!("PATCH {user}"), other, 409, "").await;
-    directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+    directory.rejected(&format!("PATCH {user}"), other, 409, "").await;
+    directory.rejected(&format!("DELETE {user}"), Value::Null, 409, "").await;
     assert_eq!(number(server, bindings).await, before);
     assert_eq!(sees(&signed_in(server, &ann, None), &org).await, 200);
 
@@ -265,21 +265,21 @@ async fn a_directory_never_ends_the_last_owner_that_is_not_its_own(server: &Test
     let made = server.bind(&own, &owner, &org).await;
     let given = "INSERT INTO default_roles_given (provider, person, given_at, binding) VALUES ($1, $2, 0, $3)";
     execute(server, given, &[&directory.provider, &own, &made]).await;
-    directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+    directory.rejected(&format!("DELETE {user}"), Value::Null, 409, "").await;
     // Its own owner goes as long as another one stays.
     let own_id = directory.user("own", "own").await;
-    directory.done(&format!("DELETE Users/{own_id}"), Value::Null, 204).await;
+    directory.ok(&format!("DELETE Users/{own_id}"), Value::Null, 204).await;
 
     // With another owner who is not the directory's, the person goes like any other.
     let machine = server.identity(&org, "machine").await;
     server.bind(&machine, &owner, &org).await;
-    directory.done(&format!("PATCH {user}"), deactivate, 200).await;
+    directory.ok(&format!("PATCH {user}"), deactivate, 200).await;
     assert_eq!(sees(&signed_in(server, &ann, None), &org).await, 403);
     // Deactivated, the person keeps the binding that makes them an owner again, should the other one go.
     execute(server, "UPDATE identities SET expires_at = 1 WHERE uid = $1", &[&machine]).await;
-    directory.refused(&format!("DELETE {user}"), Value::Null, 409, "").await;
+    directory.rejected(&format!("DELETE {user}"), Value::Null, 409, "").await;
     execute(server, "UPDATE identities SET expires_at = NULL WHERE uid = $1", &[&machine]).await;
-    directory.done(&format!("DELETE {user}"), Value::Null, 204).await;
+    directory.ok(&format!("DELETE {user}"), Value::Null, 204).await;
 }
 
 each_engine!(

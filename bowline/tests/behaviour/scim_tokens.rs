@@ -8,7 +8,7 @@ use bowline_identity::scim::{Presented, ScimError};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, execute, inventory, machine, newest_event, provider, refused};
+use crate::support::{call, execute, inventory, machine, newest_event, ok, provider, rejected};
 
 fn path(provider: &str, verb: &str) -> String {
     format!("POST /iam/v2/identityProviders/{provider}:{verb}")
@@ -20,7 +20,7 @@ fn text(answer: &Value, member: &str) -> String {
 
 /// The state of provisioning that a single provider is answered with.
 async fn scim(actor: &Actor, provider: &str) -> Value {
-    done(actor, &format!("GET /iam/v2/identityProviders/{provider}"), Value::Null).await["scim"].clone()
+    ok(actor, &format!("GET /iam/v2/identityProviders/{provider}"), Value::Null).await["scim"].clone()
 }
 
 /// Whether a directory may provision with the token.
@@ -45,7 +45,7 @@ async fn enable(server: &TestServer, group: &str, provider: &str) {
     }
     let operator = server.operator().await;
     let etag = text(&scim(&operator, provider).await, "etag");
-    done(&operator, &path(provider, "setScimEnabled"), json!({ "enabled": true, "etag": etag })).await;
+    ok(&operator, &path(provider, "setScimEnabled"), json!({ "enabled": true, "etag": etag })).await;
 }
 
 async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
@@ -53,7 +53,7 @@ async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
     let idp = provider(server, &org, "okta").await;
     enable(server, &org, &idp).await;
     let operator = server.operator().await;
-    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let made = ok(&operator, &path(&idp, "generateScimToken"), json!({})).await;
     let (first, etag) = (text(&made, "token"), text(&made, "etag"));
     let random = first.strip_prefix("cgscim_").expect("the prefix");
     assert!(random.len() == 64 && random.bytes().all(|byte| byte.is_ascii_hexdigit()), "{first}");
@@ -61,19 +61,19 @@ async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
     let state = scim(&operator, &idp).await;
     assert_eq!((&state["credentialState"], &state["etag"]), (&json!("CREDENTIAL_STATE_LIVE"), &json!(etag)));
     assert_eq!((&state["tokenExpireTime"], &state["endpointUrl"]), (&made["expireTime"], &made["endpointUrl"]));
-    let again = refused(&operator, &path(&idp, "generateScimToken"), json!({}), 400, "FAILED_PRECONDITION").await;
+    let again = rejected(&operator, &path(&idp, "generateScimToken"), json!({}), 400, "FAILED_PRECONDITION").await;
     assert!(again.message().contains("regenerate"), "{}", again.message());
 
     let renew = path(&idp, "regenerateScimToken");
     let before = inventory(server).await;
-    refused(&operator, &renew, json!({ "etag": "other" }), 409, "ABORTED").await;
-    refused(&operator, &renew, json!({}), 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &renew, json!({ "etag": "other" }), 409, "ABORTED").await;
+    rejected(&operator, &renew, json!({}), 400, "INVALID_ARGUMENT").await;
     for overlap in ["-1s", "86401s"] {
         let body = json!({ "etag": etag, "overlap": overlap });
-        assert_eq!(refused(&operator, &renew, body, 400, "INVALID_ARGUMENT").await.fields(), ["overlap"]);
+        assert_eq!(rejected(&operator, &renew, body, 400, "INVALID_ARGUMENT").await.fields(), ["overlap"]);
     }
     assert_eq!(inventory(server).await, before);
-    let made = done(&operator, &renew, json!({ "etag": etag })).await;
+    let made = ok(&operator, &renew, json!({ "etag": etag })).await;
     let second = text(&made, "token");
     assert_eq!(made["requestedOverlap"], "3600s");
     assert!(works(server, &idp, &first).await && works(server, &idp, &second).await);
@@ -81,7 +81,7 @@ async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
     assert_eq!(state["credentialState"], "CREDENTIAL_STATE_ROTATING");
     assert_eq!(state["previousTokenExpireTime"], made["previousTokenExpireTime"]);
     // The etag of before is spent.
-    refused(&operator, &renew, json!({ "etag": etag }), 409, "ABORTED").await;
+    rejected(&operator, &renew, json!({ "etag": etag }), 409, "ABORTED").await;
     server.clock().advance(Duration::from_secs(3599));
     assert!(works(server, &idp, &first).await);
     server.clock().advance(Duration::from_secs(1));
@@ -90,25 +90,25 @@ async fn a_token_lives_is_replaced_and_is_withdrawn(server: &TestServer) {
     // Without an overlap the one before ends at once; the one before that is long gone.
     let operator = server.operator().await;
     let v1 = json!({ "etag": made["etag"], "overlap": "0s", "neverExpires": true });
-    let made = done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:regenerateScimToken"), v1).await;
+    let made = ok(&operator, &format!("POST /iam/v1/identityProviders/{idp}:regenerateScimToken"), v1).await;
     let third = text(&made, "token");
     assert!(!works(server, &idp, &second).await && works(server, &idp, &third).await);
     let state = scim(&operator, &idp).await;
     assert_eq!((&state["credentialState"], &state["tokenExpireTime"]), (&json!("CREDENTIAL_STATE_LIVE"), &Value::Null));
 
     let revoke = path(&idp, "revokeScimToken");
-    let revoked = done(&operator, &revoke, json!({})).await;
+    let revoked = ok(&operator, &revoke, json!({})).await;
     assert_eq!(revoked["enabled"], false);
     assert!(revoked["revokeTime"].is_string(), "{revoked}");
     assert!(!works(server, &idp, &third).await);
     let state = scim(&operator, &idp).await;
     assert_eq!((&state["credentialState"], &state["enabled"]), (&json!("CREDENTIAL_STATE_REVOKED"), &json!(false)));
     let before = inventory(server).await;
-    assert_eq!(done(&operator, &revoke, json!({})).await, revoked, "withdrawn once is withdrawn");
+    assert_eq!(ok(&operator, &revoke, json!({})).await, revoked, "withdrawn once is withdrawn");
     let body = json!({ "etag": revoked["etag"] });
-    refused(&operator, &renew, body, 404, "NOT_FOUND").await;
+    rejected(&operator, &renew, body, 404, "NOT_FOUND").await;
     assert_eq!(inventory(server).await, before);
-    done(&operator, &format!("POST /iam/v1/identityProviders/{idp}:generateScimToken"), json!({})).await;
+    ok(&operator, &format!("POST /iam/v1/identityProviders/{idp}:generateScimToken"), json!({})).await;
 }
 
 async fn a_token_ends_when_it_was_to_end(server: &TestServer) {
@@ -125,17 +125,17 @@ async fn a_token_ends_when_it_was_to_end(server: &TestServer) {
         json!({ "expireTime": at(3 * 365 * 86400) }),
         json!({ "expireTime": at(60), "neverExpires": true }),
     ] {
-        let refusal = refused(&operator, &generate, body.clone(), 400, "INVALID_ARGUMENT").await;
+        let refusal = rejected(&operator, &generate, body.clone(), 400, "INVALID_ARGUMENT").await;
         assert_eq!(refusal.fields(), ["expireTime"], "{body}");
         let v1 = format!("POST /iam/v1/identityProviders/{idp}:generateScimToken");
         assert_eq!(call(&operator, &v1, body).await.status, 400);
     }
     assert_eq!(inventory(server).await, before);
-    let made = done(&operator, &generate, json!({ "expireTime": at(60) })).await;
+    let made = ok(&operator, &generate, json!({ "expireTime": at(60) })).await;
     let first = text(&made, "token");
     // The overlap does not make the replaced token live longer than it would have.
     let body = json!({ "etag": made["etag"], "overlap": "86400s", "expireTime": at(600) });
-    let made = done(&operator, &path(&idp, "regenerateScimToken"), body).await;
+    let made = ok(&operator, &path(&idp, "regenerateScimToken"), body).await;
     assert_eq!((&made["requestedOverlap"], &made["previousTokenExpireTime"]), (&json!("86400s"), &json!(at(60))));
     server.clock().advance(Duration::from_secs(61));
     let second = text(&made, "token");
@@ -144,8 +144,8 @@ async fn a_token_ends_when_it_was_to_end(server: &TestServer) {
     assert!(!works(server, &idp, &second).await);
     assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_EXPIRED");
     // One that has ended is still there: it is replaced, and nothing of it lives on.
-    refused(&operator, &generate, json!({}), 400, "FAILED_PRECONDITION").await;
-    let made = done(&operator, &path(&idp, "regenerateScimToken"), json!({ "etag": made["etag"] })).await;
+    rejected(&operator, &generate, json!({}), 400, "FAILED_PRECONDITION").await;
+    let made = ok(&operator, &path(&idp, "regenerateScimToken"), json!({ "etag": made["etag"] })).await;
     assert_eq!(made["previousTokenExpireTime"], Value::Null);
     assert!(!works(server, &idp, &second).await);
 }
@@ -168,7 +168,7 @@ async fn provisioning_is_switched_on_only_where_owners_are_left(server: &TestSer
     let second = machine(server, &org, "second").await;
     let refuse = async || {
         let before = inventory(server).await;
-        let refusal = refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
+        let refusal = rejected(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
         assert_eq!(refusal.detail("PreconditionFailure")["violations"][0]["subject"], team.as_str());
         let v1 = format!("POST /iam/v1/identityProviders/{idp}:setScimEnabled");
         assert_eq!(call(&operator, &v1, on.clone()).await.status, 400);
@@ -183,26 +183,26 @@ async fn provisioning_is_switched_on_only_where_owners_are_left(server: &TestSer
     server.bind(&"a".repeat(40), &server.role("owner"), &team).await;
     refuse().await;
     server.bind(&second.uid, &server.role("owner"), &team).await;
-    refused(&operator, &switch, json!({ "enabled": true, "etag": "other" }), 409, "ABORTED").await;
-    let switched = done(&operator, &switch, on.clone()).await;
+    rejected(&operator, &switch, json!({ "enabled": true, "etag": "other" }), 409, "ABORTED").await;
+    let switched = ok(&operator, &switch, on.clone()).await;
     assert_eq!(switched["enabled"], true);
     let [kind, subject, group, _, body] = newest_event(server).await;
     assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_enabled.updated.v1");
     assert_eq!((subject, group), (idp.clone(), team.clone()));
     assert!(body.contains("enabled"), "{body}");
     assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_NOT_ISSUED");
-    refused(&operator, &switch, on.clone(), 409, "ABORTED").await;
+    rejected(&operator, &switch, on.clone(), 409, "ABORTED").await;
     // On already: nothing is done.
     let before = inventory(server).await;
     let same = json!({ "enabled": true, "etag": switched["etag"] });
-    assert_eq!(done(&operator, &switch, same).await["etag"], switched["etag"]);
+    assert_eq!(ok(&operator, &switch, same).await["etag"], switched["etag"]);
     assert_eq!(inventory(server).await, before);
-    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let made = ok(&operator, &path(&idp, "generateScimToken"), json!({})).await;
     let token = text(&made, "token");
     assert!(works(server, &idp, &token).await);
     // Off, the token is refused and stays.
     let off = json!({ "enabled": false, "etag": made["etag"] });
-    assert_eq!(done(&operator, &switch, off).await["enabled"], false);
+    assert_eq!(ok(&operator, &switch, off).await["enabled"], false);
     assert!(!works(server, &idp, &token).await);
     assert_eq!(scim(&operator, &idp).await["credentialState"], "CREDENTIAL_STATE_LIVE");
 }
@@ -211,7 +211,7 @@ async fn a_token_is_shown_once_and_stored_nowhere(server: &TestServer) {
     let org = server.organization("acme").await;
     let idp = provider(server, &org, "okta").await;
     let operator = server.operator().await;
-    let made = done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let made = ok(&operator, &path(&idp, "generateScimToken"), json!({})).await;
     let (token, db) = (text(&made, "token"), &server.server().parts().storage.db);
     let [kind, _, group, ..] = newest_event(server).await;
     assert_eq!(kind, "dev.chainguard.api.iam.identity_providers.scim_token.generated.v1");
@@ -256,7 +256,7 @@ async fn owners_who_cannot_act_do_not_count(server: &TestServer) {
             ),
         ] {
             execute(server, dead, &["second"]).await;
-            refused(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
+            rejected(&operator, &switch, on.clone(), 400, "FAILED_PRECONDITION").await;
             execute(server, alive, &["second"]).await;
         }
     // One of another provider's directory further down decides nothing here.
@@ -265,7 +265,7 @@ async fn owners_who_cannot_act_do_not_count(server: &TestServer) {
     let sql = "INSERT INTO scim_users (uid, provider, org, external_id, user_name, person, active, resource, created_at, updated_at)
                    SELECT 'u' || i.uid, $2, i.org, 'e', 'n', i.uid, FALSE, '{}', 1, 1 FROM identities i WHERE i.name = $1";
     execute(server, sql, &["second", &below]).await;
-    done(&operator, &switch, on).await;
+    ok(&operator, &switch, on).await;
 }
 
 async fn withdrawing_switches_provisioning_off_whenever_it_is_on(server: &TestServer) {
@@ -273,12 +273,12 @@ async fn withdrawing_switches_provisioning_off_whenever_it_is_on(server: &TestSe
     let idp = provider(server, &org, "okta").await;
     enable(server, &org, &idp).await;
     let operator = server.operator().await;
-    done(&operator, &path(&idp, "generateScimToken"), json!({})).await;
-    let first = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+    ok(&operator, &path(&idp, "generateScimToken"), json!({})).await;
+    let first = ok(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
     let on = json!({ "enabled": true, "etag": first["etag"] });
-    done(&operator, &path(&idp, "setScimEnabled"), on).await;
+    ok(&operator, &path(&idp, "setScimEnabled"), on).await;
     server.clock().advance(Duration::from_secs(1));
-    let second = done(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
+    let second = ok(&operator, &path(&idp, "revokeScimToken"), json!({})).await;
     assert_eq!((&second["enabled"], &second["revokeTime"]), (&json!(false), &first["revokeTime"]));
     assert_eq!(scim(&operator, &idp).await["enabled"], false);
 }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::advisories::{about, create};
 use crate::contents::digest;
 use crate::libraries::{BUILT, import, version};
-use crate::support::{call, done, each, holder, image, refused};
+use crate::support::{call, each, holder, image, ok, rejected};
 
 async fn search(actor: &Actor, query: &str) -> Value {
-    done(actor, &format!("GET /search/v1/results?{query}"), Value::Null).await
+    ok(actor, &format!("GET /search/v1/results?{query}"), Value::Null).await
 }
 
 /// The names of one kind in a response.
@@ -22,7 +22,7 @@ fn names(response: &Value, kind: &str) -> Vec<String> {
 
 async fn tag(server: &TestServer, repo: &str, name: &str, digest: &str) -> String {
     let body = json!({ "name": name, "digest": digest });
-    let tag = done(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), body).await;
+    let tag = ok(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), body).await;
     tag["uid"].as_str().expect("a uid").into()
 }
 
@@ -55,9 +55,9 @@ async fn names_are_found_by_a_part_and_follow_every_change(server: &TestServer) 
         assert_eq!(search(&operator, &format!("query={odd}")).await["sections"], json!([]), "{odd}");
     }
 
-    done(&operator, &format!("PATCH /registry/v2/repos/{other}"), json!({ "name": "cobweb" })).await;
+    ok(&operator, &format!("PATCH /registry/v2/repos/{other}"), json!({ "name": "cobweb" })).await;
     assert_eq!(names(&search(&operator, "query=web").await, "REPO"), ["web-front", "backweb", "cobweb"]);
-    done(&operator, &format!("DELETE /registry/v2/repos/{web}"), Value::Null).await;
+    ok(&operator, &format!("DELETE /registry/v2/repos/{web}"), Value::Null).await;
     let found = search(&operator, "query=web").await;
     assert_eq!((names(&found, "REPO"), names(&found, "TAG")), (vec!["backweb".into(), "cobweb".into()], vec![]));
 }
@@ -165,7 +165,7 @@ async fn each_kind_has_pages_of_its_own(server: &TestServer) {
         let reply = call(&operator, &format!("GET /search/v1/results?{wrong}"), Value::Null).await;
         assert_eq!(reply.status, 400, "{wrong}: {}", reply.text());
     }
-    refused(&operator, "GET /search/v1/results?query=page&page_token=x", Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, "GET /search/v1/results?query=page&page_token=x", Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 each_engine!(

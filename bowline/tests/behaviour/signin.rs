@@ -8,7 +8,7 @@ use bowline_store::Value as Sql;
 use bowline_testkit::{Browser, IdentityProvider, RestReply, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use super::support::{claims_of, done, execute, number};
+use super::support::{claims_of, execute, number, ok};
 
 /// Where a program of the test's machine would listen.
 pub(crate) const CALLBACK: &str = "http%3A%2F%2Flocalhost%3A4321%2Fcallback%3Ftoken%3Dtrue%26error%3Dtrue";
@@ -221,11 +221,11 @@ async fn signing_out_ends_the_tokens_at_once(server: &TestServer) {
     assert!(browser.get("/signout").await.text().contains("This browser is not signed in"));
     let moved = sign_in(server, &browser, &query("&create_refresh_token=true"), "ada").await;
     let ada = server.anonymous().with_token(&answer(&moved, "token").expect("a token"));
-    done(&ada, "GET /iam/v2/groups", Value::Null).await;
+    ok(&ada, "GET /iam/v2/groups", Value::Null).await;
     let page = browser.get("/signout").await;
     assert!(page.text().contains("ada"), "{}", page.text());
     assert_eq!(browser.post("/signout", &[("token", "guessed")]).await.status, 403);
-    done(&ada, "GET /iam/v2/groups", Value::Null).await;
+    ok(&ada, "GET /iam/v2/groups", Value::Null).await;
     assert_eq!(browser.post("/signout", &[("token", &field(&page, "token"))]).await.status, 200);
     assert_eq!(ada.rest("GET", "/iam/v2/groups", None).await.status, 401);
     assert!(browser.cookies().is_empty());
@@ -244,7 +244,7 @@ async fn a_link_of_the_operator_works_once_and_not_late(server: &TestServer) {
     let text = shown.text();
     let token = text.split_once("spellcheck=\"false\">").and_then(|(_, rest)| rest.split('<').next());
     let operator = server.anonymous().with_token(token.expect("a token"));
-    done(&operator, "GET /iam/v2/groups", Value::Null).await;
+    ok(&operator, "GET /iam/v2/groups", Value::Null).await;
     assert!(browser.cookies().is_empty(), "nothing stays in the browser");
     assert_eq!(browser.post("/oauth/operator", &[("code", &link)]).await.status, 404);
     let late = people::create_operator_link(db, [8; 16], now()).await.expect("a link");
@@ -252,4 +252,14 @@ async fn a_link_of_the_operator_works_once_and_not_late(server: &TestServer) {
     assert_eq!(browser.post("/oauth/operator", &[("code", &late)]).await.status, 404);
 }
 
-each_engine!(multi_thread: a_person_signs_in_and_a_program_gets_the_tokens, cancelling_issues_nothing, an_unknown_person_is_registered_only_if_that_is_wanted, an_organization_is_reached_by_its_name, a_link_to_an_organizations_provider_shows_the_address_before_the_browser_goes_there, two_sign_ins_of_one_browser_do_not_mix, signing_out_ends_the_tokens_at_once, a_link_of_the_operator_works_once_and_not_late);
+each_engine!(
+    multi_thread:
+    a_person_signs_in_and_a_program_gets_the_tokens,
+    cancelling_issues_nothing,
+    an_unknown_person_is_registered_only_if_that_is_wanted,
+    an_organization_is_reached_by_its_name,
+    a_link_to_an_organizations_provider_shows_the_address_before_the_browser_goes_there,
+    two_sign_ins_of_one_browser_do_not_mix,
+    signing_out_ends_the_tokens_at_once,
+    a_link_of_the_operator_works_once_and_not_late
+);

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::signin::{field, location, offer_provider, press, to_confirmation};
-use super::support::{claims_of, done, number};
+use super::support::{claims_of, number, ok};
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -102,7 +102,7 @@ async fn a_device_gets_its_tokens_once_its_person_confirmed(server: &TestServer)
     );
     assert!(granted["id_token"].is_string() && granted["refresh_token"].is_string(), "{granted}");
     let ada = server.anonymous().with_token(granted["access_token"].as_str().expect("a text"));
-    done(&ada, "GET /iam/v2/groups", Value::Null).await;
+    ok(&ada, "GET /iam/v2/groups", Value::Null).await;
     server.clock().advance(Duration::from_secs(5));
     assert_eq!(error_of_poll(&device, &begun).await, "invalid_grant", "tokens are handed out once");
     let revoke = [("token", granted["refresh_token"].as_str().expect("a text"))];
@@ -189,4 +189,12 @@ async fn a_device_opens_what_its_person_confirmed(server: &TestServer) {
     }
 }
 
-each_engine!(multi_thread: a_headless_result_is_for_the_holder_of_the_key, a_device_gets_its_tokens_once_its_person_confirmed, a_device_is_refused_and_its_code_ends, user_codes_cannot_be_guessed, programs_hear_what_is_wrong, a_device_opens_what_its_person_confirmed);
+each_engine!(
+    multi_thread:
+    a_headless_result_is_for_the_holder_of_the_key,
+    a_device_gets_its_tokens_once_its_person_confirmed,
+    a_device_is_refused_and_its_code_ends,
+    user_codes_cannot_be_guessed,
+    programs_hear_what_is_wrong,
+    a_device_opens_what_its_person_confirmed
+);

@@ -168,4 +168,12 @@ async fn what_is_stored_of_a_flow_tells_nothing(server: &TestServer) {
     assert_eq!(number(server, "SELECT count(*) FROM signin_flows").await, 1);
 }
 
-each_engine!(multi_thread: an_answer_counts_in_the_browser_that_asked_and_once, what_the_provider_says_must_belong_to_the_flow, a_flow_ends_after_ten_minutes, confirming_takes_the_persons_own_click, every_answer_keeps_others_out, what_is_stored_of_a_flow_tells_nothing);
+each_engine!(
+    multi_thread:
+    an_answer_counts_in_the_browser_that_asked_and_once,
+    what_the_provider_says_must_belong_to_the_flow,
+    a_flow_ends_after_ten_minutes,
+    confirming_takes_the_persons_own_click,
+    every_answer_keeps_others_out,
+    what_is_stored_of_a_flow_tells_nothing
+);

@@ -137,7 +137,7 @@ async fn begun(stream: &mut TcpStream, head: &str, sent: usize) -> String {
     String::from_utf8_lossy(&buffer[..read.expect("bytes")]).into_owned()
 }
 
-async fn a_large_body_is_not_read_of_whoever_may_not_call(server: &TestServer) {
+async fn a_large_body_of_an_unauthorized_caller_is_not_read(server: &TestServer) {
     let org = server.organization("acme").await;
     for (role, expected) in [("owner", None), ("viewer", Some("403"))] {
         let actor = server.actor(role, &org).await;
@@ -205,6 +205,6 @@ async fn bodies_of_queries_without_a_token_that_do_not_arrive_are_bounded_by_add
 each_engine!(
     an_ordinary_method_takes_four_mebibytes,
     a_message_is_inflated_up_to_the_limit_only,
-    a_large_body_is_not_read_of_whoever_may_not_call,
+    a_large_body_of_an_unauthorized_caller_is_not_read,
     a_body_that_says_it_is_too_large_is_refused_unread
 );

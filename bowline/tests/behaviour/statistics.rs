@@ -5,7 +5,7 @@ use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{absent, done, each, execute, holder, number, refused};
+use crate::support::{absent, each, execute, holder, number, ok, rejected};
 
 const DAY: i64 = 24 * 3600 * 1_000_000;
 
@@ -29,7 +29,7 @@ async fn happened(server: &TestServer, activity: (&str, &str, ActivityKind), ago
 }
 
 async fn amounts(actor: &Actor, scope: &str, query: &str) -> Vec<i64> {
-    let shown = done(actor, &format!("GET /statistics/v1/activity/{scope}?{query}"), Value::Null).await;
+    let shown = ok(actor, &format!("GET /statistics/v1/activity/{scope}?{query}"), Value::Null).await;
     each(&shown["days"], "amount").iter().map(|amount| amount.parse().expect("a number")).collect()
 }
 
@@ -53,13 +53,13 @@ async fn activity_is_summed_by_day_at_every_scope(server: &TestServer) {
     let start = rfc3339::text(start, rfc3339::Digits::SixOrNone);
     assert_eq!(amounts(&operator, &web, &format!("start_time={start}")).await, [4, 3]);
     let what = format!("GET /statistics/v1/activity/{web}");
-    refused(&operator, &format!("{what}?start_time=1971-01-01T00:00:00Z"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &format!("{what}?start_time=1971-01-01T00:00:00Z"), Value::Null, 400, "INVALID_ARGUMENT").await;
     let nowhere = format!("GET /statistics/v1/activity/{}", absent(&org));
-    refused(&operator, &nowhere, Value::Null, 404, "NOT_FOUND").await;
+    rejected(&operator, &nowhere, Value::Null, 404, "NOT_FOUND").await;
     let reader = holder(server, &team, "reader", &team, &["CAP_REPO_LIST"]).await.actor;
     assert_eq!(amounts(&reader, &web, "").await.last(), Some(&3));
     let above = format!("GET /statistics/v1/activity/{org}");
-    refused(&reader, &above, Value::Null, 403, "PERMISSION_DENIED").await;
+    rejected(&reader, &above, Value::Null, 403, "PERMISSION_DENIED").await;
 }
 
 async fn days_that_are_too_old_end(server: &TestServer) {
@@ -82,15 +82,15 @@ async fn usage_is_what_quotas_count(server: &TestServer) {
         execute(server, sql, &[repo, bytes]).await;
     }
     let quota = json!({ "byteQuota": "1000" });
-    done(&operator, &format!("PATCH /registrypolicies/v1/groups/{org}"), quota).await;
-    let usage = done(&operator, &format!("GET /statistics/v1/usage/{org}"), Value::Null).await;
+    ok(&operator, &format!("PATCH /registrypolicies/v1/groups/{org}"), quota).await;
+    let usage = ok(&operator, &format!("GET /statistics/v1/usage/{org}"), Value::Null).await;
     for (member, expected) in
         [("bytes", "40"), ("byteQuota", "1000"), ("repos", "2"), ("tags", "0"), ("uploadBytes", "0")]
     {
         assert_eq!(usage[member], json!(expected), "{member}");
     }
-    assert_eq!(done(&operator, &format!("GET /statistics/v1/usage/{web}"), Value::Null).await["bytes"], json!("10"));
-    let top = done(&operator, &format!("GET /statistics/v1/usage/{org}:top?limit=1"), Value::Null).await;
+    assert_eq!(ok(&operator, &format!("GET /statistics/v1/usage/{web}"), Value::Null).await["bytes"], json!("10"));
+    let top = ok(&operator, &format!("GET /statistics/v1/usage/{org}:top?limit=1"), Value::Null).await;
     assert_eq!(top["rows"], json!([{ "uid": db, "name": "db", "amount": "30" }]));
 
     let (bot, foreign) = (server.identity(&org, "bot").await, server.organization("other").await);
@@ -100,13 +100,13 @@ async fn usage_is_what_quotas_count(server: &TestServer) {
     let what = format!("GET /statistics/v1/usage/{org}:top?order=USAGE_ORDER_PULLS_BY_IDENTITY");
     let needed = ["CAP_REPO_LIST", "CAP_IAM_GROUPS_LIST", "CAP_IAM_IDENTITY_LIST"];
     let reader = holder(server, &org, "reader", &org, &needed).await.actor;
-    let top = done(&reader, &what, Value::Null).await;
+    let top = ok(&reader, &what, Value::Null).await;
     assert_eq!(each(&top["rows"], "uid"), ["", &bot], "who cannot be listed is not named");
     assert_eq!(each(&top["rows"], "amount"), ["9", "2"]);
-    let top = done(&operator, &what, Value::Null).await;
+    let top = ok(&operator, &what, Value::Null).await;
     assert_eq!(each(&top["rows"], "uid"), [&stranger, &bot]);
     let negative = format!("GET /statistics/v1/usage/{org}:top?limit=-1");
-    refused(&operator, &negative, Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &negative, Value::Null, 400, "INVALID_ARGUMENT").await;
 }
 
 each_engine!(activity_is_summed_by_day_at_every_scope, days_that_are_too_old_end, usage_is_what_quotas_count);

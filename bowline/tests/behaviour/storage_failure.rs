@@ -4,7 +4,7 @@ use bowline_core::Error;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::{Value, json};
 
-use crate::support::{done, inventory, log, number, refused};
+use crate::support::{inventory, log, number, ok, rejected};
 
 /// Runs a pragma on the connection that writes.
 async fn pragma(server: &TestServer, text: String) -> i64 {
@@ -36,19 +36,19 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     let n = full.expect("the disk is full at some time");
     let before = inventory(&server).await;
     for _ in 0..3 {
-        let refusal = refused(&operator, &create, body(n), 507, "STORAGE_FULL").await;
+        let refusal = rejected(&operator, &create, body(n), 507, "STORAGE_FULL").await;
         assert!(!refusal.detail("RetryInfo")["retryDelay"].is_null(), "{}", refusal.0);
         assert_eq!(refusal.0["code"], 8);
     }
     let reply = crate::support::call(&operator, &create, body(n)).await;
     assert!(reply.header("retry-after").is_some(), "{:?}", reply.headers);
     assert!(!reply.text().to_lowercase().contains("sqlite"), "{}", reply.text());
-    let list = done(&operator, "GET /registry/v2/repos?page_size=1", Value::Null).await;
+    let list = ok(&operator, "GET /registry/v2/repos?page_size=1", Value::Null).await;
     assert_eq!(list["totalCount"], n.to_string(), "reads go on");
     assert_eq!(inventory(&server).await, before, "nothing of the refused writes is there");
 
     pragma(&server, "PRAGMA max_page_count = 1000000".into()).await;
-    done(&operator, &create, body(n)).await;
+    ok(&operator, &create, body(n)).await;
     server.stop().await;
 }
 
@@ -72,6 +72,6 @@ async fn a_read_only_database_recovers_by_itself() {
     }
     // Background work may have met the failure first, and healed it.
     assert!(refusals <= 1, "the connection is opened anew after the first failure");
-    done(&operator, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "after" })).await;
+    ok(&operator, &format!("POST /registry/v2/repos/{org}"), json!({ "name": "after" })).await;
     server.stop().await;
 }

@@ -3,40 +3,40 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, number, refused, uid_of};
+use crate::support::{call, each, inventory, number, ok, rejected, uid_of};
 
 async fn subscriptions_are_created_read_listed_and_deleted_in_both_versions(server: &TestServer) {
     let org = server.organization("acme").await;
     let team = server.group(&org, "team").await;
     let owner = server.actor("owner", &org).await;
     let body = json!({ "sink": "https://localhost/callback" });
-    let second = done(&owner, &format!("POST /events/v2/subscriptions/{team}"), body.clone()).await;
+    let second = ok(&owner, &format!("POST /events/v2/subscriptions/{team}"), body.clone()).await;
     let uid = uid_of(&second);
     assert!(uid.starts_with(&format!("{team}/")), "{uid}");
     assert_eq!(second, json!({ "uid": uid, "sink": "https://localhost/callback" }));
-    assert_eq!(done(&owner, &format!("GET /events/v2/subscriptions/{uid}"), Value::Null).await, second);
+    assert_eq!(ok(&owner, &format!("GET /events/v2/subscriptions/{uid}"), Value::Null).await, second);
     // The provider of infrastructure speaks v1.
-    let first = done(&owner, &format!("POST /events/v1/subscriptions/{org}"), body).await;
+    let first = ok(&owner, &format!("POST /events/v1/subscriptions/{org}"), body).await;
     let id = first["id"].as_str().expect("an id").to_owned();
-    let found = done(&owner, &format!("GET /events/v1/subscriptions?id={id}"), Value::Null).await;
+    let found = ok(&owner, &format!("GET /events/v1/subscriptions?id={id}"), Value::Null).await;
     assert_eq!(found, json!({ "items": [{ "id": id, "sink": "https://localhost/callback" }] }));
-    let all = done(&owner, "GET /events/v2/subscriptions", Value::Null).await;
+    let all = ok(&owner, "GET /events/v2/subscriptions", Value::Null).await;
     let mut uids = [uid.as_str(), id.as_str()];
     uids.sort_unstable();
     assert_eq!((each(&all["subscriptions"], "uid"), &all["totalCount"]), (uids.to_vec(), &json!("2")));
     let below = format!("GET /events/v2/subscriptions?uidp.children_of={team}");
-    assert_eq!(each(&done(&owner, &below, Value::Null).await["subscriptions"], "uid"), [uid.as_str()]);
+    assert_eq!(each(&ok(&owner, &below, Value::Null).await["subscriptions"], "uid"), [uid.as_str()]);
 
     let kept = format!("DELETE /iam/v2/groups/{team}");
-    let refusal = refused(&owner, &kept, Value::Null, 400, "FAILED_PRECONDITION").await;
+    let refusal = rejected(&owner, &kept, Value::Null, 400, "FAILED_PRECONDITION").await;
     assert_eq!(refusal.message(), "Precondition failed: cannot delete group with child subscriptions");
-    done(&owner, &format!("DELETE /events/v2/subscriptions/{uid}"), Value::Null).await;
-    refused(&owner, &format!("DELETE /events/v2/subscriptions/{uid}"), Value::Null, 404, "NOT_FOUND").await;
-    done(&owner, &format!("DELETE /events/v1/subscriptions/{id}"), Value::Null).await;
+    ok(&owner, &format!("DELETE /events/v2/subscriptions/{uid}"), Value::Null).await;
+    rejected(&owner, &format!("DELETE /events/v2/subscriptions/{uid}"), Value::Null, 404, "NOT_FOUND").await;
+    ok(&owner, &format!("DELETE /events/v1/subscriptions/{id}"), Value::Null).await;
     let gone = call(&owner, &format!("DELETE /events/v1/subscriptions/{id}"), Value::Null).await;
     assert_eq!((gone.status, &gone.json()["details"]), (404, &json!([])));
-    assert_eq!(done(&owner, "GET /events/v1/subscriptions", Value::Null).await, json!({ "items": [] }));
-    done(&owner, &kept, Value::Null).await;
+    assert_eq!(ok(&owner, "GET /events/v1/subscriptions", Value::Null).await, json!({ "items": [] }));
+    ok(&owner, &kept, Value::Null).await;
     assert_eq!(number(server, "SELECT count(*) FROM subscription_cursors").await, 0);
 }
 
@@ -69,20 +69,20 @@ async fn a_sink_is_an_absolute_url_without_credentials(server: &TestServer) {
     }
     let http = json!({ "sink": "http://a.example" });
     let refusal =
-        refused(&owner, &format!("POST /events/v2/subscriptions/{org}"), http.clone(), 400, "INVALID_ARGUMENT").await;
+        rejected(&owner, &format!("POST /events/v2/subscriptions/{org}"), http.clone(), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.fields(), ["sink"]);
     assert_eq!(call(&owner, &format!("POST /events/v1/subscriptions/{org}"), Value::Null).await.status, 400);
     assert_eq!(inventory(server).await, before);
-    done(&owner, &format!("POST /events/v1/subscriptions/{org}"), http).await;
+    ok(&owner, &format!("POST /events/v1/subscriptions/{org}"), http).await;
 }
 
 async fn the_query_of_a_sink_is_told_to_nobody(server: &TestServer) {
     let org = server.organization("acme").await;
     let owner = server.actor("owner", &org).await;
     let body = json!({ "sink": "https://a.example/hook?token=hidden" });
-    let made = done(&owner, &format!("POST /events/v2/subscriptions/{org}"), body).await;
+    let made = ok(&owner, &format!("POST /events/v2/subscriptions/{org}"), body).await;
     assert_eq!(made["sink"], "https://a.example/hook?token=hidden", "its own readers have it");
-    done(&owner, &format!("DELETE /events/v2/subscriptions/{}", uid_of(&made)), Value::Null).await;
+    ok(&owner, &format!("DELETE /events/v2/subscriptions/{}", uid_of(&made)), Value::Null).await;
     let kind = "FROM audit WHERE kind = 'events.chainguard.dev/Subscription'";
     assert_eq!(number(server, &*format!("SELECT count(*) {kind}").leak()).await, 2);
     let db = &server.server().parts().storage.db;
@@ -106,10 +106,10 @@ async fn the_operator_limits_subscriptions(server: &TestServer) {
     let org = server.organization("acme").await;
     let (operator, owner) = (server.operator().await, server.actor("owner", &org).await);
     let limit = json!({ "name": "acme", "resourceLimits": { "subscriptions": 1 } });
-    done(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
+    ok(&operator, &format!("PUT /iam/v1/groups/{org}"), limit).await;
     let (create, body) = (format!("POST /events/v2/subscriptions/{org}"), json!({ "sink": "https://a.example" }));
-    done(&owner, &create, body.clone()).await;
-    refused(&owner, &create, body, 429, "QUOTA_EXCEEDED").await;
+    ok(&owner, &create, body.clone()).await;
+    rejected(&owner, &create, body, 429, "QUOTA_EXCEEDED").await;
 }
 
 each_engine!(

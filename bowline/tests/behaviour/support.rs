@@ -28,14 +28,14 @@ pub(crate) async fn call(actor: &Actor, what: &str, body: Value) -> RestReply {
 }
 
 /// Calls `"VERB /path"` and takes the answer, which must be a success.
-pub(crate) async fn done(actor: &Actor, what: &str, body: Value) -> Value {
+pub(crate) async fn ok(actor: &Actor, what: &str, body: Value) -> Value {
     let reply = call(actor, what, body).await;
     assert_eq!(reply.status, 200, "{what}: {}", reply.text());
     reply.json()
 }
 
 /// Calls `"VERB /path"`, which must be refused in this way.
-pub(crate) async fn refused(actor: &Actor, what: &str, body: Value, status: u16, reason: &str) -> Refusal {
+pub(crate) async fn rejected(actor: &Actor, what: &str, body: Value, status: u16, reason: &str) -> Refusal {
     let reply = call(actor, what, body).await;
     assert_eq!(reply.status, status, "{what}: {}", reply.text());
     let refusal = Refusal(reply.json());
@@ -167,7 +167,7 @@ pub(crate) async fn holder(
 /// Creates a custom role of these capabilities (`CAP_...`).
 pub(crate) async fn role(server: &TestServer, group: &str, name: &str, capabilities: &[&str]) -> String {
     let body = json!({ "name": name, "capabilities": capabilities });
-    uid_of(&done(&server.operator().await, &format!("POST /iam/v2/roles/{group}"), body).await)
+    uid_of(&ok(&server.operator().await, &format!("POST /iam/v2/roles/{group}"), body).await)
 }
 
 /// A provider as a caller writes it, with the viewer as its default role.
@@ -179,7 +179,7 @@ pub(crate) fn provider_of(server: &TestServer, name: &str, issuer: &str) -> Valu
 /// Creates an identity provider.
 pub(crate) async fn provider(server: &TestServer, group: &str, name: &str) -> String {
     let what = format!("POST /iam/v2/identityProviders/{group}");
-    uid_of(&done(&server.operator().await, &what, provider_of(server, name, "https://login.example.com")).await)
+    uid_of(&ok(&server.operator().await, &what, provider_of(server, name, "https://login.example.com")).await)
 }
 
 /// The column that the events of the outbox were written in the order of: numbers come later on PostgreSQL.

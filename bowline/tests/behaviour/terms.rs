@@ -8,7 +8,7 @@ use bowline_server::{Options, TermsOption};
 use bowline_testkit::{Actor, Engine, TestServer, by_engine, on_engine_with};
 use serde_json::{Value, json};
 
-use crate::support::{call, done, each, inventory, machine, number, refused, uid_of};
+use crate::support::{call, each, inventory, machine, number, ok, rejected, uid_of};
 
 fn documents(options: &mut Options) {
     let document = |id: &str| TermsOption {
@@ -56,12 +56,12 @@ async fn an_organization_accepts_once_and_says_who_and_when(engine: Engine) {
         let org = server.organization("acme").await;
         let owner = server.actor("owner", &org).await;
         let accept = format!("POST /iam/v2/terms/{org}");
-        let answer = done(&owner, &accept, json!({ "documentIds": ["terms-1", "terms-1"] })).await;
+        let answer = ok(&owner, &accept, json!({ "documentIds": ["terms-1", "terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
         assert_eq!(rows(server).await, (1, 1, 1));
         // Again, by another caller, in the other version: nothing changes, and there is no event.
         let other = server.actor("owner", &org).await;
-        let answer = done(&other, &format!("POST /iam/v1/terms/{org}"), json!({ "documentIds": ["terms-1"] })).await;
+        let answer = ok(&other, &format!("POST /iam/v1/terms/{org}"), json!({ "documentIds": ["terms-1"] })).await;
         assert_eq!(answer, json!({ "group": org, "documentIds": ["terms-1"] }));
         assert_eq!(rows(server).await, (1, 1, 1));
         // Over gRPC, the one as before and another.
@@ -71,7 +71,7 @@ async fn an_organization_accepts_once_and_says_who_and_when(engine: Engine) {
         other.grpc::<AcceptTerms>(request).await.expect("it is accepted");
         assert_eq!(rows(server).await, (2, 2, 2));
 
-        let list = done(&other, &format!("GET /iam/v2/terms/{org}?order_by=created_at"), Value::Null).await;
+        let list = ok(&other, &format!("GET /iam/v2/terms/{org}?order_by=created_at"), Value::Null).await;
         assert_eq!(
             (each(&list["termsAcceptances"], "docId"), &list["totalCount"]),
             (vec!["terms-1", "privacy-1"], &json!("2"))
@@ -79,16 +79,15 @@ async fn an_organization_accepts_once_and_says_who_and_when(engine: Engine) {
         assert_eq!(each(&list["termsAcceptances"], "acceptedBy"), [&owner.identity, &other.identity]);
         assert_eq!(each(&list["termsAcceptances"], "orgUid"), [&org, &org]);
         assert!(list["termsAcceptances"][0]["createTime"].is_string(), "{list}");
-        let first =
-            done(&other, &format!("GET /iam/v2/terms/{org}?page_size=1&order_by=created_at"), Value::Null).await;
+        let first = ok(&other, &format!("GET /iam/v2/terms/{org}?page_size=1&order_by=created_at"), Value::Null).await;
         let token = first["nextPageToken"].as_str().expect("there is more");
         let path = format!("GET /iam/v2/terms/{org}?page_size=1&order_by=created_at&page_token={token}");
-        assert_eq!(each(&done(&other, &path, Value::Null).await["termsAcceptances"], "docId"), ["privacy-1"]);
-        let list = done(&other, &format!("GET /iam/v1/terms/{org}"), Value::Null).await;
+        assert_eq!(each(&ok(&other, &path, Value::Null).await["termsAcceptances"], "docId"), ["privacy-1"]);
+        let list = ok(&other, &format!("GET /iam/v1/terms/{org}"), Value::Null).await;
         assert_eq!(list["items"].as_array().map(Vec::len), Some(2), "{list}");
         assert!(each(&list["items"], "acceptedBy").contains(&owner.identity.as_str()));
         // Nothing changes as long as nothing is required.
-        done(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d" })).await;
+        ok(&owner, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d" })).await;
     })
     .await;
 }
@@ -107,7 +106,7 @@ async fn only_an_organization_accepts_and_only_what_there_is(engine: Engine) {
         ] {
             for version in ["v1", "v2"] {
                 let what = format!("POST /iam/{version}/terms/{place}");
-                let refusal = refused(&owner, &what, json!({ "documentIds": ids }), 400, "INVALID_ARGUMENT").await;
+                let refusal = rejected(&owner, &what, json!({ "documentIds": ids }), 400, "INVALID_ARGUMENT").await;
                 assert_eq!(refusal.fields(), [field], "{version}");
             }
         }
@@ -120,11 +119,11 @@ async fn only_an_organization_accepts_and_only_what_there_is(engine: Engine) {
         assert_eq!((after[0], after[4]), (before[0], before[4]));
         assert_eq!(rows(server).await, (0, 0, 0));
         // A group in it has accepted nothing itself, one that is not there even less.
-        let list = done(&owner, &format!("GET /iam/v2/terms/{team}"), Value::Null).await;
+        let list = ok(&owner, &format!("GET /iam/v2/terms/{team}"), Value::Null).await;
         assert_eq!(list["termsAcceptances"], json!([]));
         let absent = format!("{org}/00000000000000ff");
-        refused(&owner, &format!("GET /iam/v2/terms/{absent}"), Value::Null, 404, "NOT_FOUND").await;
-        assert_eq!(done(&owner, &format!("GET /iam/v1/terms/{absent}"), Value::Null).await["items"], json!([]));
+        rejected(&owner, &format!("GET /iam/v2/terms/{absent}"), Value::Null, 404, "NOT_FOUND").await;
+        assert_eq!(ok(&owner, &format!("GET /iam/v1/terms/{absent}"), Value::Null).await["items"], json!([]));
     })
     .await;
 }
@@ -163,11 +162,11 @@ async fn nothing_changes_in_an_organization_that_has_not_accepted(engine: Engine
 
         // A caller without the permission gets that error, whatever else is wrong.
         let (stranger, what) = (server.stranger().await, format!("PATCH /iam/v2/groups/{org}"));
-        refused(&stranger, &what, json!({ "description": "d" }), 403, "PERMISSION_DENIED").await;
-        refused(&owner, &what, json!({ "name": "/" }), 400, "INVALID_ARGUMENT").await;
+        rejected(&stranger, &what, json!({ "description": "d" }), 403, "PERMISSION_DENIED").await;
+        rejected(&owner, &what, json!({ "name": "/" }), 400, "INVALID_ARGUMENT").await;
         // Reading and the operator continue.
-        done(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
-        done(&server.operator().await, &what, json!({ "description": "d" })).await;
+        ok(&owner, &format!("GET /iam/v2/groups/{org}"), Value::Null).await;
+        ok(&server.operator().await, &what, json!({ "description": "d" })).await;
     })
     .await;
 }
@@ -189,11 +188,11 @@ async fn accepting_and_leaving_are_always_open(engine: Engine) {
             assert_eq!(call(&owner, &what, Value::Null).await.status, 200, "{what}");
         }
         let (accept, update) = (format!("POST /iam/v2/terms/{org}"), format!("PATCH /iam/v2/groups/{team}"));
-        done(&owner, &accept, json!({ "documentIds": ["privacy-1"] })).await;
+        ok(&owner, &accept, json!({ "documentIds": ["privacy-1"] })).await;
         gated(&owner, &update, json!({ "description": "d" }), &["terms-1"]).await;
-        done(&owner, &accept, json!({ "documentIds": ["terms-1"] })).await;
-        done(&owner, &update, json!({ "description": "d" })).await;
-        let below = uid_of(&done(&owner, &format!("POST /iam/v2/groups/{team}"), json!({ "name": "below" })).await);
+        ok(&owner, &accept, json!({ "documentIds": ["terms-1"] })).await;
+        ok(&owner, &update, json!({ "description": "d" })).await;
+        let below = uid_of(&ok(&owner, &format!("POST /iam/v2/groups/{team}"), json!({ "name": "below" })).await);
         // What one accepted opens no other.
         let other = server.organization("other").await;
         let other = server.actor("owner", &other).await;
@@ -205,7 +204,7 @@ async fn accepting_and_leaving_are_always_open(engine: Engine) {
             &["terms-1", "privacy-1"],
         )
         .await;
-        done(&owner, &format!("PATCH /iam/v2/groups/{below}"), json!({ "description": "d" })).await;
+        ok(&owner, &format!("PATCH /iam/v2/groups/{below}"), json!({ "description": "d" })).await;
     })
     .await;
 }
@@ -215,7 +214,7 @@ async fn acceptances_go_with_the_organization(engine: Engine) {
         let org = server.organization("acme").await;
         let operator = server.operator().await;
         let body = json!({ "documentIds": ["terms-1", "privacy-1"] });
-        done(&operator, &format!("POST /iam/v2/terms/{org}"), body).await;
+        ok(&operator, &format!("POST /iam/v2/terms/{org}"), body).await;
         assert_eq!(call(&operator, &format!("DELETE /iam/v2/groups/{org}"), Value::Null).await.status, 200);
         // Two came, two went.
         assert_eq!(rows(server).await, (0, 4, 1));

@@ -5,7 +5,7 @@ use bowline_testkit::{Actor, TestServer};
 use prost::{Message, Name};
 use serde_json::Value;
 
-use crate::support::{done, number, order_of_writing};
+use crate::support::{number, ok, order_of_writing};
 
 /// An event as it waits in the outbox.
 #[derive(Debug, PartialEq)]
@@ -63,7 +63,7 @@ pub(crate) async fn told_once(server: &TestServer, actor: &Actor, what: &str, bo
         (number(server, "SELECT count(*) FROM audit").await, number(server, "SELECT count(*) FROM outbox").await)
     };
     let before = count().await;
-    let answer = done(actor, what, body).await;
+    let answer = ok(actor, what, body).await;
     let after = count().await;
     assert_eq!((after.0 - before.0, after.1 - before.1), (audited, 1), "{what}");
     answer

@@ -7,7 +7,7 @@ use bowline_testkit::{Actor, GrpcError, TestServer, each_engine};
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::support::{Refusal, absent, call, done, send, uid_of};
+use crate::support::{Refusal, absent, call, ok, send, uid_of};
 
 const FORM: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
 
@@ -18,25 +18,25 @@ async fn both_spellings_and_the_pre_release_names_are_understood(server: &TestSe
     for name in ["a", "b", "c"] {
         server.repo(&org, name).await;
     }
-    let one = done(&operator, "GET /registry/v2/repos?page_size=2&order_by=name&skip=1", Value::Null).await;
-    let other = done(&operator, "GET /registry/v2/repos?pageSize=2&orderBy=name&skip=1", Value::Null).await;
+    let one = ok(&operator, "GET /registry/v2/repos?page_size=2&order_by=name&skip=1", Value::Null).await;
+    let other = ok(&operator, "GET /registry/v2/repos?pageSize=2&orderBy=name&skip=1", Value::Null).await;
     assert_eq!(one["repos"], other["repos"]);
     for order in ["create_time", "created_at", "createTime", "createdAt"] {
-        done(&operator, &format!("GET /registry/v2/repos?order_by={order}+desc"), Value::Null).await;
+        ok(&operator, &format!("GET /registry/v2/repos?order_by={order}+desc"), Value::Null).await;
     }
     for filter in ["uidp.descendants_of", "uidp.descendantsOf"] {
-        let list = done(&operator, &format!("GET /iam/v2/groups?{filter}={org}"), Value::Null).await;
+        let list = ok(&operator, &format!("GET /iam/v2/groups?{filter}={org}"), Value::Null).await;
         assert_eq!(list["totalCount"], "1", "{filter}");
     }
     let create = format!("POST /registry/v2/repos/{org}");
     for (name, member) in [("d", "activeTags"), ("e", "active_tags")] {
-        let made = done(&operator, &create, json!({ "name": name, member: ["latest"], "unknown": {} })).await;
+        let made = ok(&operator, &create, json!({ "name": name, member: ["latest"], "unknown": {} })).await;
         assert_eq!(made["activeTags"], json!(["latest"]));
     }
     // The pre-release segment and package are v2, in answers too.
-    let beta = done(&operator, "GET /registry/v2beta1/repos?order_by=name", Value::Null).await;
-    assert_eq!(beta, done(&operator, "GET /registry/v2/repos?order_by=name", Value::Null).await);
-    let made = done(&operator, &format!("POST /iam/v2beta1/groups/{team}"), json!({ "name": "squad" })).await;
+    let beta = ok(&operator, "GET /registry/v2beta1/repos?order_by=name", Value::Null).await;
+    assert_eq!(beta, ok(&operator, "GET /registry/v2/repos?order_by=name", Value::Null).await);
+    let made = ok(&operator, &format!("POST /iam/v2beta1/groups/{team}"), json!({ "name": "squad" })).await;
     let request = GetGroupRequest { uid: uid_of(&made) }.encode_to_vec();
     let path = "/chainguard.platform.iam.v2beta1.GroupsService/GetGroup";
     let bytes = operator.grpc_raw(path, request).await.expect("the pre-release package is served");
@@ -81,14 +81,14 @@ async fn reads_take_forms_and_wrong_verbs_are_told_the_right_ones(server: &TestS
     let by_form = send(&operator, &format!("POST {list}"), FORM, "ecosystems=ECOSYSTEM_PYTHON&page_size=5").await;
     assert_eq!(by_form.status, 200, "{}", by_form.text());
     let by_query = format!("GET {list}?ecosystems=ECOSYSTEM_PYTHON&page_size=5");
-    assert_eq!(by_form.json(), done(&operator, &by_query, Value::Null).await);
+    assert_eq!(by_form.json(), ok(&operator, &by_query, Value::Null).await);
     let charset = [("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
     assert_eq!(send(&operator, "POST /registry/v1/repos", &charset, "").await.status, 200);
     let look = "/iam/v2/identities:lookupIdentity";
     let by_form = send(&operator, &format!("POST {look}"), FORM, "issuer=https://a.example&subject=s").await;
     assert_eq!(
         by_form.json(),
-        done(&operator, &format!("GET {look}?issuer=https://a.example&subject=s"), Value::Null).await
+        ok(&operator, &format!("GET {look}?issuer=https://a.example&subject=s"), Value::Null).await
     );
     for (what, allowed) in [
         (format!("POST {look}"), "GET, HEAD"),

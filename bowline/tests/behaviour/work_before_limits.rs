@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::contents::{Manifest, digest, store};
 use crate::neighbours::Neighbour;
-use crate::support::{call, done, execute, inventory, refused};
+use crate::support::{call, execute, inventory, ok, rejected};
 
 /// 450 KB of patterns, each other than the others, and each costly to compile.
 fn patterns() -> Vec<String> {
@@ -67,7 +67,7 @@ async fn a_caller_without_the_permission_learns_nothing_about_the_fields(server:
         assert_eq!(error.code, 7, "{}", error.message);
     }
     let body = json!({ "name": "Not A Name", "description": "d".repeat(10_000) });
-    refused(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
+    rejected(&viewer, &format!("POST /registry/v2/repos/{org}"), body, 403, "PERMISSION_DENIED").await;
 }
 
 async fn an_identity_provider_of_many_scopes_is_refused_at_once(server: &TestServer) {
@@ -99,12 +99,12 @@ async fn an_answer_names_a_hundred_wrong_fields_and_counts_the_others(server: &T
     let org = server.organization("acme").await;
     let operator = server.operator().await;
     let body = json!({ "name": "web", "aliases": vec!["no tag"; 1000] });
-    let refusal = refused(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &format!("POST /registry/v2/repos/{org}"), body, 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.violations().len(), 100);
     assert!(refusal.message().ends_with("; and 900 more violations; correct these first"), "{}", refusal.message());
     let masks = vec!["nothing"; 101].join(",");
     let what = format!("PATCH /registry/v2/repos/{}?updateMask={masks}", server.repo(&org, "app").await);
-    let refusal = refused(&operator, &what, json!({}), 400, "INVALID_ARGUMENT").await;
+    let refusal = rejected(&operator, &what, json!({}), 400, "INVALID_ARGUMENT").await;
     assert_eq!(refusal.violations(), [("updateMask".to_owned(), "at most 100 paths".to_owned())]);
 }
 
@@ -161,8 +161,8 @@ async fn there_is_no_preview_of_a_repository_that_is_too_large_for_it(server: &T
                SELECT $1, digest, $2, '', '', 0 FROM manifests";
     execute(server, sql, &[&large, &org]).await;
     let preview = |repo: &str| format!("GET /registrypolicies/v1/repos/{repo}:previewRetention");
-    done(&viewer, &preview(&small), Value::Null).await;
-    let refusal = refused(&viewer, &preview(&large), Value::Null, 400, "FAILED_PRECONDITION").await;
+    ok(&viewer, &preview(&small), Value::Null).await;
+    let refusal = rejected(&viewer, &preview(&large), Value::Null, 400, "FAILED_PRECONDITION").await;
     assert!(refusal.message().contains("more than 100000 manifests"), "{}", refusal.message());
 }
 
@@ -171,7 +171,7 @@ async fn tagged(server: &TestServer, org: &str) -> String {
     let repo = server.repo(org, "tagged").await;
     store(server, &repo, &Manifest { digest: &digest('b'), shape: 1, size: 0, names: &[], config: None }).await;
     let first = json!({ "name": "first", "digest": digest('b') });
-    done(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), first).await;
+    ok(&server.operator().await, &format!("POST /registry/v2/tags/{repo}"), first).await;
     let sql = "INSERT INTO tags (uid, parent, org, name, digest, deprecated, bundles, hidden, created_at, updated_at)
                WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000)
                SELECT uid || n, parent, org, 'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb' || n, digest, deprecated, bundles,
@@ -223,4 +223,11 @@ each_engine!(
     patterns_in_force_at_one_repository_have_one_budget
 );
 
-each_engine!(multi_thread: fifteen_thousand_patterns_are_refused_before_the_first_is_compiled, an_identity_provider_of_many_scopes_is_refused_at_once, there_is_no_preview_of_a_repository_that_is_too_large_for_it, previews_that_are_given_up_count_until_they_have_ended, the_queue_of_costly_requests_is_not_one_organizations);
+each_engine!(
+    multi_thread:
+    fifteen_thousand_patterns_are_refused_before_the_first_is_compiled,
+    an_identity_provider_of_many_scopes_is_refused_at_once,
+    there_is_no_preview_of_a_repository_that_is_too_large_for_it,
+    previews_that_are_given_up_count_until_they_have_ended,
+    the_queue_of_costly_requests_is_not_one_organizations
+);

@@ -188,4 +188,9 @@ async fn a_server_that_was_taken_for_stopped_stops(engine: Engine) {
     assert!(noticed.is_ok(), "the server goes on after a minute");
 }
 
-by_engine!(multi_thread: a_revoked_key_ends_its_tokens_on_a_running_server, everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one, a_server_that_was_taken_for_stopped_stops);
+by_engine!(
+    multi_thread:
+    a_revoked_key_ends_its_tokens_on_a_running_server,
+    everything_sealed_opens_with_the_new_key_file_and_nothing_with_the_old_one,
+    a_server_that_was_taken_for_stopped_stops
+);

@@ -20,7 +20,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_not_there_is_not_made_by_whoever_looks_for_it() {
+async fn commands_do_not_create_a_missing_database() {
     let home = tempfile::tempdir().expect("a scratch directory is made");
     let there = home.path().join("there").to_string_lossy().into_owned();
     let commands: [&[&str]; 7] = [

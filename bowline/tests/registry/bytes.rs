@@ -76,4 +76,8 @@ async fn files_of_uploads_end_with_their_rows(server: &TestServer) {
     assert_eq!(files(&uploads), Vec::<PathBuf>::new());
 }
 
-each_engine!(multi_thread: a_blob_that_lost_its_bytes_is_unknown_until_it_is_pushed_again, files_of_uploads_end_with_their_rows);
+each_engine!(
+    multi_thread:
+    a_blob_that_lost_its_bytes_is_unknown_until_it_is_pushed_again,
+    files_of_uploads_end_with_their_rows
+);

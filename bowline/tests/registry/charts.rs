@@ -63,7 +63,7 @@ async fn users(actor: &Actor, repo: &str) -> Value {
 }
 
 /// What the reply refuses for, all in one line.
-fn refused(reply: &RestReply, status: u16) -> String {
+fn rejected(reply: &RestReply, status: u16) -> String {
     assert_eq!(reply.status, status, "{}", reply.text());
     reply.text()
 }
@@ -192,26 +192,26 @@ async fn what_cannot_be_added_is_refused_whole(server: &TestServer) {
     ] {
         for dry_run in [true, false] {
             let reply = add(&owner, &org, json!({ "sourceRepoId": source, "tag": tag, "dryRun": dry_run })).await;
-            let told = refused(&reply, status);
+            let told = rejected(&reply, status);
             assert!(told.contains(reason), "{tag}: {told}");
         }
     }
     for source in [&hidden, &"0".repeat(40), "", "r.example/charts/shop"] {
-        let told = refused(&add(&owner, &org, json!({ "sourceRepoId": source })).await, 400);
+        let told = rejected(&add(&owner, &org, json!({ "sourceRepoId": source })).await, 400);
         assert!(told.contains("sourceRepoId") && told.contains("that you may pull from"), "{told}");
     }
     let no_chart = repo_uid(server, "secret").await;
     let operator = server.operator().await;
-    refused(&add(&operator, &org, json!({ "sourceRepoId": no_chart })).await, 404);
-    refused(&add(&operator, &"0".repeat(40), json!({ "sourceRepoId": source })).await, 404);
+    rejected(&add(&operator, &org, json!({ "sourceRepoId": no_chart })).await, 404);
+    rejected(&add(&operator, &"0".repeat(40), json!({ "sourceRepoId": source })).await, 404);
     let reader = server.actor("registry.pull", &org).await;
-    refused(&add(&reader, &org, json!({ "sourceRepoId": source, "tag": "fine" })).await, 403);
+    rejected(&add(&reader, &org, json!({ "sourceRepoId": source, "tag": "fine" })).await, 403);
     assert_eq!(number(server, rows).await, before, "nothing was made on the way to a refusal");
 
     // A chart of before its images were kept has to be pushed once more.
     execute(server, "DELETE FROM charts").await;
     let request = json!({ "sourceRepoId": source, "tag": "fine" });
-    let told = refused(&add(&owner, &org, request.clone()).await, 400);
+    let told = rejected(&add(&owner, &org, request.clone()).await, 400);
     assert!(told.contains("push it once more"), "{told}");
     execute(server, "DELETE FROM chart_images").await;
     push_chart(&client, &name, "fine", Some("- image: r.example/app")).await;
@@ -229,7 +229,7 @@ async fn a_chart_opens_nothing_of_the_organization_that_gets_it(server: &TestSer
     let owner = server.actor("owner", &org).await;
     for dry_run in [true, false] {
         let reply = add(&owner, &team, json!({ "sourceRepoId": source, "dryRun": dry_run })).await;
-        let told = refused(&reply, 400);
+        let told = rejected(&reply, 400);
         assert!(told.contains("not everybody may pull from") && told.contains(&payroll), "{told}");
     }
     assert_eq!(number(server, "SELECT count(*) FROM groups WHERE name = 'charts'").await, 0);
@@ -255,7 +255,7 @@ async fn charts_are_found_in_the_catalogues_that_the_operator_named(engine: Engi
         let stranger = server.stranger().await;
         stranger.rest("GET", &format!("/registry/v1/charts:find?{query}"), None).await
     };
-    let told = refused(&find(&server, "name=shop").await, 400);
+    let told = rejected(&find(&server, "name=shop").await, 400);
     assert!(told.contains("--community-charts"), "{told}");
     let server = server.restarted_with(|options| options.community_charts = Some(charts.clone())).await;
     let found = find(&server, "name=shop&catalog=CHART_CATALOG_COMMUNITY").await;
@@ -264,12 +264,18 @@ async fn charts_are_found_in_the_catalogues_that_the_operator_named(engine: Engi
     let request = FindChartRequest { name: "shop".into(), ..default() };
     let over_grpc = server.stranger().await.grpc::<FindChart>(request).await.expect("anybody may ask");
     assert_eq!(over_grpc.source_repo_id, repo_uid(&server, "shop").await);
-    refused(&find(&server, "name=other").await, 404);
-    let told = refused(&find(&server, "name=shop&catalog=CHART_CATALOG_IAMGUARDED").await, 400);
+    rejected(&find(&server, "name=other").await, 404);
+    let told = rejected(&find(&server, "name=shop&catalog=CHART_CATALOG_IAMGUARDED").await, 400);
     assert!(told.contains("--iamguarded-charts"), "{told}");
     server.stop().await;
 }
 
-each_engine!(multi_thread: a_chart_comes_with_repositories_for_its_images, a_chart_without_a_list_comes_alone_and_the_newest_tag_counts, what_cannot_be_added_is_refused_whole, a_chart_opens_nothing_of_the_organization_that_gets_it);
+each_engine!(
+    multi_thread:
+    a_chart_comes_with_repositories_for_its_images,
+    a_chart_without_a_list_comes_alone_and_the_newest_tag_counts,
+    what_cannot_be_added_is_refused_whole,
+    a_chart_opens_nothing_of_the_organization_that_gets_it
+);
 
 by_engine!(multi_thread: charts_are_found_in_the_catalogues_that_the_operator_named);

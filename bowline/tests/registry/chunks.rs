@@ -103,4 +103,11 @@ async fn an_upload_belongs_to_who_began_it_and_ends_after_a_day(server: &TestSer
     assert_eq!(id.len(), 32);
 }
 
-each_engine!(multi_thread: chunks_make_a_blob_and_can_be_resumed, a_part_of_another_length_than_promised_changes_nothing, another_digest_is_refused_and_leaves_nothing, sha512_is_a_digest_as_well, an_upload_belongs_to_who_began_it_and_ends_after_a_day);
+each_engine!(
+    multi_thread:
+    chunks_make_a_blob_and_can_be_resumed,
+    a_part_of_another_length_than_promised_changes_nothing,
+    another_digest_is_refused_and_leaves_nothing,
+    sha512_is_a_digest_as_well,
+    an_upload_belongs_to_who_began_it_and_ends_after_a_day
+);

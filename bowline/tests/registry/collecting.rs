@@ -83,7 +83,7 @@ async fn manifests_go_with_the_last_repository_that_holds_them(server: &TestServ
     assert_eq!(client.get(&format!("/v2/{one}/manifests/1")).await.status, 200);
 }
 
-async fn a_blob_that_was_asked_for_waits_for_its_manifest_anew(server: &TestServer) {
+async fn a_requested_blob_waits_for_its_manifest_again(server: &TestServer) {
     let (org, client) = pusher(server, "acme").await;
     let name = format!("{org}/app");
     client.blob(&name, CONFIG_BYTES).await;
@@ -164,4 +164,10 @@ async fn the_commands_collect_and_verify_beside_the_server() {
     server.stop().await;
 }
 
-each_engine!(multi_thread: what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it, manifests_go_with_the_last_repository_that_holds_them, a_blob_that_was_asked_for_waits_for_its_manifest_anew, files_that_are_nobodys_go_and_those_on_their_way_stay);
+each_engine!(
+    multi_thread:
+    what_no_manifest_names_goes_after_the_grace_and_its_bytes_with_it,
+    manifests_go_with_the_last_repository_that_holds_them,
+    a_requested_blob_waits_for_its_manifest_again,
+    files_that_are_nobodys_go_and_those_on_their_way_stay
+);

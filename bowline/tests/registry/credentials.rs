@@ -135,4 +135,11 @@ async fn what_is_public_everybody_may_pull_and_nothing_more(server: &TestServer)
     assert_eq!(nobody.get(&format!("/v2/{org}/closed/manifests/1")).await.status, 401);
 }
 
-each_engine!(multi_thread: who_is_not_known_is_told_where_to_go, a_token_opens_one_door, every_form_of_a_credential, forms_are_credentials_as_well, what_is_public_everybody_may_pull_and_nothing_more);
+each_engine!(
+    multi_thread:
+    who_is_not_known_is_told_where_to_go,
+    a_token_opens_one_door,
+    every_form_of_a_credential,
+    forms_are_credentials_as_well,
+    what_is_public_everybody_may_pull_and_nothing_more
+);

@@ -72,4 +72,9 @@ async fn what_scanners_found_goes_with_the_manifest(server: &TestServer) {
     assert_eq!(raw.status, 404, "{}", raw.text());
 }
 
-each_engine!(multi_thread: tags_manifests_and_blobs_go_one_by_one, readers_delete_nothing, what_scanners_found_goes_with_the_manifest);
+each_engine!(
+    multi_thread:
+    tags_manifests_and_blobs_go_one_by_one,
+    readers_delete_nothing,
+    what_scanners_found_goes_with_the_manifest
+);

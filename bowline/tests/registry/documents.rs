@@ -246,4 +246,11 @@ async fn the_newest_scan_is_told_match_by_match(server: &TestServer) {
     assert_eq!(ask(server, &format!("{repo}/digests/{of}/helm")).await.status, 404);
 }
 
-each_engine!(multi_thread: an_sbom_is_found_in_what_refers_to_the_image, attestations_by_tag_and_in_an_index_are_looked_into, what_parses_as_no_sbom_is_told_so, a_chart_tells_of_itself, the_newest_scan_is_told_match_by_match);
+each_engine!(
+    multi_thread:
+    an_sbom_is_found_in_what_refers_to_the_image,
+    attestations_by_tag_and_in_an_index_are_looked_into,
+    what_parses_as_no_sbom_is_told_so,
+    a_chart_tells_of_itself,
+    the_newest_scan_is_told_match_by_match
+);

@@ -114,4 +114,10 @@ async fn a_credential_outlives_the_servers_signing_key(server: &TestServer) {
     assert_eq!(push(server, &org, &uid, &password).await.status, 202);
 }
 
-each_engine!(multi_thread: a_credential_ends_with_its_own_exp, a_credential_whose_key_was_replaced_ends_with_the_next_call, a_credential_ends_with_a_change_of_its_identity, a_credential_outlives_the_servers_signing_key);
+each_engine!(
+    multi_thread:
+    a_credential_ends_with_its_own_exp,
+    a_credential_whose_key_was_replaced_ends_with_the_next_call,
+    a_credential_ends_with_a_change_of_its_identity,
+    a_credential_outlives_the_servers_signing_key
+);

@@ -210,4 +210,13 @@ async fn many_tags_in_one_push_are_judged_by_all_patterns_in_force(server: &Test
     assert_eq!(tag.json(), first, "nothing of the refused push stays");
 }
 
-each_engine!(multi_thread: immutable_tags_are_neither_moved_nor_deleted, what_an_immutable_tag_needs_is_not_deleted, the_api_moves_no_immutable_tag_either, no_more_is_stored_than_was_allotted, which_bytes_a_repository_shows_is_audited, what_no_quota_has_room_for_is_not_even_kept_for_a_while, many_tags_in_one_push_are_judged_by_all_patterns_in_force);
+each_engine!(
+    multi_thread:
+    immutable_tags_are_neither_moved_nor_deleted,
+    what_an_immutable_tag_needs_is_not_deleted,
+    the_api_moves_no_immutable_tag_either,
+    no_more_is_stored_than_was_allotted,
+    which_bytes_a_repository_shows_is_audited,
+    what_no_quota_has_room_for_is_not_even_kept_for_a_while,
+    many_tags_in_one_push_are_judged_by_all_patterns_in_force
+);

@@ -158,4 +158,12 @@ async fn long_annotations_end_a_page_of_referrers(server: &TestServer) {
     assert_eq!((sizes, notes.concat().as_str()), (vec![2, 2, 1], "abcde"));
 }
 
-each_engine!(multi_thread: tags_come_in_order_and_in_pages, the_newest_moves_of_a_tag_are_told_unless_a_start_is_named, a_tag_has_a_history, the_catalog_holds_what_the_visitor_may_list, the_catalog_tells_no_name_of_a_group_that_the_visitor_may_not_list, long_annotations_end_a_page_of_referrers);
+each_engine!(
+    multi_thread:
+    tags_come_in_order_and_in_pages,
+    the_newest_moves_of_a_tag_are_told_unless_a_start_is_named,
+    a_tag_has_a_history,
+    the_catalog_holds_what_the_visitor_may_list,
+    the_catalog_tells_no_name_of_a_group_that_the_visitor_may_not_list,
+    long_annotations_end_a_page_of_referrers
+);

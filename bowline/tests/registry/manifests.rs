@@ -83,4 +83,9 @@ async fn referrers_are_found_by_subject_and_type(server: &TestServer) {
     assert_eq!(code(&client.get(&format!("/v2/{name}/referrers/sha256:x")).await, 400), "DIGEST_INVALID");
 }
 
-each_engine!(multi_thread: a_manifest_names_only_what_its_repository_has, what_is_no_manifest_is_refused, referrers_are_found_by_subject_and_type);
+each_engine!(
+    multi_thread:
+    a_manifest_names_only_what_its_repository_has,
+    what_is_no_manifest_is_refused,
+    referrers_are_found_by_subject_and_type
+);

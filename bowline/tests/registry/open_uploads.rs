@@ -217,6 +217,16 @@ async fn one_long_body_keeps_its_upload_and_one_after_the_end_is_not_acknowledge
     .await;
 }
 
-each_engine!(multi_thread: open_uploads_count_against_each_quota_above_them, a_body_counts_while_it_arrives_and_what_broke_off_counts_no_more, an_upload_ends_when_it_has_not_grown_for_a_while);
+each_engine!(
+    multi_thread:
+    open_uploads_count_against_each_quota_above_them,
+    a_body_counts_while_it_arrives_and_what_broke_off_counts_no_more,
+    an_upload_ends_when_it_has_not_grown_for_a_while
+);
 
-by_engine!(multi_thread: an_identity_and_an_organization_have_so_many_uploads_open, clients_that_go_away_at_once_have_no_more_uploads_open_than_others, one_long_body_keeps_its_upload_and_one_after_the_end_is_not_acknowledged);
+by_engine!(
+    multi_thread:
+    an_identity_and_an_organization_have_so_many_uploads_open,
+    clients_that_go_away_at_once_have_no_more_uploads_open_than_others,
+    one_long_body_keeps_its_upload_and_one_after_the_end_is_not_acknowledged
+);

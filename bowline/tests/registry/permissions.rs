@@ -123,4 +123,11 @@ async fn a_narrowed_token_stays_narrow(server: &TestServer) {
     assert_eq!(code(&reply, 403), "DENIED");
 }
 
-each_engine!(multi_thread: what_one_may_not_list_looks_like_nothing, readers_read_and_push_nothing, creating_moving_and_pushing_are_different_permissions, what_is_taken_away_is_gone_at_once, a_narrowed_token_stays_narrow);
+each_engine!(
+    multi_thread:
+    what_one_may_not_list_looks_like_nothing,
+    readers_read_and_push_nothing,
+    creating_moving_and_pushing_are_different_permissions,
+    what_is_taken_away_is_gone_at_once,
+    a_narrowed_token_stays_narrow
+);

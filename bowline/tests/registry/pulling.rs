@@ -136,6 +136,11 @@ fn keep_busy(server: &TestServer) -> (JoinHandle<()>, Arc<AtomicBool>) {
     (busy, end)
 }
 
-each_engine!(multi_thread: blobs_come_in_parts, a_pull_is_told_and_a_look_is_not, a_flush_waits_for_the_one_that_took_its_pulls);
+each_engine!(
+    multi_thread:
+    blobs_come_in_parts,
+    a_pull_is_told_and_a_look_is_not,
+    a_flush_waits_for_the_one_that_took_its_pulls
+);
 
 by_engine!(multi_thread: a_stop_loses_no_pull);

@@ -112,4 +112,13 @@ async fn nothing_refers_to_what_is_not_there(server: &TestServer) {
     assert_eq!((reply.status, &reply.json()["manifests"]), (200, &serde_json::json!([])), "{}", reply.text());
 }
 
-each_engine!(multi_thread: an_image_goes_in_and_comes_out, a_push_is_recorded_and_told_once_for_each_thing, names_lead_to_the_same_place_as_uidps, names_that_nothing_may_have_create_nothing, many_first_pushes_make_one_repository, a_push_by_digest_gives_several_tags, nothing_refers_to_what_is_not_there);
+each_engine!(
+    multi_thread:
+    an_image_goes_in_and_comes_out,
+    a_push_is_recorded_and_told_once_for_each_thing,
+    names_lead_to_the_same_place_as_uidps,
+    names_that_nothing_may_have_create_nothing,
+    many_first_pushes_make_one_repository,
+    a_push_by_digest_gives_several_tags,
+    nothing_refers_to_what_is_not_there
+);

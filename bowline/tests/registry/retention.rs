@@ -154,4 +154,9 @@ async fn the_server_retains_by_itself_below_places_with_rules(server: &TestServe
     assert_eq!(number(server, audited).await, 5);
 }
 
-each_engine!(multi_thread: whole_images_go_as_the_preview_says, immutable_tags_pulls_and_no_rules_keep_images, the_server_retains_by_itself_below_places_with_rules);
+each_engine!(
+    multi_thread:
+    whole_images_go_as_the_preview_says,
+    immutable_tags_pulls_and_no_rules_keep_images,
+    the_server_retains_by_itself_below_places_with_rules
+);

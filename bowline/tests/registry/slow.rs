@@ -139,4 +139,9 @@ async fn a_client_that_does_not_read_is_disconnected_and_a_slow_one_is_not() {
     server.stop().await;
 }
 
-each_engine!(multi_thread: a_manifest_of_somebody_who_may_not_push_is_not_waited_for, a_token_that_ends_before_the_body_does_pushes_nothing, what_a_slow_body_changes_happens_when_it_has_come);
+each_engine!(
+    multi_thread:
+    a_manifest_of_somebody_who_may_not_push_is_not_waited_for,
+    a_token_that_ends_before_the_body_does_pushes_nothing,
+    what_a_slow_body_changes_happens_when_it_has_come
+);

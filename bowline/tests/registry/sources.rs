@@ -237,6 +237,14 @@ async fn a_source_at_another_registry_is_an_upstream_of_its_own(server: &TestSer
     upstream.stop().await;
 }
 
-each_engine!(multi_thread: whoever_asks_for_it_first_with_others_finds_what_comes_from_the_source, what_is_missing_comes_from_the_source_and_follows_it, members_of_an_index_come_when_they_are_asked_for, nobody_takes_over_what_they_may_not_pull, a_copy_has_room_within_its_quota_alone, a_source_at_another_registry_is_an_upstream_of_its_own);
+each_engine!(
+    multi_thread:
+    whoever_asks_for_it_first_with_others_finds_what_comes_from_the_source,
+    what_is_missing_comes_from_the_source_and_follows_it,
+    members_of_an_index_come_when_they_are_asked_for,
+    nobody_takes_over_what_they_may_not_pull,
+    a_copy_has_room_within_its_quota_alone,
+    a_source_at_another_registry_is_an_upstream_of_its_own
+);
 
 by_engine!(multi_thread: the_registrys_own_host_is_known_however_it_is_written);

@@ -134,4 +134,12 @@ async fn redirects_to_another_origin_get_nothing_of_the_account(server: &TestSer
     }
 }
 
-each_engine!(multi_thread: a_token_of_the_account_is_asked_for_once_and_used_until_it_ends, basic_authentication_is_answered_when_it_is_asked_for, a_wrong_password_is_said_and_a_new_one_counts_at_once, an_account_that_may_not_pull_is_no_missing_image, an_upstream_that_wants_an_account_says_so_to_who_has_none, redirects_to_another_origin_get_nothing_of_the_account);
+each_engine!(
+    multi_thread:
+    a_token_of_the_account_is_asked_for_once_and_used_until_it_ends,
+    basic_authentication_is_answered_when_it_is_asked_for,
+    a_wrong_password_is_said_and_a_new_one_counts_at_once,
+    an_account_that_may_not_pull_is_no_missing_image,
+    an_upstream_that_wants_an_account_says_so_to_who_has_none,
+    redirects_to_another_origin_get_nothing_of_the_account
+);

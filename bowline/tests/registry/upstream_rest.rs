@@ -91,4 +91,9 @@ async fn a_host_that_does_not_answer_is_not_waited_for_by_everybody(server: &Tes
     assert_eq!((at("app").await.status, at("other").await.status), (200, 200));
 }
 
-each_engine!(multi_thread: what_is_not_there_is_asked_for_once_a_minute, an_upstream_that_fails_rests_for_a_while, a_host_that_does_not_answer_is_not_waited_for_by_everybody);
+each_engine!(
+    multi_thread:
+    what_is_not_there_is_asked_for_once_a_minute,
+    an_upstream_that_fails_rests_for_a_while,
+    a_host_that_does_not_answer_is_not_waited_for_by_everybody
+);

@@ -165,4 +165,10 @@ async fn an_image_that_came_without_its_config_gets_it_with_the_first_push_that_
     assert_eq!((number(server, configs).await, number(server, platforms).await), (1, 1));
 }
 
-each_engine!(multi_thread: tags_that_were_pushed_here_stay_where_they_are, tags_that_the_api_wrote_stay_where_they_are, a_push_beside_a_fetch_wins, an_image_that_came_without_its_config_gets_it_with_the_first_push_that_has_it);
+each_engine!(
+    multi_thread:
+    tags_that_were_pushed_here_stay_where_they_are,
+    tags_that_the_api_wrote_stay_where_they_are,
+    a_push_beside_a_fetch_wins,
+    an_image_that_came_without_its_config_gets_it_with_the_first_push_that_has_it
+);

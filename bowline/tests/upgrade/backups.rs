@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use bowline_store::{Db, SqliteOptions, Value};
 use bowline_testkit::{Database, Engine, engines};
 
-use crate::moves::{killed_and_done, refused, remove, seeded, some_blob};
-use crate::opened::{Opened, Place, answers_are_those_of_before, bowline, done, shown};
+use crate::moves::{killed_and_done, rejected, remove, seeded, some_blob};
+use crate::opened::{Opened, Place, answers_are_those_of_before, bowline, ok, shown};
 
 /// An archive, and the keys of its backups.
 pub(crate) struct Vault {
@@ -22,7 +22,7 @@ fn texts(words: &[&str]) -> Vec<String> {
 impl Vault {
     pub(crate) fn new(directory: &Path) -> Vault {
         let identity = directory.join("identity");
-        let recipient = done(&texts(&["backup", "keygen", &shown(&identity)]));
+        let recipient = ok(&texts(&["backup", "keygen", &shown(&identity)]));
         Vault { directory: directory.join("archive"), identity, recipient: recipient.trim().to_owned() }
     }
 
@@ -76,13 +76,13 @@ async fn a_backup_of_a_running_server_restores_as_the_same_answers() {
     let (directory, source) = seeded();
     let vault = Vault::new(directory.path());
     let opened = Opened::start(&source, &directory.path().join("seeded_at"), None).await;
-    let said = done(&vault.create(&source));
+    let said = ok(&vault.create(&source));
     assert!(said.contains(" of them new"), "{said}");
     let token = opened.token.clone();
     opened.server.stop().await;
-    assert!(done(&vault.verify(&source)).contains("is whole"));
+    assert!(ok(&vault.verify(&source)).contains("is whole"));
     let target = Place::directory(&directory.path().join("restored"));
-    let said = done(&vault.restore(&source, &target));
+    let said = ok(&vault.restore(&source, &target));
     assert!(said.contains("every row compared") && said.contains("bowline serve --data-dir"), "{said}");
     answers_are_those_of_before(directory.path(), &target, Some(token)).await;
 }
@@ -95,16 +95,16 @@ async fn a_backup_of_one_engine_restores_to_the_other() {
     let (directory, source) = seeded();
     let token = answers_are_those_of_before(directory.path(), &source, None).await;
     let vault = Vault::new(directory.path());
-    done(&vault.create(&source));
+    ok(&vault.create(&source));
     let database = Database::of_dump("").await;
     let there = Place { data: directory.path().join("there"), key: source.key.clone(), database: Some(database.url()) };
-    done(&vault.restore(&source, &there));
+    ok(&vault.restore(&source, &there));
     let opened = Opened::start(&there, &directory.path().join("seeded_at"), Some(token.clone())).await;
-    let said = done(&vault.create(&there));
+    let said = ok(&vault.create(&there));
     assert!(said.contains(" 0 of them new"), "the blobs are those of the first backup: {said}");
     opened.server.stop().await;
     let back = Place::directory(&directory.path().join("back"));
-    done(&vault.restore(&source, &back));
+    ok(&vault.restore(&source, &back));
     answers_are_those_of_before(directory.path(), &back, Some(token)).await;
     database.remove().await;
 }
@@ -113,7 +113,7 @@ async fn a_backup_of_one_engine_restores_to_the_other() {
 async fn a_second_backup_writes_no_blob_again_and_old_ones_are_removed() {
     let (directory, source) = seeded();
     let vault = Vault::new(directory.path());
-    done(&vault.create(&source));
+    ok(&vault.create(&source));
     let blobs = vault.files("blobs");
     let times = |files: &[PathBuf]| -> Vec<_> {
         files.iter().map(|file| std::fs::metadata(file).expect("a file").modified().expect("a time")).collect()
@@ -127,12 +127,12 @@ async fn a_second_backup_writes_no_blob_again_and_old_ones_are_removed() {
     // What a killed process was writing.
     let unfinished = vault.directory.join("blobs/00/sha256-01#1");
     std::fs::write(&unfinished, "x").expect("a file");
-    let said = done(&[vault.create(&source), texts(&["--keep", "1"])].concat());
+    let said = ok(&[vault.create(&source), texts(&["--keep", "1"])].concat());
     assert!(!unfinished.exists());
     assert!(said.contains(" 0 of them new") && said.contains("1 older backups removed, and 1 blobs"), "{said}");
     assert_eq!((vault.files("blobs"), times(&blobs)), (blobs, written));
-    assert_eq!(done(&texts(&["backup", "list", "--from", &shown(&vault.directory)])).lines().count(), 1);
-    done(&vault.verify(&source));
+    assert_eq!(ok(&texts(&["backup", "list", "--from", &shown(&vault.directory)])).lines().count(), 1);
+    ok(&vault.verify(&source));
 }
 
 #[tokio::test]
@@ -141,27 +141,28 @@ async fn what_is_damaged_missing_or_foreign_is_named() {
     let vault = Vault::new(directory.path());
     let empty = directory.path().join("empty");
     let said =
-        refused(&Vault { directory: empty.clone(), ..Vault::new(&fresh(directory.path(), "a")) }.verify(&source));
+        rejected(&Vault { directory: empty.clone(), ..Vault::new(&fresh(directory.path(), "a")) }.verify(&source));
     assert!(said.contains("there is no directory"), "{said}");
     std::fs::create_dir(&empty).expect("a directory");
-    let said = refused(&Vault { directory: empty, ..Vault::new(&fresh(directory.path(), "b")) }.verify(&source));
+    let said = rejected(&Vault { directory: empty, ..Vault::new(&fresh(directory.path(), "b")) }.verify(&source));
     assert!(said.contains("there is no backup"), "{said}");
 
-    let said =
-        refused(&Vault { directory: source.data.clone(), ..Vault::new(&fresh(directory.path(), "d")) }.create(&source));
+    let said = rejected(
+        &Vault { directory: source.data.clone(), ..Vault::new(&fresh(directory.path(), "d")) }.create(&source),
+    );
     assert!(said.contains("is not empty, and no archive of backups"), "{said}");
     let blob = some_blob(&source.data.join("blobs/sha256"));
     let bytes = std::fs::read(&blob).expect("a blob");
     std::fs::write(&blob, vec![b'x'; bytes.len()]).expect("the blob is damaged");
-    let said = refused(&vault.create(&source));
+    let said = rejected(&vault.create(&source));
     assert!(said.contains("its bytes have another digest") && said.contains("bowline registry verify"), "{said}");
     std::fs::remove_file(&blob).expect("the blob is removed");
-    let said = refused(&vault.create(&source));
+    let said = rejected(&vault.create(&source));
     assert!(said.contains("which an image needs, is missing"), "{said}");
     assert!(vault.files("backups").is_empty(), "neither is a backup");
     std::fs::write(&blob, bytes).expect("the blob is whole");
 
-    done(&vault.create(&source));
+    ok(&vault.create(&source));
     for (part, words) in [
         ("backups", "cannot be used: it is damaged, or encrypted to another key"),
         ("blobs", "of the backup are missing or damaged"),
@@ -174,7 +175,7 @@ async fn what_is_damaged_missing_or_foreign_is_named() {
             wrong[last] ^= 1;
             for wrong in [wrong, bytes[..last].to_vec(), b"foreign".to_vec()] {
                 std::fs::write(&file, wrong).expect("it is damaged");
-                let said = refused(&vault.verify(&source));
+                let said = rejected(&vault.verify(&source));
                 let is_named =
                     words.split('|').any(|words| said.contains(words)) || said.contains("no part of a backup");
                 assert!(is_named && said.contains("hint: "), "{}: {said}", file.display());
@@ -182,17 +183,17 @@ async fn what_is_damaged_missing_or_foreign_is_named() {
             std::fs::write(&file, bytes).expect("it is whole");
         }
     }
-    done(&vault.verify(&source));
+    ok(&vault.verify(&source));
 
     let other = Vault { directory: vault.directory.clone(), ..Vault::new(&fresh(directory.path(), "c")) };
-    let said = refused(&other.verify(&source));
+    let said = rejected(&other.verify(&source));
     assert!(said.contains("it is damaged, or encrypted to another key") && said.contains("--identity"), "{said}");
     let key = directory.path().join("another-key");
     std::fs::copy(&source.key, &key).expect("a file with the right mode");
     std::fs::write(&key, "0".repeat(64)).expect("another key");
-    let said = refused(&vault.verify(&Place { key, ..source.clone() }));
+    let said = rejected(&vault.verify(&Place { key, ..source.clone() }));
     assert!(said.contains("was not made with this key file"), "{said}");
-    let said = refused(&vault.restore(&source, &source));
+    let said = rejected(&vault.restore(&source, &source));
     assert!(said.contains("there is a database already"), "{said}");
     answers_are_those_of_before(directory.path(), &source, None).await;
 }
@@ -208,7 +209,7 @@ async fn killed_backups_and_restores_are_done_by_a_second_run() {
     let (directory, source) = seeded();
     let vault = Vault::new(directory.path());
     killed_and_done(&vault.create(&source), || {}).await;
-    done(&vault.verify(&source));
+    ok(&vault.verify(&source));
     let target = Place::directory(&directory.path().join("restored"));
     killed_and_done(&vault.restore(&source, &target), || remove(&target.data)).await;
     answers_are_those_of_before(directory.path(), &target, None).await;
@@ -228,7 +229,7 @@ async fn grants_that_were_removed_after_the_backup_stay_removed_where_the_audit_
     let (directory, source) = seeded();
     let vault = Vault::new(directory.path());
     let seeded_at = directory.path().join("seeded_at");
-    done(&vault.create(&source));
+    ok(&vault.create(&source));
     let opened = Opened::start(&source, &seeded_at, None).await;
     let lists = ["/iam/v2/roleBindings", "/iam/v2/groupInvites", "/iam/v2/externalGroupRoleMappings"];
     let mut removed = Vec::new();
@@ -244,14 +245,14 @@ async fn grants_that_were_removed_after_the_backup_stay_removed_where_the_audit_
     let restored = |name: &str| Place { key: source.key.clone(), ..Place::directory(&directory.path().join(name)) };
     let without = restored("without");
     let survived = texts(&["--audit-from", &shown(&source.data)]);
-    let said = done(&[vault.restore(&source, &without), survived.clone()].concat());
+    let said = ok(&[vault.restore(&source, &without), survived.clone()].concat());
     assert!(said.contains("grants were removed after the backup, and are left out"), "{said}");
     assert!(removed.iter().chain([&identity]).all(|uid| said.contains(uid.as_str())), "{said}");
     let with = restored("with");
-    let said = done(&[vault.restore(&source, &with), survived, texts(&["--with-removed-grants"])].concat());
+    let said = ok(&[vault.restore(&source, &with), survived, texts(&["--with-removed-grants"])].concat());
     assert!(said.contains("and are back"), "{said}");
     let unasked = restored("unasked");
-    let said = done(&vault.restore(&source, &unasked));
+    let said = ok(&vault.restore(&source, &unasked));
     assert!(said.contains("to leave them out, restore with --audit-from"), "{said}");
 
     for (place, are_back) in [(&without, false), (&with, true), (&unasked, true)] {
@@ -261,16 +262,16 @@ async fn grants_that_were_removed_after_the_backup_stay_removed_where_the_audit_
         }
         assert!(uids(&opened, "/iam/v2/identities").await.contains(&identity));
         opened.server.stop().await;
-        done(&[texts(&["audit", "verify"]), place.arguments()].concat());
+        ok(&[texts(&["audit", "verify"]), place.arguments()].concat());
     }
 
     let unrelated = directory.path().join("unrelated");
-    done(&texts(&["migrate", "--data-dir", &shown(&unrelated)]));
+    ok(&texts(&["migrate", "--data-dir", &shown(&unrelated)]));
     for (from, words) in
         [(unrelated, "does not have the row"), (directory.path().join("nowhere"), "there is no database")]
     {
         let target = restored("refused");
-        let said = refused(&[vault.restore(&source, &target), texts(&["--audit-from", &shown(&from)])].concat());
+        let said = rejected(&[vault.restore(&source, &target), texts(&["--audit-from", &shown(&from)])].concat());
         assert!(said.contains(words) && said.contains("--audit-from"), "{said}");
     }
 }
@@ -290,17 +291,17 @@ async fn a_blob_that_no_image_needs_may_be_gone_and_others_are_left_out_when_ask
     assert_eq!(added.await.expect("a row"), 1);
     db.close().await;
     let vault = Vault::new(directory.path());
-    done(&vault.create(&source));
-    assert!(done(&vault.verify(&source)).contains("is whole"));
+    ok(&vault.create(&source));
+    assert!(ok(&vault.verify(&source)).contains("is whole"));
 
     let lost = vault.files("blobs").pop().expect("a blob");
     std::fs::remove_file(lost).expect("a blob of the archive is lost");
-    let said = refused(&vault.verify(&source));
+    let said = rejected(&vault.verify(&source));
     assert!(said.contains("1 blobs of the backup are missing or damaged"), "{said}");
     let target = Place::directory(&directory.path().join("restored"));
-    let said = refused(&vault.restore(&source, &target));
+    let said = rejected(&vault.restore(&source, &target));
     assert!(said.contains("it is not there") && said.contains("--skip-bad-blobs"), "{said}");
-    let said = done(&[vault.restore(&source, &target), texts(&["--skip-bad-blobs"])].concat());
+    let said = ok(&[vault.restore(&source, &target), texts(&["--skip-bad-blobs"])].concat());
     assert!(
         said.contains("1 blobs are missing or damaged, and were left out") && said.contains("it is not there"),
         "{said}"

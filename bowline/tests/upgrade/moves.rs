@@ -7,7 +7,7 @@ use std::time::Duration;
 use bowline_store::{Db, SqliteOptions};
 use bowline_testkit::{Database, Engine, engines};
 
-use crate::opened::{Place, answers_are_those_of_before, bowline, done, shown, unpack};
+use crate::opened::{Place, answers_are_those_of_before, bowline, ok, shown, unpack};
 use crate::versions;
 
 /// How often a move is killed before it may end, unless `BOWLINE_MOVE_KILLS` says otherwise.
@@ -21,7 +21,7 @@ pub(crate) fn seeded() -> (tempfile::TempDir, Place) {
     let newest = versions().pop().expect("a version");
     let directory = unpack(&newest.join("sqlite.tar.gz"));
     let place = Place::directory(&directory.path().join("data"));
-    done(&[vec!["migrate".into()], place.arguments()].concat());
+    ok(&[vec!["migrate".into()], place.arguments()].concat());
     (directory, place)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn arguments(from: &Place, to: &Place) -> Vec<String> {
 }
 
 /// Runs what must be refused; what it said.
-pub(crate) fn refused(arguments: &[String]) -> String {
+pub(crate) fn rejected(arguments: &[String]) -> String {
     let output = bowline(arguments);
     assert!(!output.status.success(), "{arguments:?} was done");
     String::from_utf8(output.stderr).expect("UTF-8")
@@ -55,7 +55,7 @@ async fn answers_and_tokens_survive_a_move_to_another_directory() {
     let token = answers_are_those_of_before(directory.path(), &source, None).await;
     let before = database_file(&source);
     let target = Place::directory(&directory.path().join("moved"));
-    let said = done(&arguments(&source, &target));
+    let said = ok(&arguments(&source, &target));
     assert!(said.contains("every row compared") && said.contains("rows verified"), "{said}");
     assert_eq!(database_file(&source), before, "the source stays as it was");
     answers_are_those_of_before(directory.path(), &target, Some(token)).await;
@@ -75,13 +75,13 @@ async fn answers_and_tokens_survive_a_move_to_postgres_and_back() {
         database: Some(database.url()),
     };
     let there = on_postgres("there", &first);
-    done(&arguments(&source, &there));
+    ok(&arguments(&source, &there));
     answers_are_those_of_before(directory.path(), &there, Some(token.clone())).await;
     let further = on_postgres("further", &second);
-    done(&arguments(&there, &further));
+    ok(&arguments(&there, &further));
     answers_are_those_of_before(directory.path(), &further, Some(token.clone())).await;
     let back = Place::directory(&directory.path().join("back"));
-    done(&arguments(&further, &back));
+    ok(&arguments(&further, &back));
     answers_are_those_of_before(directory.path(), &back, Some(token)).await;
     first.remove().await;
     second.remove().await;
@@ -177,14 +177,14 @@ async fn a_damaged_or_missing_blob_stops_a_move_until_it_is_whole_again() {
             Some(wrong) => std::fs::write(&blob, wrong).expect("the blob is damaged"),
             None => std::fs::remove_file(&blob).expect("the blob is removed"),
         }
-        let said = refused(&arguments(&source, &target));
+        let said = rejected(&arguments(&source, &target));
         assert!(said.contains("cannot be copied from file") && said.contains("bowline registry verify"), "{said}");
-        let said = refused(&["serve".into(), "--data-dir".into(), shown(&target.data)]);
+        let said = rejected(&["serve".into(), "--data-dir".into(), shown(&target.data)]);
         assert!(said.contains("a transfer into the database has not ended"), "{said}");
         assert!(said.contains("hint: run the command that fills it again"), "{said}");
     }
     std::fs::write(&blob, bytes).expect("the blob is whole");
-    done(&arguments(&source, &target));
+    ok(&arguments(&source, &target));
     answers_are_those_of_before(directory.path(), &target, None).await;
 }
 
@@ -201,12 +201,12 @@ pub(crate) fn some_blob(directory: &Path) -> std::path::PathBuf {
 #[tokio::test]
 async fn a_target_that_is_not_empty_and_a_wrong_key_are_refused() {
     let (directory, source) = seeded();
-    let said = refused(&arguments(&source, &source));
+    let said = rejected(&arguments(&source, &source));
     assert!(said.contains("the same place"), "{said}");
 
     let (_other, target) = seeded();
     let before = database_file(&target);
-    let said = refused(&arguments(&source, &target));
+    let said = rejected(&arguments(&source, &target));
     assert!(said.contains("there is a database already") && said.contains("name an empty place"), "{said}");
     assert_eq!(database_file(&target), before, "what was there stays as it was");
 
@@ -214,7 +214,7 @@ async fn a_target_that_is_not_empty_and_a_wrong_key_are_refused() {
     std::fs::copy(&source.key, &key).expect("a file with the right mode");
     std::fs::write(&key, "0".repeat(64)).expect("another key");
     let target = Place::directory(&directory.path().join("moved"));
-    let said = refused(&arguments(&Place { key, ..source.clone() }, &target));
+    let said = rejected(&arguments(&Place { key, ..source.clone() }, &target));
     assert!(said.contains("the key file does not open what is stored"), "{said}");
     assert!(!target.data.exists(), "nothing was made");
 
@@ -223,7 +223,7 @@ async fn a_target_that_is_not_empty_and_a_wrong_key_are_refused() {
         ("data", "postgres://host/db", "name their place with --to-blobs"),
         ("nowhere", "moved", "there is no database in nowhere"),
     ] {
-        let said = refused(&["migrate", "--from", from, "--to", to].map(String::from));
+        let said = rejected(&["migrate", "--from", from, "--to", to].map(String::from));
         assert!(said.contains(words), "{said}");
     }
 }
@@ -236,7 +236,7 @@ async fn what_a_server_wrote_meanwhile_is_noticed() {
     let blob = some_blob(&source.data.join("blobs/sha256"));
     let bytes = std::fs::read(&blob).expect("a blob");
     std::fs::remove_file(&blob).expect("the blob is removed");
-    refused(&arguments(&source, &target));
+    rejected(&arguments(&source, &target));
     std::fs::write(&blob, bytes).expect("the blob is whole");
     let file = source.data.join("bowline.db");
     let db = Db::open_sqlite(&file, SqliteOptions::default()).await.expect("the database");
@@ -244,7 +244,7 @@ async fn what_a_server_wrote_meanwhile_is_noticed() {
     let rows: u64 = changed.await.expect("a change");
     assert!(rows > 0, "a row that has been copied already is changed");
     db.close().await;
-    let said = refused(&arguments(&source, &target));
+    let said = rejected(&arguments(&source, &target));
     assert!(said.contains("rows of the table groups are not those of the source"), "{said}");
     assert!(said.contains("empty the target, and run the command again"), "{said}");
 }

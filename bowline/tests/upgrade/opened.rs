@@ -66,7 +66,7 @@ pub(crate) fn bowline(arguments: &[String]) -> Output {
 }
 
 /// The same for a command that must succeed; what it printed.
-pub(crate) fn done(arguments: &[String]) -> String {
+pub(crate) fn ok(arguments: &[String]) -> String {
     let output = bowline(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
@@ -173,5 +173,5 @@ pub(crate) async fn answers_are_those_of_before(directory: &Path, place: &Place,
 /// The audit log, by the command that operators have.
 fn the_chain_holds(place: &Place) {
     let arguments: Vec<String> = ["audit", "verify"].map(String::from).into_iter().chain(place.arguments()).collect();
-    done(&arguments);
+    ok(&arguments);
 }

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use bowline_store::{Db, SqliteOptions, Value};
 
 use crate::backups::Vault;
-use crate::moves::{arguments, refused, seeded};
-use crate::opened::{Place, answers_are_those_of_before, done, shown};
+use crate::moves::{arguments, rejected, seeded};
+use crate::opened::{Place, answers_are_those_of_before, ok, shown};
 
 /// Bytes of the blob that does not fit.
 const LARGE: usize = 20 << 20;
@@ -65,19 +65,19 @@ async fn a_full_disk_is_named_and_the_next_run_goes_on() {
     let vault = Vault::new(directory.path());
     let disk = |name: &str, size: &str| SmallDisk::mount(directory.path().join(name), size);
     let Some(archive) = disk("archive", "4m") else { return };
-    let said = refused(&vault.create(&source));
+    let said = rejected(&vault.create(&source));
     assert!(said.contains("No space left on device") && said.contains("hint: see to the disk"), "{said}");
     archive.grow();
-    done(&vault.create(&source));
+    ok(&vault.create(&source));
 
     let target = Place::directory(&directory.path().join("target/data"));
     for (what, command) in [("restore", vault.restore(&source, &target)), ("move", arguments(&source, &target))] {
         let disk = disk("target", "12m").expect("it can mount");
-        let said = refused(&command);
+        let said = rejected(&command);
         let is_named = said.contains("No space left on device") || said.contains("no room left");
         assert!(is_named && said.contains("hint: "), "{what}: {said}");
         disk.grow();
-        done(&command);
+        ok(&command);
         answers_are_those_of_before(directory.path(), &target, None).await;
         drop(disk);
         std::fs::remove_dir(directory.path().join("target")).expect("an empty directory");
@@ -85,7 +85,7 @@ async fn a_full_disk_is_named_and_the_next_run_goes_on() {
 
     let _work = disk("work", "2m").expect("it can mount");
     let work = ["--work-dir".to_owned(), shown(&directory.path().join("work"))];
-    let said = refused(&[vault.create(&source), work.to_vec()].concat());
+    let said = rejected(&[vault.create(&source), work.to_vec()].concat());
     assert!(said.contains("has no room for a copy of the database") && said.contains("--work-dir"), "{said}");
     answers_are_those_of_before(directory.path(), &source, None).await;
 }

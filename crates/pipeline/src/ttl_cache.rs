@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_begins_anew() {
+    fn what_is_over_begins_again() {
         let remembered = TtlCache::new(10);
         assert_eq!((count(&remembered, 1, 0), count(&remembered, 1, 100 * SWEEP - 1)), (1, 2));
         assert_eq!(count(&remembered, 1, 100 * SWEEP), 1);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_changed_claim_match_is_compiled_anew() {
+    fn a_changed_claim_match_is_compiled_again() {
         let matchers = Matchers::default();
         let mut expected = ClaimMatch {
             issuer: Expect::Pattern(r"https://a\.example/.+".into()),

@@ -64,7 +64,7 @@ fn what_could_be_read_in_two_ways_is_refused() {
 }
 
 #[test]
-fn descriptors_are_judged() {
+fn descriptors_are_validated() {
     for (member, value) in [
         ("digest", json!("sha256:abc")),
         ("digest", json!("md5:d41d8cd98f00b204e9800998ecf8427e")),
