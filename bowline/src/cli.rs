@@ -50,7 +50,7 @@ struct Cli {
     command: Command,
 }
 
-/// How every command treats the person in front of it.
+/// Options of every command for verbosity and confirmation.
 #[derive(Args)]
 #[command(next_help_heading = "Everywhere")]
 struct MannerArgs {
@@ -60,7 +60,7 @@ struct MannerArgs {
     /// Write each call of the server to stderr
     #[arg(long, global = true, conflicts_with = "quiet")]
     verbose: bool,
-    /// Answer questions with yes: what destroys asks before
+    /// Confirm deletions without a prompt
     #[arg(long, short = 'y', global = true)]
     yes: bool,
 }

@@ -47,7 +47,7 @@ async fn a_directory_deactivates_and_deletes_users_on_a_full_disk_and_changes_no
     directory.ok(&format!("PATCH {eve}"), set(json!({ "active": false })), 200).await;
     fill(&server, &free);
 
-    let refused = async |what: &str, body: Value| {
+    let rejected = async |what: &str, body: Value| {
         let reply = directory.call(what, body).await;
         assert_eq!(reply.status, 507, "{what}: {}", reply.text());
     };

@@ -166,7 +166,7 @@ impl MethodInfo {
         self.event.is_some() || self.bindings.first().is_some_and(|binding| binding.verb != Verb::Get)
     }
 
-    /// Whether a caller of the method only reads, as its route says: what has none may do anything.
+    /// Whether a caller of the method only reads, by its route; a method without a route may write.
     pub fn only_reads(&self) -> bool {
         !self.bindings.is_empty() && !self.is_mutation()
     }

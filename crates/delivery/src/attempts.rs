@@ -1,7 +1,7 @@
 //! The log of attempts: the newest of each subscription, written in batches beside everything else.
 //!
-//! Attempts wait in memory, so many of each subscription and so many in all; what comes on top replaces what waits, and
-//! no delivery ever waits for the log. A crash loses the attempts of the last moments.
+//! Attempts wait in memory, up to a limit per subscription and in total. Beyond it, new attempts replace waiting ones:
+//! no delivery waits for the log. A crash loses the attempts of the last second or so.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct AttemptRecord {
     pub response: String,
 }
 
-/// How an attempt went.
+/// The outcome of an attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct SinkResponse {
     pub(crate) took: Duration,
@@ -111,7 +111,7 @@ pub(crate) struct AttemptLog {
 }
 
 impl AttemptLog {
-    /// Takes an attempt. Where too many wait, the oldest of its subscription goes, or itself.
+    /// Adds an attempt. If too many wait, drops the oldest of its subscription, or the new one.
     pub(crate) fn push(&mut self, attempt: AttemptRecord) {
         let own = self.waiting.get_mut(&attempt.subscription).filter(|own| !own.is_empty());
         let is_full = self.count >= WAITING;
@@ -144,7 +144,7 @@ impl AttemptLog {
         taken
     }
 
-    /// Begins to write what waits, if its time has come.
+    /// Begins to write waiting attempts, if the pause is over.
     pub(crate) fn save(&mut self, db: &Db) {
         let is_saving = self.saving.as_ref().is_some_and(|task| !task.is_finished());
         if self.count == 0 || is_saving || self.saved_at.is_some_and(|at| at.elapsed() < SAVE_EVERY) {
@@ -164,7 +164,7 @@ impl AttemptLog {
 /// them.
 ///
 /// # Errors
-/// The database does not answer.
+/// The database is unavailable.
 pub(crate) async fn save(db: &Db, attempts: Vec<Vec<AttemptRecord>>) -> Result<i64> {
     let attempts = Arc::new(attempts);
     db.write_scratch(move |tx| {
@@ -185,7 +185,7 @@ async fn save_of_subscription(tx: &mut WriteTx, attempts: &[AttemptRecord]) -> R
     let uid = Value::from(&*first.subscription);
     let sql = "SELECT coalesce((SELECT max(number) FROM delivery_attempts WHERE subscription = $1), 0)
                FROM subscriptions WHERE uid = $1";
-    // A subscription that was deleted leaves nothing behind.
+    // Attempts of deleted subscriptions are not stored.
     let Some(last) = tx.query_opt(sql, &[uid], |row| row.int(0).map_err(Error::from)).await? else {
         return Ok(0);
     };

@@ -86,7 +86,7 @@ async fn events(tx: &mut ReadTx, seqs: &[i64]) -> Result<Vec<Arc<Event>>> {
 /// An event of the outbox, or else of a subscription's dead letters; absent where neither has it any more.
 ///
 /// # Errors
-/// The database does not answer.
+/// The database is unavailable.
 pub(crate) async fn stored(db: &Db, subscription: &str, seq: i64, event_id: &str) -> Result<Option<Event>> {
     let (subscription, event_id) = (subscription.to_owned(), event_id.to_owned());
     db.read(move |tx| {

@@ -57,10 +57,10 @@ impl DirectSender {
         DirectSender { db, client, clock, writer, tests: Quota::new(TESTS, TESTS_OF_ORGANIZATION) }
     }
 
-    /// Lets a test begin, where few others are under way.
+    /// Admits a test, unless too many are under way.
     ///
     /// # Errors
-    /// RESOURCE_EXHAUSTED where many are.
+    /// RESOURCE_EXHAUSTED if too many are.
     pub fn permit(&self, organization: &str) -> Result<TestPermit> {
         let lease = self.tests.take(Some(organization.to_owned()), 1);
         lease.map(TestPermit).map_err(|_| {
@@ -72,7 +72,7 @@ impl DirectSender {
     /// The body that deliveries of an event carry, as JSON; absent where it is not stored any more.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database is unavailable.
     pub async fn payload(&self, subscription: &str, seq: i64, event_id: &str) -> Result<Option<String>> {
         let event = bodies::stored(&self.db, subscription, seq, event_id).await?;
         Ok(event.and_then(|event| self.writer.payload(&event).ok()))

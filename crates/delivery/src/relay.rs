@@ -83,7 +83,7 @@ struct Done {
     attempt: Attempt,
     outcome: Outcome,
     took: Duration,
-    /// What the log says of it, if something was sent.
+    /// Its entry in the log, if something was sent.
     record: Option<AttemptRecord>,
 }
 

@@ -139,7 +139,7 @@ impl State {
         let uid = uid.clone();
         let Some(subscription) = self.subscriptions.get_mut(&uid) else { return };
         if subscription.is_paused && !is_paused {
-            // What failed before the pause says nothing of the sink any more, and must not let its events die.
+            // Failures before the pause are outdated, and must not turn events into dead letters.
             subscription.row = CursorRow { cursor: subscription.row.cursor, ..CursorRow::default() };
             self.dirty.insert(uid.clone());
         }

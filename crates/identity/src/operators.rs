@@ -1,4 +1,4 @@
-//! Named operators: people of the operator's providers whom the operator lets operate.
+//! Named operators: people of the operator's providers who have a role of an operator.
 
 use bowline_contract::bowline::contract::v1::OperatorRole;
 use bowline_contract::bowline::operator::v1;

@@ -1,4 +1,4 @@
-//! Decisions of policies, explained and tried out: for a version, for a draft, and for what an organization was served.
+//! Decisions of policies: explained for a version, evaluated for a draft, compared for recently served versions.
 
 mod facts;
 
@@ -28,7 +28,7 @@ pub(super) fn register(handlers: Handlers) -> Handlers {
         .heavy_read::<PreviewPolicy>(handler!(preview))
 }
 
-/// Choices that a preview looks at.
+/// Resolutions that a preview reads.
 const EXAMINED: i64 = 5000;
 /// Decisions of either kind that a preview lists.
 const SHOWN: usize = 500;
@@ -139,7 +139,7 @@ async fn preview(
     Ok(response)
 }
 
-/// The different versions that an organization was served since then, and whether there are more than were looked at.
+/// The different versions that an organization was served since then, and whether there are more than were read.
 async fn served(
     tx: &mut ReadTx,
     organization: &Uidp,

@@ -68,7 +68,7 @@ async fn sorted(tx: &mut ReadTx, mut sql: Sql<'_>, most: usize) -> Result<Vec<Pa
     Ok(rows.into_iter().map(PackageName::of).collect())
 }
 
-/// The name that a package URL has, as advisories write it; absent if the text is none.
+/// The name that a package URL has, as advisories write it; absent if the text is not a package URL.
 pub fn name_of_purl(text: &str) -> Option<String> {
     PackageUrl::parse(text).ok().map(|purl| purl.name)
 }

@@ -1,4 +1,4 @@
-//! Handlers that change something and then do more, when no transaction is open any more.
+//! Handlers that continue after their commit, without an open transaction.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::handlers::{Handler, Handlers, Rest, decode};
 
 impl Handlers {
     /// Registers a handler that changes something, after whose commit `answer` continues with what it returned: for
-    /// calls that reach out of this server, which no transaction may wait for.
+    /// calls that send requests to other servers, for which no transaction may wait.
     pub fn write_then<M: Method, F: Send + 'static>(
         mut self,
         handler: impl for<'a> Fn(&'a mut WriteTx, &'a Authorized<M::Request>) -> BoxFuture<'a, Result<Changed<F>>>

@@ -183,7 +183,7 @@ impl Grants {
         self.operator().is_some_and(|standing| standing != OperatorStanding::Viewer || only_reads)
     }
 
-    /// Which operator calls, if one does. A named one with a narrowed token is none.
+    /// Which operator calls, if one does. A named operator with a narrowed token does not count.
     pub fn operator(&self) -> Option<OperatorStanding> {
         let is_narrow = self.narrowing.is_narrow();
         self.direct.operator.filter(|standing| *standing == OperatorStanding::Local || !is_narrow)

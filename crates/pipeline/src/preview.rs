@@ -1,7 +1,7 @@
-//! Previews: what a call would do, without its being made.
+//! Previews: the effects of a call that is rolled back.
 //!
-//! The previewed call takes the path of the real one ([`crate::write`]) up to its last step: the transaction is rolled
-//! back. What the changes mean for others is read afterwards from a snapshot, where it holds up no write.
+//! The previewed call runs the code of the real one ([`crate::write`]) up to the last step: the transaction is rolled
+//! back. Effects on access are read afterwards from a snapshot, which delays no write.
 
 use std::sync::Arc;
 use std::time::Duration;

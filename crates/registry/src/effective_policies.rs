@@ -1,4 +1,4 @@
-//! What holds for a repository, by its own policy and those of the groups above it.
+//! The effective policy of a repository: its own, and those of the groups above it.
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{GetEffectivePolicy, GetGroupPolicy};

@@ -1,4 +1,4 @@
-//! Image references as people paste them, followed to what they name. Who may see that is for the caller to check.
+//! Image references as people paste them, followed to what they name. The caller must check visibility.
 
 use bowline_core::{Result, Uidp};
 use bowline_store::ReadTx;

@@ -1,4 +1,4 @@
-//! What is stored and what happens, in numbers: bytes as quotas count them, activity from the days that the store sums.
+//! Usage and activity: bytes as quotas count them, activity from the daily sums of the store.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<ListActivity>(handler!(list_activity))
 }
 
-/// Days that are told without being asked for, and those that a list of the most looks at.
+/// Default number of days of a response, and of the period of a list by activity.
 const USUAL_DAYS: i64 = 30;
-/// Rows of a list of the most.
+/// Rows of a list by usage or activity.
 const USUAL_ROWS: i32 = 10;
 const MOST_ROWS: i32 = 100;
 /// Direct children that are measured for one list.
 const MOST_CHILDREN: i64 = 2000;
 
-/// Refuses a scope at which neither a group nor a repository is.
+/// Rejects a scope that is neither a group nor a repository.
 async fn require_scope<T>(tx: &mut ReadTx, call: &Authorized<T>) -> Result<Uidp> {
     let scope = call.require_scope()?;
     let sql = "SELECT uid FROM groups WHERE uid = $1 UNION ALL SELECT uid FROM repos WHERE uid = $1";

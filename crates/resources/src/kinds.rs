@@ -22,7 +22,7 @@ pub const SUBSCRIPTION: &str = "events.chainguard.dev/Subscription";
 pub const SESSION: &str = "bowline.dev/Session";
 /// How a person wants to see things.
 pub const PREFERENCES: &str = "bowline.dev/Preferences";
-/// What someone asked of an organization that they are not in, which goes by its UIDP.
+/// A request for access to an organization, identified by its UIDP.
 pub const ACCESS_REQUEST: &str = "bowline.dev/AccessRequest";
 /// A link that works once.
 pub const LINK: &str = "bowline.dev/Link";

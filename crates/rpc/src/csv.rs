@@ -1,4 +1,4 @@
-//! Messages of a stream as rows of CSV (RFC 4180): what of them is no list and no message of another kind.
+//! Messages of a stream as rows of CSV (RFC 4180): lists and messages of other kinds are left out.
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::Value;
@@ -51,7 +51,7 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    // What a client sent must not run in the spreadsheet of who reads it.
+    // Text from clients must not run as a formula in the reader's spreadsheet.
     let is_formula = matches!(value, Value::String(_)) && text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if is_formula { format!("'{text}") } else { text };
     if text.contains([',', '"', '\r', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }

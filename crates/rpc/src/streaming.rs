@@ -144,7 +144,7 @@ impl Watching {
     }
 
     /// The messages of a finite stream as lines of JSON, or as CSV. A stream that fails breaks the connection, so that
-    /// no client takes a part for the whole; lines of JSON say before why.
+    /// no client mistakes a part for the whole; lines of JSON then end with the error.
     pub(crate) fn lines(self, names: Names) -> Response<ReplyBody> {
         let (form, head) = match &self.columns {
             Some(columns) => ("text/csv; charset=utf-8; header=present", csv::header(columns)),

@@ -68,7 +68,7 @@ async fn retain_once(parts: &Parts) {
     }
 }
 
-/// Collects the registry's garbage: one replica each time, though it would do no harm if it were more.
+/// Collects the registry's garbage: one replica each time, although several would do no harm.
 pub(crate) async fn collect_garbage(parts: Arc<Parts>) {
     let every = parts.collection.every;
     loop {
@@ -89,7 +89,7 @@ pub(crate) async fn collect_garbage(parts: Arc<Parts>) {
 
 async fn takes_turn(parts: &Parts, every: Duration, now: Micros) -> Result<bool, Error> {
     let lasts = Micros::try_from(every.as_micros()).unwrap_or(Micros::MAX);
-    // A name of its own each time: the row keeps everyone from the next turn, this replica too, over a restart.
+    // A new name each time: the row blocks every replica until the next turn, including this one after a restart.
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let db = parts.storage.db.from_reserve();
     db.write(move |tx| {

@@ -65,7 +65,7 @@ impl TaskBoard {
         last.is_running = true;
     }
 
-    /// Takes note of how a run ended.
+    /// Records the result of a run.
     pub(crate) fn end(&self, task: Task, now: Micros, failure: Option<&Error>) {
         let mut last = self.last(task);
         last.is_running = false;
@@ -73,7 +73,7 @@ impl TaskBoard {
         last.error = failure.map(cause).unwrap_or_default();
     }
 
-    /// Has the task of this name run now; a task that runs begins again after it.
+    /// Runs the task of this name now; a running task runs again afterwards.
     pub(crate) fn run(&self, name: &str) {
         if let Some((task, _)) = TASKS.iter().find(|(_, known)| *known == name) {
             self.state(*task).request.notify_one();

@@ -10,7 +10,7 @@ use bowline_pipeline::{Authorized, Handlers, handler};
 use bowline_resources::kinds;
 use bowline_store::{ReadTx, Row, Value};
 
-/// Where names are, each with the kind of its resources and the capability that lists them.
+/// Tables with names, each with the kind of its resources and the capability that lists them.
 const SOURCES: [(&str, &str, &str, Capability); 5] = [
     ("groups", "name", kinds::GROUP, Capability::CapIamGroupsList),
     ("identities", "CASE WHEN name = '' THEN email ELSE name END", kinds::IDENTITY, Capability::CapIamIdentityList),
@@ -19,7 +19,7 @@ const SOURCES: [(&str, &str, &str, Capability); 5] = [
     ("repos", "name", kinds::REPO, Capability::CapRepoList),
 ];
 
-/// Ranges that one statement looks into.
+/// Ranges that one statement reads.
 const RANGES_AT_ONCE: usize = 50;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -80,7 +80,7 @@ fn is_listed<T>(call: &Authorized<T>, row: &NameRow) -> bool {
     is_built_in || row.uid == call.principal().subject() || call.holds(&row.uid, capability)
 }
 
-/// People are in no group: they are listed to those who may list bindings and identities where they have a role.
+/// People belong to no group: callers see them who may list bindings and identities where they have a role.
 async fn listed_people<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[NameRow]) -> Result<HashSet<String>> {
     let is_person = |row: &&NameRow| SOURCES[row.source].2 == kinds::IDENTITY && !row.uid.contains('/');
     let people: Vec<&str> = rows.iter().filter(is_person).map(|row| row.uid.as_str()).collect();

@@ -14,9 +14,9 @@ const TASK: &str = "bowline.dev/Task";
 
 /// The running server: its composition root implements this.
 pub trait ServerState: Send + Sync {
-    /// What it is and since when it runs.
+    /// Version, engine, schema and start time.
     fn health(&self) -> v1::Health;
-    /// How much is stored.
+    /// Stored bytes and free space.
     ///
     /// # Errors
     /// The database does not answer.
@@ -28,7 +28,7 @@ pub trait ServerState: Send + Sync {
     fn keys(&self) -> BoxFuture<'_, Result<Vec<v1::Key>>>;
     /// Its periodic tasks, by name.
     fn tasks(&self) -> Vec<v1::Task>;
-    /// Has a task run now.
+    /// Runs a task immediately.
     fn run(&self, task: &str);
     /// Rates and durations of the last 24 hours.
     fn metrics(&self) -> v1::Metrics;
@@ -77,12 +77,12 @@ fn present(state: &State) -> Result<&dyn ServerState> {
     state.as_deref().ok_or_else(|| Error::internal("handlers without a server were called"))
 }
 
-/// Everything is read when no transaction is open any more.
+/// Reads after the transaction has ended.
 async fn nothing<T>(_: &mut ReadTx, _: &Authorized<T>) -> Result<()> {
     Ok(())
 }
 
-/// Records who had the task run; the run begins after the commit.
+/// Records the caller; the run begins after the commit.
 fn record_run(call: &Authorized<v1::RunTaskRequest>, state: &dyn ServerState) -> Result<Changed<v1::Task>> {
     let name = &call.request().name;
     let task = state.tasks().into_iter().find(|task| task.name == *name);
@@ -97,7 +97,7 @@ fn run(state: &dyn ServerState, task: &v1::Task) -> Result<v1::Task> {
     now.ok_or_else(|| Error::not_found(TASK, &task.name))
 }
 
-/// Organizations with more bytes than others first. Counts are as folded, a moment behind what was written.
+/// Organizations by stored bytes, the largest first. Counts are up to about a second old.
 const ORGANIZATIONS: &str = "
 SELECT g.uid, g.name, coalesce(b.n, 0), coalesce(r.n, 0)
 FROM groups g

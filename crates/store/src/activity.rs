@@ -1,7 +1,7 @@
-//! What happens from day to day: pulls, pushes, bytes, blocked packages, by scope and identity.
+//! Activity by day: pulls, pushes, bytes and blocked packages, by scope and identity.
 //!
-//! Writers append to `activity_deltas` ([`record`]), which contends with no one. In the background [`fold`] sums them
-//! into `activity_days`, at the scope and everything above it, and [`prune`] ends days that are too old.
+//! Writers append to `activity_deltas` ([`record`]), without contention. In the background, [`fold`] sums them
+//! into `activity_days`, at the scope and everything above it, and [`prune`] deletes days that are too old.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub fn start_of(day: i64) -> i64 {
     day * DAY
 }
 
-/// Counts something that happened.
+/// Appends a count to `activity_deltas`.
 ///
 /// # Errors
 /// Those of the statement.

@@ -1,6 +1,6 @@
-//! Transactions that are always rolled back: what a write would do, for callers who want to know before they write.
+//! Transactions that are always rolled back: the effects of a write that is not committed.
 //!
-//! The embedded engine has one writer. A dry run uses it while no write waits, and gives way to the first that does:
+//! The embedded engine has one writer. A dry run uses it while no write waits, and yields to the first that does:
 //! see `sqlite/writer/dry_run.rs`. On PostgreSQL it is a transaction like others, with short limits for what it locks.
 
 use std::sync::Arc;

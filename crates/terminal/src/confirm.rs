@@ -3,11 +3,11 @@ use std::io::BufRead as _;
 use crate::manner::{Manner, can_ask};
 use crate::{TerminalError, say};
 
-/// Asks before something is destroyed. `what` is a sentence without its question mark, such as
+/// Asks for confirmation of a deletion. `what` is a sentence without its question mark, such as
 /// `Delete the repository acme/nginx with 12 tags`.
 ///
 /// # Errors
-/// [`TerminalError::Unconfirmed`]: the answer is not yes, or there is no terminal to ask at and no `--yes`.
+/// [`TerminalError::Unconfirmed`]: it is not confirmed, or there is neither a terminal nor `--yes`.
 pub fn confirm(what: &str) -> Result<(), TerminalError> {
     if Manner::get().yes {
         return Ok(());

@@ -53,7 +53,7 @@ impl std::str::FromStr for JsonPath {
 }
 
 impl JsonPath {
-    /// The template filled in from a document; several values of a path stand with spaces between them.
+    /// The template filled in from a document; several values of a path are separated by spaces.
     ///
     /// # Errors
     /// A path names a member that its object does not have.

@@ -1,18 +1,18 @@
-//! How a process treats the person in front of it: read once at its start, from flags and variables.
+//! Verbosity, confirmation and colors of the process: read once at its start, from flags and variables.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
 static MANNER: OnceLock<Manner> = OnceLock::new();
 
-/// What flags and variables say about talk, questions and colors.
+/// Settings of flags and variables for verbosity, confirmation and colors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// Only data and errors are written.
     pub quiet: bool,
     /// Each call of the server is written to stderr.
     pub verbose: bool,
-    /// Questions are answered with yes, and not shown.
+    /// Deletions need no confirmation.
     pub yes: bool,
     /// Colors are never used.
     pub no_color: bool,

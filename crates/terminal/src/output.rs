@@ -35,7 +35,7 @@ pub enum Form {
     Yaml,
     /// Comma-separated values with a head
     Csv,
-    /// UIDPs, or names where there are none, one a line
+    /// UIDPs, or names of resources without a UIDP, one per line
     Name,
     /// Values of the JSON document
     JsonPath(JsonPath),
@@ -129,7 +129,7 @@ impl Output {
     /// A message in the chosen form: the table, or the message as the API writes it.
     ///
     /// # Errors
-    /// A defect: the message is none of the contract's. The template names what the message does not have.
+    /// A defect: the message is not in the contract. The template names what the message does not have.
     pub fn message<M: Message + Name>(&self, table: &Table, message: &M) -> Result<String, TerminalError> {
         self.output.render(table, || Writer::new::<M>()?.value(message))
     }
@@ -137,7 +137,7 @@ impl Output {
     /// Several messages in the chosen form.
     ///
     /// # Errors
-    /// A defect: the messages are none of the contract's. The template names what the messages do not have.
+    /// A defect: the messages are not in the contract. The template names what the messages do not have.
     pub fn messages<M: Message + Name>(&self, table: &Table, messages: &[M]) -> Result<String, TerminalError> {
         self.output.render(table, || {
             let writer = Writer::new::<M>()?;

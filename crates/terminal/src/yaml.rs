@@ -18,7 +18,7 @@ pub(crate) fn render(value: &Value) -> String {
 
 fn write_members(members: &serde_json::Map<String, Value>, depth: usize, out: &mut String) {
     for (at, (name, value)) in members.iter().enumerate() {
-        // The first member of an element stands behind its dash.
+        // The first member of an element follows its dash.
         if at > 0 || !out.ends_with("- ") {
             indent(depth, out);
         }

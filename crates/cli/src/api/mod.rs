@@ -155,7 +155,7 @@ fn file_text(path: &Path) -> Result<String, ClientError> {
     String::from_utf8(input::read(path, INPUT_BYTES)?).map_err(not_text)
 }
 
-/// Prints messages as they come; in JSON one a line.
+/// Prints messages as they come, in JSON one per line.
 async fn watch(api: &Api, method: &MethodInfo, request: &Map<String, Value>, form: &Form) -> Result<(), CliError> {
     let wire = dynamic::encoded(&method.input, request)?;
     let mut messages = api.watch(method, &wire).await?;

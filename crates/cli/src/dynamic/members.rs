@@ -48,7 +48,7 @@ pub(crate) fn set(
     Ok(())
 }
 
-/// Refuses members that the message does not have: the transcoder ignores them, and a slip would go unseen.
+/// Refuses members that the message does not have: the transcoder ignores them, which would hide typing errors.
 ///
 /// # Errors
 /// A member is unknown; the nearest field is named.

@@ -20,7 +20,7 @@ pub(crate) fn parse(field: &FieldDescriptor, text: &str) -> Result<Value, String
         },
         Kind::Enum(descriptor) => enum_value(&descriptor, text),
         Kind::Message(message) if !is_text(message.full_name()) => json(text),
-        // JSON takes numbers as texts, and says itself what is not one.
+        // JSON accepts numbers as texts, and its parser reports invalid ones.
         _ => Ok(Value::from(text)),
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::error::CliError;
 use crate::{dynamic, print};
 
-/// Writes every entry up to the last one there is now, as a JSON document a line. Pruned entries are not there any
-/// more; what remains is chained to them by the hash that `bowline audit checkpoints` shows.
+/// Writes every entry up to the current last one, as one JSON document per line. Pruned entries are absent; the
+/// remaining ones are chained to them by the hash that `bowline audit checkpoints` shows.
 pub(super) async fn run(api: &Api, watch: &MethodInfo, mut request: Map<String, Value>) -> Result<(), CliError> {
     let organization = request.get("organization").and_then(Value::as_str).unwrap_or_default().to_owned();
     let ends = api.call::<GetCheckpoints>(&audit::GetCheckpointsRequest { organization: organization.clone() }).await?;

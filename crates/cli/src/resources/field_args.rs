@@ -136,7 +136,7 @@ impl FieldArg {
     /// The texts that were given; absent if the flag was not.
     ///
     /// # Errors
-    /// A time that is none, or a file that cannot be read.
+    /// An invalid time, or a file that cannot be read.
     pub(super) fn given(&self, matches: &ArgMatches) -> Result<Option<Vec<String>>, ClientError> {
         let Some(values) = matches.get_many::<String>(&self.path) else { return Ok(None) };
         values.map(|text| self.value(text)).collect::<Result<_, _>>().map(Some)

@@ -7,16 +7,16 @@ use bowline_contract::chainguard::platform::common::UidpFilter;
 use bowline_contract::v2::iam as v2;
 use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
 
-/// Most groups that one request asks for.
+/// Most groups that one request reads.
 const PAGE: usize = 200;
 
-/// Names of groups by UIDP, as far as they were asked for.
+/// Names of groups by UIDP, for the groups that were read.
 #[derive(Default)]
 pub(super) struct GroupNames(BTreeMap<String, String>);
 
 impl GroupNames {
-    /// Reads the names of groups and of all groups above them, in one call for each 200 of them. What the caller may
-    /// not see has no name, and a table shows the UIDP.
+    /// Reads the names of groups and of all groups above them, in one call for each 200 of them. Groups that the
+    /// caller may not list have no name, and a table shows their UIDP.
     pub(super) async fn read(&mut self, api: &Api, uidps: impl Iterator<Item = String>) {
         let mut missing = BTreeSet::new();
         for uidp in uidps.filter(|uidp| !uidp.is_empty()) {

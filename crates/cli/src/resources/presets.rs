@@ -280,7 +280,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Creates the identity, with its roles or not at all.
+/// Creates the identity with its roles; if a role cannot be bound, the identity is deleted again.
 pub(super) async fn run(command: PresetCommand) -> Result<(), CliError> {
     match command {
         PresetCommand::Github(preset) => create(*preset).await,
@@ -311,7 +311,7 @@ async fn create<C: Args + Claims>(preset: Preset<C>) -> Result<(), CliError> {
     let made = dynamic::call(&api, method, &request).await?;
     let uid = made.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned();
     if let Err(error) = bind(&api, &parent, &uid, roles).await {
-        // An identity without its roles is not what was asked for.
+        // An identity without its roles would be a partial result.
         let removed = api.call::<DeleteIdentity>(&v2::DeleteIdentityRequest { uid: uid.clone() }).await;
         if let Err(error) = removed {
             say(&format!("the identity {uid} could not be removed again: {error}\n"));

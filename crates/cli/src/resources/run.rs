@@ -115,7 +115,7 @@ impl Generated<'_> {
         Ok(request)
     }
 
-    /// What the first argument and `--parent` say.
+    /// Fields from the first argument and `--parent`.
     async fn position(&self, request: &mut Map<String, Value>) -> Result<(), ClientError> {
         let (input, text) = (&self.method.input, self.positional());
         let mut parent = self.argument(PARENT).map(String::from);
@@ -152,7 +152,7 @@ impl Generated<'_> {
         Ok(())
     }
 
-    /// What the first argument names; absent where it is a number.
+    /// Resource named by the first argument; absent if it is a number.
     fn positional_kind(&self) -> Option<Kind> {
         match self.verb.positional {
             "sequence" => None,

@@ -1,6 +1,6 @@
 //! What the tables of commands are made of, and those of events, the audit log and the registry.
 
-/// A resource, or what else has commands of its own.
+/// A resource, or another subject with its own commands.
 pub struct Resource {
     /// Word of the command, such as `groups`.
     pub(super) name: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Column {
     pub(super) cell: Cell,
 }
 
-/// What stands in a cell.
+/// The content of a cell.
 #[derive(Clone, Copy)]
 pub(super) enum Cell {
     /// The member at this path of JSON names.
@@ -92,13 +92,13 @@ pub(super) enum Does {
     Create(&'static [&'static str]),
     /// The fields that are given; shows the UIDP.
     Update,
-    /// Asks first. The text is what goes along, such as ` with its bindings`.
+    /// Asks for confirmation. The text names what is deleted too, such as ` with its bindings`.
     Delete(&'static str),
     /// A call; shows the response field by field.
     Call,
     /// Messages as they come.
     Watch,
-    /// The audit log of an organization, whole.
+    /// The whole audit log of an organization.
     Export,
 }
 

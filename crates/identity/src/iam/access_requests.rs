@@ -1,4 +1,4 @@
-//! People who asked to be let into an organization: the open requests, and their answers.
+//! Requests for access to an organization: lists of open ones, and their acceptance or decline.
 
 use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::access_requests::{AnswerAccessRequest, ListAccessRequests};
@@ -20,7 +20,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ListAccessRequests>(handler!(list)).write::<AnswerAccessRequest>(handler!(answer))
 }
 
-/// An open request with what the person says of themselves.
+/// An open request with the person's name and address.
 struct RequestRow {
     identity: String,
     at: i64,
@@ -93,7 +93,7 @@ async fn answer(
         let closed = close(tx, call, &group).await?;
         return Ok(Changed::many(vec![closed], own::AccessRequestAnswer::default()));
     }
-    // The grant comes first: whether there is a request is told to those alone who may bind the role.
+    // The grant is authorized first: only callers who may bind the role learn whether there is a request.
     let input = BindingInput { identity: request.identity.clone(), role: request.role.clone() };
     let changed = role_bindings::create(tx, call, input, &Spelling::V1).await?;
     let closed = close(tx, call, &group).await?;
@@ -101,10 +101,10 @@ async fn answer(
     Ok(changed.map(|row| own::AccessRequestAnswer { role_binding: row.uid.into() }))
 }
 
-/// Marks the request as answered. The row stays, so that the person is not asked about again the same day.
+/// Marks the request as closed. The row stays, so that the person cannot send another request on the same day.
 ///
 /// # Errors
-/// NOT_FOUND if there is none that is open.
+/// NOT_FOUND without an open request.
 async fn close(tx: &mut WriteTx, call: &Authorized<own::AnswerAccessRequestRequest>, group: &Uidp) -> Result<Change> {
     let identity = &call.request().identity;
     let sql = "SELECT at FROM access_requests WHERE identity = $1 AND group_uid = $2 AND answered_at IS NULL";

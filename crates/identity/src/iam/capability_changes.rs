@@ -1,7 +1,6 @@
-//! What changes of roles, bindings and identities mean for what identities may do: capabilities gained and lost.
+//! Capabilities that identities gain and lose by changes of roles, bindings and identities.
 //!
-//! The comparison goes by the bindings and roles that the caller may list and no others, so that it tells nothing which
-//! the lists would not tell.
+//! The comparison uses only bindings and roles that the caller may list, so it reveals nothing beyond these lists.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -128,7 +127,7 @@ impl Delta {
     }
 }
 
-/// What the changes, none of which is made, would give to identities and take from them.
+/// The capabilities that identities would gain and lose by changes that were not committed.
 ///
 /// # Errors
 /// The storage refuses.

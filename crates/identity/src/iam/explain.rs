@@ -1,7 +1,7 @@
-//! Why an identity may do something, or may not: decisions as the path that led to them, and lists of who has access.
+//! Explanations of authorization decisions, and lists of identities with access.
 //!
-//! The decision itself is [`Grants::decide`], which refuses calls too. What is shown beside it is filtered by what the
-//! reader may list.
+//! The decision itself is [`Grants::decide`], which also authorizes calls. The rest of the response has only resources
+//! that the caller may list.
 
 mod entries;
 mod grantors;
@@ -47,7 +47,7 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainAccessRequest>) 
     let needed = requirement.capabilities(scope.as_str(), &subject.uid);
     let decision = subject.grants.decide(scope.as_str(), &needed);
     let cause = cause(call, &subject, &requirement, &needed, decision);
-    // A token learns nothing of groups that it was not made for.
+    // A token that is narrowed to groups reveals nothing about others.
     let steps = if subject.is_caller && decision.cause == Cause::NarrowedScopes {
         Steps::default()
     } else {

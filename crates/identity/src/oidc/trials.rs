@@ -20,7 +20,7 @@ use crate::iam::identities;
 use crate::iam::relationship::{self, V2, issuer_problem};
 use crate::people::{People, present};
 
-/// Issuers whose keys are cached for tests: apart from those of exchanges, which nothing here may push out.
+/// Issuers whose keys are cached for tests: separate from those of exchanges, so that tests never evict them.
 const CACHED_ISSUERS: usize = 64;
 /// Issuers that are fetched at once, and those of one organization.
 const FETCHED: usize = 8;
@@ -85,7 +85,7 @@ async fn prepare_claims(tx: &mut ReadTx, call: &Authorized<own::TestClaimsReques
     };
     let claims = match &request.claims {
         Some(claims) => object(claims),
-        // What is wrong with a token is told, the token is not repeated.
+        // The error describes the problem without repeating the token.
         None => {
             parse_unverified(&request.token).map_err(|error| Error::invalid_field("token", error.to_string()))?.claims
         }

@@ -63,7 +63,7 @@ pub(super) fn of<'a>(facts: &'a HashMap<VersionName, Facts>, version: &VersionNa
     facts.get(version).unwrap_or(&UNKNOWN)
 }
 
-/// What the catalogue and the list of malware say of these versions.
+/// The facts about these versions from the catalogue and the list of malware.
 pub(super) async fn load(tx: &mut ReadTx, versions: &[VersionName]) -> Result<HashMap<VersionName, Facts>> {
     let mut facts: HashMap<VersionName, Facts> = HashMap::with_capacity(versions.len());
     for chunk in versions.chunks(AT_ONCE) {

@@ -6,7 +6,7 @@ use bowline_store::{ReadTx, Row, Value};
 use super::chain::{Hash, ORIGIN, stored};
 use super::verify::{BATCH, ChainHead, ROWS, Stored, read};
 
-/// What one part of a chain turned out to be.
+/// The result of verifying one part of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSlice {
     /// Number of the last row that was verified; before the first row of the part if there was none.
@@ -24,10 +24,10 @@ pub struct VerifiedSlice {
 }
 
 /// Verifies the next rows of an organization after the number `after`, whose stored hash is taken as it is, and up to
-/// `last`. Rows that were pruned are passed over.
+/// `last`. Pruned rows are skipped.
 ///
 /// # Errors
-/// The database cannot be read. What is wrong with the rows is no error but a problem.
+/// The database cannot be read. A defect of the rows is not an error; it is reported as a problem.
 pub async fn verify_slice(tx: &mut ReadTx, organization: &str, after: i64, last: i64) -> Result<VerifiedSlice> {
     let Some(ends) = ends(tx, organization).await? else {
         return Ok(verified((after, ORIGIN), 0));

@@ -4,15 +4,15 @@ use bowline_core::CapabilitySet;
 
 use super::Grants;
 
-/// Whether needed capabilities are held, and by what.
+/// Whether the required capabilities are held, and on which basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What of them is not held; empty if the decision is yes.
+    /// The missing ones; empty if the call is allowed.
     pub missing: CapabilitySet,
     pub cause: Cause,
 }
 
-/// What a decision rests on.
+/// The basis of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The operator may do everything.
@@ -21,21 +21,21 @@ pub enum Cause {
     Held,
     /// Bindings do not give all of it.
     NotHeld,
-    /// Bindings give it, and the token leaves other capabilities alone.
+    /// Bindings grant it, but the token is narrowed to other capabilities.
     NarrowedCapabilities,
-    /// The token leaves other groups alone, whatever bindings give there.
+    /// The token is narrowed to other groups, whatever bindings grant there.
     NarrowedScopes,
 }
 
 impl Grants {
-    /// Decides whether the caller holds all of these at the scope, and says by what.
+    /// Decides whether the caller holds all of these at the scope, with the basis of the decision.
     pub fn decide(&self, scope: &str, needed: &CapabilitySet) -> Decision {
         let missing = needed.difference(&self.at(scope));
         let cause = if missing.is_empty() {
             let by_operator = self.direct.operator.is_some() && self.direct.everywhere.contains(needed);
             if by_operator { Cause::Operator } else { Cause::Held }
         } else if !self.reaches(scope) {
-            // What the identity holds there is none of the token's business.
+            // A narrowed token must not reveal what the identity holds there.
             Cause::NarrowedScopes
         } else if self.held_at(scope).contains(needed) {
             Cause::NarrowedCapabilities

@@ -1,4 +1,4 @@
-//! What lists tell of images at a glance, for a whole page of them in a handful of statements.
+//! The summaries of images in lists: a few statements for a whole page.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::vuln_counts;
 
 /// Tags of an image that are shown.
 const SHOWN_TAGS: usize = 50;
-/// Referrers, tags and members that one page looks at.
+/// Referrers, tags and members that one page reads.
 const MOST_ROWS: i64 = 20_000;
 
 /// What is attached to an image, by the type of the artifact or the end of the tag.

@@ -1,5 +1,5 @@
-//! Images as people look at them, in one call each: lists with everything that is known at a glance, details,
-//! comparisons, and deletions with what goes along.
+//! Images with their tags, platforms, signatures, SBOMs and findings: lists, details, comparisons, and deletions with
+//! members and referrers.
 
 mod badges;
 mod compare;

@@ -9,7 +9,7 @@ use prost::Message as _;
 use super::badges;
 use crate::repos;
 
-/// Manifests that one page looks at.
+/// Manifests that one page reads.
 const EXAMINED: usize = 2000;
 
 const ORDERS: &[&[&str]] = &[&["push_time", "pushTime", "pushed_at"]];
@@ -36,7 +36,7 @@ pub(super) async fn list(
     Ok(ours::ListImagesResponse { images, next_page_token: next.unwrap_or_default() })
 }
 
-/// The images of a page, and the last manifest that was looked at if there are more.
+/// The images of a page, and the last manifest that was read if there are more.
 struct Part {
     digests: Vec<String>,
     next: Option<(Micros, String)>,

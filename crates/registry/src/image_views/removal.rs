@@ -1,5 +1,5 @@
-//! Deletions of images and tags: what goes along, whether policies allow it, and the deletion itself. The preview and
-//! the deletion make one plan.
+//! Deletions of images and tags: members and referrers that are deleted too, the checks of policies, and the deletion
+//! itself. The preview and the deletion compute the same plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::badges::about;
 use crate::content::{find_stored, take_out, take_out_unnamed_blobs};
 use crate::{limits, repos, tags};
 
-/// Manifests that one deletion removes, with what goes along.
+/// Most manifests that one deletion removes, including members and referrers.
 const MOST: usize = 500;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
@@ -38,7 +38,7 @@ pub(super) async fn delete(
         let row = tags::delete_tag(tx, repo, tag, now, draw).await?;
         changes.extend(row.map(|row| tags::change(Some(&row), None)));
     }
-    // Those that were named first come first: an index goes before its members, which it would hold otherwise.
+    // The named ones come first: an index is deleted before its members, which it would hold otherwise.
     for digest in &plan.order {
         if let Some(manifest) = find_stored(tx, repo, digest).await? {
             changes.extend(take_out(tx, repo, &manifest, now, draw).await?);
@@ -54,16 +54,16 @@ pub(super) async fn delete(
     Ok(Changed::many(changes, removal).with_event(repo, &event))
 }
 
-/// The manifests that go, and why.
+/// The manifests to delete, each with its cause.
 struct Plan {
     causes: BTreeMap<String, ours::RemovalCause>,
-    /// Each before what goes along with it.
+    /// Each before its members and referrers.
     order: Vec<String>,
     tags: BTreeSet<String>,
 }
 
 impl Plan {
-    /// Refuses what is not there, what is too much, and what a policy keeps.
+    /// Rejects unknown manifests and tags, too many of them, and those that a policy protects.
     async fn of(tx: &mut ReadTx, repo: &Uidp, digests: &[String], tags: &[String]) -> Result<Plan> {
         repos::require(tx, repo).await?;
         if digests.is_empty() && tags.is_empty() {
@@ -100,7 +100,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Adds what goes along, until nothing more does.
+    /// Adds members and referrers, until there are no more.
     async fn extend(&mut self, tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
         let mut at = 0;
         while at < self.order.len() {
@@ -120,7 +120,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Members of indexes that go which no tag holds, and no index that stays.
+    /// Members of deleted indexes that neither a tag nor a remaining index names.
     async fn freed_members(&self, tx: &mut ReadTx, repo: &Uidp, indexes: &[String]) -> Result<Vec<String>> {
         let (params, positions) = about(repo, indexes.iter());
         let tags = tx.index_hint("tags_by_digest");
@@ -140,7 +140,7 @@ impl Plan {
         Ok(free.into_iter().filter_map(|(member, is_free)| is_free.then_some(member)).collect())
     }
 
-    /// Refuses what the deletion would be refused for.
+    /// Rejects what the deletion would reject.
     async fn require_deletable(&self, tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
         let mut names: Vec<String> = self.tags.iter().cloned().collect();
         names.extend(tags_at(tx, repo, &self.order).await?);

@@ -10,7 +10,7 @@ use super::scan::{EXAMINED_BY_WATCH, EntryFilter, Limits, Span, scan};
 use super::snapshots;
 use super::visibility::sequence;
 
-/// Entries of one look: what is in memory at a time, beside the bound of their snapshots.
+/// Entries that one step reads into memory, besides the limit for their snapshots.
 const AT_ONCE: usize = 200;
 
 /// The entries after the cursor, up to the newest one.

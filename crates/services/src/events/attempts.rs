@@ -21,7 +21,7 @@ const TEST_EVERY: Micros = 10_000_000;
 
 const ATTEMPT: &str = "number, kind, event_id, event_type, subject, at, took, status, error, response, seq";
 
-/// Registers the handlers. Without a sender they are complete in number, and those that send cannot be called.
+/// Registers the handlers. Without a sender, those that send are registered but fail.
 pub(super) fn register(handlers: Handlers, sender: Option<&Arc<DirectSender>>) -> Handlers {
     let (reading, testing, sending) = (sender.cloned(), sender.cloned(), sender.cloned());
     handlers
@@ -182,7 +182,7 @@ async fn pause(tx: &mut WriteTx, call: &Authorized<v1::PauseRequest>) -> Result<
 async fn resume(tx: &mut WriteTx, call: &Authorized<v1::ResumeRequest>) -> Result<Changed<v1::PauseState>> {
     let uid = call.require_scope()?;
     let changed = set_pause(tx, uid, None).await?;
-    // Failures of before the pause must not let events die that waited for its end.
+    // Failures before the pause must not turn events that waited into dead letters.
     let sql = "UPDATE subscription_cursors SET attempts = 0, failing_since = NULL, next_at = NULL, last_error = ''
                WHERE subscription = $1";
     if changed.changes.is_empty() {
@@ -192,7 +192,7 @@ async fn resume(tx: &mut WriteTx, call: &Authorized<v1::ResumeRequest>) -> Resul
     Ok(changed.with_event(uid, call.request()))
 }
 
-/// Pauses deliveries since that time, or resumes them. Nothing changes where they are so already.
+/// Pauses deliveries since that time, or resumes them. Changes nothing if they already are.
 async fn set_pause(tx: &mut WriteTx, uid: &Uidp, paused_at: Option<Micros>) -> Result<Changed<v1::PauseState>> {
     subscriptions::require(tx, uid).await?;
     let before = paused_since(tx, uid).await?;

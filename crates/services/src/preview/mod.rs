@@ -1,5 +1,5 @@
-//! Previews: what a call would change, for callers who want to know before they make it. The pipeline runs the call in a
-//! transaction that is rolled back; here its changes become a response, as far as the caller may see them.
+//! Previews: the changes that a call would make. The pipeline runs the call in a transaction that is rolled back; this
+//! module turns its changes into a response, as far as the caller may list them.
 
 use bowline_contract::bowline::audit::v1::Image;
 use bowline_contract::bowline::preview::v1 as ours;
@@ -130,7 +130,7 @@ async fn retention(tx: &mut ReadTx, call: &Call, visible: &[&Change]) -> Result<
     let policy = registry::RegistryPolicy::decode(after.bytes.as_slice()).map_err(Error::internal)?;
     let repo = Uidp::parse(&change.uid).map_err(Error::internal)?;
     match bowline_registry::retention_by(tx, &repo, policy, call.now()).await {
-        // It is read by `PreviewRetention`, which says why it cannot be.
+        // `PreviewRetention` returns this error.
         Err(error) if error.code() == Code::FailedPrecondition => Ok(None),
         outcome => outcome,
     }

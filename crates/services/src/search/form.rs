@@ -1,4 +1,4 @@
-//! What a query is taken for, by its text alone.
+//! The recognized form of a query, which depends only on its text.
 
 /// What was typed or pasted.
 #[derive(Clone, Debug, PartialEq, Eq)]

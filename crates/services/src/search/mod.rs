@@ -1,8 +1,8 @@
-//! The search over everything that has a name.
+//! The search over all named resources.
 //!
-//! [`form`] says what a query is taken for, [`kinds`] where a caller may see each kind; what is shown comes from
-//! [`names`], the catalogue of packages and the advisories. Hidden resources are left out before a page is cut, so that
-//! a response does not depend on them.
+//! [`form`] recognizes the form of a query, [`kinds`] has the scopes where the caller may list each kind. Results come
+//! from [`names`], the catalogue of packages and the advisories. Hidden resources are left out before a page is cut, so
+//! that a response does not depend on them.
 
 mod form;
 mod hits;

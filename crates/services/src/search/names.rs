@@ -2,7 +2,7 @@
 //! by name; then those that have it elsewhere, in the order in which they came.
 //!
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
-//! their own, so that a search costs what its caller may see and not what others have.
+//! their own, so that the cost of a search depends only on the caller's organizations.
 
 use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
 use bowline_store::{Engine, ReadTx, Row, Sql, Value};
@@ -29,7 +29,7 @@ pub(super) struct NameRow {
     pub(super) position: Position,
 }
 
-/// Where a name stands in the order of relevance.
+/// Position of a name in the order of relevance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Position {
     /// Among those that begin with the text: its name and UIDP.
@@ -38,7 +38,7 @@ pub(super) enum Position {
     Within(i64),
 }
 
-/// What is looked for.
+/// A search with its visible ranges.
 pub(super) struct NameSearch<'a> {
     kind: Kind,
     /// The text in lower case.
@@ -200,7 +200,7 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// What SQLite's search is asked for: the trigrams of the text among names of the kind and the organizations. It
+    /// The query for SQLite's search: the trigrams of the text among names of the kind and the organizations. It
     /// has no positions of them, so that a comparison decides.
     fn match_text(&self) -> String {
         let kind = mark(KIND_MARK + self.kind.number() as u32);

@@ -12,7 +12,7 @@ use super::kinds::Kind;
 use super::names::{NameSearch, Position, TRIGRAM};
 use super::{hits, pasted};
 
-/// Results of a kind where the request does not say how many.
+/// Default number of results of a kind.
 const USUAL_SIZE: i32 = 10;
 
 /// Pages are in the order of relevance alone.
@@ -103,7 +103,7 @@ pub(super) async fn packages(
     call: &Authorized<wire::SearchRequest>,
     page: &SectionPage,
 ) -> Result<wire::SearchSection> {
-    // The first character of the key says which part of the order it belongs to.
+    // The first character of the key is the part of the order that it belongs to.
     let (begins, after) = match &page.page.cursor {
         Some(cursor) => match &cursor.key {
             Some(SortKey::Text(key)) => {

@@ -53,7 +53,7 @@ pub(super) struct Named {
     pub(super) digest: Option<String>,
 }
 
-/// Follows a reference, without the host if it begins with one. Who may see what it names is left to the caller.
+/// Follows a reference, without the host if it begins with one. The caller must check visibility.
 pub(super) async fn follow(tx: &mut ReadTx, reference: &ImageReference) -> Result<Option<Named>> {
     let mut paths = vec![reference.path.as_str()];
     if let Some((host, rest)) = reference.path.split_once('/') {

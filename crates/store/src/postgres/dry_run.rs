@@ -50,7 +50,7 @@ impl Postgres {
     }
 }
 
-/// Whether the server stopped the statement by its limit (`query_canceled`). The kept copy of an error has its text alone.
+/// Whether the server stopped the statement by its limit (`query_canceled`). The stored error has only its text.
 fn is_timeout(error: &StoreError) -> bool {
     error.message().contains("SQLSTATE 57014")
 }

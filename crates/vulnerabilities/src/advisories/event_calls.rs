@@ -108,7 +108,7 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::AdvisoryEvent>) -> Resul
         .with_event(&after.uid, &told))
 }
 
-/// Changes what an event says and its state, as far as the caller may; the event before and after.
+/// Changes the statement and the state of an event, as far as the caller may; returns the event before and after.
 ///
 /// # Errors
 /// FAILED_PRECONDITION for an event whose review has ended; what the review refuses.

@@ -1,4 +1,4 @@
-//! Who can grant what is missing, as far as the reader may list role bindings.
+//! Identities that can grant the missing capabilities, where the caller may list role bindings.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::iam::role_bindings::reads_identity_at;
 
 /// Grantors that are shown.
 const SHOWN: usize = 10;
-/// Custom roles that are looked through.
+/// Custom roles that are read.
 const ROLES: usize = 200;
 
 /// Identities with a role that has what is missing and may bind roles, the nearest first.
@@ -105,7 +105,7 @@ async fn holders<T>(
     Ok(holders)
 }
 
-/// `$first, ..., $last`: the places of parameters in a statement.
+/// `$first, ..., $last`: the positions of parameters in a statement.
 fn numbered(first: usize, last: usize) -> String {
     (first..=last).map(|n| format!("${n}")).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! The bindings that a decision looks at, as far as the reader may list them.
+//! The bindings that a decision depends on, as far as the caller may list them.
 
 use bowline_contract::bowline::iam::v1::{AccessOutcome, AccessStep};
 use bowline_contract::chainguard::capabilities::Capability;

@@ -1,4 +1,4 @@
-//! What callers see of replication, and how they hurry it.
+//! The state of replication, and requests to check an upstream at the next pull.
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::replication::{FetchNow, ListUpstreams};
@@ -61,8 +61,8 @@ fn state(row: &Row<'_>) -> Result<ours::UpstreamState> {
     })
 }
 
-/// Lets every tag that came from elsewhere count as not asked for. What is asked and when follows from clients' pulls, so
-/// nothing of the repository changes yet: neither the audit log nor subscribers hear of it.
+/// Marks every replicated tag as unchecked. Pulls of clients trigger the checks, so the repository does not change yet:
+/// there is neither an audit entry nor an event.
 async fn fetch_now(
     tx: &mut WriteTx,
     call: &Authorized<ours::FetchNowRequest>,

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::sqlite::SqliteTx;
 use crate::tx::{Inner, WriteTx};
 
-/// Checkpoints as far as readers let it; true if nothing is left. What it cannot do now is tried again.
+/// Checkpoints as far as readers let it; true if nothing is left. The rest is tried again later.
 pub(super) fn checkpoint(conn: &rusqlite::Connection) -> bool {
     let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
     match conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], read) {

@@ -17,7 +17,7 @@ use crate::tx::{Inner, WriteTx};
 const PATIENCE: Duration = Duration::from_millis(20);
 /// How long it may hold the writer up after that, once.
 const SLICE: Duration = Duration::from_millis(20);
-/// Steps of SQLite's machine between two looks at the queue.
+/// Steps of SQLite's machine between two checks of the queue.
 const STEPS: i32 = 1000;
 
 /// A dry run that waits for its turn.
@@ -35,7 +35,7 @@ impl DryRun {
 }
 
 impl Thread {
-    /// Runs it and answers; returns it if it gave way to a write and is to run again.
+    /// Runs it and sends its result; returns it if it yielded to a write and must run again.
     pub(super) fn dry_run(&mut self, mut run: DryRun) -> Option<DryRun> {
         let is_due = run.is_due();
         let from = Instant::now() + if is_due { SLICE } else { Duration::ZERO };
@@ -64,7 +64,7 @@ impl Thread {
         }
         tx.limit(None);
         let cause = tx.failure().map(StoreError::replicate);
-        // A connection that goes on to be watched would lose writes: then the next transaction opens another one.
+        // A connection that stays watched would lose writes, so the next transaction opens another one.
         if watch(&mut tx, None).is_ok() {
             self.put_back(tx, cause.as_ref());
         }
