@@ -47,7 +47,7 @@ async fn what_the_provider_says_must_belong_to_the_flow(server: &TestServer) {
     let twice = |back: String| format!("{back}&code=other");
     assert_eq!(failed(&twice, Value::Null).await, "400", "two codes");
     let rejected = |back: String| format!("{}&error=access_denied", back.replace("code=", "was="));
-    assert_eq!(failed(&refused, Value::Null).await, "403", "the provider's own refusal");
+    assert_eq!(failed(&rejected, Value::Null).await, "403", "the provider's own refusal");
     assert_eq!(number(server, "SELECT count(*) FROM sessions").await, 0);
 }
 

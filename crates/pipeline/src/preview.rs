@@ -108,6 +108,7 @@ impl Pipeline {
         let until = tokio::time::Instant::now() + TIME;
         let permit = tokio::time::timeout_at(until, self.previews.clone().acquire_owned()).await.map_err(too_slow)?;
         let held = (lease, permit.map_err(Error::internal)?);
+        let index = method.index;
         let request = Bytes::from(target.request);
         // The transport has no JSON of the request's fields by themselves.
         let call = Call {
@@ -119,7 +120,17 @@ impl Pipeline {
             resume: None,
             ..call
         };
-        let previewed = self.dry_run(call, method, request).await.map_err(|error| of_method(error, method))?;
+        // A client that gives up frees nothing of this: the permit ends with the dry run, wherever that waits.
+        let pipeline = self.clone();
+        let run = tokio::spawn(async move {
+            let previewed = pipeline.dry_run(call, pipeline.contract.method(index), request).await;
+            drop(held.1);
+            (held.0, previewed)
+        });
+        let (lease, previewed) = run.await.map_err(Error::internal)?;
+        let previewed = previewed.map_err(|error| of_method(error, method))?;
+        let permit = tokio::time::timeout_at(until, self.heavy.clone().acquire_owned()).await.map_err(too_slow)?;
+        let held = (lease, permit.map_err(Error::internal)?);
         let (pipeline, runtime) = (self.clone(), tokio::runtime::Handle::current());
         // SQLite reads inline, and the threads that serve connections are few.
         let report = move || {
@@ -147,6 +158,10 @@ impl Pipeline {
         if type_name != method.input.full_name() {
             let text = format!("request must be a message of the type {}", method.input.full_name());
             return Err(Error::invalid_field("request", text));
+        }
+        if method.max_request_bytes.is_some_and(|limit| target.request.len() as u64 > limit) {
+            let text = format!("Request too large: {} takes smaller requests", method.short_name());
+            return Err(Error::new(Reason::RequestTooLarge, text));
         }
         Ok(method)
     }

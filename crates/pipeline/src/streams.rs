@@ -104,11 +104,12 @@ impl Streams {
         Ok(OpenStream { streams: self.clone(), subject: subject.into() })
     }
 
-    /// One finite stream of a method runs at a time at a scope, or by a caller where the method has no scope.
+    /// One finite stream of a method runs at a time by a caller at a scope. Of all callers together it would let one who
+    /// reads slowly keep the others out.
     fn turn(&self, call: &Call, scope: &str) -> Result<Lease<(usize, String)>> {
-        let key = if scope.is_empty() { call.caller.principal.subject() } else { scope };
-        self.turns.take(Some((call.method, key.to_owned())), 1).map_err(|_| {
-            let text = format!("Rate limit reached: such a call runs already for {key}; wait for its end");
+        let key = format!("{} {scope}", call.caller.principal.subject());
+        self.turns.take(Some((call.method, key)), 1).map_err(|_| {
+            let text = "Rate limit reached: such a call of yours runs already; wait for its end";
             Error::new(Reason::RateLimited, text).with(Detail::RetryAfter(TURN))
         })
     }
@@ -196,11 +197,12 @@ impl Pipeline {
             _place: place,
             turn: None,
         };
-        stream.look().await?;
-        // Only after the caller was checked: others do not learn what runs.
         if info.finite_stream {
+            // Others do not learn what runs, and only one of a caller's reads.
+            self.authorize(&Arc::new(self.gate(stream.call.clone()))).await?;
             stream.turn = Some(self.streams.turn(&stream.call, &self.shown_scope(&stream.call, info))?);
         }
+        stream.look().await?;
         Ok(stream)
     }
 }

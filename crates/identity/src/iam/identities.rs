@@ -22,6 +22,7 @@ pub(crate) use row::{IdentityInput, IdentityRow, TABLE};
 use super::relationship::{self, Spelling, V2};
 use super::{identities_v1, role_bindings};
 use crate::access::iam_changed;
+use crate::operators;
 use crate::people::sessions;
 use crate::tables::TABLES;
 
@@ -319,12 +320,16 @@ pub(crate) async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<Changed<()>> 
     let bindings = role_bindings::delete_of_identity(tx, uid).await?;
     // Anyone who registers again has the same UIDP, and must not find old sessions alive.
     sessions::end_all_of(tx, uid).await?;
+    let roles = operators::remove_if_there(tx, uid).await?;
     tables::delete_rows(tx, TABLES, TABLE.name, uid.as_str()).await?;
     tx.execute("DELETE FROM identities WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
     list::count(tx, &TABLE, uid, -1).await?;
     iam_changed(tx).await?;
     let event = v1::DeleteIdentityRequest { id: uid.as_str().into() };
-    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ()).along(bindings).with_event(uid, &event))
+    Ok(Changed::one(IDENTITY, uid, Some(&before.to_v2()?), None, ())
+        .along(bindings)
+        .along(roles)
+        .with_event(uid, &event))
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ use bowline_store::{ReadTx, Row, Value};
 use super::chain::{Hash, ORIGIN, stored};
 use super::verify::{BATCH, ChainHead, ROWS, Stored, read};
 
+/// Most bytes of the snapshots that one part reads.
+const SLICE_BYTES: i64 = 8 << 20;
+
 /// The result of verifying one part of a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedSlice {
@@ -36,12 +39,12 @@ pub async fn verify_slice(tx: &mut ReadTx, organization: &str, after: i64, last:
         Ok(head) => head,
         Err(problem) => return Ok(VerifiedSlice { problem: Some(problem), ..verified((after, ORIGIN), ends.newest) }),
     };
+    let (end, is_end) = slice_end(tx, organization, head.0, last).await?;
     let sql = format!(
         "{ROWS} WHERE seq IS NOT NULL AND org = $1 AND org_seq > $2 AND org_seq <= $3 ORDER BY org_seq LIMIT $4"
     );
-    let params = [Value::from(organization), Value::Int(head.0), Value::Int(last), Value::Int(BATCH)];
+    let params = [Value::from(organization), Value::Int(head.0), Value::Int(end), Value::Int(BATCH)];
     let rows = tx.query(&sql, &params, read).await?;
-    let is_end = rows.len() < BATCH as usize;
     let mut erased = 0;
     for row in &rows {
         match take(row, head) {
@@ -51,6 +54,26 @@ pub async fn verify_slice(tx: &mut ReadTx, organization: &str, after: i64, last:
     }
     let problem = if is_end { ends.problem(head, last) } else { None };
     Ok(VerifiedSlice { erased, problem, is_end, ..verified(head, ends.newest) })
+}
+
+/// The last number that one part reads, so that its snapshots have [`SLICE_BYTES`] at most, and whether no row follows.
+async fn slice_end(tx: &mut ReadTx, organization: &str, after: i64, last: i64) -> Result<(i64, bool)> {
+    let sql = "SELECT org_seq, CAST(coalesce(length(before_image), 0) + coalesce(length(after_image), 0) AS BIGINT)
+               FROM audit WHERE seq IS NOT NULL AND org = $1 AND org_seq > $2 AND org_seq <= $3
+               ORDER BY org_seq LIMIT $4";
+    let params = [Value::from(organization), Value::Int(after), Value::Int(last), Value::Int(BATCH)];
+    let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.int(1)?));
+    let sizes: Vec<(i64, i64)> = tx.query(sql, &params, read).await?;
+    let mut bytes = 0;
+    // A row that is larger is read alone.
+    let fitting = sizes.iter().enumerate().take_while(|(index, (_, size))| {
+        bytes += size;
+        *index == 0 || bytes <= SLICE_BYTES
+    });
+    let count = fitting.count();
+    let end = count.checked_sub(1).and_then(|at| sizes.get(at)).map_or(last, |(number, _)| *number);
+    let is_end = count == sizes.len() && sizes.len() < BATCH as usize;
+    Ok((if is_end { last } else { end }, is_end))
 }
 
 fn verified((last, hash): ChainHead, newest: i64) -> VerifiedSlice {

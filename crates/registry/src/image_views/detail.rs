@@ -1,6 +1,7 @@
 //! One image: layers, images of an index, referrers from the database; its history from the bytes of its config.
 
 use bowline_contract::bowline::registry::v1 as ours;
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Error, Reason, Result, UidRange, Uidp};
 use bowline_pipeline::Authorized;
 use bowline_resources::kinds::MANIFEST;
@@ -33,11 +34,10 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::GetImageReques
     let (repo, digest) = (call.require_scope()?, &call.request().digest);
     let absent = || Error::not_found(MANIFEST, digest);
     let summary = badges::summaries(tx, repo, std::slice::from_ref(digest)).await?.pop().ok_or_else(absent)?;
-    let run_config = match images::run_config(tx, digest).await {
-        Ok(config) => config.to_string(),
-        Err(error) if error.reason() == Reason::NotFound => String::new(),
-        Err(error) => return Err(error),
-    };
+    // What other methods show of a config needs these, and the history is read from the blob.
+    let reads_config = call.holds(repo.as_str(), Capability::CapManifestMetadataList);
+    let reads_history = reads_config && call.holds(repo.as_str(), Capability::CapRepoBlobsGet);
+    let run_config = if reads_config { run_config(tx, digest).await? } else { String::new() };
     let shown = ours::ImageDetail {
         summary: Some(summary),
         layers: layers(tx, digest).await?,
@@ -48,7 +48,16 @@ pub(super) async fn find(tx: &mut ReadTx, call: &Authorized<ours::GetImageReques
         run_config,
     };
     let config = attached::config(tx, repo, digest).await?;
-    Ok(Detail { shown, config: config.filter(|config| config.size <= MOST_CONFIG_BYTES) })
+    Ok(Detail { shown, config: config.filter(|config| reads_history && config.size <= MOST_CONFIG_BYTES) })
+}
+
+/// The configuration that a container starts with; empty where the manifest has none.
+async fn run_config(tx: &mut ReadTx, digest: &str) -> Result<String> {
+    match images::run_config(tx, digest).await {
+        Ok(config) => Ok(config.to_string()),
+        Err(error) if error.reason() == Reason::NotFound => Ok(String::new()),
+        Err(error) => Err(error),
+    }
 }
 
 async fn layers(tx: &mut ReadTx, digest: &str) -> Result<Vec<ours::ImageLayer>> {

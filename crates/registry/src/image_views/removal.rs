@@ -15,6 +15,8 @@ use crate::{limits, repos, tags};
 
 /// Most manifests that one deletion removes, including members and referrers.
 const MOST: usize = 500;
+/// Most memberships of the images of deleted indexes in indexes, which are all looked at.
+const MOST_MEMBERSHIPS: usize = 20_000;
 const DAY: Micros = 24 * 3600 * 1_000_000;
 
 pub(super) async fn preview(
@@ -131,10 +133,17 @@ impl Plan {
              JOIN repo_manifests i ON i.repo = $1 AND i.digest = o.manifest
              WHERE f.manifest IN ({positions}) AND f.kind = 3
                AND NOT EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = $1 AND t.digest = f.digest)
-             ORDER BY f.digest LIMIT 20000"
+             ORDER BY f.digest LIMIT {}",
+            MOST_MEMBERSHIPS + 1
         );
         let mut free: BTreeMap<String, bool> = BTreeMap::new();
-        for (member, index) in tx.query(&sql, &params, pair).await? {
+        let memberships = tx.query(&sql, &params, pair).await?;
+        if memberships.len() > MOST_MEMBERSHIPS {
+            let text =
+                format!("the images of the indexes are in more than {MOST_MEMBERSHIPS} places; name fewer indexes");
+            return Err(Error::precondition("TOO_MANY_IMAGES", repo.as_str(), text));
+        }
+        for (member, index) in memberships {
             *free.entry(member).or_insert(true) &= self.causes.contains_key(&index);
         }
         Ok(free.into_iter().filter_map(|(member, is_free)| is_free.then_some(member)).collect())
@@ -193,8 +202,15 @@ async fn referrers(tx: &mut ReadTx, repo: &Uidp, digests: &[String]) -> Result<V
         .flat_map(|digest| ["", ".sig", ".sbom", ".att"].map(|end| format!("{}{end}", digest.replace(':', "-"))))
         .collect();
     let (params, positions) = about(repo, names.iter());
-    let sql =
-        format!("SELECT digest FROM tags WHERE parent = $1 AND name IN ({positions}) AND digest <> '' ORDER BY name");
+    // A tag of such a name can be put on any manifest: one that another tag or an index names is no referrer.
+    let by_digest = tx.index_hint("tags_by_digest");
+    let sql = format!(
+        "SELECT t.digest FROM tags t WHERE t.parent = $1 AND t.name IN ({positions}) AND t.digest <> ''
+           AND NOT EXISTS (SELECT 1 FROM tags o {by_digest} WHERE o.parent = $1 AND o.digest = t.digest AND o.name <> t.name)
+           AND NOT EXISTS (SELECT 1 FROM manifest_references f JOIN repo_manifests i ON i.repo = $1 AND i.digest = f.manifest
+                           WHERE f.digest = t.digest AND f.kind = 3)
+         ORDER BY t.name"
+    );
     referrers.extend(tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?);
     Ok(referrers)
 }

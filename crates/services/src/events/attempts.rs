@@ -7,6 +7,7 @@ use bowline_contract::bowline::events::v1;
 use bowline_contract::bowline::events::v1::rpc::deliveries_service::{
     GetDelivery, ListDeliveries, Pause, Resume, TestDelivery,
 };
+use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{Detail, Error, Micros, Reason, Result, Uidp};
 use bowline_delivery::{AttemptRecord, DirectSender, SinkTest, TestPermit};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, SortKey, handler};
@@ -52,6 +53,8 @@ fn present(sender: Option<&Arc<DirectSender>>) -> Result<&DirectSender> {
 struct AttemptRow {
     delivery: v1::Delivery,
     seq: i64,
+    /// Whether the caller may not see the event's body.
+    is_body_hidden: bool,
 }
 
 fn read_attempt(row: &Row<'_>, uid: &Uidp) -> Result<AttemptRow> {
@@ -69,7 +72,7 @@ fn read_attempt(row: &Row<'_>, uid: &Uidp) -> Result<AttemptRow> {
         response: row.text(9)?,
         payload: String::new(),
     };
-    Ok(AttemptRow { delivery, seq: row.int(10)? })
+    Ok(AttemptRow { delivery, seq: row.int(10)?, is_body_hidden: false })
 }
 
 fn duration(micros: Micros) -> prost_types::Duration {
@@ -114,11 +117,20 @@ async fn get(tx: &mut ReadTx, call: &Authorized<v1::GetDeliveryRequest>) -> Resu
     let sql = format!("SELECT {ATTEMPT} FROM delivery_attempts WHERE subscription = $1 AND number = $2");
     let params = [Value::from(uid.as_str()), Value::Int(number)];
     let row = tx.query_opt(&sql, &params, |row| read_attempt(row, uid)).await?;
-    row.ok_or_else(|| Error::not_found("bowline.events/Delivery", number.to_string()))
+    let mut row = row.ok_or_else(|| Error::not_found("bowline.events/Delivery", number.to_string()))?;
+    // Bodies have what lists of other kinds show; who may add a sink of their own receives them anyway.
+    if !call.holds(uid.as_str(), Capability::CapEventsSubscriptionCreate) {
+        row.is_body_hidden = true;
+        row.delivery.response.clear();
+    }
+    Ok(row)
 }
 
 async fn with_payload(sender: &DirectSender, row: AttemptRow) -> Result<v1::Delivery> {
     let mut delivery = row.delivery;
+    if row.is_body_hidden {
+        return Ok(delivery);
+    }
     let payload = sender.payload(&delivery.subscription_uid, row.seq, &delivery.event_id).await?;
     delivery.payload = payload.unwrap_or_default();
     Ok(delivery)

@@ -40,7 +40,7 @@ async fn report(tx: &mut ReadTx, call: &Call, previewed: &Previewed) -> Result<o
         method: previewed.method.clone(),
         changes,
         more_changes: beyond_shown(visible.len()),
-        events: previewed.event.iter().map(event).collect(),
+        events: previewed.event.iter().map(|one| event(one, visible.len() == previewed.changes.len())).collect(),
         more_capability_changes: beyond_shown(differences.list.len()),
         capability_changes: differences.list.iter().take(SHOWN).map(|one| capability_change(call, one)).collect(),
         capability_changes_incomplete: differences.is_incomplete,
@@ -61,13 +61,14 @@ fn may_list(call: &Call, change: &Change) -> bool {
     }
 }
 
-fn event(event: &PreviewedEvent) -> ours::PreviewedEvent {
+/// The event; without its body where it may have what the caller may not list.
+fn event(event: &PreviewedEvent, shows_body: bool) -> ours::PreviewedEvent {
     ours::PreviewedEvent {
         r#type: event.event_type.clone(),
         group: event.body.group.clone(),
         subject: event.body.subject.clone(),
         delivered: event.customer,
-        body: Some(any(&event.body.body)),
+        body: shows_body.then(|| any(&event.body.body)),
     }
 }
 

@@ -34,6 +34,9 @@ async fn search(tx: &mut ReadTx, call: &Authorized<wire::SearchRequest>) -> Resu
         let why = "is the token of one kind: name that kind alone in kinds";
         return Err(Error::invalid_field("pageToken", why));
     }
+    if request.query.trim().is_empty() {
+        return Err(Error::invalid_field("query", "must have a character besides spaces"));
+    }
     let form = Form::of(&request.query);
     let mut sections = Vec::new();
     for kind in kinds {

@@ -13,8 +13,10 @@ use super::kinds::Kind;
 pub(super) const TRIGRAM: usize = 3;
 /// Trigrams of one text that are looked up.
 const MOST_TRIGRAMS: usize = 16;
-/// Organizations that are searched one by one; with more, all names are.
+/// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
+/// Names that one call examines of a kind: those that the caller may not list are passed over.
+const MOST_EXAMINED: usize = 20_000;
 /// Rows of the first batch and of the largest.
 const BATCHES: (i64, i64) = (64, 4096);
 
@@ -48,20 +50,35 @@ pub(super) struct NameSearch<'a> {
     end: String,
     /// Visible ranges, sorted and disjoint.
     ranges: &'a [UidRange],
-    /// Organizations of the ranges; absent where all names are searched.
+    /// Organizations of the ranges; absent for callers who see all names.
     organizations: Option<Vec<&'a str>>,
+    examined: usize,
 }
 
 impl<'a> NameSearch<'a> {
-    pub(super) fn new(kind: Kind, text: &'a str, ranges: &'a [UidRange]) -> NameSearch<'a> {
+    /// A search that has not begun.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT where the caller sees more organizations than one call searches.
+    pub(super) fn new(kind: Kind, text: &'a str, ranges: &'a [UidRange]) -> Result<NameSearch<'a>> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        let organizations = organizations(ranges);
+        let organizations = organizations(ranges)?;
         let (pattern, end) = (format!("%{escaped}%"), format!("{text}{}", char::MAX));
-        NameSearch { kind, text, pattern, end, ranges, organizations }
+        Ok(NameSearch { kind, text, pattern, end, ranges, organizations, examined: 0 })
+    }
+
+    /// Whether the search ended at its bound.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.examined >= MOST_EXAMINED
     }
 
     /// The names after a position, at most so many.
-    pub(super) async fn after(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
+    pub(super) async fn after(
+        &mut self,
+        tx: &mut ReadTx,
+        after: Option<&Position>,
+        most: usize,
+    ) -> Result<Vec<NameRow>> {
         if self.ranges.is_empty() {
             return Ok(Vec::new());
         }
@@ -85,12 +102,12 @@ impl<'a> NameSearch<'a> {
     }
 
     /// Names that begin with the text, merged from those of each organization.
-    async fn beginning(&self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
+    async fn beginning(&mut self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
         let start = match after {
             Some(Position::Beginning(name, uid)) => (name.clone(), uid.clone()),
             _ => (self.text.to_owned(), String::new()),
         };
-        let mut rows = match &self.organizations {
+        let mut rows = match self.organizations.clone() {
             None => self.beginning_in(tx, None, start, most).await?,
             Some(organizations) => {
                 let mut rows = Vec::new();
@@ -106,14 +123,14 @@ impl<'a> NameSearch<'a> {
     }
 
     async fn beginning_in(
-        &self,
+        &mut self,
         tx: &mut ReadTx,
         organization: Option<&str>,
         mut start: (String, String),
         most: usize,
     ) -> Result<Vec<NameRow>> {
         let (mut rows, mut batch) = (Vec::new(), BATCHES.0.max(most as i64));
-        while rows.len() < most {
+        while rows.len() < most && !self.is_incomplete() {
             let mut query = Sql::new("SELECT name, uid FROM search_names ");
             let index = if organization.is_some() { "search_names_by_org" } else { "search_names_by_name" };
             query.text += &tx.index_hint(index);
@@ -130,6 +147,7 @@ impl<'a> NameSearch<'a> {
             let read = |row: &Row<'_>| Ok::<_, Error>((row.text(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
+            self.examined += read.len();
             let Some(last) = read.last().cloned() else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(
@@ -145,10 +163,10 @@ impl<'a> NameSearch<'a> {
     }
 
     /// Names that have the text, but not at their beginning.
-    async fn within(&self, tx: &mut ReadTx, mut number: i64, most: usize) -> Result<Vec<NameRow>> {
+    async fn within(&mut self, tx: &mut ReadTx, mut number: i64, most: usize) -> Result<Vec<NameRow>> {
         let trigrams = self.match_text();
         let (mut rows, mut batch) = (Vec::new(), BATCHES.0.max(most as i64));
-        while rows.len() < most {
+        while rows.len() < most && !self.is_incomplete() {
             let query = match tx.engine() {
                 Engine::Sqlite => self.within_on_sqlite(&trigrams, number, batch),
                 Engine::Postgres => self.within_on_postgres(number, batch),
@@ -156,6 +174,7 @@ impl<'a> NameSearch<'a> {
             let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?));
             let read = tx.query(&query.text, &query.params, read).await?;
             let is_last = (read.len() as i64) < batch;
+            self.examined += read.len();
             let Some(last) = read.last().map(|(number, _)| *number) else { break };
             let visible = read.into_iter().filter(|(_, uid)| self.is_visible(uid));
             rows.extend(visible.map(|(number, uid)| NameRow { uid, position: Position::Within(number) }));
@@ -223,21 +242,23 @@ impl<'a> NameSearch<'a> {
     }
 }
 
-/// The organizations that the ranges lie in, each once; absent if they are too many, or a range spans several.
-fn organizations(ranges: &[UidRange]) -> Option<Vec<&str>> {
+/// The organizations that the ranges lie in, each once; absent if the caller sees everything.
+fn organizations(ranges: &[UidRange]) -> Result<Option<Vec<&str>>> {
     let mut organizations: Vec<&str> = Vec::new();
     for range in ranges {
-        let organization = range.lower.get(..ROOT_LENGTH)?;
-        if !UidRange::subtree(organization).contains(&range.lower)
-            || range.upper > UidRange::subtree(organization).upper
-        {
-            return None;
+        let Some(organization) = range.lower.get(..ROOT_LENGTH) else { return Ok(None) };
+        if range.upper > UidRange::subtree(organization).upper {
+            return Ok(None);
         }
         if organizations.last() != Some(&organization) {
             organizations.push(organization);
         }
     }
-    (organizations.len() <= MOST_ORGANIZATIONS).then_some(organizations)
+    if organizations.len() > MOST_ORGANIZATIONS {
+        let why = format!("must name a group: one search covers up to {MOST_ORGANIZATIONS} organizations");
+        return Err(Error::invalid_field("scope", why));
+    }
+    Ok(Some(organizations))
 }
 
 /// Two characters for the first six digits of an organization, as the trigger makes them.
@@ -267,16 +288,16 @@ mod tests {
         let (one, other) = ("a".repeat(40), "b".repeat(40));
         let group = format!("{one}/{}", "c".repeat(16));
         let ranges = [UidRange::subtree(&group), UidRange::subtree(&other)];
-        assert_eq!(organizations(&ranges), Some(vec![one.as_str(), other.as_str()]));
-        assert_eq!(organizations(&[UidRange::all()]), None);
+        assert_eq!(organizations(&ranges).unwrap(), Some(vec![one.as_str(), other.as_str()]));
+        assert_eq!(organizations(&[UidRange::all()]).unwrap(), None);
         let many: Vec<UidRange> = (0..=MOST_ORGANIZATIONS).map(|n| UidRange::subtree(&format!("{n:040x}"))).collect();
-        assert_eq!(organizations(&many), None);
+        assert_eq!(organizations(&many).unwrap_err().reason(), bowline_core::Reason::InvalidArgument);
     }
 
     #[test]
     fn what_sqlite_is_asked_for_is_quoted() {
         let ranges = [UidRange::all()];
-        let search = NameSearch::new(Kind::Tag, "a\"bab", &ranges);
+        let search = NameSearch::new(Kind::Tag, "a\"bab", &ranges).unwrap();
         assert_eq!(search.match_text(), "\"\u{f103}\u{f103}\u{f103}\" AND \"\"\"ba\" AND \"a\"\"b\" AND \"bab\"");
     }
 }

@@ -71,7 +71,7 @@ impl SectionPage {
 
 /// A section that has no further page.
 pub(super) fn whole(kind: Kind, hits: Vec<wire::SearchHit>) -> wire::SearchSection {
-    wire::SearchSection { kind: kind.wire() as i32, hits, next_page_token: String::new() }
+    wire::SearchSection { kind: kind.wire() as i32, hits, next_page_token: String::new(), incomplete: false }
 }
 
 /// Resources whose names have the text.
@@ -86,7 +86,7 @@ pub(super) async fn names(
         Some(SortKey::Int(number)) => Position::Within(*number),
         None => Position::Within(0),
     });
-    let search = NameSearch::new(kind, &page.text, ranges);
+    let mut search = NameSearch::new(kind, &page.text, ranges)?;
     let mut rows = search.after(tx, after.as_ref(), page.most()).await?;
     let next_page_token = page.cut(call, &mut rows, |row| match &row.position {
         Position::Beginning(name, uid) => (SortKey::Text(name.clone()), uid.clone()),
@@ -94,7 +94,7 @@ pub(super) async fn names(
     });
     let uids: Vec<String> = rows.into_iter().map(|row| row.uid).collect();
     let hits = hits::of_uids(tx, call, kind, &uids).await?;
-    Ok(wire::SearchSection { next_page_token, ..whole(kind, hits) })
+    Ok(wire::SearchSection { next_page_token, incomplete: search.is_incomplete(), ..whole(kind, hits) })
 }
 
 /// Packages of the catalogue whose names have the text.

@@ -237,7 +237,8 @@ impl Thread {
         }
     }
 
-    /// The next message. Until one comes, and when they have waited for long enough, dry runs have their turn.
+    /// The next message. Until one comes, dry runs have their turn; one that has waited for long enough has it between two
+    /// groups of writes.
     fn next(&mut self, messages: &mut mpsc::Receiver<Message>) -> Option<Message> {
         while let Some(run) = self.dry_runs.pop_front() {
             if !run.is_due() && !messages.is_empty() {
@@ -246,6 +247,9 @@ impl Thread {
             }
             let again = self.dry_run(run);
             self.dry_runs.extend(again);
+            if !messages.is_empty() {
+                break;
+            }
         }
         messages.blocking_recv()
     }
