@@ -193,6 +193,30 @@ pub const MIGRATIONS: &[Migration] = &[
         postgres: include_str!("../migrations/postgres/0035_preferences.sql"),
     },
     Migration {
+        version: 36,
+        name: "retention_runs",
+        sqlite: include_str!("../migrations/sqlite/0036_retention_runs.sql"),
+        postgres: include_str!("../migrations/postgres/0036_retention_runs.sql"),
+    },
+    Migration {
+        version: 37,
+        name: "choices_by_time",
+        sqlite: include_str!("../migrations/sqlite/0037_choices_by_time.sql"),
+        postgres: include_str!("../migrations/postgres/0037_choices_by_time.sql"),
+    },
+    Migration {
+        version: 38,
+        name: "search_names",
+        sqlite: include_str!("../migrations/sqlite/0038_search_names.sql"),
+        postgres: include_str!("../migrations/postgres/0038_search_names.sql"),
+    },
+    Migration {
+        version: 39,
+        name: "images_and_activity",
+        sqlite: include_str!("../migrations/sqlite/0039_images_and_activity.sql"),
+        postgres: include_str!("../migrations/postgres/0039_images_and_activity.sql"),
+    },
+    Migration {
         version: 42,
         name: "delivery_attempts",
         sqlite: include_str!("../migrations/sqlite/0042_delivery_attempts.sql"),
@@ -209,29 +233,5 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "named_operators",
         sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
         postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
-    },
-    Migration {
-        version: 38,
-        name: "search_names",
-        sqlite: include_str!("../migrations/sqlite/0038_search_names.sql"),
-        postgres: include_str!("../migrations/postgres/0038_search_names.sql"),
-    },
-    Migration {
-        version: 39,
-        name: "images_and_activity",
-        sqlite: include_str!("../migrations/sqlite/0039_images_and_activity.sql"),
-        postgres: include_str!("../migrations/postgres/0039_images_and_activity.sql"),
-    },
-    Migration {
-        version: 36,
-        name: "retention_runs",
-        sqlite: include_str!("../migrations/sqlite/0036_retention_runs.sql"),
-        postgres: include_str!("../migrations/postgres/0036_retention_runs.sql"),
-    },
-    Migration {
-        version: 37,
-        name: "choices_by_time",
-        sqlite: include_str!("../migrations/sqlite/0037_choices_by_time.sql"),
-        postgres: include_str!("../migrations/postgres/0037_choices_by_time.sql"),
     },
 ];
