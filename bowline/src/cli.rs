@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use bowline_cli::{advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, vulns};
+use bowline_cli::{
+    advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, search, vulns,
+};
 #[cfg(feature = "server")]
 use bowline_server::Options;
 #[cfg(feature = "server")]
@@ -79,6 +81,11 @@ enum Command {
     /// Identity and access: groups, roles, identities, and who may do what where
     #[command(subcommand)]
     Iam(resources::Generated<resources::Iam>),
+    /// Who may do what where, why or why not, and requests to be let in
+    #[command(subcommand)]
+    Access(resources::Generated<resources::Access>),
+    /// Search everything that has a name, or resolve what was pasted
+    Search(Box<search::SearchCommand>),
     /// Events that are sent to other systems, and their deliveries
     #[command(subcommand)]
     Events(resources::Generated<resources::Events>),
@@ -197,6 +204,8 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Registry(RegistryCommand::Client(command)) => Ok(block_on(registry::run(*command))?),
         Command::Registry(RegistryCommand::Generated(command)) => Ok(block_on(resources::run(command))?),
         Command::Iam(command) => Ok(block_on(resources::run(command))?),
+        Command::Access(command) => Ok(block_on(resources::run(command))?),
+        Command::Search(command) => Ok(block_on(search::run(*command))?),
         Command::Events(command) => Ok(block_on(resources::run(command))?),
         Command::Audit(AuditCommand::Client(command)) => Ok(block_on(resources::run(command))?),
         #[cfg(feature = "server")]

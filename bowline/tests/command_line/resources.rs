@@ -61,6 +61,11 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "identities", "create", "aws"], ""),
     (&["iam", "identities", "list"], ""),
     (&["iam", "identities", "get"], ""),
+    (&["access", "explain"], ""),
+    (&["access", "list"], ""),
+    (&["access", "of"], ""),
+    (&["access", "requests", "list"], ""),
+    (&["search"], ""),
     (&["iam", "identities", "update"], ""),
     (&["iam", "role-bindings", "create"], "BINDING"),
     (&["iam", "role-bindings", "list"], ""),
@@ -76,6 +81,7 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "identity-providers", "list"], ""),
     (&["iam", "identity-providers", "get"], ""),
     (&["iam", "identity-providers", "update"], ""),
+    (&["iam", "sessions", "of-provider"], ""),
     (&["iam", "identity-providers", "scim-token"], ""),
     (&["iam", "identity-providers", "scim-revoke"], ""),
     (&["iam", "group-mappings", "create"], "MAPPING"),
@@ -92,6 +98,11 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["events", "subscriptions", "create"], "SUBSCRIPTION"),
     (&["events", "subscriptions", "list"], ""),
     (&["events", "subscriptions", "get"], ""),
+    (&["events", "subscriptions", "test"], ""),
+    (&["events", "subscriptions", "pause"], ""),
+    (&["events", "subscriptions", "resume"], ""),
+    (&["events", "attempts", "list"], ""),
+    (&["events", "attempts", "get"], ""),
     (&["events", "deliveries", "status"], ""),
     (&["events", "deliveries", "list"], ""),
     (&["events", "deliveries", "redeliver"], ""),
@@ -101,8 +112,12 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["audit", "history"], ""),
     (&["audit", "checkpoints"], ""),
     (&["audit", "export"], ""),
+    (&["audit", "summary"], ""),
+    (&["audit", "verify-chain"], ""),
     (&["registry", "settings", "get"], ""),
     (&["iam", "groups", "delete"], ""),
+    (&["iam", "sessions", "list"], ""),
+    (&["iam", "sessions", "end-all"], ""),
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -175,6 +190,58 @@ async fn names_stand_for_uidps_and_tables_have_columns() {
     let first: serde_json::Value = serde_json::from_str(entries.lines().next().expect("an entry")).expect("JSON");
     assert_eq!((&first["sequence"], &first["resource"]), (&json!("1"), &json!(organization)));
     assert!(first["after"]["content"]["name"] == json!("acme"), "{first}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_denial_names_the_command_that_explains_it() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, owner) = owner(&server).await;
+    let viewer = Terminal::new(&server);
+    viewer.keep(&server.actor("viewer", &organization).await);
+    let denied = viewer.run(&["iam", "groups", "create", "acme/new"]).await;
+    ended(&denied, 4);
+    let message = text(&denied.stderr);
+    let (_, hint) = message.split_once("hint: `bowline ").unwrap_or_else(|| panic!("no command: {message}"));
+    let command: Vec<&str> = hint.split('`').next().unwrap_or_default().split(' ').collect();
+    let explained = ended(&viewer.run(&command).await, 0);
+    assert!(explained.contains("\nmissing\tgroups.create\n"), "{explained}");
+    assert!(explained.contains("\nrole lacks\trole viewer at "), "{explained}");
+    let allowed = ended(&owner.run(&command).await, 0);
+    assert!(allowed.starts_with("FIELD\tVALUE\nallowed\ttrue\n"), "{allowed}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_log_is_counted_verified_and_exported_in_parts() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    ended(&terminal.run(&["iam", "groups", "create", "acme/web"]).await, 0);
+    let counts = ended(&terminal.run(&["audit", "summary", "--organization", "acme"]).await, 0);
+    assert!(counts.starts_with("DAY\tENTRIES\tKINDS\n"), "{counts}");
+    let verified = ended(&terminal.run(&["audit", "verify-chain", "acme"]).await, 0);
+    assert!(verified.starts_with("VERIFIED\tNEWEST\tERASED\tHASH\tPROBLEM\n"), "{verified}");
+    let all = ended(&terminal.run(&["audit", "export", "--organization", "acme"]).await, 0);
+    let later = ended(&terminal.run(&["audit", "export", "--organization", "acme", "--after", "1"]).await, 0);
+    let (_, rest) = all.split_once('\n').expect("several entries");
+    assert!(later.starts_with(rest), "{rest} is not the beginning of {later}");
+    let own = ended(&terminal.run(&["audit", "export", "--resource", &organization]).await, 0);
+    assert!(!own.is_empty() && own.lines().count() < all.lines().count(), "{own}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_has_a_line_for_each_result() {
+    let server = TestServer::start(Engine::Sqlite).await;
+    let (organization, terminal) = owner(&server).await;
+    let listed = ended(&terminal.run(&["search", "team", "--kinds", "group", "--scope", "acme"]).await, 0);
+    assert!(listed.starts_with("KIND\tNAME\tIN\tDETAIL\tUIDP\n"), "{listed}");
+    assert!(listed.contains("\ngroup\tteam\tacme\t"), "{listed}");
+    let names = ended(&terminal.run(&["search", &organization, "-o", "name"]).await, 0);
+    assert_eq!(names, organization);
+    let unknown = terminal.run(&["search", "team", "--kinds", "groop"]).await;
+    assert!(text(&unknown.stderr).contains("group"), "{}", text(&unknown.stderr));
+    ended(&unknown, 2);
     server.stop().await;
 }
 

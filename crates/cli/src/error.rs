@@ -29,6 +29,9 @@ pub enum CliError {
     /// The server has no record of some vulnerabilities.
     #[error("no record here is about {}: check the spelling, or import a source that does with `bowline feeds import`", .0.join(", "))]
     Unknown(Vec<String>),
+    /// The audit log is not what it was when it was written.
+    #[error("the audit log is not verified: {0}")]
+    Unverified(String),
     /// A document that cannot be read, or not all of it.
     #[error("{0}")]
     Document(String),
@@ -45,10 +48,13 @@ impl CliError {
                 Some(file_hint(source))
             }
             CliError::Terminal(error) => error.hint(),
-            CliError::Client(error) => client_hint(error).map(String::from),
+            CliError::Client(error) => denial_hint(error).or_else(|| client_hint(error).map(String::from)),
             CliError::Option(_) => Some("--help of the command describes its options".into()),
             CliError::Skipped(_) | CliError::LeftOut(_) => {
                 Some("--report FILE writes them to a file; mend them, and import again".into())
+            }
+            CliError::Unverified(_) => {
+                Some("compare with an export or checkpoints that are stored elsewhere, and tell the operator".into())
             }
             CliError::Document(_) => Some("mend the document, and run the command again".into()),
             CliError::Defect(_) => Some("report it with the command and the output of `bowline version`".into()),
@@ -78,6 +84,22 @@ fn file_hint(source: &std::io::Error) -> String {
         std::io::ErrorKind::NotFound => "check the path; relative ones begin at the current directory".into(),
         _ => "check the file, and the disk that it is on".into(),
     }
+}
+
+/// The command that explains why capabilities are missing. Only what needs no quotes in a shell is a part of it.
+fn denial_hint(error: &ClientError) -> Option<String> {
+    let ClientError::Refused { code: 7, facts, .. } = error else { return None };
+    let capabilities = facts.get("capability")?.replace(", ", ",");
+    let scope = facts.get("scope")?;
+    let is_plain = |text: &str| {
+        !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || ['.', ',', '/', '_'].contains(&c))
+    };
+    if !is_plain(&capabilities) || !is_plain(scope) {
+        return None;
+    }
+    Some(format!(
+        "`bowline access explain --scope {scope} --capabilities {capabilities}` shows why, and who can grant it"
+    ))
 }
 
 /// What to do about an error of a call, by its cause.
@@ -118,9 +140,26 @@ fn client_hint(error: &ClientError) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    fn denied(code: i32, facts: &[(&str, &str)]) -> ClientError {
+        let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        ClientError::Refused { code, message: "no".into(), facts }
+    }
+
+    #[test]
+    fn a_denial_names_the_command_that_explains_it() {
+        let hint = |facts: &[(&str, &str)]| CliError::from(denied(7, facts)).hint().unwrap();
+        assert_eq!(
+            hint(&[("capability", "repo.create, groups.list"), ("scope", "ab/cd")]),
+            "`bowline access explain --scope ab/cd --capabilities repo.create,groups.list` shows why, and who can grant it"
+        );
+        for other in [&[("capability", "a.b"), ("scope", "")][..], &[("capability", "$(x)"), ("scope", "ab")], &[]] {
+            assert!(!hint(other).contains("explain"), "{other:?}");
+        }
+    }
+
     #[test]
     fn each_cause_has_its_exit_code_and_a_hint() {
-        let refused = |code| CliError::from(ClientError::Refused { code, message: "no".into() });
+        let refused = |code| CliError::from(denied(code, &[]));
         let causes = [
             (CliError::from(ClientError::Usage("no".into())), 2),
             (CliError::from(TerminalError::Unconfirmed("no".into())), 2),

@@ -18,6 +18,7 @@ pub mod libraries;
 pub mod registry;
 mod resolve;
 pub mod resources;
+pub mod search;
 mod session;
 pub mod vulns;
 

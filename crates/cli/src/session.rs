@@ -228,7 +228,7 @@ impl Session {
 
 fn ended(error: ClientError) -> ClientError {
     match error {
-        ClientError::Refused { code: 16 | 7, message } => {
+        ClientError::Refused { code: 16 | 7, message, .. } => {
             ClientError::NotSignedIn(format!("{message}; sign in again with: bowline auth login"))
         }
         other => other,

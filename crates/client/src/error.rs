@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Why something could not be done, in words for the person at the terminal.
@@ -6,12 +7,14 @@ pub enum ClientError {
     /// No one is signed in, or the sign-in has ended.
     #[error("{0}")]
     NotSignedIn(String),
-    /// The server answered with an error: its gRPC code and message.
+    /// The server answered with an error: its gRPC code, message and facts.
     #[error("{message}")]
     Refused {
         /// gRPC code, 1 to 16.
         code: i32,
         message: String,
+        /// Metadata of the error by name, such as the missing `capability` and its `scope`.
+        facts: BTreeMap<String, String>,
     },
     /// No response, or one that cannot be read.
     #[error("the server could not be reached: {0}")]

@@ -1,8 +1,14 @@
 //! gRPC over HTTP/2: frames and statuses.
 
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bowline_contract::google::rpc::{ErrorInfo, Status};
 use bowline_formats::percent;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http::HeaderMap;
+use prost::Message as _;
 
 use crate::error::ClientError;
 
@@ -58,7 +64,17 @@ pub(crate) fn refusal(headers: &HeaderMap) -> Option<ClientError> {
         return None;
     }
     let message = headers.get("grpc-message").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    Some(ClientError::Refused { code, message: percent::decode_lossy(message.as_bytes()).into_owned() })
+    let message = percent::decode_lossy(message.as_bytes()).into_owned();
+    Some(ClientError::Refused { code, message, facts: facts(headers).unwrap_or_default() })
+}
+
+/// Metadata of a status; absent where its details cannot be read, since the error stands without them.
+fn facts(headers: &HeaderMap) -> Option<BTreeMap<String, String>> {
+    let encoded = headers.get("grpc-status-details-bin")?.to_str().ok()?;
+    let status = STANDARD_NO_PAD.decode(encoded.trim_end_matches('=')).ok()?;
+    let details = Status::decode(status.as_slice()).ok()?.details;
+    let info = details.iter().find(|detail| detail.type_url.ends_with("/google.rpc.ErrorInfo"))?;
+    Some(ErrorInfo::decode(info.value.as_slice()).ok()?.metadata)
 }
 
 #[cfg(test)]
@@ -70,6 +86,28 @@ mod tests {
         assert_eq!(unframe(frame(b"abc")).unwrap(), Bytes::from_static(b"abc"));
         for damaged in [&b""[..], &[0, 0, 0, 0], &[1, 0, 0, 0, 0], &[0, 0, 0, 0, 1], &[0, 0, 0, 0, 0, 9]] {
             assert!(unframe(Bytes::copy_from_slice(damaged)).is_err(), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn errors_have_their_facts() {
+        let info = ErrorInfo {
+            metadata: BTreeMap::from([("capability".into(), "repo.create".into())]),
+            ..ErrorInfo::default()
+        };
+        let detail = prost_types::Any {
+            type_url: "type.googleapis.com/google.rpc.ErrorInfo".into(),
+            value: info.encode_to_vec(),
+        };
+        let status = Status { code: 7, message: "no".into(), details: vec![detail] };
+        let encoded = STANDARD_NO_PAD.encode(status.encode_to_vec());
+        for (details, expected) in [(encoded.as_str(), Some("repo.create")), ("!", None)] {
+            let mut headers = HeaderMap::new();
+            headers.insert("grpc-status", "7".parse().unwrap());
+            headers.insert("grpc-message", "no".parse().unwrap());
+            headers.insert("grpc-status-details-bin", details.parse().unwrap());
+            let Some(ClientError::Refused { code: 7, facts, .. }) = refusal(&headers) else { panic!("not a refusal") };
+            assert_eq!(facts.get("capability").map(String::as_str), expected);
         }
     }
 

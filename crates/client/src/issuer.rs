@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use http::StatusCode;
 use serde::Deserialize;
 
@@ -163,7 +165,7 @@ impl Issuer {
     /// The error of a response. A 404 or 405 hints at a wrong address.
     pub(crate) fn refusal(&self, status: StatusCode, body: &[u8]) -> ClientError {
         match refusal(status, body) {
-            ClientError::Refused { code: 5 | 12, message }
+            ClientError::Refused { code: 5 | 12, message, .. }
                 if ["Not Found", "Method Not Allowed"].contains(&&*message) =>
             {
                 ClientError::Usage(format!("there is no token exchange at {}; name it with --issuer URL", self.url))
@@ -231,7 +233,7 @@ pub(crate) fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, C
 /// The error of a body that should say it.
 pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     match serde_json::from_slice::<Status>(body) {
-        Ok(Status { code, message }) => ClientError::Refused { code, message },
+        Ok(Status { code, message }) => ClientError::Refused { code, message, facts: BTreeMap::new() },
         Err(_) => ClientError::Transport(format!("the issuer answered with HTTP status {status}")),
     }
 }

@@ -1,5 +1,6 @@
 //! The REST form of a call: path, query and body by the bindings of the contract, JSON by the transcoder.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use bowline_contract::{Body, Contract, MethodInfo, Verb};
@@ -92,12 +93,29 @@ pub(crate) fn response(method: &MethodInfo, json: &[u8]) -> Result<Bytes, Client
 struct Status {
     code: i32,
     message: String,
+    #[serde(default)]
+    details: Vec<Value>,
+}
+
+impl Status {
+    /// Metadata of the detail that has some.
+    fn facts(&self) -> BTreeMap<String, String> {
+        let has_metadata = |detail: &&Value| {
+            detail.get("@type").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("/google.rpc.ErrorInfo"))
+        };
+        let metadata = self.details.iter().find(has_metadata).and_then(|info| info.get("metadata")?.as_object());
+        let facts = metadata.into_iter().flatten();
+        facts.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+    }
 }
 
 /// The error of a JSON body.
 pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     match serde_json::from_slice::<Status>(body) {
-        Ok(Status { code, message }) => ClientError::Refused { code, message },
+        Ok(status) => {
+            let facts = status.facts();
+            ClientError::Refused { code: status.code, message: status.message, facts }
+        }
         Err(_) => ClientError::NotTheApi(status.as_u16()),
     }
 }
@@ -176,6 +194,21 @@ mod tests {
     fn rest<M: Method>(request: &M::Request) -> RestRequest {
         let contract = Contract::load();
         RestRequest::new(contract.by_full_name(M::FULL_NAME).unwrap(), &request.encode_to_vec()).unwrap()
+    }
+
+    #[test]
+    fn errors_have_their_facts() {
+        let body = br#"{"code":7,"message":"no","details":[{"@type":"type.googleapis.com/google.rpc.Help"},
+            {"@type":"type.googleapis.com/google.rpc.ErrorInfo","metadata":{"capability":"repo.create","scope":"a"}}]}"#;
+        let ClientError::Refused { code: 7, message, facts } = refusal(StatusCode::FORBIDDEN, body) else {
+            panic!("not a refusal")
+        };
+        assert_eq!(
+            (message.as_str(), facts["capability"].as_str(), facts["scope"].as_str()),
+            ("no", "repo.create", "a")
+        );
+        let bare = refusal(StatusCode::FORBIDDEN, br#"{"code":7,"message":"no"}"#);
+        assert!(matches!(bare, ClientError::Refused { facts, .. } if facts.is_empty()));
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Responses that continue: gRPC messages, or server-sent events.
+//! Responses that continue: gRPC messages; over REST server-sent events, or lines of JSON where the stream is finite.
 
 use bowline_contract::MethodInfo;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::api::MAX_RESPONSE;
 use crate::error::ClientError;
@@ -27,8 +29,11 @@ impl<'m> Messages<'m> {
     /// The server ends the stream with an error, or the connection breaks.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
-            let message =
-                if self.is_rest { self.event()? } else { grpc::take_message(&mut self.arrived, MAX_RESPONSE)? };
+            let message = match (self.is_rest, self.method.finite_stream) {
+                (false, _) => grpc::take_message(&mut self.arrived, MAX_RESPONSE)?,
+                (true, true) => self.line()?,
+                (true, false) => self.event()?,
+            };
             if message.is_some() {
                 return Ok(message);
             }
@@ -44,6 +49,18 @@ impl<'m> Messages<'m> {
         }
     }
 
+    /// The message of the first line that has arrived.
+    fn line(&mut self) -> Result<Option<Bytes>, ClientError> {
+        let Some(end) = self.arrived.iter().position(|byte| *byte == b'\n') else {
+            return self.require_bounded().map(|()| None);
+        };
+        let line = self.arrived.split_to(end + 1).freeze();
+        if let Ok(LastLine { error }) = serde_json::from_slice(&line) {
+            return Err(rest::refusal(http::StatusCode::OK, Value::from(error).to_string().as_bytes()));
+        }
+        rest::response(self.method, &line).map(Some)
+    }
+
     /// The message of the first server-sent event that has arrived, comments left out.
     fn event(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(end) = self.arrived.windows(2).position(|pair| pair == b"\n\n") {
@@ -54,11 +71,22 @@ impl<'m> Messages<'m> {
             }
             return rest::response(self.method, data).map(Some);
         }
+        self.require_bounded().map(|()| None)
+    }
+
+    fn require_bounded(&self) -> Result<(), ClientError> {
         if self.arrived.len() > MAX_RESPONSE {
             return Err(ClientError::Transport("an event of the response is too large".into()));
         }
-        Ok(None)
+        Ok(())
     }
+}
+
+/// The line that says why lines end before the stream does.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LastLine {
+    error: Map<String, Value>,
 }
 
 /// The value of a field of a server-sent event.

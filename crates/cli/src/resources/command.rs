@@ -38,8 +38,8 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
 
 fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
     let example = format!("Example:\n  bowline {}", verb.example);
-    let mut command = Command::new(verb.name).about(verb.about).after_help(example);
-    let Some(method) = contract.by_full_name(verb.method) else { return command };
+    let mut command = Command::new(verb.name).after_help(example);
+    let Some(method) = contract.by_full_name(verb.method) else { return command.about(verb.about) };
     if let Some(argument) = positional(verb) {
         command = command.arg(argument);
     }
@@ -52,19 +52,25 @@ fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
         let limit = Arg::new(LIMIT).long("limit").value_name("N").value_parser(clap::value_parser!(u64).range(1..));
         command = command.arg(limit.help(help));
     }
-    Output::augment_args(Access::augment_args(command))
+    // Groups of arguments have a description of their own, which would take the command's place.
+    Output::augment_args(Access::augment_args(command)).about(verb.about)
 }
 
 fn positional(verb: &Verb) -> Option<Arg> {
     if verb.positional.is_empty() {
         return None;
     }
+    // Whose own access is meant needs no name.
+    let is_required = verb.positional != "identity";
     let (name, help) = match (verb.does, verb.positional) {
         (Does::Create(_), _) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
         (_, "sequence") => ("SEQUENCE", "Number of the entry"),
+        (_, "id") => ("ID", "Id, as the list shows it"),
+        (_, "scope") => ("SCOPE", "Path of a group, such as acme/team, or UIDP of any resource"),
+        (_, "identity") => ("NAME", "Path of names, such as acme/name, or UIDP [default: you]"),
         _ => ("NAME", "Path of names, such as acme/name, or UIDP"),
     };
-    Some(Arg::new(POSITIONAL).value_name(name).help(help).required(true))
+    Some(Arg::new(POSITIONAL).value_name(name).help(help).required(is_required))
 }
 
 /// Where resources are listed or created.

@@ -71,8 +71,8 @@ impl Collector<'_> {
             if full == self.verb.positional || (path.is_empty() && FILLED.contains(&name)) {
                 continue;
             }
-            // An export is whole: it ends with the last entry, which a filter could leave out.
-            if matches!(self.verb.does, Does::Export) && !["organization", "after"].contains(&name) {
+            // A form of REST alone.
+            if matches!(self.verb.does, Does::Export) && name == "format" {
                 continue;
             }
             let Some(facts) = self.contract.field_rules().facts(&field) else { continue };

@@ -59,7 +59,7 @@ pub(super) async fn print(
 /// The UIDP of the group that a cell shows by name.
 fn group(column: &Column, element: &Value) -> Option<String> {
     match column.cell {
-        Cell::Path(_) => None,
+        Cell::Path(_) | Cell::Counts(..) => None,
         Cell::Parent => text(element, "uid").rsplit_once('/').map(|(parent, _)| parent.to_owned()),
         Cell::GroupAt(path) => Some(text(element, path)),
     }
@@ -68,6 +68,7 @@ fn group(column: &Column, element: &Value) -> Option<String> {
 pub(super) fn cell(column: &Column, element: &Value, names: &GroupNames) -> String {
     match column.cell {
         Cell::Path(path) => text(element, path),
+        Cell::Counts(path, name, count) => counts(element, path, name, count),
         Cell::Parent | Cell::GroupAt(_) => group(column, element).map(|uidp| names.path(&uidp)).unwrap_or_default(),
     }
 }
@@ -75,6 +76,13 @@ pub(super) fn cell(column: &Column, element: &Value, names: &GroupNames) -> Stri
 /// The member at a dotted path of JSON names, for people; empty where there is none.
 pub(super) fn text(element: &Value, path: &str) -> String {
     path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar).unwrap_or_default()
+}
+
+/// Counts by name, such as `group=2,role=1`.
+fn counts(element: &Value, path: &str, name: &str, count: &str) -> String {
+    let items = element.get(path).and_then(Value::as_array).into_iter().flatten();
+    let counts = items.map(|item| format!("{}={}", text(item, name), text(item, count)));
+    counts.collect::<Vec<_>>().join(",")
 }
 
 /// A value for people.

@@ -6,6 +6,7 @@
 
 mod audit_export;
 mod command;
+mod explanation;
 mod field_args;
 mod group_names;
 mod list;
@@ -13,6 +14,8 @@ mod names;
 mod presets;
 mod run;
 mod table;
+mod table_access;
+mod table_audit;
 mod table_iam;
 mod table_iam_people;
 
@@ -58,10 +61,12 @@ macro_rules! families {
 families! {
     /// Commands of `bowline iam`.
     Iam => [table_iam::RESOURCES, table_iam_people::RESOURCES];
+    /// Commands of `bowline access`.
+    Access => [table_access::RESOURCES];
     /// Commands of `bowline events`.
     Events => [table::EVENTS];
     /// Commands of `bowline audit` that call a server.
-    Audit => [table::AUDIT];
+    Audit => [table_audit::AUDIT];
     /// Commands of `bowline registry` that are made from the contract.
     Registry => [table::REGISTRY];
 }
@@ -128,22 +133,25 @@ mod tests {
         ("IdentityProvidersService.SetScimEnabled", "needs the etag of a response before"),
         ("RoleBindingsService.BatchCreateRoleBindings", "create, as often as needed"),
         ("ExternalGroupRoleMappingsService.BatchDeleteExternalGroupRoleMappings", "delete, as often as needed"),
-        ("DeliveriesService.ListDeliveries", "by `bowline api`"),
-        ("DeliveriesService.GetDelivery", "by `bowline api`"),
-        ("DeliveriesService.TestDelivery", "by `bowline api`"),
-        ("DeliveriesService.Pause", "by `bowline api`"),
-        ("DeliveriesService.Resume", "by `bowline api`"),
-        ("Audit.VerifyChain", "by `bowline api`"),
-        ("Audit.GetSummary", "by `bowline api`"),
-        ("Audit.ExportEntries", "by `bowline api`"),
+        ("Names.ResolveNames", "tables show names"),
+        ("Matchers.TestClaims", "by `bowline api`"),
+        ("Matchers.TestIssuer", "by `bowline api`"),
+        ("Sessions.GetPreferences", "for the console"),
+        ("Sessions.UpdatePreferences", "for the console"),
     ];
 
     /// Packages whose methods have generated commands.
-    const PACKAGES: [&str; 4] =
-        ["chainguard.platform.iam.v2.", "chainguard.platform.events.v2.", "bowline.events.v1.", "bowline.audit.v1."];
+    const PACKAGES: [&str; 6] = [
+        "chainguard.platform.iam.v2.",
+        "chainguard.platform.events.v2.",
+        "bowline.events.v1.",
+        "bowline.audit.v1.",
+        "bowline.iam.v1.",
+        "bowline.people.v1.",
+    ];
 
     fn families() -> impl Iterator<Item = &'static Resource> {
-        let tables = [Iam::tables(), Events::tables(), Audit::tables(), Registry::tables()];
+        let tables = [Iam::tables(), Access::tables(), Events::tables(), Audit::tables(), Registry::tables()];
         tables.into_iter().flatten().copied().flatten()
     }
 
@@ -171,12 +179,23 @@ mod tests {
     fn commands_are_well_formed_and_have_an_example() {
         for (name, add) in [
             ("iam", Iam::add as fn(Command) -> Command),
+            ("access", Access::add),
             ("events", Events::add),
             ("audit", Audit::add),
             ("registry", Registry::add),
         ] {
             // Doubled flags and the like panic here.
-            add(Command::new(name)).debug_assert();
+            let family = add(Command::new(name));
+            family.clone().debug_assert();
+            let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
+            let leaves = family.get_subcommands().flat_map(|group| group.get_subcommands().chain([group]));
+            for command in leaves {
+                assert!(
+                    !about(command).is_empty() && !about(command).starts_with('`'),
+                    "{name} {}",
+                    command.get_name()
+                );
+            }
         }
         for verb in families().flat_map(|resource| resource.verbs) {
             assert!(verb.example.contains(verb.name), "{}: {}", verb.method, verb.example);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::command::{DIRECT, LIMIT, PARENT, POSITIONAL};
 use super::presets::PresetCommand;
 use super::table::{Does, Kind, Resource, Verb};
-use super::{audit_export, field_args, list, names, presets};
+use super::{audit_export, explanation, field_args, list, names, presets};
 use crate::error::CliError;
 use crate::session::Access;
 use crate::{dynamic, print, resolve};
@@ -54,13 +54,10 @@ impl Generated<'_> {
                 let limit = self.matches.get_one::<u64>(LIMIT).copied();
                 list::print(self.api, self.resource, self.method, request, limit, form).await
             }
-            Does::Get | Does::Call => {
-                let response = self.call(&request).await?;
-                let mut table = Table::new(&["field", "value"]);
-                for (field, value) in list::flattened(&response) {
-                    table.push([field, value]);
-                }
-                print(&form.render(&table, || Ok(response))?)
+            Does::Get | Does::Call => show_fields(self.call(&request).await?, form),
+            Does::Ask(question) => {
+                confirm(question)?;
+                show_fields(self.call(&request).await?, form)
             }
             Does::Create(shown) => show(&self.call(&request).await?, shown, form),
             Does::Update => show(&self.call(&request).await?, &["uid"], form),
@@ -71,8 +68,13 @@ impl Generated<'_> {
                 note(&format!("the {noun} {name}: {} done\n", self.verb.name));
                 Ok(())
             }
-            Does::Watch => self.watch(&request, form).await,
-            Does::Export => audit_export::run(self.api, self.method, request).await,
+            Does::Watch => self.watch(&request, form).await.map(drop),
+            Does::Export => audit_export::run(self.api, self.method, &request).await,
+            Does::Verify => require_verified(self.watch(&request, form).await?.as_ref()),
+            Does::Explain => {
+                let response = self.call(&request).await?;
+                print(&form.render(&explanation::table(&response), || Ok(response))?)
+            }
         }
     }
 
@@ -155,8 +157,9 @@ impl Generated<'_> {
     /// Resource named by the first argument; absent if it is a number.
     fn positional_kind(&self) -> Option<Kind> {
         match self.verb.positional {
-            "sequence" => None,
-            "resource" => Some(Kind::Group),
+            "sequence" | "id" => None,
+            "resource" | "scope" | "organization" => Some(Kind::Group),
+            "provider" => Some(Kind::IdentityProvider),
             _ => Some(self.resource.kind),
         }
     }
@@ -176,25 +179,48 @@ impl Generated<'_> {
         Ok(())
     }
 
-    /// Prints messages as they come: a line each.
-    async fn watch(&self, request: &Map<String, Value>, form: &Form) -> Result<(), CliError> {
+    /// Prints messages as they come: a line each. The last one is returned.
+    async fn watch(&self, request: &Map<String, Value>, form: &Form) -> Result<Option<Value>, CliError> {
         let wire = dynamic::encoded(&self.method.input, request)?;
         let mut messages = self.api.watch(self.method, &wire).await?;
         let head: Vec<&'static str> = self.resource.columns.iter().map(|column| column.head).collect();
         let mut listing = bowline_terminal::Listing::new(form, &head);
         let names = super::group_names::GroupNames::default();
+        let mut last = None;
         while let Some(message) = messages.next().await? {
             let json = dynamic::to_json(&self.method.output, &message)?;
             match form {
                 Form::Json => print(&format!("{json}\n"))?,
                 Form::JsonPath(_) | Form::Yaml => print(&form.document(&json)?)?,
-                _ => listing.page(vec![json], |element| {
+                _ => listing.page(vec![json.clone()], |element| {
                     self.resource.columns.iter().map(|column| list::cell(column, element, &names)).collect()
                 })?,
             }
+            last = Some(json);
         }
-        Ok(())
+        Ok(last)
     }
+}
+
+/// Prints a response field by field.
+fn show_fields(response: Value, form: &Form) -> Result<(), CliError> {
+    let mut table = Table::new(&["field", "value"]);
+    for (field, value) in list::flattened(&response) {
+        table.push([field, value]);
+    }
+    print(&form.render(&table, || Ok(response))?)
+}
+
+/// Requires the last message of a verification to be its end, without a problem.
+fn require_verified(last: Option<&Value>) -> Result<(), CliError> {
+    let problem = last.map(|progress| list::text(progress, "problem")).unwrap_or_default();
+    if !problem.is_empty() {
+        return Err(CliError::Unverified(problem));
+    }
+    if last.and_then(|progress| progress.get("done")) != Some(&Value::Bool(true)) {
+        return Err(CliError::Unverified("the server ended the verification before the last entry".into()));
+    }
+    Ok(())
 }
 
 /// Prints what is needed next of something new or changed, such as its UIDP: a line each.

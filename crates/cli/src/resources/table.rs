@@ -1,4 +1,4 @@
-//! What the tables of commands are made of, and those of events, the audit log and the registry.
+//! What the tables of commands are made of, and those of events and the registry.
 
 /// A resource, or another subject with its own commands.
 pub struct Resource {
@@ -54,6 +54,8 @@ pub(super) enum Cell {
     Parent,
     /// The path of names of the group whose UIDP is at this path.
     GroupAt(&'static str),
+    /// Counts by name: of each element of the list at a path, the member that names it and the one that counts.
+    Counts(&'static str, &'static str, &'static str),
 }
 
 /// A column with the member at a path.
@@ -96,10 +98,16 @@ pub(super) enum Does {
     Delete(&'static str),
     /// A call; shows the response field by field.
     Call,
+    /// The same, after this question, which has no question mark.
+    Ask(&'static str),
     /// Messages as they come.
     Watch,
-    /// The whole audit log of an organization.
+    /// The audit log, to its end.
     Export,
+    /// Progress as it comes; fails if the last message names a problem.
+    Verify,
+    /// A decision, with the path that led to it.
+    Explain,
 }
 
 pub(super) const EVENTS: &[Resource] = &[
@@ -133,6 +141,30 @@ pub(super) const EVENTS: &[Resource] = &[
                 does: Does::Create(&["uid"]),
                 positional: "",
                 example: "events subscriptions create --parent acme --sink https://hooks.example.com/bowline",
+            },
+            Verb {
+                name: "test",
+                method: "bowline.events.v1.DeliveriesService.TestDelivery",
+                about: "Send one test event, and show how the address responds",
+                does: Does::Call,
+                positional: "uid",
+                example: "events subscriptions test $SUBSCRIPTION",
+            },
+            Verb {
+                name: "pause",
+                method: "bowline.events.v1.DeliveriesService.Pause",
+                about: "Stop deliveries; events wait for a week at most",
+                does: Does::Call,
+                positional: "uid",
+                example: "events subscriptions pause $SUBSCRIPTION",
+            },
+            Verb {
+                name: "resume",
+                method: "bowline.events.v1.DeliveriesService.Resume",
+                about: "Continue deliveries, with the events that waited",
+                does: Does::Call,
+                positional: "uid",
+                example: "events subscriptions resume $SUBSCRIPTION",
             },
             Verb {
                 name: "delete",
@@ -183,91 +215,38 @@ pub(super) const EVENTS: &[Resource] = &[
             },
         ],
     },
-];
-
-const AUDIT_COLUMNS: &[Column] = &[
-    column("sequence", "sequence"),
-    column("time", "time"),
-    column("actor", "actor"),
-    column("method", "method"),
-    column("kind", "kind"),
-    column("resource", "resource"),
-];
-const AUDIT_WIDE: &[Column] = &[column("request", "requestId"), column("hash", "hash")];
-
-/// A resource whose one verb is the command itself.
-const fn audit(name: &'static str, verbs: &'static [Verb]) -> Resource {
-    let about = verbs[0].about;
-    Resource { name, about, kind: Kind::Unnamed("entry"), columns: AUDIT_COLUMNS, wide: AUDIT_WIDE, verbs }
-}
-
-pub(super) const AUDIT: &[Resource] = &[
-    audit(
-        "list",
-        &[Verb {
-            name: "list",
-            method: "bowline.audit.v1.Audit.ListEntries",
-            about: "List changes, the newest first, without the resources before and after them",
-            does: Does::List,
-            positional: "",
-            example: "audit list --organization acme --limit 20",
-        }],
-    ),
-    audit(
-        "get",
-        &[Verb {
-            name: "get",
-            method: "bowline.audit.v1.Audit.GetEntry",
-            about: "Show a change, with the resource before and after it",
-            does: Does::Get,
-            positional: "sequence",
-            example: "audit get 1 --organization acme",
-        }],
-    ),
-    audit(
-        "history",
-        &[Verb {
-            name: "history",
-            method: "bowline.audit.v1.Audit.GetHistory",
-            about: "List the changes of one resource, the oldest first",
-            does: Does::List,
-            positional: "resource",
-            example: "audit history acme/team",
-        }],
-    ),
-    audit(
-        "watch",
-        &[Verb {
-            name: "watch",
-            method: "bowline.audit.v1.Audit.WatchEntries",
-            about: "Show changes as they come",
-            does: Does::Watch,
-            positional: "",
-            example: "audit watch --organization acme --after 0",
-        }],
-    ),
-    audit(
-        "checkpoints",
-        &[Verb {
-            name: "checkpoints",
-            method: "bowline.audit.v1.Audit.GetCheckpoints",
-            about: "Show where the log begins and ends, with the hashes there",
-            does: Does::Get,
-            positional: "",
-            example: "audit checkpoints --organization acme",
-        }],
-    ),
-    audit(
-        "export",
-        &[Verb {
-            name: "export",
-            method: "bowline.audit.v1.Audit.WatchEntries",
-            about: "Write all changes so far, the oldest first, with the resources before and after them: a JSON document a line",
-            does: Does::Export,
-            positional: "",
-            example: "audit export --organization acme",
-        }],
-    ),
+    Resource {
+        name: "attempts",
+        about: "The last attempts at deliveries to a subscription",
+        kind: Kind::Unnamed("subscription"),
+        columns: &[
+            column("number", "number"),
+            column("time", "time"),
+            column("type", "eventType"),
+            column("status", "status"),
+            column("duration", "duration"),
+            column("error", "error"),
+        ],
+        wide: &[column("kind", "kind"), column("event", "eventId"), column("subject", "subject")],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.events.v1.DeliveriesService.ListDeliveries",
+                about: "List attempts, the newest first",
+                does: Does::List,
+                positional: "uid",
+                example: "events attempts list $SUBSCRIPTION",
+            },
+            Verb {
+                name: "get",
+                method: "bowline.events.v1.DeliveriesService.GetDelivery",
+                about: "Show an attempt, with what was sent and how the address responded",
+                does: Does::Get,
+                positional: "uid",
+                example: "events attempts get $SUBSCRIPTION --number 1",
+            },
+        ],
+    },
 ];
 
 pub(super) const REGISTRY: &[Resource] = &[Resource {
