@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::deliveries::{create_group, status, subscribe, until};
 use crate::sink::{Answer, Sink};
-use crate::support::{absent, each, execute, number, ok, rejected};
+use crate::support::{absent, each, execute, holder, number, ok, rejected};
 
 fn path(subscription: &str) -> String {
     format!("/events/bowline/v1/subscriptions/{subscription}")
@@ -51,6 +51,9 @@ async fn attempts_are_logged_with_what_the_sink_responded(server: &TestServer) {
     assert_eq!(first["eventId"], sent.header("ce-id"));
     let one = ok(&operator, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
     assert_eq!(one["payload"].as_str().map(str::as_bytes), Some(&*sent.body), "the body as it was sent");
+    let monitor = holder(server, &org, "monitor", &org, &["CAP_EVENTS_SUBSCRIPTION_LIST"]).await.actor;
+    let shown = ok(&monitor, &format!("GET {}/deliveries/1", path(&subscription)), Value::Null).await;
+    assert_eq!((&shown["payload"], &shown["status"]), (&json!(""), &json!(503)), "bodies have what other lists show");
     rejected(&operator, &format!("GET {}/deliveries/3", path(&subscription)), Value::Null, 404, "NOT_FOUND").await;
     create_group(&operator, &org, "later").await;
     execute(server, "DELETE FROM outbox WHERE subject = $1", &[&group]).await;

@@ -136,6 +136,10 @@ async fn details_count_what_the_caller_may_see(server: &TestServer) {
     assert_eq!(each(&shown["members"], "platform"), ["linux/amd64", "linux/arm64"]);
     assert_eq!(each(&shown["referrers"], "digest"), [digest('3')]);
     let one = ok(&bot, &get(&repo, &digest('1')), Value::Null).await;
+    assert_eq!(one["runConfig"], "", "GetImageConfig asks for another capability");
+    let needed = [&needed[..], &["CAP_MANIFEST_METADATA_LIST"]].concat();
+    let reader = holder(server, &org, "reader", &org, &needed).await.actor;
+    let one = ok(&reader, &get(&repo, &digest('1')), Value::Null).await;
     let run: Value = serde_json::from_str(one["runConfig"].as_str().expect("a config")).expect("JSON");
     assert_eq!(run["User"], "1");
     rejected(&bot, &get(&repo, &digest('9')), Value::Null, 404, "NOT_FOUND").await;
@@ -214,6 +218,10 @@ async fn what_something_else_holds_stays(server: &TestServer) {
     let both = json!({ "digests": [digest('0'), digest('5')] });
     let both = ok(&operator, &previewed(&preview, &both), Value::Null).await;
     assert_eq!(each(&both["images"], "digest"), [digest('0'), digest('5'), digest('1'), digest('3')]);
+    // A tag of a referrer's name on an image with a tag of its own makes it no referrer.
+    tag(server, &repo, &digest('4').replace(':', "-"), &digest('2')).await;
+    let four = ok(&operator, &previewed(&preview, &json!({ "digests": [digest('4')] })), Value::Null).await;
+    assert_eq!(each(&four["images"], "digest"), [digest('4')]);
     // What a policy keeps is refused whole, by the preview as well.
     let policy = format!("PATCH /registrypolicies/v1/repos/{repo}");
     ok(&operator, &policy, json!({ "immutableTagPatterns": ["latest"] })).await;

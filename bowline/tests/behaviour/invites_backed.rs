@@ -67,8 +67,9 @@ async fn an_open_invitation_of_an_earlier_version_is_refused(server: &TestServer
     not_accepted(server, &code, None, Code::FailedPrecondition, "ask for a new invitation").await;
 }
 
-/// Tables that name roles and give none: the roles themselves, and records of what happened.
-const RECORDS: [&str; 5] = ["roles", "audit", "outbox", "count_deltas", "counts"];
+/// Tables that name roles and give none: the roles themselves, records of what happened, and the roles of operators,
+/// which have names of their own.
+const RECORDS: [&str; 6] = ["roles", "audit", "outbox", "count_deltas", "counts", "operators"];
 
 /// Every text column of the catalogue, with its table.
 async fn text_columns(server: &TestServer) -> Vec<(String, String)> {
