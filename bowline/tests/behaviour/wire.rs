@@ -1,6 +1,6 @@
 //! The wire: spellings, paths, verbs, forms, headers, and the same errors over both transports.
 
-use bowline_contract::google::rpc::{BadRequest, ErrorInfo, PreconditionFailure, ResourceInfo};
+use bowline_contract::google::rpc::{BadRequest, ErrorInfo, Help, PreconditionFailure, ResourceInfo};
 use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, DeleteGroup, GetGroup};
 use bowline_contract::v2::iam::{CreateGroupRequest, DeleteGroupRequest, GetGroupRequest, Group};
 use bowline_testkit::{Actor, GrpcError, TestServer, each_engine};
@@ -224,6 +224,13 @@ fn as_json(error: &GrpcError) -> Value {
                     json!({ "type": v.r#type, "subject": v.subject, "description": v.description })
                 };
                 json!({ "violations": violations.iter().map(one).collect::<Vec<_>>() })
+            }
+            "Help" => {
+                let links = Help::decode(bytes).expect("a Help").links;
+                let one = |link: &bowline_contract::google::rpc::help::Link| {
+                    json!({ "description": link.description, "url": link.url })
+                };
+                json!({ "links": links.iter().map(one).collect::<Vec<_>>() })
             }
             other => panic!("{other}"),
         };
