@@ -138,13 +138,14 @@ fn rendered(binding: &HttpBinding, request: &DynamicMessage) -> (String, Option<
     (path, body)
 }
 
-/// Takes a text field out of a message.
+/// Takes a field of text or a number out of a message.
 fn take(request: &mut DynamicMessage, path: &str) -> String {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let value = request.get_field_by_name_mut(first).expect("a field of the template");
     match (value, rest) {
         (Value::Message(inner), Some(rest)) => take(inner, rest),
         (Value::String(text), None) => std::mem::take(text),
+        (Value::I64(number), None) => std::mem::take(number).to_string(),
         other => panic!("{path} is {other:?}"),
     }
 }

@@ -39,6 +39,7 @@ mod validate;
 mod validators;
 mod vault;
 mod visit;
+mod waiting;
 mod write;
 
 pub use access::Access;

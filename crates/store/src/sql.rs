@@ -17,7 +17,7 @@ impl<'a> Sql<'a> {
         Sql { text: text.into(), params: Vec::new() }
     }
 
-    /// Adds text.
+    /// Adds text to the statement.
     pub fn push(&mut self, text: &str) -> &mut Self {
         self.text += text;
         self

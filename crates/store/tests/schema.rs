@@ -18,6 +18,9 @@ const KNOWN: &[&str] = &[
     // Each engine finds free text by trigrams in its own way: SQLite's is no index, but a virtual table.
     "postgres: index advisory_words_search on advisory_words (words)",
     "postgres: index search_names_search on search_names (name)",
+    // The second column of a primary key, which the catalogue of SQLite does not tell from a numbered one.
+    "postgres: delivery_attempts.number int not null",
+    "sqlite: delivery_attempts.number int not null, numbered",
     // Rows are numbered in the order of their transactions; SQLite has one at a time, which its row ids show.
     "postgres: audit.txid int not null, with a default",
     "postgres: index audit_unnumbered on audit (txid, id) where seq IS NULL",
