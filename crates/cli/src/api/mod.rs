@@ -58,7 +58,7 @@ pub struct ApiCommand {
     /// Describe the method, its fields, and what it needs
     #[arg(long, conflicts_with_all = ["fields", "input", "paginate"])]
     describe: bool,
-    /// Values of the response, such as '{.groups[*].name}'
+    /// Values of the response, such as `{.groups[*].name}`
     #[arg(long, value_name = "TEMPLATE", conflicts_with = "output")]
     jsonpath: Option<bowline_terminal::JsonPath>,
     /// Form of the output: json, yaml, name, jsonpath=TEMPLATE; for --list also table and csv

@@ -1,8 +1,8 @@
 //! Commands that are made from the contract: one line of a table for each method, flags from the fields of its message.
 //!
-//! To add a command, add a line to a table in [`table`]; the flags, the help, the resolution of names and the output
+//! To add a command, add a line to a table in `table.rs`; the flags, the help, the resolution of names and the output
 //! follow from the method's messages. A command with a form of its own is written by hand beside them, as
-//! [`presets`] is.
+//! `presets.rs` is.
 
 mod audit_export;
 mod command;
