@@ -71,6 +71,10 @@ EXCEPTIONS = [
         "The value must name something that exists, or that this server serves.",
     ),
     Exempt(
+        "typed messages", "ST202", "400", r"\\?\"@type\\?\"|a message of the type|the full name of a method|Any: |unknown message",
+        "An Any holds a message of the contract, with its type in `@type`; the schema of one has no other members.",
+    ),
+    Exempt(
         "UIDPs", "ST202", "400", r"must be (a|the) UIDP",
         "Parents take the name of a verified organization as well, and filters are checked by their service.",
     ),

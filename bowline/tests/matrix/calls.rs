@@ -199,7 +199,24 @@ fn message(message: &DynamicMessage) -> Json {
         let seconds = message.get_field_by_name("seconds").and_then(|seconds| seconds.as_i64());
         return json!(format!("{}s", seconds.expect("a whole number of seconds")));
     }
+    if message.descriptor().full_name() == "google.protobuf.Any" {
+        return any(message);
+    }
     message.fields().map(|(field, given)| (field.json_name().to_owned(), value(&field, given))).collect()
+}
+
+/// The message inside, with its type as a member.
+fn any(outer: &DynamicMessage) -> Json {
+    let bytes = outer.get_field_by_name("value").expect("an Any has a value").into_owned();
+    let type_url = outer.get_field_by_name("type_url").expect("an Any has a type").into_owned();
+    let type_url = type_url.as_str().expect("a text");
+    let name = type_url.rsplit('/').next().unwrap_or_default();
+    let pool = bowline_contract::Contract::load().pool().clone();
+    let inner = pool.get_message_by_name(name).expect("a message of the contract");
+    let bytes = bytes.as_bytes().expect("bytes").clone();
+    let mut json = message(&DynamicMessage::decode(inner, bytes).expect("the message inside"));
+    json["@type"] = json!(type_url);
+    json
 }
 
 fn value(field: &FieldDescriptor, given: &Value) -> Json {
