@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "vulnerabilities",
         ],
     ),
+    ("delivery", &["core", "formats", "contract", "store", "authn", "transcode", "pipeline"]),
     (
         "services",
         &[
@@ -60,7 +61,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["core", "formats", "contract", "authn", "transcode"]),
     ("terminal", &["contract", "transcode"]),
     ("cli", &["core", "formats", "contract", "authn", "transcode", "client", "feeds", "osv", "packages", "terminal"]),
-    ("delivery", &["core", "formats", "contract", "store", "authn", "transcode", "pipeline"]),
     ("fronts", &["core", "formats", "pipeline"]),
     ("rpc", &["core", "contract", "authn", "transcode", "pipeline", "fronts"]),
     ("oci", &["core", "formats", "contract", "content", "authn", "pipeline", "identity", "registry", "fronts"]),

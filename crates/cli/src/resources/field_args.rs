@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bowline_client::ClientError;
 use bowline_contract::{Contract, Docs, MethodInfo};
+use bowline_core::rfc3339::{self, Digits};
 use bowline_terminal::seconds;
 use clap::{Arg, ArgAction, ArgMatches};
 use prost_reflect::{FieldDescriptor, Kind as Type, MessageDescriptor};
@@ -156,7 +157,7 @@ impl FieldArg {
             // A time, or how long from now.
             Type::Message(message) if message.full_name() == "google.protobuf.Timestamp" && !text.contains('T') => {
                 let at = Session::now() + seconds(&self.flag, text, LONGEST).map_err(refused)?;
-                Ok(prost_types::Timestamp { seconds: at, nanos: 0 }.to_string())
+                Ok(rfc3339::text(at * 1_000_000, Digits::Fewest))
             }
             _ => Ok(text.to_owned()),
         }
