@@ -6,14 +6,14 @@
 # BINARY defaults to the newest build in the checkout's target directory.
 # Needs go, node and npm; everything that is built or fetched is kept in
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
-#   SUITES="walk go-sdk oci objects clients feeds feeds-formats openapi terraform soak browser"   which suites to run
+#   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats openapi terraform soak browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${BOWLINE_CACHE:-$HOME/.cache/bowline}
-suites=${SUITES:-walk go-sdk oci objects clients feeds feeds-formats openapi terraform soak browser}
+suites=${SUITES:-walk go-sdk oci objects clients tour feeds feeds-formats openapi terraform soak browser}
 
 say() { printf '== %s (%s s)\n' "$*" "$SECONDS"; }
 die() { printf 'run.sh: %s\n' "$*" >&2; exit 2; }
@@ -64,6 +64,11 @@ if [[ " $suites " == *" objects "* ]]; then
   fi
 fi
 
+if [[ " $suites " =~ \ (clients|tour)\  ]] && ! { command -v skopeo && command -v buildah; } >/dev/null; then
+  say "installing skopeo and buildah"
+  apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends skopeo buildah >"$cache/clients.log" 2>&1
+fi
+
 if [[ " $suites " == *" clients "* ]]; then
   export ORAS=$cache/oras/$(cd "$here/clients/oras" && digest go.mod go.sum ./*.go)/oras
   export CRANE=$cache/crane/0.22.1/crane
@@ -74,10 +79,6 @@ if [[ " $suites " == *" clients "* ]]; then
   if [ ! -x "$CRANE" ]; then
     say "building crane"
     GOBIN=$(dirname "$CRANE") GOCACHE=$cache/go-build GOFLAGS=-buildvcs=false nice go install -trimpath github.com/google/go-containerregistry/cmd/crane@v0.22.1
-  fi
-  if ! command -v skopeo >/dev/null || ! command -v buildah >/dev/null; then
-    say "installing skopeo and buildah"
-    apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends skopeo buildah >"$cache/clients.log" 2>&1
   fi
 fi
 
@@ -229,6 +230,7 @@ for suite in $suites; do
       ;;
     objects) BOWLINE=$(realpath "$binary") OCI=$oci timeout 300 "$here/../scripts/with-postgres" node "$here/objects/main.mjs" || failed+=" $suite" ;;
     clients) BOWLINE=$(realpath "$binary") node "$here/clients/main.mjs" || failed+=" $suite" ;;
+    tour) BOWLINE=$(realpath "$binary") node "$here/tour/main.mjs" || failed+=" $suite" ;;
     feeds) BOWLINE=$(realpath "$binary") node "$here/feeds/main.mjs" || failed+=" $suite" ;;
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
     openapi) BOWLINE=$(realpath "$binary") node "$here/openapi/main.mjs" || failed+=" $suite" ;;
