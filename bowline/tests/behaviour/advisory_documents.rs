@@ -57,8 +57,15 @@ async fn documents_tell_what_is_approved_in_public_groups_within_a_second(server
     event(&operator, &uid, approved(json!({ "patched": { "patchedVersions": ["secret"] } }))).await;
     event(&operator, &uid, json!({ "fixNotPlanned": { "note": "secret" } })).await;
     event(&operator, &hidden, approved(json!({ "fixNotPlanned": {} }))).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
-    assert_eq!(public(server, "").await, json!([]), "nothing is public until a group is");
+    // Another organization's document: when it is seen, so would be the others.
+    let other = server.organization("other").await;
+    let zlib = advisory(&operator, &other, "zlib", &["CVE-2026-8"]).await;
+    event(&operator, &zlib, approved(json!({ "fixNotPlanned": {} }))).await;
+    publish(&operator, &other, true).await;
+    let seen = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;
+    assert_eq!(each(&seen, "id"), ["zlib"], "nothing is public until its group is");
+    publish(&operator, &other, false).await;
+    within_a_second(server, "", |seen| *seen == json!([])).await;
 
     publish(&operator, &org, true).await;
     let documents = within_a_second(server, "", |seen| !each(seen, "id").is_empty()).await;

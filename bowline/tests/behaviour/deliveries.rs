@@ -53,9 +53,17 @@ async fn events_go_to_their_group_and_everything_above_in_order(server: &TestSer
     }
     ok(&operator, &format!("PATCH /iam/v2/groups/{org}"), json!({ "description": "d" })).await;
     // The three later subscriptions in the organization, five groups twice, and the organization itself.
-    let received = sink.wait_for(2 + 10 + 1).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(sink.received().len(), received.len(), "no more comes");
+    sink.wait_for(2 + 10 + 1).await;
+    // Each subscription receives in order: whatever else was sent has come when its last event has.
+    for group in [&team, &other, &elsewhere] {
+        create_group(&operator, group, "last").await;
+    }
+    let received = sink.wait_for(2 + 10 + 1 + 2 + 2 + 1).await;
+    for (path, count) in [("/org", 2 + 5 + 1 + 2), ("/team", 5 + 1), ("/other", 1), ("/elsewhere", 1)] {
+        assert_eq!(received.iter().filter(|one| one.path == path).count(), count, "{path}");
+    }
+    let is_last = |one: &Delivery| one.json()["body"]["group"]["name"] == "last";
+    let received: Vec<Delivery> = received.into_iter().filter(|one| !is_last(one)).collect();
     let subjects = |path: &str, kind: &str| {
         let of = received.iter().filter(|one| one.path == path && one.header("ce-type").contains(kind));
         of.map(|one| one.header("ce-subject").to_owned()).collect::<Vec<_>>()

@@ -86,7 +86,6 @@ async fn a_refused_redelivery_ends_those_of_its_subscription_and_no_other(server
     assert_eq!(first["redelivered"].as_str().unwrap_or("0"), "0", "they wait already");
     until("the redeliveries", async || letters(&operator, &taken).await.as_array().is_none_or(Vec::is_empty)).await;
     until("the end of the others", async || number(server, "SELECT count(*) FROM redeliveries").await == 0).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
     let is_letter = |one: &&crate::sink::Delivery| one.header("ce-id").starts_with("letter");
     assert_eq!(bad.received().iter().filter(is_letter).count(), 1);
     assert_eq!(good.received().iter().filter(is_letter).count(), 40);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bowline_testkit::{TestServer, engines};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 #[tokio::test]
@@ -11,7 +11,12 @@ async fn a_call_of_the_admin_listener_that_does_not_end_is_cut_off() {
     let server = TestServer::start(engines()[0]).await;
     let mut stream = TcpStream::connect(server.server().admin_address()).await.expect("a connection");
     stream.write_all(b"GET /livez HTTP/1.1\r\nhost: admin\r\n").await.expect("half a request is sent");
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // Connections are accepted in order: one that gets an answer comes after.
+    let mut next = TcpStream::connect(server.server().admin_address()).await.expect("a connection");
+    next.write_all(b"GET /livez HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n")
+        .await
+        .expect("a request is sent");
+    next.read_to_end(&mut Vec::new()).await.expect("an answer");
     tokio::time::timeout(Duration::from_secs(15), server.stop()).await.expect("the server stops");
 }
 

@@ -33,6 +33,16 @@ impl Slow {
         Slow { stream }
     }
 
+    /// Like `begin`, and waits until the server reads the body: it has admitted the request by then.
+    async fn admitted(server: &TestServer, client: &Client, what: &str, content_type: &str, length: usize) -> Slow {
+        let asks = format!("{content_type}\r\nexpect: 100-continue");
+        let mut slow = Slow::begin(server, client, what, &asks, length).await;
+        let mut answer = vec![0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+        slow.stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+        slow
+    }
+
     pub(crate) async fn send(&mut self, part: &[u8]) {
         self.stream.write_all(part).await.unwrap();
     }
@@ -62,7 +72,7 @@ async fn a_token_that_ends_before_the_body_does_pushes_nothing(server: &TestServ
     let manifest = client.image(&name, "1", b"a layer").await.to_string();
     let at = client.begin(&name).await;
     let digest = digest(b"hello");
-    let begin = async |what: &str, length| Slow::begin(server, &client, what, IMAGE, length).await;
+    let begin = async |what: &str, length| Slow::admitted(server, &client, what, IMAGE, length).await;
     let mut slow = [
         (begin(&format!("PUT /v2/{name}/manifests/2"), manifest.len()).await, manifest.as_bytes()),
         (begin(&format!("PUT {at}?digest={digest}"), 5).await, b"hello"),
@@ -71,7 +81,6 @@ async fn a_token_that_ends_before_the_body_does_pushes_nothing(server: &TestServ
     for (request, body) in &mut slow {
         request.send(&body[..2]).await;
     }
-    tokio::time::sleep(Duration::from_millis(500)).await;
     server.clock().advance(Duration::from_secs(2 * 3600));
     for (mut request, body) in slow {
         request.send(&body[2..]).await;
@@ -87,9 +96,8 @@ async fn what_a_slow_body_changes_happens_when_it_has_come(server: &TestServer) 
     let name = format!("{org}/app");
     let manifest = client.image(&name, "1", b"a layer").await.to_string();
     let what = format!("PUT /v2/{name}/manifests/2");
-    let mut slow = Slow::begin(server, &client, &what, IMAGE, manifest.len()).await;
+    let mut slow = Slow::admitted(server, &client, &what, IMAGE, manifest.len()).await;
     slow.send(&manifest.as_bytes()[..10]).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
     server.clock().advance(Duration::from_secs(60));
     slow.send(&manifest.as_bytes()[10..]).await;
     let answer = slow.answer().await;
