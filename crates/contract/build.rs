@@ -1,5 +1,8 @@
 //! Compiles `proto/` to the descriptor set and the generated types, without `protoc`.
 
+#[path = "build/comments.rs"]
+mod comments;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=build");
 
     let mut files = Vec::new();
     collect(&root, &mut files)?;
@@ -17,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true).open_files(&files)?;
 
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
-    std::fs::write(out.join("contract.binpb"), compiler.encode_file_descriptor_set())?;
+    std::fs::write(out.join("docs.txt"), comments::lines(&compiler.file_descriptor_set()))?;
 
     // What reflection serves: the same without comments.
     let mut served = protox::Compiler::new([&root])?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use bowline_client::{
-    Ambient, AmbientCredentials, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, TokenCache, Tokens,
-    claims, http_client,
+    Ambient, AmbientCredentials, Api, ClientError, Context, Contexts, ExchangeRequest, Issuer, LazyClient, TokenCache,
+    Tokens, claims,
 };
 use bowline_core::{Clock as _, SystemClock};
 use bowline_terminal::{Manner, say};
@@ -16,13 +16,13 @@ use crate::{credential_helper, input};
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Target {
     /// Context to use instead of the current one
-    #[arg(long, env = "BOWLINE_CONTEXT", value_name = "NAME")]
+    #[arg(long, env = "BOWLINE_CONTEXT", value_name = "NAME", help_heading = "Connection")]
     pub(crate) context: Option<String>,
     /// Address of the API
-    #[arg(long, env = "BOWLINE_API", value_name = "URL")]
+    #[arg(long, env = "BOWLINE_API", value_name = "URL", help_heading = "Connection")]
     pub(crate) api: Option<String>,
     /// Address of the token exchange [default: the API's]
-    #[arg(long, env = "BOWLINE_ISSUER", value_name = "URL")]
+    #[arg(long, env = "BOWLINE_ISSUER", value_name = "URL", help_heading = "Connection")]
     pub(crate) issuer: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Access {
     target: Target,
     /// File with the token to call with, such as `bowline operator token` prints, or - for standard input
     /// [default: BOWLINE_TOKEN, else the sign-in]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
     token_file: Option<PathBuf>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Session {
     pub(crate) contexts: PathBuf,
     /// Identity to assume with the ambient token.
     pub(crate) identity: Option<String>,
-    pub(crate) http: reqwest::Client,
+    pub(crate) http: LazyClient,
     /// Registry hosts in the names of this server's images.
     registries: Vec<String>,
     ambient: Option<Ambient>,
@@ -100,7 +100,7 @@ impl Session {
         let api = checked("api", &api)?;
         let issuer = target.issuer.clone().or_else(|| context.and_then(|context| context.issuer.clone()));
         let issuer = checked("issuer", issuer.as_deref().unwrap_or(&api))?;
-        let http = http_client()?;
+        let http = LazyClient::default();
         let registry = context.and_then(|context| context.registry.clone());
         Ok(Session {
             registries: registry.into_iter().chain([credential_helper::host(&api).to_owned()]).collect(),
@@ -140,7 +140,7 @@ impl Session {
         let tokens = if let Some(refresh_token) = &cached.refresh_token {
             self.issuer.refresh(refresh_token, audience).await.map_err(ended)?
         } else if let (Some(identity), Some(ambient)) = (&self.identity, self.ambient()) {
-            let presented = ambient.token(&self.http, self.issuer.url()).await?;
+            let presented = ambient.token(self.http.get()?, self.issuer.url()).await?;
             let request = ExchangeRequest {
                 audiences: vec![audience.into()],
                 identity: Some(identity.clone()),
@@ -246,8 +246,14 @@ fn not_signed_in(cached: &Tokens, identity: Option<&str>) -> ClientError {
     }
     let what = match former {
         Some(former) if !former.email.is_empty() => format!("the token of {} has ended", former.email),
-        Some(_) => "the kept token has ended".into(),
-        None => "not signed in".to_owned(),
+        Some(_) => "the stored token has ended".into(),
+        None => {
+            return ClientError::NotSignedIn(
+                "not signed in; sign in with: bowline auth login, or set BOWLINE_TOKEN; on the server's machine \
+                 `bowline operator token` prints one"
+                    .into(),
+            );
+        }
     };
     ClientError::NotSignedIn(format!("{what}; sign in with: bowline auth login"))
 }

@@ -77,7 +77,7 @@ impl Api {
     /// # Errors
     /// The server refuses, or no response comes.
     pub async fn call<M: Method>(&self, request: &M::Request) -> Result<M::Response, ClientError> {
-        let contract = Contract::load();
+        let contract = Contract::of(M::FULL_NAME);
         let message = self.call_encoded(require(&contract, M::FULL_NAME)?, &request.encode_to_vec()).await?;
         let damaged = |error| ClientError::Transport(format!("the response is damaged: {error}"));
         M::Response::decode(message).map_err(damaged)

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use serde::Deserialize;
 
+use crate::LazyClient;
 use crate::cache::Tokens;
 use crate::error::ClientError;
 
@@ -66,7 +67,7 @@ impl SignInRequest {
 #[derive(Clone, Debug)]
 pub struct Issuer {
     url: String,
-    http: reqwest::Client,
+    http: LazyClient,
 }
 
 #[derive(Deserialize)]
@@ -100,8 +101,8 @@ struct Status {
 
 impl Issuer {
     /// The token exchange at this address.
-    pub fn new(url: &str, http: reqwest::Client) -> Issuer {
-        Issuer { url: url.trim_end_matches('/').to_owned(), http }
+    pub fn new(url: &str, http: impl Into<LazyClient>) -> Issuer {
+        Issuer { url: url.trim_end_matches('/').to_owned(), http: http.into() }
     }
 
     pub fn url(&self) -> &str {
@@ -199,7 +200,7 @@ impl Issuer {
         form: &[(&str, &str)],
     ) -> Result<(StatusCode, Vec<u8>), ClientError> {
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        let mut request = self.http.post(self.at(path)).body(body);
+        let mut request = self.http.get()?.post(self.at(path)).body(body);
         request = request.header(http::header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         if let Some(token) = bearer {
             request = request.bearer_auth(token);
@@ -209,7 +210,7 @@ impl Issuer {
 
     /// Gets a document; the status and the body, whatever they are.
     pub(crate) async fn get(&self, url: &str) -> Result<(StatusCode, Vec<u8>), ClientError> {
-        read(self.http.get(url).send().await.map_err(ClientError::transport)?).await
+        read(self.http.get()?.get(url).send().await.map_err(ClientError::transport)?).await
     }
 }
 

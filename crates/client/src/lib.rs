@@ -24,6 +24,8 @@ mod pull_token;
 mod rest;
 mod stream;
 
+use std::sync::{Arc, OnceLock};
+
 pub use ambient::{Ambient, AmbientCredentials};
 pub use api::Api;
 pub use browser::BrowserSignIn;
@@ -38,6 +40,30 @@ pub use jwt::{Claims, claims};
 pub use pull_token::{PullToken, PullTokenKey};
 pub use rest::tables;
 pub use stream::Messages;
+
+/// [`http_client`], built when it is first needed: building it reads the machine's certificates.
+#[derive(Clone, Debug, Default)]
+pub struct LazyClient(Arc<OnceLock<reqwest::Client>>);
+
+impl LazyClient {
+    /// The client.
+    ///
+    /// # Errors
+    /// The system's certificates cannot be read.
+    pub fn get(&self) -> Result<&reqwest::Client, ClientError> {
+        if let Some(client) = self.0.get() {
+            return Ok(client);
+        }
+        let client = http_client()?;
+        Ok(self.0.get_or_init(|| client))
+    }
+}
+
+impl From<reqwest::Client> for LazyClient {
+    fn from(client: reqwest::Client) -> LazyClient {
+        LazyClient(Arc::new(OnceLock::from(client)))
+    }
+}
 
 /// The HTTP client of everything here: system roots, TLS 1.2 or newer, no redirects.
 ///

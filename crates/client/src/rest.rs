@@ -1,26 +1,33 @@
 //! The REST form of a call: path, query and body by the bindings of the contract, JSON by the transcoder.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bowline_contract::{Body, Contract, MethodInfo, Verb};
 use bowline_formats::percent::{self, RESERVED};
 use bowline_transcode::{JsonOptions, Tables};
 use bytes::Bytes;
 use http::StatusCode;
+use prost_reflect::{DescriptorPool, MessageDescriptor};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::ClientError;
 
-static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    let contract = Contract::load();
-    Tables::new(contract.pool()).with_text_forms(contract.text_forms())
-});
+/// The tables of each part of the contract that was used.
+static TABLES: Mutex<Vec<(DescriptorPool, Arc<Tables>)>> = Mutex::new(Vec::new());
 
-/// Conversion tables of all messages of the contract.
-pub fn tables() -> &'static Tables {
-    &TABLES
+/// Conversion tables of all messages of the part of the contract that a message is from.
+pub fn tables(message: &MessageDescriptor) -> Arc<Tables> {
+    // Nothing panics while it is locked but a defect of the build.
+    let mut known = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let has_it = |pool: &DescriptorPool| pool.get_message_by_name(message.full_name()).as_ref() == Some(message);
+    if let Some((_, tables)) = known.iter().find(|(pool, _)| has_it(pool)) {
+        return tables.clone();
+    }
+    let tables = Arc::new(Tables::new(message.parent_pool()));
+    known.push((message.parent_pool().clone(), tables.clone()));
+    tables
 }
 
 /// A call as HTTP/1.1 carries it.
@@ -43,7 +50,7 @@ impl RestRequest {
             let name = &method.full_name;
             return Err(ClientError::Usage(format!("{name} has no REST address; it is called over gRPC alone")));
         };
-        let mut json = to_json(method.input.full_name(), request)?;
+        let mut json = to_json(&method.input, request)?;
         let mut path = String::new();
         let template = binding.template.to_string();
         let mut rest = template.as_str();
@@ -79,8 +86,9 @@ impl RestRequest {
 pub(crate) fn response(method: &MethodInfo, json: &[u8]) -> Result<Bytes, ClientError> {
     let mut wire = Vec::new();
     let json = if json.trim_ascii().is_empty() { b"{}" } else { json };
-    let Some(id) = tables().message(method.output.full_name()) else { return Ok(Bytes::new()) };
-    match tables().from_json(id, json, &mut wire) {
+    let tables = tables(&method.output);
+    let Some(id) = tables.message(method.output.full_name()) else { return Ok(Bytes::new()) };
+    match tables.from_json(id, json, &mut wire) {
         Ok(_) => Ok(wire.into()),
         Err(errors) => {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
@@ -120,12 +128,14 @@ pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> ClientError {
     }
 }
 
-fn to_json(message: &str, wire: &[u8]) -> Result<Value, ClientError> {
+fn to_json(message: &MessageDescriptor, wire: &[u8]) -> Result<Value, ClientError> {
     let options = JsonOptions { proto_names: true, emit_defaults: false };
-    let unknown = || ClientError::Usage(format!("{message} is not a message of the contract"));
-    let id = tables().message(message).ok_or_else(unknown)?;
+    let name = message.full_name();
+    let unknown = || ClientError::Usage(format!("{name} is not a message of the contract"));
+    let tables = tables(message);
+    let id = tables.message(name).ok_or_else(unknown)?;
     let mut json = Vec::new();
-    let written = tables().to_json(id, wire, &options, &mut json);
+    let written = tables.to_json(id, wire, &options, &mut json);
     written.map_err(|error| ClientError::Usage(error.to_string()))?;
     serde_json::from_slice(&json).map_err(|error| ClientError::Usage(error.to_string()))
 }

@@ -1,5 +1,5 @@
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bowline_core::CapabilitySet;
 use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
@@ -7,17 +7,18 @@ use prost_reflect::{DescriptorPool, DynamicMessage, ServiceDescriptor, Value};
 use crate::capabilities::Capabilities;
 use crate::method::{Auth, EventRule, MethodInfo, MethodOptions};
 use crate::options;
+use crate::part;
 use crate::roles::{self, BuiltInRole};
 use crate::route::Routes;
 use crate::rules::FieldRules;
 
-/// The compiled `proto/` directory, with custom options and source comments: what documentation is made of.
-pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.binpb"));
-
-/// The same without comments: what the method table is made of and reflection serves.
+/// The compiled `proto/` directory with custom options: what the method table is made of and reflection serves.
 pub const SERVED_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/served.binpb"));
 
-static EMBEDDED: LazyLock<Arc<Contract>> = LazyLock::new(|| Arc::new(Contract::read()));
+static EMBEDDED: OnceLock<Arc<Contract>> = OnceLock::new();
+
+/// Parts by the full name of their service.
+static PARTS: Mutex<BTreeMap<String, Arc<Contract>>> = Mutex::new(BTreeMap::new());
 
 /// The method table and everything else that is derived from the descriptor set. Built once, immutable.
 pub struct Contract {
@@ -31,7 +32,8 @@ pub struct Contract {
     capabilities: Capabilities,
     roles: Vec<BuiltInRole>,
     operator_roles: Vec<BuiltInRole>,
-    field_rules: FieldRules,
+    field_rules: OnceLock<FieldRules>,
+    is_whole: bool,
     kinds: HashMap<String, CapabilitySet>,
     text_forms: Vec<TextForm>,
 }
@@ -42,11 +44,30 @@ impl Contract {
     /// # Panics
     /// The descriptor set contradicts itself: a defect of the build that no input causes; a test covers it.
     pub fn load() -> Arc<Contract> {
-        EMBEDDED.clone()
+        EMBEDDED.get_or_init(|| Arc::new(Contract::read(SERVED_DESCRIPTOR_SET, true))).clone()
     }
 
-    fn read() -> Contract {
-        let pool = DescriptorPool::decode(SERVED_DESCRIPTOR_SET).expect("the embedded descriptor set decodes");
+    /// The part of the contract that calls of this method need: the methods of its file with their messages and rules, but
+    /// none of other files. The whole contract, if it was read before, has no such method, or if the messages may have any other
+    /// in them.
+    pub fn of(method: &str) -> Arc<Contract> {
+        if let Some(whole) = EMBEDDED.get() {
+            return whole.clone();
+        }
+        let Some((service, _)) = method.rsplit_once('.') else { return Contract::load() };
+        // Nothing panics while it is locked but a defect of the build, which every start would meet.
+        let mut parts = PARTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = parts.get(service) {
+            return part.clone();
+        }
+        let Some(set) = part::set_of(SERVED_DESCRIPTOR_SET, service) else { return Contract::load() };
+        let part = Arc::new(Contract::read(&set, false));
+        parts.insert(service.to_owned(), part.clone());
+        part
+    }
+
+    fn read(set: &[u8], is_whole: bool) -> Contract {
+        let pool = DescriptorPool::decode(set).expect("the embedded descriptor set decodes");
         let capabilities = Capabilities::load(&pool);
         let method_options = MethodOptions::load(&pool);
         let mut services: Vec<ServiceDescriptor> = pool.services().collect();
@@ -57,7 +78,7 @@ impl Contract {
         for method in services.iter().flat_map(ServiceDescriptor::methods) {
             methods.push(method_options.method(methods.len(), &method, &capabilities));
         }
-        apply_method_rules(&pool, &mut methods);
+        apply_method_rules(&pool, &mut methods, is_whole);
         methods.iter().for_each(require_scope);
         let served =
             services.iter().filter(|service| !is_operation(service)).map(|service| service.methods().len()).sum();
@@ -68,8 +89,9 @@ impl Contract {
             served,
             roles: roles::load(&pool, &capabilities, "bowline.contract.v1.BuiltInRole"),
             operator_roles: roles::load(&pool, &capabilities, "bowline.contract.v1.OperatorRole"),
-            field_rules: FieldRules::load(&pool),
-            kinds: kinds(&pool, &methods),
+            field_rules: OnceLock::new(),
+            is_whole,
+            kinds: if is_whole { kinds(&pool, &methods) } else { HashMap::new() },
             text_forms: text_forms(&pool),
             methods,
             capabilities,
@@ -128,9 +150,9 @@ impl Contract {
         self.text_forms.iter().map(|form| (&*form.message, &*form.before, &*form.after))
     }
 
-    /// The rules of request fields.
+    /// The rules of request fields. The first call reads them; a server compiles them as well when it starts.
     pub fn field_rules(&self) -> &FieldRules {
-        &self.field_rules
+        self.field_rules.get_or_init(|| FieldRules::load(&self.pool, self.is_whole))
     }
 
     /// The capabilities that list resources of this kind; absent for kinds that no method lists.
@@ -226,7 +248,9 @@ fn operation_services(pool: &DescriptorPool) -> Vec<String> {
     names.filter_map(|name| name.as_str().map(String::from)).collect()
 }
 
-fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
+/// # Panics
+/// A rule names a method that does not exist; in a part, it may be one of another file.
+fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo], is_whole: bool) {
     let extension = options::extension(pool, "bowline.contract.v1.method_rules");
     for file in pool.files() {
         let Some(Value::List(rules)) = options::get(&file.options(), &extension) else {
@@ -235,10 +259,10 @@ fn apply_method_rules(pool: &DescriptorPool, methods: &mut [MethodInfo]) {
         for rule in &rules {
             let Value::Message(rule) = rule else { continue };
             for name in options::texts(rule, "methods") {
-                let method = methods
-                    .iter_mut()
-                    .find(|method| method.full_name == name)
-                    .unwrap_or_else(|| panic!("a rule names the unknown method {name}"));
+                let Some(method) = methods.iter_mut().find(|method| method.full_name == name) else {
+                    assert!(!is_whole, "a rule names the unknown method {name}");
+                    continue;
+                };
                 let own = options::text(rule, "own_subject_field");
                 let own_access = options::text(rule, "own_access_field");
                 let bytes = options::field(rule, "max_request_bytes").and_then(|v| v.as_u64()).unwrap_or(0);

@@ -1,59 +1,61 @@
-use std::collections::BTreeMap;
-
-use prost_reflect::{DescriptorPool, MessageDescriptor};
-
-use crate::contract::DESCRIPTOR_SET;
+/// Comments of the contract's messages, fields and methods: lines with a full name, a tab and a text, sorted by the names.
+static LINES: &str = include_str!(concat!(env!("OUT_DIR"), "/docs.txt"));
 
 /// Comments of the contract's messages, fields and methods, by full name.
-pub struct Docs(BTreeMap<String, String>);
+#[derive(Clone, Copy, Debug)]
+pub struct Docs;
 
 impl Docs {
-    /// From the documented descriptor set, which is read for this alone.
-    ///
-    /// # Panics
-    /// The descriptor set does not decode: a defect of the build that no input causes; a test covers it.
+    /// The embedded comments.
     pub fn load() -> Docs {
-        let mut docs = BTreeMap::new();
-        let pool = DescriptorPool::decode(DESCRIPTOR_SET);
-        let pool = pool.expect("the embedded descriptor set decodes, as a test of the contract shows");
-        for file in pool.files() {
-            let proto = file.file_descriptor_proto();
-            let comments: BTreeMap<&[i32], &str> = proto
-                .source_code_info
-                .iter()
-                .flat_map(|info| &info.location)
-                .filter_map(|location| Some((location.path.as_slice(), location.leading_comments.as_deref()?)))
-                .collect();
-            let mut put = |path: &[i32], name: &str| {
-                if let Some(text) = comments.get(path) {
-                    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    docs.insert(name.to_owned(), text);
-                }
-            };
-            for message in file.messages() {
-                visit(&message, &mut put);
-            }
-            for service in file.services() {
-                for method in service.methods() {
-                    put(method.path(), method.full_name());
-                }
-            }
-        }
-        Docs(docs)
+        Docs
     }
 
     /// The comment in one line; empty where there is none.
     pub fn of(&self, name: &str) -> String {
-        self.0.get(name).cloned().unwrap_or_default()
+        comment(name).to_owned()
     }
 }
 
-fn visit(message: &MessageDescriptor, put: &mut impl FnMut(&[i32], &str)) {
-    put(message.path(), message.full_name());
-    for field in message.fields() {
-        put(field.path(), field.full_name());
+fn comment(name: &str) -> &'static str {
+    let mut rest = LINES;
+    // The middle line is one half of what is left or the name's own.
+    while !rest.is_empty() {
+        let (start, end) = line_at(rest, rest.len() / 2);
+        let (found, text) = rest[start..end].split_once('\t').unwrap_or_default();
+        match found.cmp(name) {
+            std::cmp::Ordering::Equal => return text,
+            std::cmp::Ordering::Less => rest = rest.get(end + 1..).unwrap_or_default(),
+            std::cmp::Ordering::Greater => rest = &rest[..start],
+        }
     }
-    for child in message.child_messages() {
-        visit(&child, put);
+    ""
+}
+
+/// Where the line that contains this byte starts and ends, without its line break.
+fn line_at(text: &str, byte: usize) -> (usize, usize) {
+    let bytes = text.as_bytes();
+    let start = bytes[..byte].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let end = bytes[byte..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| byte + at);
+    (start, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_found_by_its_name() {
+        let mut names = 0;
+        for line in LINES.lines() {
+            let (name, text) = line.split_once('\t').unwrap_or_default();
+            assert_eq!(comment(name), text, "{name}");
+            assert!(!text.is_empty() && !text.contains("Undocumented"), "{name}: {text}");
+            names += 1;
+        }
+        assert!(names > 2000, "hardly any comment: {names}");
+        for unknown in ["", "a", "zzz", "chainguard.platform.iam.v2.GroupsService.ListGroup"] {
+            assert_eq!(comment(unknown), "", "{unknown}");
+        }
     }
 }

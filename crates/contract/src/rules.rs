@@ -147,7 +147,9 @@ impl FieldPlan {
 const MOST_ELEMENTS: usize = 1000;
 
 impl FieldRules {
-    pub(crate) fn load(pool: &DescriptorPool) -> FieldRules {
+    /// # Panics
+    /// A rule names a field that does not exist; in a part of the contract, it may be one of another file.
+    pub(crate) fn load(pool: &DescriptorPool, is_whole: bool) -> FieldRules {
         let mut texts = text_rules(pool);
         let behavior = options::extension(pool, "google.api.field_behavior");
         let iam_scope = options::extension(pool, "chainguard.annotations.iam_scope");
@@ -182,10 +184,22 @@ impl FieldRules {
             }
             plans.push(plan);
         }
-        if let Some(unknown) = texts.keys().next() {
+        if let Some(unknown) = texts.keys().next().filter(|_| is_whole) {
             panic!("a field rule names {unknown}, which is no input field of the contract");
         }
         FieldRules { plans, by_message }
+    }
+
+    /// Compiles every pattern, so that no request waits for it.
+    ///
+    /// # Panics
+    /// A pattern does not compile: a defect of the contract that no input causes; a test covers it.
+    pub fn compile(&self) {
+        for field in self.plans.iter().flat_map(|plan| plan.fields.values()) {
+            if let Check::Text(Some(rule)) = &field.check {
+                rule.compile();
+            }
+        }
     }
 
     /// Checks a request. `resource` names the request field that holds the resource: violations inside it are

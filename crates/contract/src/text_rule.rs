@@ -1,6 +1,7 @@
 //! Rules of strings: patterns, lengths, names.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use prost_reflect::{DescriptorPool, DynamicMessage, Value};
 use regex::{Regex, RegexBuilder};
@@ -11,7 +12,7 @@ use crate::rules::TextFacts;
 /// The rules of one string field.
 #[derive(Clone)]
 pub(crate) struct TextRule {
-    pattern: Option<Regex>,
+    pattern: Option<Arc<Pattern>>,
     /// The pattern as messages show it.
     shown_pattern: String,
     min_characters: usize,
@@ -23,7 +24,29 @@ pub(crate) struct TextRule {
     pub(crate) max_elements: usize,
 }
 
+/// A regular expression that is compiled when it is first needed; fields of one rule share it.
+struct Pattern {
+    text: String,
+    compiled: OnceLock<Regex>,
+}
+
+impl Pattern {
+    fn regex(&self) -> &Regex {
+        self.compiled.get_or_init(|| {
+            let built = RegexBuilder::new(&self.text).size_limit(SIZE_LIMIT).build();
+            built.unwrap_or_else(|reason| panic!("rule {}: {reason}", self.text))
+        })
+    }
+}
+
 impl TextRule {
+    /// Compiles the pattern.
+    pub(crate) fn compile(&self) {
+        self.pattern.iter().for_each(|pattern| {
+            pattern.regex();
+        });
+    }
+
     /// What is wrong with the text, if anything.
     pub(crate) fn validate(&self, name: &str, text: &str) -> Option<String> {
         if text.is_empty() {
@@ -35,7 +58,7 @@ impl TextRule {
         if self.is_too_long(text) {
             return Some(self.length_rule(name));
         }
-        if self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+        if self.pattern.as_ref().is_some_and(|pattern| !pattern.regex().is_match(text)) {
             return Some(format!("{name} must match \"{}\"", self.shown_pattern));
         }
         if self.min_characters > 0 && text.chars().count() < self.min_characters {
@@ -56,9 +79,9 @@ impl TextRule {
     pub(crate) fn facts(&self) -> TextFacts {
         TextFacts {
             not_empty: self.not_empty,
-            pattern: self.pattern.as_ref().map(|pattern| pattern.as_str().to_owned()),
+            pattern: self.pattern.as_ref().map(|pattern| pattern.text.clone()),
             shown_pattern: self.shown_pattern.clone(),
-            pattern_matches_empty: self.pattern.as_ref().is_none_or(|pattern| pattern.is_match("")),
+            pattern_matches_empty: self.pattern.as_ref().is_none_or(|pattern| pattern.regex().is_match("")),
             min_characters: self.min_characters,
             max_characters: self.max_characters,
             resource_name: self.resource_name,
@@ -97,8 +120,9 @@ pub(crate) fn text_rules(pool: &DescriptorPool) -> HashMap<String, TextRule> {
         };
         for rule in &list {
             let Value::Message(rule) = rule else { continue };
+            let parsed = text_rule(rule);
             for field in options::texts(rule, "fields") {
-                assert!(rules.insert(field.clone(), text_rule(rule)).is_none(), "{field} has two rules");
+                assert!(rules.insert(field.clone(), parsed.clone()).is_none(), "{field} has two rules");
             }
         }
     }
@@ -109,7 +133,7 @@ fn text_rule(rule: &DynamicMessage) -> TextRule {
     let pattern = options::text(rule, "pattern");
     let shown = options::text(rule, "shown_pattern");
     TextRule {
-        pattern: (!pattern.is_empty()).then(|| compiled(&pattern)),
+        pattern: (!pattern.is_empty()).then(|| Arc::new(Pattern { text: pattern.clone(), compiled: OnceLock::new() })),
         shown_pattern: if shown.is_empty() { pattern } else { shown },
         min_characters: options::number(rule, "min_characters") as usize,
         max_characters: options::number(rule, "max_characters") as usize,
@@ -120,10 +144,5 @@ fn text_rule(rule: &DynamicMessage) -> TextRule {
     }
 }
 
-/// Bytes that a compiled pattern may take: every start compiles them all.
+/// Bytes that a compiled pattern may take: a server compiles them all when it starts.
 const SIZE_LIMIT: usize = 128 << 10;
-
-fn compiled(pattern: &str) -> Regex {
-    let built = RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).build();
-    built.unwrap_or_else(|reason| panic!("rule {pattern}: {reason}"))
-}

@@ -43,6 +43,7 @@ pub(crate) async fn assemble(
     address: SocketAddr,
 ) -> Result<Parts, StartError> {
     let contract = Contract::load();
+    contract.field_rules().compile();
     let tables = Arc::new(Tables::new(contract.pool()).with_text_forms(contract.text_forms()));
     let db = storage.db.clone();
     // A start writes little, and succeeds on a full disk.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bowline_client::{
     BrowserSignIn, ClientError, DeviceSignIn, ExchangeRequest, HeadlessSignIn, SignInRequest, Tokens, claims,
 };
+use bowline_core::Uidp;
 use bowline_terminal::say;
 use clap::Args;
 
@@ -60,6 +61,7 @@ pub struct LoginCommand {
 }
 
 pub(crate) async fn run(command: LoginCommand) -> Result<(), CliError> {
+    require_uidp(command.identity.as_deref())?;
     let session = Session::open(&command.target)?;
     let audiences = match &command.audience[..] {
         [] => vec![session.api.clone()],
@@ -93,6 +95,15 @@ pub(crate) async fn run(command: LoginCommand) -> Result<(), CliError> {
     print(&format!("{}\n", who.sub))
 }
 
+/// Names are resolved by calls of the API, which need a token first.
+fn require_uidp(identity: Option<&str>) -> Result<(), ClientError> {
+    let Some(named) = identity.filter(|identity| !Uidp::is_valid(identity)) else { return Ok(()) };
+    Err(ClientError::Usage(format!(
+        "--identity {named}: must be a UIDP, because names are resolved only after the sign-in; who may list identities \
+         prints it with: bowline iam identities get {named} -o name"
+    )))
+}
+
 /// The token to exchange: the given one, or the environment' where an identity is named and no browser flow is.
 async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Option<String>, ClientError> {
     if let Some(given) = &command.identity_token {
@@ -101,7 +112,7 @@ async fn presented_token(command: &LoginCommand, session: &Session) -> Result<Op
     match session.ambient() {
         Some(ambient) if command.identity.is_some() && !command.headless && !command.device => {
             say(&format!("using the identity token of {}\n", ambient.name()));
-            ambient.token(&session.http, session.issuer.url()).await.map(Some)
+            ambient.token(session.http.get()?, session.issuer.url()).await.map(Some)
         }
         _ => Ok(None),
     }

@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 /// Values that do not fit their fields; all of them are named.
 pub(crate) fn encoded(message: &MessageDescriptor, request: &Map<String, Value>) -> Result<Vec<u8>, ClientError> {
     let unknown = || ClientError::Usage(format!("{} is not a message of the contract", message.full_name()));
-    let id = tables().message(message.full_name()).ok_or_else(unknown)?;
+    let tables = tables(message);
+    let id = tables.message(message.full_name()).ok_or_else(unknown)?;
     let json = Value::Object(request.clone()).to_string();
     let mut wire = Vec::new();
-    tables().from_json(id, json.as_bytes(), &mut wire).map_err(|errors| {
+    tables.from_json(id, json.as_bytes(), &mut wire).map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
         ClientError::Usage(all.join("; "))
     })?;
@@ -26,10 +27,11 @@ pub(crate) fn encoded(message: &MessageDescriptor, request: &Map<String, Value>)
 /// The bytes are not that message.
 pub(crate) fn to_json(message: &MessageDescriptor, wire: &[u8]) -> Result<Value, ClientError> {
     let damaged = |why: String| ClientError::Transport(format!("the response is damaged: {why}"));
-    let id = tables().message(message.full_name()).ok_or_else(|| damaged(message.full_name().to_owned()))?;
+    let tables = tables(message);
+    let id = tables.message(message.full_name()).ok_or_else(|| damaged(message.full_name().to_owned()))?;
     let options = JsonOptions { proto_names: false, emit_defaults: true };
     let mut json = Vec::new();
-    tables().to_json(id, wire, &options, &mut json).map_err(|error| damaged(error.to_string()))?;
+    tables.to_json(id, wire, &options, &mut json).map_err(|error| damaged(error.to_string()))?;
     serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))
 }
 
