@@ -3,6 +3,7 @@
 //! `bench/README.md` says what every line means; `bench/run` builds and runs this.
 
 mod advisories;
+mod answers;
 mod authorize;
 mod create;
 mod echo;
@@ -34,7 +35,7 @@ use table::Table;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const LINES: [&str; 14] = [
+const LINES: [&str; 16] = [
     "footprint",
     "transcode",
     "authorize",
@@ -49,6 +50,8 @@ const LINES: [&str; 14] = [
     "layer",
     "records",
     "moves",
+    "answers",
+    "pulls",
 ];
 
 fn main() -> ExitCode {
@@ -107,6 +110,8 @@ async fn measure(arguments: &[String]) -> Outcome<()> {
             "registry" => registry::run(&environment, &mut table).await?,
             "records" => records::run(&environment, &mut table).await?,
             "moves" => moves::run(&environment, &mut table).await?,
+            "answers" => answers::run(&environment, &mut table).await?,
+            "pulls" => registry::pulls::run(&environment, &mut table).await?,
             "tags" => registry::tags(&environment, &mut table).await?,
             _ => registry::layer(&environment, &mut table).await?,
         }

@@ -13,6 +13,8 @@ use crate::Outcome;
 use crate::environment::Environment;
 use crate::postgres::Database;
 
+/// Of Linux, in what it shows to processes.
+const TICKS_PER_SECOND: f64 = 100.0;
 const START_TIME: Duration = Duration::from_secs(30);
 
 /// A running server; dropping the value kills the process.
@@ -98,6 +100,15 @@ impl Server {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    }
+
+    /// Processor seconds that the process has used so far.
+    pub(crate) fn processor_seconds(&self) -> Outcome<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
+        // The fields after the command's name, which may have blanks: user and system time are the 12th and 13th.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| -> Outcome<f64> { Ok(fields.get(at).ok_or("no figure of time")?.parse::<f64>()?) };
+        Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
     }
 
     /// Resident memory in bytes.

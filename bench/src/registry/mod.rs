@@ -1,6 +1,7 @@
 //! The registry beside Debian's `docker-registry`: the same requests to both, on the same disk, in turn.
 
 mod peer;
+pub(crate) mod pulls;
 mod wire;
 
 use std::io::Write as _;
