@@ -8,6 +8,7 @@
 # ${BOWLINE_CACHE:-$HOME/.cache/bowline}, outside the checkout.
 #   SUITES="walk go-sdk oci objects clients tour feeds feeds-formats openapi terraform soak browser"   which suites to run
 #   WALK="masks paging"    which parts of the walk to run (all by default)
+#   STORAGE="--data-dir DIR"   options of the server's storage (a new directory by default)
 #   KEEP=1                 keep the working directory, with the server's log
 set -euo pipefail
 
@@ -198,7 +199,8 @@ ready() { node -e 'fetch(process.argv[1]).then((a) => process.exit(a.ok ? 0 : 1)
 
 say "starting the server at $BASE_URL"
 printf '[[terms]]\nid = "terms-1"\nlabel = "Terms"\nurl = "https://operator.example/terms-1"\n' >"$work/bowline.toml"
-"$binary" serve --config "$work/bowline.toml" --data-dir "$work/data" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" --aws-sts-url "http://$STS_ADDRESS" >"$work/server.log" 2>&1 &
+read -ra storage <<<"${STORAGE:---data-dir $work/data}"
+"$binary" serve --config "$work/bowline.toml" "${storage[@]}" --listen "127.0.0.1:$port" --admin-listen "127.0.0.1:$admin" --aws-sts-url "http://$STS_ADDRESS" >"$work/server.log" 2>&1 &
 server=$!
 wait_for 60 "$server" ready || { tail -n 30 "$work/server.log" >&2; die "the server did not become ready"; }
 
@@ -207,7 +209,7 @@ node "$here/walk/lib/provider.mjs" "$work" "$BASE_URL" >"$work/provider.log" 2>&
 provider=$!
 wait_for 30 "$provider" test -s "$PROVIDER" || { tail -n 30 "$work/provider.log" >&2; die "the identity provider did not start"; }
 
-operator_token() { "$binary" operator token --data-dir "$work/data"; }
+operator_token() { "$binary" operator token "${storage[@]}"; }
 
 # ---- the suites ---------------------------------------------------------------
 
