@@ -72,41 +72,41 @@ enum Command {
     /// Run the server
     #[cfg(feature = "server")]
     Serve(Box<Options>),
-    /// Sign in, and get tokens for everything else
+    /// Sign in, and get tokens for other programs
     #[command(subcommand)]
     Auth(auth::AuthCommand),
-    /// Container images: repositories, tags, and what is set for them
+    /// Container images: repositories, tags, policies, usage
     #[command(subcommand)]
     Registry(RegistryCommand),
-    /// Identity and access: groups, roles, identities, and who may do what where
+    /// Identity and access: groups, roles, identities, role bindings
     #[command(subcommand)]
     Iam(resources::Generated<resources::Iam>),
-    /// Who may do what where, why or why not, and requests to be let in
+    /// Explain and list access; answer requests to join
     #[command(subcommand)]
     Access(resources::Generated<resources::Access>),
-    /// Search everything that has a name, or resolve what was pasted
+    /// Search by name, or resolve a pasted digest, id, package URL or image reference
     Search(Box<search::SearchCommand>),
-    /// Events that are sent to other systems, and their deliveries
+    /// Event subscriptions and deliveries
     #[command(subcommand)]
     Events(resources::Generated<resources::Events>),
-    /// Statements about vulnerabilities, and their review
+    /// Vulnerability advisories and their review
     #[command(subcommand)]
     Advisories(advisories::AdvisoriesCommand),
-    /// Records of vulnerabilities and statements about them: from others, and to others
+    /// Import and export of vulnerability records and advisories
     #[command(subcommand)]
     Feeds(feeds::FeedsCommand),
-    /// What is known of vulnerabilities
+    /// Metadata of vulnerabilities
     #[command(subcommand)]
     Vulns(vulns::VulnsCommand),
-    /// Packages of Java, Python and JavaScript: the catalogue, and what policies refuse
+    /// Java, Python and JavaScript packages, and policies for them
     #[command(subcommand)]
     Libraries(libraries::LibrariesCommand),
-    /// Call any method of the API by its name
+    /// Call any method of the API
     Api(Box<api::ApiCommand>),
-    /// The servers that the command line knows
+    /// Contexts: the servers that commands use
     #[command(subcommand)]
     Context(context::ContextCommand),
-    /// What only the operator may do
+    /// Commands of the operator
     #[cfg(feature = "server")]
     #[command(subcommand)]
     Operator(operator::OperatorCommand),
@@ -114,20 +114,20 @@ enum Command {
     #[cfg(feature = "server")]
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Bring the database's schema up to date, or move everything to another place
+    /// Migrate the schema, or move all data to another database and blob store
     #[cfg(feature = "server")]
     Migrate(Box<migrate::MigrateCommand>),
-    /// Backups: the database and all blobs, encrypted, while the server runs
+    /// Encrypted backups of the database and all blobs
     #[cfg(feature = "server")]
     #[command(subcommand)]
     Backup(backup::BackupCommand),
-    /// Fill an empty place with a backup
+    /// Restore a backup into an empty directory, or database and bucket
     #[cfg(feature = "server")]
     Restore(Box<restore::RestoreCommand>),
-    /// Find what would keep a server from starting or serving well, with the options that it has
+    /// Check the configuration, storage, keys and issuers of a server
     #[cfg(feature = "server")]
     SelfCheck(Box<self_check::SelfCheckCommand>),
-    /// The audit log: who changed what, when, and from what to what
+    /// The audit log: who changed what, and when
     #[command(subcommand)]
     Audit(AuditCommand),
     /// The wire contract
@@ -137,7 +137,7 @@ enum Command {
     /// Print the OpenAPI document
     #[cfg(feature = "server")]
     Openapi(openapi::OpenapiCommand),
-    /// Print the script that lets a shell complete commands: source <(bowline completion bash)
+    /// Print a completion script: source <(bowline completion bash)
     Completion(completion::CompletionCommand),
     /// Print the manual page, or write one for every command
     Man(completion::ManCommand),

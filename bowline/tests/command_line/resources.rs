@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;
 
+use crate::registry::push;
 use crate::support::{Terminal, ended, text};
 
 /// Words of a command line as a shell takes them: variables, and quotes around spaces.
@@ -115,6 +116,18 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["audit", "summary"], ""),
     (&["audit", "verify-chain"], ""),
     (&["registry", "settings", "get"], ""),
+    (&["registry", "images", "list"], ""),
+    (&["registry", "images", "get"], ""),
+    (&["registry", "images", "compare"], ""),
+    (&["registry", "images", "preview-delete"], ""),
+    (&["registry", "images", "delete"], ""),
+    (&["registry", "usage", "get"], ""),
+    (&["registry", "usage", "top"], ""),
+    (&["registry", "activity"], ""),
+    (&["registry", "upstreams", "list"], ""),
+    (&["registry", "upstreams", "fetch"], ""),
+    (&["registry", "effective-policy"], ""),
+    (&["registry", "retention-runs"], ""),
     (&["iam", "groups", "delete"], ""),
     (&["iam", "sessions", "list"], ""),
     (&["iam", "sessions", "end-all"], ""),
@@ -123,8 +136,9 @@ const STEPS: &[(&[&str], &str)] = &[
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_example_works() {
     let server = TestServer::start(Engine::Sqlite).await;
-    let (_, terminal) = owner(&server).await;
-    let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned())]);
+    let (organization, terminal) = owner(&server).await;
+    let digest = push(&server, &terminal, &format!("{organization}/app"), "v1", "an index").await;
+    let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned()), ("DIGEST", digest)]);
     let mut wrong = Vec::new();
     for (path, fills) in STEPS {
         let line = example(&terminal, path).await;
@@ -158,7 +172,7 @@ async fn names_stand_for_uidps_and_tables_have_columns() {
     let limited = terminal.json(&["iam", "roles", "list", "--limit", "3"]).await;
     assert_eq!(limited.as_array().map(Vec::len), Some(3));
     let csv = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme", "-o", "csv"]).await, 0);
-    assert!(csv.starts_with("uidp,name,group,description\r\n"), "{csv}");
+    assert!(csv.starts_with("uidp,name,group,description,verified,"), "{csv}");
     let names = ended(&terminal.run(&["iam", "groups", "list", "--parent", "acme/team", "-o", "name"]).await, 0);
     assert_eq!(names, web);
     let wide = ended(&terminal.run(&["iam", "groups", "list", "-o", "wide"]).await, 0);
@@ -209,6 +223,10 @@ async fn a_denial_names_the_command_that_explains_it() {
     assert!(explained.contains("\nrole lacks\trole viewer at "), "{explained}");
     let allowed = ended(&owner.run(&command).await, 0);
     assert!(allowed.starts_with("FIELD\tVALUE\nallowed\ttrue\n"), "{allowed}");
+    ended(&owner.run(&["registry", "repos", "create", "acme/app"]).await, 0);
+    let of_a_repository = ["access", "explain", "--scope", "acme/app", "--method", "ReposService.DeleteRepo"];
+    let explained = ended(&viewer.run(&of_a_repository).await, 0);
+    assert!(explained.contains("\nneeded\trepo.delete\n"), "{explained}");
     server.stop().await;
 }
 
@@ -217,6 +235,11 @@ async fn the_audit_log_is_counted_verified_and_exported_in_parts() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (organization, terminal) = owner(&server).await;
     ended(&terminal.run(&["iam", "groups", "create", "acme/web"]).await, 0);
+    let listed = ended(&terminal.run(&["audit", "list", "--organization", "acme", "--limit", "1"]).await, 0);
+    let entry: Vec<&str> = listed.lines().nth(1).unwrap_or_default().split('\t').skip(2).collect();
+    let [actor, rest @ ..] = entry.as_slice() else { panic!("no entry: {listed}") };
+    assert!(actor.starts_with("acme/owner"), "{listed}");
+    assert_eq!(rest, ["GroupsService.CreateGroup", "acme/web"], "{listed}");
     let counts = ended(&terminal.run(&["audit", "summary", "--organization", "acme"]).await, 0);
     assert!(counts.starts_with("DAY\tENTRIES\tKINDS\n"), "{counts}");
     let verified = ended(&terminal.run(&["audit", "verify-chain", "acme"]).await, 0);
@@ -257,6 +280,9 @@ async fn mistakes_have_words_and_codes() {
         (&["iam", "groups", "get", "acme/none"], 6, "no group \"acme/none\""),
         (&["iam", "groups", "get", &unknown], 6, ""),
         (&["iam", "roles", "get", "nome"], 6, "no role \"nome\""),
+        (&["iam", "roles", "get", "editr"], 6, "did you mean editor?"),
+        (&["auth", "login", "--identity", "acme/build"], 2, "bowline iam identities get acme/build -o name"),
+        (&["access", "explain", "--scope", "acme", "--method", "DeleteGruop"], 2, "did you mean DeleteGroup?"),
         (&["iam", "roles", "create", "acme/reader", "--capabilities", "groups.lst"], 2, "did you mean groups.list?"),
         (&["iam", "role-bindings", "get", "acme/x"], 2, "a role binding has no name"),
         (&["iam", "identities", "create", "ci"], 2, "names no group"),

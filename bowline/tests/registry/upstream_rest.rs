@@ -56,7 +56,7 @@ async fn an_upstream_that_fails_rests_for_a_while(server: &TestServer) {
     // It says itself for how long, for all of the repository.
     upstream.state().status = Some((429, Some(30)));
     let refused = at("app", "2").await;
-    assert!(refused.status == 502 && refused.text().contains("asked too often"), "{}", refused.text());
+    assert!(refused.status == 502 && refused.text().contains("refused too many requests"), "{}", refused.text());
     upstream.seen();
     upstream.state().status = None;
     later(29);

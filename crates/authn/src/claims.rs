@@ -15,9 +15,6 @@ use crate::keys::SigningKey;
 /// An access token lives at most this long, in seconds; verification refuses a longer one.
 pub const MAX_ACCESS_LIFETIME: i64 = 3600;
 
-/// The keys that this server publishes ([`crate::keys::KeyRing::verification_keys`]).
-pub type JwksOfOurs = Jwks;
-
 /// What a token of this server is for; the header's `typ`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenClass {
@@ -141,7 +138,7 @@ pub fn mint_value(class: TokenClass, claims: &Value, key: &SigningKey) -> String
 pub fn verify_own(
     token: &str,
     class: TokenClass,
-    keys: &JwksOfOurs,
+    keys: &Jwks,
     issuer: &str,
     audiences: &[&str],
     now: i64,

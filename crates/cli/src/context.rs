@@ -11,12 +11,12 @@ use crate::session::contexts_file;
 /// `bowline context`.
 #[derive(Subcommand)]
 pub enum ContextCommand {
-    /// List the known servers; the current one has a star
+    /// List contexts; the current one has a star
     List {
         #[command(flatten)]
         output: Output,
     },
-    /// Keep a server under a name, and make it the current one
+    /// Store the address of a server under a name, and make it the current context
     Set {
         /// Name of the context
         name: String,
@@ -30,12 +30,12 @@ pub enum ContextCommand {
         #[arg(long, value_name = "UIDP")]
         identity: Option<String>,
     },
-    /// Make a known server the current one
+    /// Change the current context
     Use {
         /// Name of the context
         name: String,
     },
-    /// Forget a server; its tokens stay until `bowline auth logout`
+    /// Remove a context; its tokens stay until `bowline auth logout`
     Remove {
         /// Name of the context
         name: String,

@@ -111,6 +111,12 @@ fn client_hint(error: &ClientError) -> Option<&'static str> {
         ClientError::Refused { code: 3, .. } => {
             "mend the field that is named; --help of the command lists what it takes"
         }
+        ClientError::NotFound(text) if text.starts_with("there is no role ") => {
+            "`bowline iam roles list` shows the roles that you may see"
+        }
+        ClientError::NotFound(text) if text.starts_with("there is no identity ") => {
+            "`bowline iam identities list` shows the identities that you may see"
+        }
         ClientError::Refused { code: 5, .. } | ClientError::NotFound(_) => {
             "paths look like organization/group/name; `bowline iam groups list` shows the groups that you may see"
         }

@@ -15,6 +15,7 @@ mod error;
 pub mod feeds;
 mod input;
 pub mod libraries;
+mod pages;
 pub mod registry;
 mod resolve;
 pub mod resources;

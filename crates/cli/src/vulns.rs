@@ -16,7 +16,7 @@ use crate::session::{Session, Target};
 /// `bowline vulns`.
 #[derive(Subcommand)]
 pub enum VulnsCommand {
-    /// Show what is known of vulnerabilities, by their ids or aliases
+    /// Show metadata of vulnerabilities, by their ids or aliases
     Get(GetCommand),
 }
 

@@ -131,7 +131,13 @@ async fn apply(tx: &mut WriteTx, migrations: &[Migration]) -> Result<u32, StoreE
             if on_sqlite { (migration.sqlite, RECORD_SQLITE) } else { (migration.postgres, RECORD_POSTGRES) };
         tx.execute_batch(text).await?;
         tx.execute(record, &[migration.version.into(), migration.name.into()]).await?;
-        tracing::info!(version = migration.version, name = migration.name, "schema migrated");
+        // Of an empty database the last line says all.
+        if !applied.is_empty() {
+            tracing::info!(version = migration.version, name = migration.name, "schema migrated");
+        }
+    }
+    if let (true, Some(last)) = (applied.is_empty(), missing.last()) {
+        tracing::info!(version = last.version, "schema created");
     }
     Ok(missing.len() as u32)
 }

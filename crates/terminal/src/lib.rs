@@ -20,7 +20,7 @@ pub use json_path::JsonPath;
 pub use listing::Listing;
 pub use manner::{Manner, error_label};
 pub use nearest::{nearest, suggestion};
-pub use output::{Form, Output, time};
+pub use output::{Form, Output, Pages, time};
 pub use public_url::public_url;
 pub use table::Table;
 

@@ -29,14 +29,22 @@ impl<'f> Listing<'f> {
     /// # Errors
     /// Standard output cannot be written.
     pub fn page(&mut self, elements: Vec<Value>, cells: impl Fn(&Value) -> Vec<String>) -> Result<(), TerminalError> {
-        self.pages += 1;
         if self.form.is_table() {
-            let mut table = Table::new(&self.head);
-            for element in &elements {
-                table.push(cells(element));
-            }
-            return print(&self.rows(&table));
+            return self.print_rows(elements.iter().map(cells));
         }
+        self.print_elements(elements)
+    }
+
+    /// Prints the lines of a page.
+    pub(crate) fn print_rows(&mut self, rows: impl Iterator<Item = Vec<String>>) -> Result<(), TerminalError> {
+        self.pages += 1;
+        let mut table = Table::new(&self.head);
+        rows.for_each(|row| table.push(row));
+        print(&self.rows(&table))
+    }
+
+    /// Prints the elements of a page as a part of the document.
+    pub(crate) fn print_elements(&mut self, elements: Vec<Value>) -> Result<(), TerminalError> {
         match self.form {
             Form::JsonPath(_) => self.held.extend(elements),
             Form::Name => print(&self.form.document(&Value::from(elements))?)?,

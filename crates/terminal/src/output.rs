@@ -1,5 +1,6 @@
 //! Forms of output: tables for people, documents for programs.
 
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use bowline_contract::Contract;
@@ -10,6 +11,7 @@ use prost_types::Timestamp;
 use serde_json::Value;
 
 use crate::json_path::JsonPath;
+use crate::listing::Listing;
 use crate::nearest::suggestion;
 use crate::table::Table;
 use crate::{TerminalError, yaml};
@@ -115,6 +117,15 @@ impl Output {
         &self.output
     }
 
+    /// A list of messages in the chosen form, to be printed page by page.
+    ///
+    /// # Errors
+    /// A defect: the messages are not in the contract.
+    pub fn pages<M: Message + Name>(&self, head: &[&'static str]) -> Result<Pages<'_, M>, TerminalError> {
+        let writer = if self.output.is_table() { None } else { Some(Writer::new::<M>()?) };
+        Ok(Pages { listing: Listing::new(&self.output, head), writer, messages: PhantomData })
+    }
+
     /// A list in the chosen form; as a document an object per line, named by the table's head.
     ///
     /// # Errors
@@ -143,6 +154,38 @@ impl Output {
             let writer = Writer::new::<M>()?;
             messages.iter().map(|message| writer.value(message)).collect()
         })
+    }
+}
+
+/// A list of messages that is printed while its pages come.
+pub struct Pages<'o, M> {
+    listing: Listing<'o>,
+    /// Absent for tables.
+    writer: Option<Writer>,
+    messages: PhantomData<fn(&M)>,
+}
+
+impl<M: Message + Name> Pages<'_, M> {
+    /// Prints a page: the messages, and the cells of each.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn page(&mut self, messages: &[M], cells: impl Fn(&M) -> Vec<String>) -> Result<(), TerminalError> {
+        match &self.writer {
+            None => self.listing.print_rows(messages.iter().map(cells)),
+            Some(writer) => {
+                let elements = messages.iter().map(|message| writer.value(message)).collect::<Result<_, _>>()?;
+                self.listing.print_elements(elements)
+            }
+        }
+    }
+
+    /// Prints what ends the list.
+    ///
+    /// # Errors
+    /// Standard output cannot be written, or the template names what no element has.
+    pub fn finish(self) -> Result<(), TerminalError> {
+        self.listing.finish()
     }
 }
 

@@ -15,17 +15,17 @@ use crate::error::CliError;
 /// `bowline advisories`.
 #[derive(Subcommand)]
 pub enum AdvisoriesCommand {
-    /// List advisories, with what the latest approved event of each says
+    /// List advisories, with the state that the latest approved event of each gives
     List(Box<read::ListCommand>),
     /// Show an advisory with its events
     Get(read::GetCommand),
     /// Create an advisory in a group
     Create(create::CreateCommand),
-    /// Add to an advisory what happened; someone reviews it
+    /// Add an event to an advisory; a reviewer approves it
     Event(event::EventCommand),
-    /// Decide on an event
+    /// Approve or reject an event
     Review(review::ReviewCommand),
-    /// Who reviews the advisories of a group, and whether anyone may read what was approved
+    /// Review rules of a group, and whether its approved advisories are public
     Settings(settings::SettingsCommand),
 }
 

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::name;
 use crate::error::CliError;
-use crate::print;
 use crate::resolve;
 use crate::session::Access;
+use crate::{pages, print};
 
 #[derive(Args)]
 pub struct ListCommand {
@@ -100,27 +100,25 @@ pub(super) async fn list(command: ListCommand) -> Result<(), CliError> {
     if command.pending {
         request.event_review_states = vec![v2::ReviewState::Pending as i32];
     }
-    let mut advisories = Vec::new();
-    loop {
-        let page = api.call::<ListAdvisories>(&request).await?;
-        advisories.extend(page.advisories);
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        request.page_token = page.next_page_token;
-    }
-    let mut table = Table::new(&["id", "artifact", "component", "vulnerabilities", "latest", "updated"]);
-    for advisory in &advisories {
-        table.push([
-            advisory.advisory_id.clone(),
-            advisory.artifact_name.clone(),
-            advisory.component_name.clone(),
-            advisory.aliases.join(","),
-            latest(advisory).into(),
-            time(advisory.update_time),
-        ]);
-    }
-    print(&command.output.messages(&table, &advisories)?)
+    pages::print::<ListAdvisories, v2::Advisory>(
+        &api,
+        request,
+        &command.output,
+        &["id", "artifact", "component", "vulnerabilities", "latest", "updated"],
+        |request| &mut request.page_token,
+        |page| (page.advisories, page.next_page_token),
+        |advisory| {
+            vec![
+                advisory.advisory_id.clone(),
+                advisory.artifact_name.clone(),
+                advisory.component_name.clone(),
+                advisory.aliases.join(","),
+                latest(advisory).into(),
+                time(advisory.update_time),
+            ]
+        },
+    )
+    .await
 }
 
 /// What the latest approved event says; events come with the earliest first.

@@ -15,17 +15,17 @@ use crate::error::CliError;
 /// `bowline auth`.
 #[derive(Subcommand)]
 pub enum AuthCommand {
-    /// Sign in: in the browser, or with an identity token
+    /// Sign in with a browser or an identity token
     Login(Box<login::LoginCommand>),
     /// Print a token for the API or another audience
     Token(Box<token::TokenCommand>),
-    /// Say who is signed in, and what they may do
+    /// Show who is signed in, and their roles
     Status(Box<status::StatusCommand>),
-    /// Sign out: forget the tokens, and end the session
+    /// Sign out: delete the tokens, and end the session
     Logout(Box<logout::LogoutCommand>),
-    /// Let docker, podman and their like ask bowline for credentials
+    /// Configure docker, podman and similar clients to get credentials from bowline
     ConfigureDocker(Box<configure_docker::ConfigureDockerCommand>),
-    /// Long-lived credentials for registry and package clients
+    /// Pull tokens: long-lived credentials for registry and package clients
     #[command(subcommand)]
     PullToken(pull_token::PullTokenCommand),
 }

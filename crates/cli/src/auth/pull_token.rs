@@ -18,11 +18,11 @@ use crate::session::{Access, Session};
 /// `bowline auth pull-token`.
 #[derive(Subcommand)]
 pub enum PullTokenCommand {
-    /// Make a credential that pulls and nothing else; it is shown once
+    /// Create a pull token; it is shown once
     Create(Box<CreateCommand>),
-    /// List the credentials of an organization
+    /// List the pull tokens of an organization
     List(Box<ListCommand>),
-    /// End a credential for good
+    /// Revoke a pull token
     Delete(DeleteCommand),
 }
 

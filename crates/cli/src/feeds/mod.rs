@@ -20,17 +20,17 @@ use crate::session::Access;
 /// `bowline feeds`.
 #[derive(Subcommand)]
 pub enum FeedsCommand {
-    /// Bring the records of a source, or statements into a group
+    /// Import records of a source, or advisories into a group
     #[command(subcommand)]
     Import(FormatCommand),
-    /// Write the approved statements of a group as files
+    /// Export the approved advisories of a group as files
     #[command(subcommand)]
     Export(vex::ExportFormat),
     /// List the sources that records came from
     Sources(ListCommand),
     /// List imports, the newest first
     Status(StatusCommand),
-    /// Give up the import of a source that is open
+    /// Abort the open import of a source
     Abort(AbortCommand),
 }
 

@@ -5,18 +5,18 @@ use clap::{Args, Subcommand};
 
 use super::{Ecosystem, Mode, ecosystem_name, mode_name};
 use crate::error::CliError;
-use crate::print;
 use crate::resolve;
 use crate::session::Access;
+use crate::{pages, print};
 
 /// `bowline libraries bindings`.
 #[derive(Subcommand)]
 pub enum BindingsCommand {
-    /// List which policies are in force
+    /// List policy bindings
     List(ListCommand),
-    /// Put a policy into force for an ecosystem; prints the binding's UIDP
+    /// Bind a policy to an ecosystem; prints the binding's UIDP
     Create(CreateCommand),
-    /// Take a policy out of force
+    /// Delete a policy binding
     Delete(DeleteCommand),
 }
 
@@ -84,22 +84,20 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
         Some(organization) => resolve::group(&api, organization).await?,
         None => String::new(),
     };
-    let mut request = v1::LibraryPolicyBindingFilter { parent_id, page_size: 200, ..Default::default() };
-    let mut items = Vec::new();
-    loop {
-        let page = api.call::<methods::ListBindings>(&request).await?;
-        items.extend(page.items);
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        request.page_token = page.next_page_token;
-    }
-    let mut table = Table::new(&["uidp", "ecosystem", "mode", "policy", "updated"]);
-    for item in &items {
-        let (ecosystem, mode) = (ecosystem_name(item.ecosystem), mode_name(item.mode));
-        table.push([item.id.clone(), ecosystem, mode, item.policy.clone(), time(item.updated_at)]);
-    }
-    print(&command.output.messages(&table, &items)?)
+    let request = v1::LibraryPolicyBindingFilter { parent_id, page_size: 200, ..Default::default() };
+    pages::print::<methods::ListBindings, v1::LibraryPolicyBinding>(
+        &api,
+        request,
+        &command.output,
+        &["uidp", "ecosystem", "mode", "policy", "updated"],
+        |request| &mut request.page_token,
+        |page| (page.items, page.next_page_token),
+        |item| {
+            let (ecosystem, mode) = (ecosystem_name(item.ecosystem), mode_name(item.mode));
+            vec![item.id.clone(), ecosystem, mode, item.policy.clone(), time(item.updated_at)]
+        },
+    )
+    .await
 }
 
 async fn create(command: CreateCommand) -> Result<(), CliError> {

@@ -12,15 +12,15 @@ use crate::session::Access;
 /// `bowline libraries cache`.
 #[derive(Subcommand)]
 pub enum CacheCommand {
-    /// Show where the memory of each ecosystem stands
+    /// Show the state of the cache by ecosystem
     Status(OrganizationCommand),
-    /// List what is remembered
+    /// List cached resolutions
     List(ListCommand),
-    /// Forget what is remembered
+    /// Purge cached resolutions
     Zap(PurgeCommand),
-    /// Remember choices again
+    /// Cache resolutions again
     OptIn(SwitchCommand),
-    /// Remember nothing
+    /// Stop caching resolutions
     OptOut(SwitchCommand),
 }
 

@@ -12,9 +12,9 @@ use crate::session::Access;
 /// `bowline libraries entitlements`.
 #[derive(Subcommand)]
 pub enum EntitlementsCommand {
-    /// List what an organization may use
+    /// List the entitlements of an organization
     List(ListCommand),
-    /// Let an organization use an ecosystem, or change how it may
+    /// Grant an organization an ecosystem, or change the grant
     Create(CreateCommand),
     /// Withdraw an ecosystem
     Delete(DeleteCommand),

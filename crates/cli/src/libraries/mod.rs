@@ -22,24 +22,24 @@ pub enum LibrariesCommand {
     Artifacts(catalogue::ArtifactsCommand),
     /// List the versions of a package, the highest first
     Versions(catalogue::VersionsCommand),
-    /// Which ecosystems an organization may use
+    /// Entitlements of an organization to ecosystems
     #[command(subcommand)]
     Entitlements(entitlements::EntitlementsCommand),
-    /// What an organization does not want to download
+    /// Policies for downloads
     #[command(subcommand)]
     Policies(policies::PoliciesCommand),
-    /// Which policy is in force for which ecosystem
+    /// Bindings of policies to ecosystems
     #[command(subcommand)]
     Bindings(bindings::BindingsCommand),
     /// List downloads that policies refused, the latest first
     Blocked(blocked::BlockedCommand),
-    /// Packages that are withheld as malicious
+    /// Packages that are blocked as malicious
     #[command(subcommand)]
     Malware(malware::MalwareCommand),
-    /// Which tier an organization was served versions from
+    /// The resolution cache: the tiers that versions were served from
     #[command(subcommand)]
     Cache(cache::CacheCommand),
-    /// For the operator: take the packages of a directory into the catalogue
+    /// Import the packages of a directory into the catalogue (operator)
     Import(import::ImportCommand),
 }
 

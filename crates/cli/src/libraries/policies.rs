@@ -16,11 +16,11 @@ pub enum PoliciesCommand {
     List(ListCommand),
     /// Show one policy
     Get(GetCommand),
-    /// Make a policy, which has no effect until it is bound; prints its UIDP
+    /// Create a policy, which has no effect until it is bound; prints its UIDP
     Create(CreateCommand),
-    /// Change a policy; what is not named stays as it is
+    /// Change the named fields of a policy
     Update(UpdateCommand),
-    /// Delete a policy that nothing binds
+    /// Delete a policy without bindings
     Delete(DeleteCommand),
 }
 

@@ -13,7 +13,7 @@ use crate::session::Access;
 /// `bowline registry charts`.
 #[derive(Subcommand)]
 pub enum ChartsCommand {
-    /// Add a chart, with synchronized repositories for the images that it uses; prints what was made
+    /// Add a chart, with synchronized repositories for its images; prints what was created
     Add(AddCommand),
     /// Find a chart in a catalogue of this server; prints the UIDP of its repository
     Find(FindCommand),

@@ -7,7 +7,7 @@ mod repos;
 mod retention;
 mod scan_report;
 mod tags;
-mod targets;
+pub(crate) mod targets;
 mod upstream;
 
 use bowline_terminal::Work;
@@ -27,15 +27,15 @@ pub enum RegistryCommand {
     /// Helm charts, and the images that they use
     #[command(subcommand)]
     Charts(charts::ChartsCommand),
-    /// Show what a tag has named, newest first
+    /// Show the digests that a tag has named, the newest first
     History(history::HistoryCommand),
-    /// Which images stay
+    /// Retention rules
     #[command(subcommand)]
     Retention(retention::RetentionCommand),
-    /// Who may pull, which tags never move, how much is stored
+    /// Policies: public access, immutable tags, quotas, upstreams
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
-    /// What scanners found in images
+    /// Reports of scanners
     #[command(subcommand)]
     ScanReport(scan_report::ScanReportCommand),
 }

@@ -16,7 +16,7 @@ use crate::session::Access;
 pub enum PolicyCommand {
     /// Show the policy of a repository or a group
     Get(GetCommand),
-    /// Change the policy of a repository or a group; what is not named stays as it is
+    /// Change the named fields of the policy of a repository or a group
     Set(SetCommand),
 }
 
@@ -117,25 +117,26 @@ async fn set(mut command: SetCommand) -> Result<(), CliError> {
     shown(&command.place.change(&session, &api, policy, &fields).await?, command.output)
 }
 
+/// Units of quotas, the largest first.
+const UNITS: [(&str, i64); 5] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)];
+
+/// A quota in the largest unit that it is a whole number of; empty without one.
+fn quota_text(bytes: i64) -> String {
+    let whole = UNITS.into_iter().find(|(_, factor)| bytes != 0 && bytes % factor == 0);
+    whole.map(|(unit, factor)| format!("{}{unit}", bytes / factor)).unwrap_or_default()
+}
+
 /// Bytes of `1000`, `500MiB` or `20GiB`.
 fn bytes(text: &str) -> Result<i64, ClientError> {
     let refuse = || ClientError::Usage(format!("--quota {text}: a number of bytes, or one with KiB, MiB, GiB or TiB"));
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    let factor: i64 = match unit {
-        "" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        "TiB" => 1 << 40,
-        _ => return Err(refuse()),
-    };
+    let (_, factor) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or_else(refuse)?;
     number.parse::<i64>().ok().and_then(|number| number.checked_mul(factor)).ok_or_else(refuse)
 }
 
 fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), CliError> {
     let mut table = Table::new(&["field", "value"]);
-    let quota = if policy.byte_quota == 0 { String::new() } else { policy.byte_quota.to_string() };
     let upstream = policy.upstream.clone().unwrap_or_default();
     let password = match &policy.upstream {
         Some(upstream) if upstream.has_password => "set",
@@ -146,7 +147,7 @@ fn shown(policy: &ours::RegistryPolicy, output: Output) -> Result<(), CliError> 
         ("uidp", policy.uid.clone()),
         ("public", policy.public.to_string()),
         ("immutable tags", policy.immutable_tag_patterns.join(",")),
-        ("byte quota", quota),
+        ("byte quota", quota_text(policy.byte_quota)),
         ("retention", if policy.retention.is_some() { "set" } else { "" }.to_owned()),
         ("upstream", upstream.url),
         ("upstream tags", upstream.tag_patterns.join(",")),
@@ -168,6 +169,10 @@ mod tests {
         assert_eq!(bytes("0").unwrap(), 0);
         assert_eq!(bytes("1500").unwrap(), 1500);
         assert_eq!(bytes("20GiB").unwrap(), 20 << 30);
+        for text in ["1500", "20GiB", "1TiB", "1025KiB"] {
+            assert_eq!(quota_text(bytes(text).unwrap()), text);
+        }
+        assert_eq!(quota_text(0), "");
         for text in ["", "GiB", "-1", "1.5GiB", "20GB", "9999999999TiB"] {
             assert!(bytes(text).is_err(), "{text}");
         }

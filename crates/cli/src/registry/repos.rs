@@ -11,10 +11,10 @@ use prost_types::FieldMask;
 
 use crate::error::CliError;
 use crate::input;
-use crate::print;
 use crate::registry::targets;
 use crate::resolve as groups;
 use crate::session::Access;
+use crate::{pages, print};
 
 /// `bowline registry repos`.
 #[derive(Subcommand)]
@@ -23,9 +23,9 @@ pub enum ReposCommand {
     List(ListCommand),
     /// Show one repository
     Get(GetCommand),
-    /// Make a repository; prints its UIDP
+    /// Create a repository; prints its UIDP
     Create(CreateCommand),
-    /// Change what is said of a repository
+    /// Change a repository
     Update(UpdateCommand),
     /// Delete a repository with everything in it
     Delete(DeleteCommand),
@@ -139,22 +139,17 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
         Some(group) => Some(UidpFilter { descendants_of: groups::group(&api, group).await?, ..UidpFilter::default() }),
         None => None,
     };
-    let mut request =
-        v2::ListReposRequest { uidp, name: command.name, page_size: 200, ..v2::ListReposRequest::default() };
-    let mut repos = Vec::new();
-    loop {
-        let page = api.call::<methods::ListRepos>(&request).await?;
-        repos.extend(page.repos);
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        request.page_token = page.next_page_token;
-    }
-    let mut table = Table::new(&["uidp", "name", "updated", "description"]);
-    for repo in &repos {
-        table.push([repo.uid.clone(), repo.name.clone(), time(repo.update_time), repo.description.clone()]);
-    }
-    print(&command.output.messages(&table, &repos)?)
+    let request = v2::ListReposRequest { uidp, name: command.name, page_size: 200, ..v2::ListReposRequest::default() };
+    pages::print::<methods::ListRepos, v2::Repo>(
+        &api,
+        request,
+        &command.output,
+        &["uidp", "name", "updated", "description"],
+        |request| &mut request.page_token,
+        |page| (page.repos, page.next_page_token),
+        |repo| vec![repo.uid.clone(), repo.name.clone(), time(repo.update_time), repo.description.clone()],
+    )
+    .await
 }
 
 async fn get(command: GetCommand) -> Result<(), CliError> {
@@ -240,7 +235,11 @@ async fn contents(api: &bowline_client::Api, uid: &str) -> Result<String, Client
         Err(error) if error.is_permission_denied() => None,
         Err(error) => return Err(error),
     };
-    Ok(total.map_or("everything in it".into(), |total| format!("{total} tags and everything in it")))
+    Ok(match total {
+        None => "everything in it".into(),
+        Some(1) => "1 tag and everything in it".into(),
+        Some(total) => format!("{total} tags and everything in it"),
+    })
 }
 
 /// The UIDP of a repository that was made or changed, which scripts continue with.

@@ -11,16 +11,16 @@ use crate::session::Access;
 /// `bowline registry retention`.
 #[derive(Subcommand)]
 pub enum RetentionCommand {
-    /// Show which images stay
+    /// Show the retention rules
     Get(GetCommand),
-    /// Say which images stay: those that any of the rules keeps; what was set before is replaced
+    /// Replace the retention rules; an image stays if any rule keeps it
     Set(SetCommand),
-    /// Keep every image again
+    /// Delete the retention rules
     Clear(GetCommand),
-    /// List what the rules remove from a repository, or what other rules would
+    /// List the images that the rules, or other rules, remove from a repository
     #[command(after_help = "Example:\n  bowline registry retention preview acme/nginx --keep-last 10")]
     Preview(PreviewCommand),
-    /// Remove now what the rules do not keep, instead of within the hour
+    /// Apply the retention rules now instead of within the hour
     #[command(after_help = "Example:\n  bowline registry retention apply acme/nginx --yes")]
     Apply(ApplyCommand),
 }

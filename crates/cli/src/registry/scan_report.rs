@@ -17,7 +17,7 @@ use crate::session::Access;
 /// `bowline registry scan-report`.
 #[derive(Subcommand)]
 pub enum ScanReportCommand {
-    /// Store what a scanner found in an image
+    /// Store a scanner's report about an image
     Put(PutCommand),
 }
 

@@ -6,9 +6,9 @@ use bowline_terminal::{Output, Table, confirm, note, time};
 use clap::{Args, Subcommand};
 
 use crate::error::CliError;
-use crate::print;
 use crate::registry::targets::{self, Image};
 use crate::session::Access;
+use crate::{pages, print};
 
 /// `bowline registry tags`.
 #[derive(Subcommand)]
@@ -19,7 +19,7 @@ pub enum TagsCommand {
     /// Print the digest that a tag names
     #[command(after_help = "Example:\n  bowline registry tags resolve acme/nginx:1.0")]
     Resolve(ImageCommand),
-    /// Let a new tag name a manifest of the repository; prints its UIDP
+    /// Create a tag for a manifest of the repository; prints its UIDP
     #[command(after_help = "Example:\n  bowline registry tags create acme/nginx:stable --digest $DIGEST")]
     Create(CreateCommand),
     /// Delete a tag; the manifest stays as long as retention keeps it
@@ -77,7 +77,7 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
     let session = command.access.session()?;
     let api = session.api().await?;
     let repo = targets::repo(&session, &api, &command.repo).await?;
-    let mut request = v2::ListTagsRequest {
+    let request = v2::ListTagsRequest {
         uidp: Some(UidpFilter { children_of: repo, ..UidpFilter::default() }),
         digest: command.digest.unwrap_or_default(),
         include_referrers: command.referrers,
@@ -86,20 +86,16 @@ async fn list(command: ListCommand) -> Result<(), CliError> {
         page_size: 200,
         ..v2::ListTagsRequest::default()
     };
-    let mut tags = Vec::new();
-    loop {
-        let page = api.call::<ListTags>(&request).await?;
-        tags.extend(page.tags);
-        if page.next_page_token.is_empty() {
-            break;
-        }
-        request.page_token = page.next_page_token;
-    }
-    let mut table = Table::new(&["name", "digest", "updated"]);
-    for tag in &tags {
-        table.push([tag.name.clone(), tag.digest.clone(), time(tag.update_time)]);
-    }
-    print(&command.output.messages(&table, &tags)?)
+    pages::print::<ListTags, v2::Tag>(
+        &api,
+        request,
+        &command.output,
+        &["name", "digest", "updated"],
+        |request| &mut request.page_token,
+        |page| (page.tags, page.next_page_token),
+        |tag| vec![tag.name.clone(), tag.digest.clone(), time(tag.update_time)],
+    )
+    .await
 }
 
 /// Repository and name of a tag.

@@ -77,7 +77,14 @@ enum Resolved {
 /// # Errors
 /// The caller sees none of that name, or several; or the server refuses.
 pub(crate) async fn repo(session: &Session, api: &Api, text: &str) -> Result<String, ClientError> {
-    let path = session.without_registry(text);
+    repo_at(api, session.without_registry(text)).await
+}
+
+/// UIDP of a repository that is named without a registry's host.
+///
+/// # Errors
+/// The caller sees none of that name, or several; or the server refuses.
+pub(crate) async fn repo_at(api: &Api, path: &str) -> Result<String, ClientError> {
     if Uidp::is_valid(path) {
         return Ok(path.into());
     }

@@ -2,29 +2,43 @@ use bowline_contract::{Contract, MethodInfo};
 use bowline_terminal::Output;
 use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 
-use super::field_args;
 use super::presets::PresetCommand;
 use super::table::{Does, Resource, Verb};
+use super::{Family, field_args};
 use crate::session::Access;
 
 /// Ids of arguments that are no field of a request.
 pub(super) const PARENT: &str = "parent-group";
 pub(super) const DIRECT: &str = "direct";
-pub(super) const LIMIT: &str = "limit";
+pub(super) const LIMIT: &str = "most-elements";
 pub(super) const POSITIONAL: &str = "positional";
 
-/// Adds the commands of a resource.
-pub(super) fn add(command: Command, resource: &'static Resource) -> Command {
-    let contract = Contract::load();
-    if let [only] = resource.verbs
-        && only.name == resource.name
-    {
-        return command.subcommand(verb_command(&contract, only));
-    }
-    let verbs = resource.verbs.iter().map(|verb| with_presets(resource, verb, verb_command(&contract, verb)));
-    let group =
-        Command::new(resource.name).about(resource.about).subcommand_required(true).arg_required_else_help(true);
-    command.subcommand(verbs.fold(group, Command::subcommand))
+/// Adds the commands of a resource of a family. What is below a command is made when it is parsed or shown: a call needs the
+/// part of the contract that its resource's methods are in, and no other.
+pub(super) fn add<F: Family>(command: Command, resource: &'static Resource) -> Command {
+    let own = Command::new(resource.name).about(resource.about);
+    command.subcommand(match resource.verbs {
+        [only] if only.name == resource.name => own.defer(of_verb::<F>),
+        _ => own.subcommand_required(true).arg_required_else_help(true).defer(of_resource::<F>),
+    })
+}
+
+/// Adds the verbs of the resource that the command is named after.
+fn of_resource<F: Family>(command: Command) -> Command {
+    let resource = F::resources().find(|resource| resource.name == command.get_name());
+    let verbs = resource.into_iter().flat_map(|resource| resource.verbs.iter().map(move |verb| (resource, verb)));
+    verbs.fold(command, |command, (resource, verb)| command.subcommand(verb_command(resource, verb)))
+}
+
+/// Makes the command that of the only verb of the resource that it is named after.
+fn of_verb<F: Family>(command: Command) -> Command {
+    let resource = F::resources().find(|resource| resource.name == command.get_name());
+    let verb = resource.and_then(|resource| resource.verbs.first());
+    verb.into_iter().fold(command, with_arguments)
+}
+
+fn verb_command(resource: &Resource, verb: &'static Verb) -> Command {
+    with_presets(resource, verb, with_arguments(Command::new(verb.name), verb))
 }
 
 /// Identities of well-known issuers have commands of their own.
@@ -36,18 +50,19 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
     PresetCommand::augment_subcommands(command).subcommand_required(false)
 }
 
-fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
-    let example = format!("Example:\n  bowline {}", verb.example);
-    let mut command = Command::new(verb.name).after_help(example);
+fn with_arguments(mut command: Command, verb: &'static Verb) -> Command {
+    command = command.after_help(format!("Example:\n  bowline {}", verb.example));
+    let contract = Contract::of(verb.method);
     let Some(method) = contract.by_full_name(verb.method) else { return command.about(verb.about) };
     if let Some(argument) = positional(verb) {
         command = command.arg(argument);
     }
     command = position(command, verb, method);
-    for field in field_args::fields(contract, method, verb) {
+    for field in field_args::fields(&contract, method, verb) {
         command = command.arg(field.argument());
     }
-    if matches!(verb.does, Does::List) {
+    // Some methods have a limit of their own.
+    if matches!(verb.does, Does::List) && method.input.get_field_by_name("limit").is_none() {
         let help = "Most elements to list [default: all]";
         let limit = Arg::new(LIMIT).long("limit").value_name("N").value_parser(clap::value_parser!(u64).range(1..));
         command = command.arg(limit.help(help));

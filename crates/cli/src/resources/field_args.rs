@@ -128,10 +128,16 @@ impl FieldArg {
         match self.field.name() {
             "role_uid" | "role" | "default_role" => Some(Kind::Role),
             "identity_uid" | "identity" | "actor" => Some(Kind::Identity),
-            "group_uid" | "group" | "scope" | "organization" | "within" | "registry_id" => Some(Kind::Group),
+            "group_uid" | "group" | "organization" | "within" | "registry_id" => Some(Kind::Group),
+            "scope" => Some(Kind::Scope),
             "identity_provider_uid" => Some(Kind::IdentityProvider),
             _ => None,
         }
+    }
+
+    /// Whether the field holds the name of a method.
+    pub(super) fn names_method(&self) -> bool {
+        self.field.name() == "method"
     }
 
     /// The texts that were given; absent if the flag was not.

@@ -5,8 +5,8 @@ use bowline_contract::MethodInfo;
 use bowline_terminal::{Form, Listing};
 use serde_json::{Map, Value};
 
-use super::group_names::GroupNames;
 use super::table::{Cell, Column, Resource};
+use super::uidp_names::UidpNames;
 use crate::dynamic;
 use crate::error::CliError;
 
@@ -28,10 +28,10 @@ pub(super) async fn print(
     limit: Option<u64>,
     form: &Form,
 ) -> Result<(), CliError> {
-    let wide: &[Column] = if *form == Form::Wide { resource.wide } else { &[] };
+    let wide: &[Column] = if matches!(form, Form::Wide | Form::Csv) { resource.wide } else { &[] };
     let columns: Vec<&Column> = resource.columns.iter().chain(wide).collect();
     let head: Vec<&'static str> = columns.iter().map(|column| column.head).collect();
-    let mut names = GroupNames::default();
+    let mut names = UidpNames::default();
     let mut listing = Listing::new(form, &head);
     let mut left = limit.unwrap_or(u64::MAX);
     let has_pages = dynamic::page_token_field(method);
@@ -44,8 +44,7 @@ pub(super) async fn print(
         elements.truncate(usize::try_from(left).unwrap_or(usize::MAX));
         left -= elements.len() as u64;
         if matches!(form, Form::Table | Form::Wide | Form::Csv) {
-            let cells = elements.iter().flat_map(|element| columns.iter().filter_map(|column| group(column, element)));
-            names.read(api, cells.collect::<Vec<_>>().into_iter()).await;
+            names.read(api, uidps(&columns, &elements)).await;
         }
         listing.page(elements, |element| columns.iter().map(|column| cell(column, element, &names)).collect())?;
         let next = page.get("nextPageToken").and_then(Value::as_str).unwrap_or_default();
@@ -56,26 +55,37 @@ pub(super) async fn print(
     }
 }
 
-/// The UIDP of the group that a cell shows by name.
-fn group(column: &Column, element: &Value) -> Option<String> {
+/// The UIDPs that the cells of a page show by name.
+pub(super) fn uidps(columns: &[&Column], elements: &[Value]) -> Vec<String> {
+    elements.iter().flat_map(|element| columns.iter().filter_map(|column| named(column, element))).collect()
+}
+
+/// The UIDP that a cell shows by name.
+fn named(column: &Column, element: &Value) -> Option<String> {
     match column.cell {
-        Cell::Path(_) | Cell::Counts(..) => None,
+        Cell::Path(_) | Cell::End(..) | Cell::Counts(..) => None,
         Cell::Parent => text(element, "uid").rsplit_once('/').map(|(parent, _)| parent.to_owned()),
-        Cell::GroupAt(path) => Some(text(element, path)),
+        Cell::NamesAt(path) => Some(text(element, path)),
     }
 }
 
-pub(super) fn cell(column: &Column, element: &Value, names: &GroupNames) -> String {
+pub(super) fn cell(column: &Column, element: &Value, names: &UidpNames) -> String {
     match column.cell {
         Cell::Path(path) => text(element, path),
+        Cell::End(path, parts) => end(&text(element, path), parts).to_owned(),
         Cell::Counts(path, name, count) => counts(element, path, name, count),
-        Cell::Parent | Cell::GroupAt(_) => group(column, element).map(|uidp| names.path(&uidp)).unwrap_or_default(),
+        Cell::Parent | Cell::NamesAt(_) => named(column, element).map(|uidp| names.path(&uidp)).unwrap_or_default(),
     }
 }
 
 /// The member at a dotted path of JSON names, for people; empty where there is none.
 pub(super) fn text(element: &Value, path: &str) -> String {
     path.split('.').try_fold(element, |value, name| value.get(name)).map(scalar).unwrap_or_default()
+}
+
+/// The last parts of a dotted name.
+fn end(name: &str, parts: usize) -> &str {
+    name.rmatch_indices('.').nth(parts.saturating_sub(1)).map_or(name, |(at, _)| &name[at + 1..])
 }
 
 /// Counts by name, such as `group=2,role=1`.

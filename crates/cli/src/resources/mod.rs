@@ -8,7 +8,6 @@ mod audit_export;
 mod command;
 mod explanation;
 mod field_args;
-mod group_names;
 mod list;
 mod names;
 mod presets;
@@ -18,6 +17,8 @@ mod table_access;
 mod table_audit;
 mod table_iam;
 mod table_iam_people;
+mod table_registry;
+mod uidp_names;
 
 use std::marker::PhantomData;
 
@@ -28,7 +29,7 @@ use crate::error::CliError;
 use table::Resource;
 
 /// Resources whose commands stand together, such as those of `bowline iam`.
-pub trait Family: 'static {
+pub trait Family: Sized + 'static {
     /// The tables of the family's resources.
     #[doc(hidden)]
     fn tables() -> &'static [&'static [Resource]];
@@ -41,7 +42,7 @@ pub trait Family: 'static {
 
     /// Adds the commands; they are made when one of them is parsed or shown.
     fn add(command: Command) -> Command {
-        Self::resources().fold(command, command::add)
+        Self::resources().fold(command, command::add::<Self>)
     }
 }
 
@@ -68,7 +69,7 @@ families! {
     /// Commands of `bowline audit` that call a server.
     Audit => [table_audit::AUDIT];
     /// Commands of `bowline registry` that are made from the contract.
-    Registry => [table::REGISTRY];
+    Registry => [table_registry::REGISTRY];
 }
 
 /// A command of a family, as it was parsed.
@@ -185,8 +186,9 @@ mod tests {
             ("registry", Registry::add),
         ] {
             // Doubled flags and the like panic here.
-            let family = add(Command::new(name));
+            let mut family = add(Command::new(name));
             family.clone().debug_assert();
+            family.build();
             let about = |command: &Command| command.get_about().map(ToString::to_string).unwrap_or_default();
             let leaves = family.get_subcommands().flat_map(|group| group.get_subcommands().chain([group]));
             for command in leaves {

@@ -3,11 +3,12 @@
 use bowline_client::{Api, ClientError};
 use bowline_contract::Contract;
 use bowline_core::Uidp;
+use bowline_terminal::suggestion;
 use serde_json::{Map, Value, json};
 
 use super::table::Kind;
-use crate::dynamic;
-use crate::resolve;
+use crate::registry::targets;
+use crate::{dynamic, resolve};
 
 /// The method that lists resources of a kind by name.
 fn list_method(kind: Kind) -> Option<&'static str> {
@@ -15,7 +16,7 @@ fn list_method(kind: Kind) -> Option<&'static str> {
         Kind::Role => Some("chainguard.platform.iam.v2.RolesService.ListRoles"),
         Kind::Identity => Some("chainguard.platform.iam.v2.IdentitiesService.ListIdentities"),
         Kind::IdentityProvider => Some("chainguard.platform.iam.v2.IdentityProvidersService.ListIdentityProviders"),
-        Kind::Group | Kind::Unnamed(_) => None,
+        Kind::Group | Kind::Repo | Kind::Scope | Kind::Unnamed(_) => None,
     }
 }
 
@@ -28,8 +29,16 @@ pub(super) async fn uidp(api: &Api, kind: Kind, text: &str) -> Result<String, Cl
     if text.is_empty() || Uidp::is_valid(text) {
         return Ok(text.to_owned());
     }
-    if kind == Kind::Group {
-        return resolve::group(api, text).await;
+    match kind {
+        Kind::Group => return resolve::group(api, text).await,
+        Kind::Repo => return targets::repo_at(api, text).await,
+        Kind::Scope => {
+            return match resolve::group(api, text).await {
+                Err(error) if error.is_absent() && text.contains('/') => targets::repo_at(api, text).await,
+                resolved => resolved,
+            };
+        }
+        _ => {}
     }
     let Some(method) = list_method(kind) else {
         let noun = kind.noun();
@@ -42,13 +51,33 @@ pub(super) async fn uidp(api: &Api, kind: Kind, text: &str) -> Result<String, Cl
     if let Some(parent) = parent {
         request.insert("uidp".into(), json!({ "children_of": resolve::group(api, parent).await? }));
     }
-    let contract = Contract::load();
+    let contract = Contract::of(method);
     let response = dynamic::call(api, dynamic::method(&contract, method)?, &request).await?;
     let uids = super::list::elements(&response).iter().filter_map(|element| element.get("uid")?.as_str());
     let uids: Vec<String> = uids.map(String::from).collect();
     let built_in = uids.iter().find(|uid| kind == Kind::Role && parent.is_none() && !uid.contains('/'));
     match built_in {
         Some(uid) => Ok(uid.clone()),
+        None if uids.is_empty() => Err(unknown(api, &contract, method, kind, text).await?),
         None => resolve::only(text, kind.noun(), uids),
     }
+}
+
+/// Most names that are compared with an unknown one.
+const COMPARED: i32 = 200;
+
+/// No resource has the name: the nearest that the caller may list is named.
+async fn unknown(
+    api: &Api,
+    contract: &Contract,
+    method: &str,
+    kind: Kind,
+    text: &str,
+) -> Result<ClientError, ClientError> {
+    let request = Map::from_iter([("page_size".to_owned(), COMPARED.into())]);
+    let response = dynamic::call(api, dynamic::method(contract, method)?, &request).await?;
+    let names = super::list::elements(&response).iter().filter_map(|element| element.get("name")?.as_str());
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let suggestion = suggestion(name, names.collect::<Vec<_>>());
+    Ok(ClientError::NotFound(format!("there is no {} {text:?} that you may see{suggestion}", kind.noun())))
 }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use super::command::{DIRECT, LIMIT, PARENT, POSITIONAL};
 use super::presets::PresetCommand;
-use super::table::{Does, Kind, Resource, Verb};
+use super::table::{Column, Does, Kind, Resource, Verb};
+use super::uidp_names::UidpNames;
 use super::{audit_export, explanation, field_args, list, names, presets};
 use crate::error::CliError;
 use crate::session::Access;
@@ -30,7 +31,7 @@ pub(super) async fn run(resource: &'static Resource, matches: &ArgMatches) -> Re
     let parsed = |error: clap::Error| CliError::Option(error.to_string());
     let access = Access::from_arg_matches(matches).map_err(parsed)?;
     let output = Output::from_arg_matches(matches).map_err(parsed)?;
-    let contract = Contract::load();
+    let contract = Contract::of(verb.method);
     let method = dynamic::method(&contract, verb.method)?;
     let api = access.session()?.api().await?;
     let command = Generated { resource, verb, method, matches, api: &api, contract: &contract };
@@ -51,7 +52,7 @@ impl Generated<'_> {
         let request = self.request().await?;
         match self.verb.does {
             Does::List => {
-                let limit = self.matches.get_one::<u64>(LIMIT).copied();
+                let limit = self.matches.try_get_one::<u64>(LIMIT).ok().flatten().copied();
                 list::print(self.api, self.resource, self.method, request, limit, form).await
             }
             Does::Get | Does::Call => show_fields(self.call(&request).await?, form),
@@ -105,6 +106,7 @@ impl Generated<'_> {
                 }
                 let text = match field.kind() {
                     Some(kind) => names::uidp(self.api, kind, &text).await?,
+                    None if field.names_method() => self.method_name(text)?,
                     None => text,
                 };
                 let (path, text) = field.entry(&text)?;
@@ -154,11 +156,21 @@ impl Generated<'_> {
         Ok(())
     }
 
+    /// Full name of a method, which may be given by its end. The audit log names commands as well.
+    fn method_name(&self, text: String) -> Result<String, ClientError> {
+        match dynamic::method(&Contract::load(), &text) {
+            Ok(method) => Ok(method.full_name.clone()),
+            Err(_) if !matches!(self.verb.does, Does::Explain) => Ok(text),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Resource named by the first argument; absent if it is a number.
     fn positional_kind(&self) -> Option<Kind> {
         match self.verb.positional {
             "sequence" | "id" => None,
-            "resource" | "scope" | "organization" => Some(Kind::Group),
+            "resource" | "organization" | "parent" => Some(Kind::Group),
+            "scope" => Some(Kind::Scope),
             "provider" => Some(Kind::IdentityProvider),
             _ => Some(self.resource.kind),
         }
@@ -183,18 +195,22 @@ impl Generated<'_> {
     async fn watch(&self, request: &Map<String, Value>, form: &Form) -> Result<Option<Value>, CliError> {
         let wire = dynamic::encoded(&self.method.input, request)?;
         let mut messages = self.api.watch(self.method, &wire).await?;
-        let head: Vec<&'static str> = self.resource.columns.iter().map(|column| column.head).collect();
+        let columns: Vec<&Column> = self.resource.columns.iter().collect();
+        let head: Vec<&'static str> = columns.iter().map(|column| column.head).collect();
         let mut listing = bowline_terminal::Listing::new(form, &head);
-        let names = super::group_names::GroupNames::default();
+        let mut names = UidpNames::default();
         let mut last = None;
         while let Some(message) = messages.next().await? {
             let json = dynamic::to_json(&self.method.output, &message)?;
             match form {
                 Form::Json => print(&format!("{json}\n"))?,
                 Form::JsonPath(_) | Form::Yaml => print(&form.document(&json)?)?,
-                _ => listing.page(vec![json.clone()], |element| {
-                    self.resource.columns.iter().map(|column| list::cell(column, element, &names)).collect()
-                })?,
+                _ => {
+                    names.read(self.api, list::uidps(&columns, std::slice::from_ref(&json))).await;
+                    let cells =
+                        |element: &Value| columns.iter().map(|column| list::cell(column, element, &names)).collect();
+                    listing.page(vec![json.clone()], cells)?;
+                }
             }
             last = Some(json);
         }

@@ -1,4 +1,4 @@
-//! What the tables of commands are made of, and those of events and the registry.
+//! What the tables of commands are made of, and those of events.
 
 /// A resource, or another subject with its own commands.
 pub struct Resource {
@@ -21,6 +21,9 @@ pub(super) enum Kind {
     Role,
     Identity,
     IdentityProvider,
+    Repo,
+    /// A group or a repository.
+    Scope,
     /// Only UIDPs name these.
     Unnamed(&'static str),
 }
@@ -33,6 +36,8 @@ impl Kind {
             Kind::Role => "role",
             Kind::Identity => "identity",
             Kind::IdentityProvider => "identity provider",
+            Kind::Repo => "repository",
+            Kind::Scope => "group or repository",
             Kind::Unnamed(noun) => noun,
         }
     }
@@ -52,8 +57,10 @@ pub(super) enum Cell {
     Path(&'static str),
     /// The path of names of the group that contains the resource.
     Parent,
-    /// The path of names of the group whose UIDP is at this path.
-    GroupAt(&'static str),
+    /// The path of names of the resource whose UIDP is at this path.
+    NamesAt(&'static str),
+    /// The last parts of a dotted name at this path, this many.
+    End(&'static str, usize),
     /// Counts by name: of each element of the list at a path, the member that names it and the one that counts.
     Counts(&'static str, &'static str, &'static str),
 }
@@ -113,7 +120,7 @@ pub(super) enum Does {
 pub(super) const EVENTS: &[Resource] = &[
     Resource {
         name: "subscriptions",
-        about: "Addresses that events of a group are sent to",
+        about: "Subscriptions to the events of a group",
         kind: Kind::Unnamed("subscription"),
         columns: &[UIDP, PARENT, column("sink", "sink")],
         wide: &[],
@@ -137,7 +144,7 @@ pub(super) const EVENTS: &[Resource] = &[
             Verb {
                 name: "create",
                 method: "chainguard.platform.events.v2.SubscriptionsService.CreateSubscription",
-                about: "Send events of a group and everything below it to an address; prints the UIDP",
+                about: "Subscribe an address to the events of a group and everything below it; prints the UIDP",
                 does: Does::Create(&["uid"]),
                 positional: "",
                 example: "events subscriptions create --parent acme --sink https://hooks.example.com/bowline",
@@ -169,7 +176,7 @@ pub(super) const EVENTS: &[Resource] = &[
             Verb {
                 name: "delete",
                 method: "chainguard.platform.events.v2.SubscriptionsService.DeleteSubscription",
-                about: "Send no more events to an address",
+                about: "Delete a subscription",
                 does: Does::Delete(" with its waiting deliveries"),
                 positional: "uid",
                 example: "events subscriptions delete $SUBSCRIPTION --yes",
@@ -178,7 +185,7 @@ pub(super) const EVENTS: &[Resource] = &[
     },
     Resource {
         name: "deliveries",
-        about: "How the deliveries of a subscription fare",
+        about: "State and dead letters of a subscription's deliveries",
         kind: Kind::Unnamed("subscription"),
         columns: &[
             column("event", "eventId"),
@@ -200,7 +207,7 @@ pub(super) const EVENTS: &[Resource] = &[
             Verb {
                 name: "list",
                 method: "bowline.events.v1.DeliveriesService.ListDeadLetters",
-                about: "List events whose delivery was given up",
+                about: "List dead letters: events whose delivery was given up",
                 does: Does::List,
                 positional: "uid",
                 example: "events deliveries list $SUBSCRIPTION",
@@ -208,7 +215,7 @@ pub(super) const EVENTS: &[Resource] = &[
             Verb {
                 name: "redeliver",
                 method: "bowline.events.v1.DeliveriesService.Redeliver",
-                about: "Deliver again what was given up: one event, or all",
+                about: "Deliver dead letters again: one event, or all",
                 does: Does::Call,
                 positional: "uid",
                 example: "events deliveries redeliver $SUBSCRIPTION --all",
@@ -217,7 +224,7 @@ pub(super) const EVENTS: &[Resource] = &[
     },
     Resource {
         name: "attempts",
-        about: "The last attempts at deliveries to a subscription",
+        about: "The last delivery attempts of a subscription",
         kind: Kind::Unnamed("subscription"),
         columns: &[
             column("number", "number"),
@@ -248,19 +255,3 @@ pub(super) const EVENTS: &[Resource] = &[
         ],
     },
 ];
-
-pub(super) const REGISTRY: &[Resource] = &[Resource {
-    name: "settings",
-    about: "Settings of the registry of an organization",
-    kind: Kind::Group,
-    columns: &[],
-    wide: &[],
-    verbs: &[Verb {
-        name: "get",
-        method: "chainguard.platform.registry.Registry.GetRegistrySettings",
-        about: "Show the settings of an organization",
-        does: Does::Get,
-        positional: "registry_id",
-        example: "registry settings get acme",
-    }],
-}];

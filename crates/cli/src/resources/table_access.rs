@@ -6,7 +6,7 @@ const ACCESS_COLUMNS: &[Column] = &[
     column("identity", "identityName"),
     column("e-mail", "email"),
     column("role", "roleName"),
-    Column { head: "group", cell: Cell::GroupAt("group") },
+    Column { head: "group", cell: Cell::NamesAt("group") },
     column("inherited", "inherited"),
     column("inactive", "inactive"),
 ];
@@ -29,7 +29,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         &[Verb {
             name: "explain",
             method: "bowline.iam.v1.AccessExplainer.ExplainAccess",
-            about: "Explain why an identity may do something at a scope, or may not, and who can grant it",
+            about: "Explain why an identity has a capability at a scope, or lacks it, and who can grant it",
             does: Does::Explain,
             positional: "",
             example: "access explain --scope acme/team --capabilities groups.create",
@@ -59,7 +59,7 @@ pub(super) const RESOURCES: &[Resource] = &[
     ),
     Resource {
         name: "requests",
-        about: "People who asked to be let into an organization",
+        about: "Requests of people to join an organization",
         kind: Kind::Group,
         columns: &[
             column("uidp", "identity"),
@@ -80,7 +80,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "answer",
                 method: "bowline.iam.v1.AccessRequests.AnswerAccessRequest",
-                about: "Bind a role for a person who asked, or decline",
+                about: "Grant a role to a person who requested access, or decline",
                 does: Does::Call,
                 positional: "group",
                 example: "access requests answer acme --identity $PERSON --role viewer",

@@ -5,12 +5,18 @@ use super::table::{Cell, Column, Does, Kind, Resource, Verb, column};
 const AUDIT_COLUMNS: &[Column] = &[
     column("sequence", "sequence"),
     column("time", "time"),
-    column("actor", "actor"),
-    column("method", "method"),
-    column("kind", "kind"),
-    column("resource", "resource"),
+    Column { head: "actor", cell: Cell::NamesAt("actor") },
+    Column { head: "method", cell: Cell::End("method", 2) },
+    Column { head: "resource", cell: Cell::NamesAt("resource") },
 ];
-const AUDIT_WIDE: &[Column] = &[column("request", "requestId"), column("hash", "hash")];
+const AUDIT_WIDE: &[Column] = &[
+    column("actor uidp", "actor"),
+    column("full method", "method"),
+    column("kind", "kind"),
+    column("resource uidp", "resource"),
+    column("request", "requestId"),
+    column("hash", "hash"),
+];
 
 /// A resource whose one verb is the command itself.
 const fn audit(name: &'static str, verbs: &'static [Verb]) -> Resource {
@@ -68,7 +74,7 @@ pub(super) const AUDIT: &[Resource] = &[
         &[Verb {
             name: "checkpoints",
             method: "bowline.audit.v1.Audit.GetCheckpoints",
-            about: "Show where the log begins and ends, with the hashes there",
+            about: "Show the first and the last entry of the log, with their hashes",
             does: Does::Get,
             positional: "",
             example: "audit checkpoints --organization acme",
@@ -79,7 +85,7 @@ pub(super) const AUDIT: &[Resource] = &[
         &[Verb {
             name: "export",
             method: "bowline.audit.v1.Audit.ExportEntries",
-            about: "Write changes so far, the oldest first, with the resources before and after them: a JSON document a line",
+            about: "Export all changes, the oldest first, with the resource before and after each, as lines of JSON",
             does: Does::Export,
             positional: "",
             example: "audit export --organization acme",

@@ -39,7 +39,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.GroupsService.UpdateGroup",
-                about: "Change a group; what is not named stays",
+                about: "Change the named fields of a group",
                 does: Does::Update,
                 positional: "group.uid",
                 example: "iam groups update acme/web --description Sites",
@@ -88,7 +88,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.RolesService.UpdateRole",
-                about: "Change a role; what is not named stays",
+                about: "Change the named fields of a role",
                 does: Does::Update,
                 positional: "role.uid",
                 example: "iam roles update acme/auditor --description Reads",
@@ -105,7 +105,7 @@ pub(super) const RESOURCES: &[Resource] = &[
     },
     Resource {
         name: "role-bindings",
-        about: "Which identity has which role where",
+        about: "Roles of identities at groups",
         kind: Kind::Unnamed("role binding"),
         columns: &[
             UIDP,
@@ -139,7 +139,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "create",
                 method: "chainguard.platform.iam.v2.RoleBindingsService.CreateRoleBinding",
-                about: "Give an identity a role at a group and everything below; prints the UIDP",
+                about: "Grant an identity a role at a group and everything below; prints the UIDP",
                 does: Does::Create(&["uid"]),
                 positional: "",
                 example: "iam role-bindings create --parent acme --identity acme/build --role editor",
@@ -147,7 +147,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.RoleBindingsService.UpdateRoleBinding",
-                about: "Change a role binding; what is not named stays",
+                about: "Change the named fields of a role binding",
                 does: Does::Update,
                 positional: "role_binding.uid",
                 example: "iam role-bindings update $BINDING --role registry.pull",
@@ -203,7 +203,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.IdentitiesService.UpdateIdentity",
-                about: "Change an identity; what is not named stays",
+                about: "Change the named fields of an identity",
                 does: Does::Update,
                 positional: "identity.uid",
                 example: "iam identities update acme/deploy --description Deploys",

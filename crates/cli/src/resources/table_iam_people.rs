@@ -7,7 +7,7 @@ use super::table::{
 pub(super) const RESOURCES: &[Resource] = &[
     Resource {
         name: "invites",
-        about: "Codes with which people join a group",
+        about: "Invitation codes for a group",
         kind: Kind::Unnamed("invitation"),
         columns: &[
             UIDP,
@@ -54,7 +54,7 @@ pub(super) const RESOURCES: &[Resource] = &[
     },
     Resource {
         name: "identity-providers",
-        about: "Where the people of an organization sign in",
+        about: "Identity providers of an organization",
         kind: Kind::IdentityProvider,
         columns: &[UIDP, NAME, PARENT, column("issuer", "oidc.issuer"), column("client", "oidc.clientId")],
         wide: &[column("default role", "defaultRole"), DESCRIPTION, UPDATED],
@@ -86,7 +86,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.IdentityProvidersService.UpdateIdentityProvider",
-                about: "Change an identity provider; what is not named stays",
+                about: "Change the named fields of an identity provider",
                 does: Does::Update,
                 positional: "identity_provider.uid",
                 example: "iam identity-providers update acme/sso --description Staff",
@@ -125,7 +125,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             UIDP,
             column("external group", "externalGroupId"),
             column("role", "roleUid"),
-            Column { head: "group", cell: Cell::GroupAt("scope") },
+            Column { head: "group", cell: Cell::NamesAt("scope") },
         ],
         wide: &[column("provider", "identityProviderUid"), column("scope", "scope"), CREATED],
         verbs: &[
@@ -148,7 +148,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "create",
                 method: "chainguard.platform.iam.v2.ExternalGroupRoleMappingsService.CreateExternalGroupRoleMapping",
-                about: "Give members of a directory group a role; prints the UIDP",
+                about: "Grant a role to the members of a directory group; prints the UIDP",
                 does: Does::Create(&["uid"]),
                 positional: "",
                 example: "iam group-mappings create --identity-provider acme/sso --external-group-id staff --role viewer --scope acme",
@@ -169,7 +169,7 @@ pub(super) const RESOURCES: &[Resource] = &[
         kind: Kind::Group,
         columns: &[
             UIDP,
-            Column { head: "group", cell: Cell::GroupAt("uid") },
+            Column { head: "group", cell: Cell::NamesAt("uid") },
             NAME,
             column("amazon", "amazon.account"),
             column("google", "google.projectId"),
@@ -204,7 +204,7 @@ pub(super) const RESOURCES: &[Resource] = &[
             Verb {
                 name: "update",
                 method: "chainguard.platform.iam.v2.AccountAssociationsService.UpdateAccountAssociation",
-                about: "Change an account association; what is not named stays",
+                about: "Change the named fields of an account association",
                 does: Does::Update,
                 positional: "account_association.uid",
                 example: "iam account-associations update acme --description Production",

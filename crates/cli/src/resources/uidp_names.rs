@@ -1,49 +1,52 @@
-//! Paths of names of groups, beside UIDPs in tables.
+//! Paths of names, beside UIDPs in tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bowline_client::Api;
-use bowline_contract::chainguard::platform::common::UidpFilter;
-use bowline_contract::v2::iam as v2;
-use bowline_contract::v2::iam::rpc::groups_service::ListGroups;
+use bowline_contract::bowline::iam::v1 as ours;
+use bowline_contract::bowline::iam::v1::rpc::names::ResolveNames;
 
-/// Most groups that one request reads.
-const PAGE: usize = 200;
+/// Most UIDPs of one request.
+const BATCH: usize = 200;
 
-/// Names of groups by UIDP, for the groups that were read.
+/// Names by UIDP, for the UIDPs that were read.
 #[derive(Default)]
-pub(super) struct GroupNames(BTreeMap<String, String>);
+pub(super) struct UidpNames {
+    names: BTreeMap<String, String>,
+    /// What was read, also without a name.
+    read: BTreeSet<String>,
+}
 
-impl GroupNames {
-    /// Reads the names of groups and of all groups above them, in one call for each 200 of them. Groups that the
-    /// caller may not list have no name, and a table shows their UIDP.
-    pub(super) async fn read(&mut self, api: &Api, uidps: impl Iterator<Item = String>) {
-        let mut missing = BTreeSet::new();
-        for uidp in uidps.filter(|uidp| !uidp.is_empty()) {
-            let ends = uidp.match_indices('/').map(|(at, _)| at).chain([uidp.len()]);
-            missing.extend(ends.filter_map(|end| uidp.get(..end)).map(String::from));
+impl UidpNames {
+    /// Reads the names of resources and of all groups above them, in one call for each 200 of them. What the caller may
+    /// not list has no name, and a table shows its UIDP.
+    pub(super) async fn read(&mut self, api: &Api, uidps: Vec<String>) {
+        let mut missing = Vec::new();
+        for uidp in uidps.into_iter().filter(|uidp| bowline_core::Uidp::is_valid(uidp)) {
+            for prefix in prefixes(&uidp) {
+                if self.read.insert(prefix.to_owned()) {
+                    missing.push(prefix.to_owned());
+                }
+            }
         }
-        missing.retain(|uidp| !self.0.contains_key(uidp));
-        let missing: Vec<String> = missing.into_iter().collect();
-        for ids in missing.chunks(PAGE) {
-            let filter = UidpFilter { ids: ids.to_vec(), ..UidpFilter::default() };
-            let request = v2::ListGroupsRequest {
-                uidp: Some(filter),
-                page_size: PAGE as i32,
-                ..v2::ListGroupsRequest::default()
-            };
-            let groups = api.call::<ListGroups>(&request).await.map(|page| page.groups).unwrap_or_default();
-            self.0.extend(groups.into_iter().map(|group| (group.uid, group.name)));
+        for uids in missing.chunks(BATCH) {
+            let request = ours::ResolveNamesRequest { uids: uids.to_vec() };
+            let names = api.call::<ResolveNames>(&request).await.map(|response| response.names).unwrap_or_default();
+            self.names.extend(names.into_iter().map(|one| (one.uid, one.name)));
         }
     }
 
     /// The path of names, with UIDPs where there is no name.
     pub(super) fn path(&self, uidp: &str) -> String {
-        let ends = uidp.match_indices('/').map(|(at, _)| at).chain([uidp.len()]);
-        let names = ends.filter_map(|end| uidp.get(..end)).map(|prefix| match self.0.get(prefix) {
+        let names = prefixes(uidp).map(|prefix| match self.names.get(prefix) {
             Some(name) => name.as_str(),
             None => prefix.rsplit('/').next().unwrap_or(prefix),
         });
         names.collect::<Vec<_>>().join("/")
     }
+}
+
+/// A UIDP, and those of everything above it: the root first.
+fn prefixes(uidp: &str) -> impl Iterator<Item = &str> {
+    uidp.match_indices('/').map(|(at, _)| at).chain([uidp.len()]).filter_map(|end| uidp.get(..end))
 }

@@ -166,7 +166,9 @@ fn summary(cause: AccessCause, missing: &[String], scope: &str) -> String {
         AccessCause::Given => format!("Allowed: role bindings at or above {scope} give all that is needed."),
         AccessCause::OperatorOnly => "Denied: only the operator may call this method.".into(),
         AccessCause::NotGiven => {
-            format!("Denied: no role binding at or above {scope} gives {missing}; ask one of the grantors for a role.")
+            format!(
+                "Denied: no role binding at or above {scope} gives {missing}; an owner there can grant a role that does."
+            )
         }
         AccessCause::TokenCapabilities => {
             format!("Denied: the token was narrowed to capabilities without {missing}; exchange one that has them.")

@@ -36,7 +36,7 @@ pub(crate) enum Problem {
     )]
     Forbidden(u16),
     /// The upstream's rate limit was exceeded.
-    #[error("the upstream was asked too often (status 429): try again in a minute")]
+    #[error("the upstream refused too many requests (status 429): try again in a minute")]
     Busy { rest: Micros },
     /// No answer of the upstream itself.
     #[error("{0}")]

@@ -16,9 +16,9 @@ use crate::storage_options::StorageOptions;
 /// `bowline audit`.
 #[derive(Subcommand)]
 pub enum AuditCommand {
-    /// Recompute every number and hash, and name the first row that is wrong
+    /// Recompute all numbers and hashes, and name the first wrong row
     Verify(Box<VerifyCommand>),
-    /// Take the images of one resource out for good; the chains still hold
+    /// Erase the stored states of one resource; the hash chains stay valid
     Erase(Box<EraseCommand>),
 }
 

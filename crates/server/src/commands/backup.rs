@@ -22,13 +22,13 @@ use crate::verify::verify;
 /// `bowline backup`.
 #[derive(Subcommand)]
 pub enum BackupCommand {
-    /// Make a pair of keys: the private one in a new file, the public one on stdout
+    /// Generate a key pair: the private key in a new file, the public key on stdout
     Keygen(KeygenCommand),
-    /// Back up the database and the blobs that no backup has yet; the server may run
+    /// Create a backup: the database, and the blobs that the archive lacks; the server may run
     Create(Box<CreateCommand>),
     /// List the backups of an archive
     List(ListCommand),
-    /// Restore a backup into a scratch directory, and check every row, the audit log and every blob there
+    /// Restore a backup into a scratch directory, and check all rows, the audit log and all blobs
     Verify(Box<VerifyCommand>),
 }
 

@@ -10,13 +10,13 @@ use crate::error::StartError;
 /// `bowline contract`.
 #[derive(Subcommand)]
 pub enum ContractCommand {
-    /// Write the contract as plain facts, one file per package
+    /// Write the contract as text, one file per package
     Print {
         /// Directory to write to; made if it is not there
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// One line per method, implemented or not, then the counts
+    /// List all methods, implemented or not, and count them
     Status,
 }
 

@@ -21,11 +21,11 @@ const LONGEST_SCHEDULE: i64 = 3650 * 86400;
 /// `bowline keys`.
 #[derive(Subcommand)]
 pub enum KeysCommand {
-    /// Add a signing key: published at once, signing 10 minutes later; the old one is accepted an hour longer
+    /// Add a signing key: it is published at once and signs after 10 minutes; the old key is accepted for another hour
     Rotate(Box<RotateCommand>),
     /// Revoke a leaked signing key: every token that it signed is refused within seconds
     Revoke(Box<RevokeCommand>),
-    /// Seal everything stored with another key file; no server may run
+    /// Re-encrypt all stored secrets with another key file; the server must be stopped
     Rewrap(Box<RewrapCommand>),
     /// List the signing keys
     List(Box<ListCommand>),

@@ -17,9 +17,9 @@ use crate::{facts, providers};
 /// `bowline operator`.
 #[derive(Subcommand)]
 pub enum OperatorCommand {
-    /// Print a token of the operator, who may do everything; the server need not run
+    /// Print a token of the operator, who may call every method; the server need not run
     Token(Box<TokenCommand>),
-    /// Print a link that signs the operator in with a browser, once, within five minutes
+    /// Print a one-time sign-in link for the operator's browser, valid for five minutes
     LoginUrl(Box<LoginUrlCommand>),
     /// Identity providers that everyone may sign in with; running servers see a change at once
     #[command(subcommand)]

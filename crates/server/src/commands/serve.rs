@@ -79,10 +79,10 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
            tokens     {auth}/sts/exchange\n  \
            admin      http://{admin}   (/livez, /readyz, /metrics)\n  \
            storage    {storage}\n\n\
-         To look around, paste:\n  \
-           export BOWLINE={base}\n  \
-           export TOKEN=$(bowline operator token {flag} {place})\n  \
-           curl -H \"Authorization: Bearer $TOKEN\" $BOWLINE/iam/v2/roles\n\n",
+         To begin, paste:\n  \
+           export BOWLINE_API={base}\n  \
+           export BOWLINE_TOKEN=$(bowline operator token {flag} {place})\n  \
+           bowline iam groups create my-organization\n\n",
         version = env!("CARGO_PKG_VERSION"),
         base = settings.base_url,
         auth = settings.auth_url,

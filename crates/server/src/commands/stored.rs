@@ -17,9 +17,9 @@ use crate::verify::{Bad, verify};
 /// The commands of `bowline registry` that work beside a server.
 #[derive(Subcommand)]
 pub enum StoredCommand {
-    /// On the server's machine: take away what no repository shows any more, as the server does by itself
+    /// Delete unreferenced blobs, as the server does by itself (on the server's machine)
     Gc(Box<GcCommand>),
-    /// On the server's machine: read every blob, and name those that are missing or damaged
+    /// Read every blob, and list missing and damaged ones (on the server's machine)
     Verify(Box<VerifyCommand>),
 }
 

@@ -29,9 +29,9 @@ pub enum ImportFormat {
     Csaf(Box<import::ImportCommand>),
     /// CycloneDX 1.4 to 1.7, vulnerabilities with an analysis
     Cyclonedx(Box<import::ImportCommand>),
-    /// The JSON output of Grype: findings that want a review
+    /// The JSON output of Grype: findings to review
     Grype(Box<import::ImportCommand>),
-    /// The JSON output of Trivy: findings that want a review
+    /// The JSON output of Trivy: findings to review
     Trivy(Box<import::ImportCommand>),
     /// Bowline's own form
     Yaml(Box<import::ImportCommand>),

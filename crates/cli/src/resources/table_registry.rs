@@ -1,0 +1,191 @@
+//! The commands of `bowline registry` that are made from the contract.
+
+use super::table::{Column, Does, Kind, Resource, Verb, column};
+
+/// A resource whose one verb is the command itself.
+const fn alone(name: &'static str, kind: Kind, columns: &'static [Column], verbs: &'static [Verb]) -> Resource {
+    Resource { name, about: verbs[0].about, kind, columns, wide: &[], verbs }
+}
+
+pub(super) const REGISTRY: &[Resource] = &[
+    Resource {
+        name: "settings",
+        about: "Settings of the registry of an organization",
+        kind: Kind::Group,
+        columns: &[],
+        wide: &[],
+        verbs: &[Verb {
+            name: "get",
+            method: "chainguard.platform.registry.Registry.GetRegistrySettings",
+            about: "Show the settings of an organization",
+            does: Does::Get,
+            positional: "registry_id",
+            example: "registry settings get acme",
+        }],
+    },
+    Resource {
+        name: "images",
+        about: "Images of a repository, with their tags, platforms, signatures and findings",
+        kind: Kind::Repo,
+        columns: &[
+            column("digest", "digest"),
+            column("tags", "tags"),
+            column("size", "size"),
+            column("platforms", "platforms"),
+            column("pushed", "pushTime"),
+            column("pulled", "pullTime"),
+        ],
+        wide: &[
+            column("signed", "signed"),
+            column("sbom", "hasSbom"),
+            column("attestation", "hasAttestation"),
+            column("critical", "findings.critical"),
+            column("high", "findings.high"),
+            column("medium", "findings.medium"),
+            column("low", "findings.low"),
+        ],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.registry.v1.Images.ListImages",
+                about: "List images, the most recently pushed first",
+                does: Does::List,
+                positional: "repo_uid",
+                example: "registry images list acme/app -o wide",
+            },
+            Verb {
+                name: "get",
+                method: "bowline.registry.v1.Images.GetImage",
+                about: "Show an image: layers, history, the images of an index, and what refers to it",
+                does: Does::Get,
+                positional: "repo_uid",
+                example: "registry images get acme/app --digest $DIGEST",
+            },
+            Verb {
+                name: "compare",
+                method: "bowline.registry.v1.Images.CompareImages",
+                about: "Compare two images: packages, findings, size and configuration",
+                does: Does::Get,
+                positional: "repo_uid",
+                example: "registry images compare acme/app --from $DIGEST --to $DIGEST",
+            },
+            Verb {
+                name: "preview-delete",
+                method: "bowline.registry.v1.Images.PreviewDelete",
+                about: "Show what a deletion would remove: tags, members of indexes, referrers",
+                does: Does::Get,
+                positional: "repo_uid",
+                example: "registry images preview-delete acme/app --digests $DIGEST",
+            },
+            Verb {
+                name: "delete",
+                method: "bowline.registry.v1.Images.DeleteImages",
+                about: "Delete images with their tags, members and referrers, all or none",
+                does: Does::Ask("Delete these images with their tags, members and referrers"),
+                positional: "repo_uid",
+                example: "registry images delete acme/app --digests $DIGEST --yes",
+            },
+        ],
+    },
+    Resource {
+        name: "usage",
+        about: "How much is stored, and who pulls and pushes the most",
+        kind: Kind::Scope,
+        columns: &[column("uidp", "uid"), column("name", "name"), column("amount", "amount")],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "get",
+                method: "bowline.registry.v1.Statistics.GetUsage",
+                about: "Show how much is stored at and below a group or a repository, as quotas count it",
+                does: Does::Get,
+                positional: "scope",
+                example: "registry usage get acme",
+            },
+            Verb {
+                name: "top",
+                method: "bowline.registry.v1.Statistics.ListTopUsage",
+                about: "List the children that store the most, or the identities that pull or push the most",
+                does: Does::List,
+                positional: "scope",
+                example: "registry usage top acme/app --order pulls-by-identity",
+            },
+        ],
+    },
+    alone(
+        "activity",
+        Kind::Scope,
+        &[column("day", "day"), column("amount", "amount")],
+        &[Verb {
+            name: "activity",
+            method: "bowline.registry.v1.Statistics.ListActivity",
+            about: "List pulls, pushes, bytes or blocked packages by day",
+            does: Does::List,
+            positional: "scope",
+            example: "registry activity acme --kind pushes",
+        }],
+    ),
+    Resource {
+        name: "upstreams",
+        about: "Repositories that are filled from an upstream, and their last check",
+        kind: Kind::Repo,
+        columns: &[
+            column("uidp", "repoUid"),
+            column("name", "repoName"),
+            column("status", "status"),
+            column("checked", "checkTime"),
+            column("error", "error"),
+        ],
+        wide: &[],
+        verbs: &[
+            Verb {
+                name: "list",
+                method: "bowline.registry.v1.Replication.ListUpstreams",
+                about: "List the repositories of a group that have checked an upstream",
+                does: Does::List,
+                positional: "parent",
+                example: "registry upstreams list acme",
+            },
+            Verb {
+                name: "fetch",
+                method: "bowline.registry.v1.Replication.FetchNow",
+                about: "Let the next pull of each tag check the upstream",
+                does: Does::Call,
+                positional: "repo_uid",
+                example: "registry upstreams fetch acme/app",
+            },
+        ],
+    },
+    alone(
+        "effective-policy",
+        Kind::Repo,
+        &[],
+        &[Verb {
+            name: "effective-policy",
+            method: "bowline.registry.v1.RegistryPolicies.GetEffectivePolicy",
+            about: "Show the policy of a repository, and where each value comes from",
+            does: Does::Get,
+            positional: "repo_uid",
+            example: "registry effective-policy acme/app",
+        }],
+    ),
+    alone(
+        "retention-runs",
+        Kind::Repo,
+        &[
+            column("time", "time"),
+            column("removed", "removed"),
+            column("tags", "removedTags"),
+            column("bytes", "removedBytes"),
+            column("remaining", "remaining"),
+        ],
+        &[Verb {
+            name: "retention-runs",
+            method: "bowline.registry.v1.RegistryPolicies.ListRetentionRuns",
+            about: "List what retention has removed, the newest run first",
+            does: Does::List,
+            positional: "repo_uid",
+            example: "registry retention-runs acme/app",
+        }],
+    ),
+];
