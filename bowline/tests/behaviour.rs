@@ -39,6 +39,8 @@ mod backups;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/block_statistics.rs"]
+mod block_statistics;
 #[path = "behaviour/chosen_limits.rs"]
 mod chosen_limits;
 #[path = "behaviour/connections.rs"]

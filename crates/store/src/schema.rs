@@ -234,4 +234,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
         postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
     },
+    Migration {
+        version: 46,
+        name: "block_days",
+        sqlite: include_str!("../migrations/sqlite/0046_block_days.sql"),
+        postgres: include_str!("../migrations/postgres/0046_block_days.sql"),
+    },
 ];
