@@ -85,6 +85,8 @@ mod http_bodies;
 mod http_connections;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
+#[path = "behaviour/image_orders.rs"]
+mod image_orders;
 #[path = "behaviour/image_views.rs"]
 mod image_views;
 #[path = "behaviour/images.rs"]
@@ -159,6 +161,8 @@ mod registry_sources;
 mod registry_upstreams;
 #[path = "behaviour/replication_calls.rs"]
 mod replication_calls;
+#[path = "behaviour/repo_search.rs"]
+mod repo_search;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

@@ -22,6 +22,7 @@ mod readme_html;
 mod readmes;
 pub mod references;
 mod repo_fields;
+mod repo_search;
 mod repos;
 mod repos_v1;
 mod retention;
@@ -69,6 +70,7 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = vuln_counts::register(handlers);
     let handlers = vuln_matches::register(handlers);
     let handlers = image_views::register(handlers, documents);
+    let handlers = repo_search::register(handlers);
     let handlers = statistics::register(handlers);
     neutral::register(handlers)
 }

@@ -240,4 +240,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0046_block_days.sql"),
         postgres: include_str!("../migrations/postgres/0046_block_days.sql"),
     },
+    Migration {
+        version: 47,
+        name: "images_by_pull",
+        sqlite: include_str!("../migrations/sqlite/0047_images_by_pull.sql"),
+        postgres: include_str!("../migrations/postgres/0047_images_by_pull.sql"),
+    },
 ];
