@@ -246,4 +246,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0047_images_by_pull.sql"),
         postgres: include_str!("../migrations/postgres/0047_images_by_pull.sql"),
     },
+    Migration {
+        version: 48,
+        name: "scan_summaries",
+        sqlite: include_str!("../migrations/sqlite/0048_scan_summaries.sql"),
+        postgres: include_str!("../migrations/postgres/0048_scan_summaries.sql"),
+    },
 ];
