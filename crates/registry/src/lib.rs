@@ -9,6 +9,7 @@ mod charts;
 pub mod content;
 mod deployments;
 mod effective_policies;
+pub mod findings;
 mod image_calls;
 mod image_views;
 mod images;

@@ -164,7 +164,7 @@ impl Documents {
 }
 
 /// The origin package that a purl of an operating system's package names.
-pub(super) fn origin(purl: &str) -> Option<String> {
+pub fn origin(purl: &str) -> Option<String> {
     let (_, qualifiers) = purl.split_once('?')?;
     let qualifiers = qualifiers.split('#').next().unwrap_or(qualifiers);
     let origin = qualifiers.split('&').find_map(|qualifier| qualifier.strip_prefix("origin="))?;
