@@ -39,6 +39,8 @@ mod backups;
 mod bad_input;
 #[path = "behaviour/bad_tokens.rs"]
 mod bad_tokens;
+#[path = "behaviour/block_statistics.rs"]
+mod block_statistics;
 #[path = "behaviour/chosen_limits.rs"]
 mod chosen_limits;
 #[path = "behaviour/connections.rs"]
@@ -65,6 +67,8 @@ mod explained_access;
 mod feeds;
 #[path = "behaviour/feeds_support.rs"]
 mod feeds_support;
+#[path = "behaviour/findings.rs"]
+mod findings;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
 #[path = "behaviour/full_disk.rs"]
@@ -83,6 +87,8 @@ mod http_bodies;
 mod http_connections;
 #[path = "behaviour/identity_providers.rs"]
 mod identity_providers;
+#[path = "behaviour/image_orders.rs"]
+mod image_orders;
 #[path = "behaviour/image_views.rs"]
 mod image_views;
 #[path = "behaviour/images.rs"]
@@ -143,6 +149,8 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/posture.rs"]
+mod posture;
 #[path = "behaviour/preview_cases.rs"]
 mod preview_cases;
 #[path = "behaviour/previews.rs"]
@@ -157,6 +165,8 @@ mod registry_sources;
 mod registry_upstreams;
 #[path = "behaviour/replication_calls.rs"]
 mod replication_calls;
+#[path = "behaviour/repo_search.rs"]
+mod repo_search;
 #[path = "behaviour/repositories.rs"]
 mod repositories;
 #[path = "behaviour/revocation.rs"]

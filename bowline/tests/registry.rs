@@ -24,6 +24,8 @@ mod fake_upstream;
 mod fetching;
 #[path = "registry/full_disk.rs"]
 mod full_disk;
+#[path = "registry/image_packages.rs"]
+mod image_packages;
 #[path = "registry/limits.rs"]
 mod limits;
 #[path = "registry/lists.rs"]

@@ -116,7 +116,7 @@ async fn a_list_tells_everything_at_a_glance(server: &TestServer) {
         assert_eq!([digests(&first), digests(&second)].concat(), expected.map(digest), "{order}");
     }
     let what = format!("GET /images/v1/repos/{repo}/images");
-    rejected(&operator, &format!("{what}?order_by=size"), Value::Null, 400, "INVALID_ARGUMENT").await;
+    rejected(&operator, &format!("{what}?order_by=stars"), Value::Null, 400, "INVALID_ARGUMENT").await;
     rejected(&operator, &format!("GET /images/v1/repos/{}/images", absent(&org)), Value::Null, 404, "NOT_FOUND").await;
 }
 

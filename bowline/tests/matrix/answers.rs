@@ -27,8 +27,19 @@ pub(super) fn rows() -> Vec<Row> {
 fn of_images() -> Vec<Row> {
     let repo = |aim: &Aim<'_>| aim.uid(Kind::Repo);
     vec![
+        // `behaviour/repo_search.rs` checks what each caller is shown.
+        anybody::<images::SearchRepos>(OK, |aim| ours::SearchReposRequest { scope: aim.group(), ..default() }),
         at::<images::ListImages>(move |aim| ours::ListImagesRequest { repo_uid: repo(aim), ..default() }),
         at::<images::GetImage>(move |aim| ours::GetImageRequest { repo_uid: repo(aim), digest: digest() }),
+        // The image has no SBOM.
+        Row {
+            let_through: crate::oracle::NOT_FOUND,
+            ..at::<images::ListPackages>(move |aim| ours::ListPackagesRequest {
+                repo_uid: repo(aim),
+                digest: digest(),
+                ..default()
+            })
+        },
         at::<images::CompareImages>(move |aim| ours::CompareImagesRequest {
             repo_uid: repo(aim),
             from_digest: digest(),

@@ -143,6 +143,10 @@ fn policies_and_bindings() -> Vec<Row> {
             ecosystem: l1::Ecosystem::Java as i32,
             ..default()
         }),
+        in_organization::<decisions::GetBlockStatistics>(|aim| ours::GetBlockStatisticsRequest {
+            parent: aim.group(),
+            ..default()
+        }),
         row::<block_events::ListBlockEvents>(Judged::List { refuses: false }, |aim| {
             l1::LibraryPolicyBlockEventFilter { parent_id: aim.group(), ..default() }
         }),

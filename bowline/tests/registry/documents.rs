@@ -38,14 +38,20 @@ async fn told(server: &TestServer, path: &str) -> Value {
 }
 
 /// A manifest with one layer.
-fn artifact(media_type: &str, layer: &[u8]) -> Value {
+pub(crate) fn artifact(media_type: &str, layer: &[u8]) -> Value {
     let mut manifest = image(layer);
     manifest["layers"][0]["mediaType"] = json!(media_type);
     manifest
 }
 
 /// Pushes a manifest with its layer.
-async fn push(client: &Client, name: &str, reference: Option<&str>, manifest: &Value, layer: &[u8]) -> String {
+pub(crate) async fn push(
+    client: &Client,
+    name: &str,
+    reference: Option<&str>,
+    manifest: &Value,
+    layer: &[u8],
+) -> String {
     client.blob(name, CONFIG_BYTES).await;
     client.blob(name, layer).await;
     let digest = digest_of(manifest);

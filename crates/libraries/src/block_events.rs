@@ -12,6 +12,7 @@ use bowline_store::activity::{self, Activity, ActivityKind};
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
+use super::block_statistics;
 use super::ecosystems::Language;
 use super::policies::{self, Mode};
 use super::policy::decide::{Refusal, Subject};
@@ -115,6 +116,7 @@ pub async fn record(tx: &mut WriteTx, blocked: &BlockedDownload<'_>, new: &Uidp,
     let stored = tx.query_opt(sql, &params, |row| row.text(0).map_err(bowline_core::Error::from)).await?;
     let (scope, day) = (blocked.organization.as_str(), activity::day_of(now));
     activity::record(tx, &Activity { scope, identity: "", day, kind: ActivityKind::BlockedPackages }, 1).await?;
+    block_statistics::count(tx, blocked, day).await?;
     if stored.as_deref() == Some(new.as_str()) {
         list::count(tx, &TABLE, new, 1).await?;
     }

@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod block_events;
+mod block_statistics;
 mod catalog;
 mod decisions;
 mod ecosystems;
@@ -27,6 +28,7 @@ use bowline_resources::groups::Belongings;
 use bowline_store::WriteTx;
 
 pub use block_events::{BlockedDownload, record as record_blocked_download};
+pub use block_statistics::prune as prune_block_statistics;
 pub use ecosystems::Language;
 pub use malware::follow_records;
 pub use policies::{Mode, in_force as policy_in_force};
@@ -44,6 +46,7 @@ pub fn register(handlers: Handlers) -> Handlers {
     let handlers = policy_bindings::register(handlers);
     let handlers = decisions::register(handlers);
     let handlers = block_events::register(handlers);
+    let handlers = block_statistics::register(handlers);
     let handlers = resolutions::register(handlers);
     let handlers = purges::register(handlers);
     neutral::register(handlers)

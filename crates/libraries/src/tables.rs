@@ -18,6 +18,15 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "library_block_days",
+        columns: &[
+            reference("org", "groups", OnDelete::Delete),
+            reference("policy", "library_policies", OnDelete::Keep("a record of the past")),
+            value("reason"),
+            value("package"),
+        ],
+    },
+    TableDeclaration {
         name: "library_block_events",
         columns: &[
             own_id("uid"),

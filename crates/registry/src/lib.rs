@@ -9,6 +9,7 @@ mod charts;
 pub mod content;
 mod deployments;
 mod effective_policies;
+pub mod findings;
 mod image_calls;
 mod image_views;
 mod images;
@@ -22,6 +23,7 @@ mod readme_html;
 mod readmes;
 pub mod references;
 mod repo_fields;
+mod repo_search;
 mod repos;
 mod repos_v1;
 mod retention;
@@ -69,6 +71,7 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = vuln_counts::register(handlers);
     let handlers = vuln_matches::register(handlers);
     let handlers = image_views::register(handlers, documents);
+    let handlers = repo_search::register(handlers);
     let handlers = statistics::register(handlers);
     neutral::register(handlers)
 }

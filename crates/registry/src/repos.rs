@@ -68,6 +68,11 @@ impl Listed for RepoRow {
 }
 
 impl RepoRow {
+    /// What the order of names goes by.
+    pub(super) fn name_key(&self) -> SortKey {
+        SortKey::Text(self.name.clone())
+    }
+
     pub(super) fn into_v2(self) -> v2::Repo {
         v2::Repo {
             uid: self.uid,

@@ -77,7 +77,7 @@ struct LocatedSbom {
 }
 
 /// What is attached to the image for this architecture, the newest first, or else to the index.
-async fn candidates(tx: &mut ReadTx, repo: &Uidp, (digest, arch): (&str, &str)) -> Result<Candidates> {
+pub(crate) async fn candidates(tx: &mut ReadTx, repo: &Uidp, (digest, arch): (&str, &str)) -> Result<Candidates> {
     let (image, _) = images::for_architecture(tx, repo, digest, arch).await?;
     let mut about = vec![image.digest.as_str()];
     if image.digest != digest {
@@ -132,8 +132,11 @@ pub async fn sources(tx: &mut ReadTx, repo: &Uidp, digest: &str) -> Result<Optio
 }
 
 impl Documents {
-    /// Packages of an image, from its SBOM; empty without a readable one.
-    pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
+    /// Packages of an image, from its SBOM.
+    ///
+    /// # Errors
+    /// It has none, or none that can be read.
+    pub(crate) async fn read_packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
         let packages = |found: LocatedSbom| {
             let nodes = found.read()?.graph.into_iter().flat_map(|graph| graph.nodes);
             let packages = nodes.filter_map(|node| match node.typed_node {
@@ -142,7 +145,12 @@ impl Documents {
             });
             Ok(packages.collect())
         };
-        match self.first(sources, packages).await {
+        self.first(sources, packages).await
+    }
+
+    /// The same; empty without a readable SBOM.
+    pub(crate) async fn packages(&self, sources: Candidates) -> Result<Vec<Package2>> {
+        match self.read_packages(sources).await {
             Err(error) if matches!(error.reason(), Reason::NotFound | Reason::FailedPrecondition) => Ok(Vec::new()),
             packages => packages,
         }
@@ -156,7 +164,7 @@ impl Documents {
 }
 
 /// The origin package that a purl of an operating system's package names.
-pub(super) fn origin(purl: &str) -> Option<String> {
+pub fn origin(purl: &str) -> Option<String> {
     let (_, qualifiers) = purl.split_once('?')?;
     let qualifiers = qualifiers.split('#').next().unwrap_or(qualifiers);
     let origin = qualifiers.split('&').find_map(|qualifier| qualifier.strip_prefix("origin="))?;

@@ -18,6 +18,11 @@ pub(super) async fn total(tx: &mut ReadTx, place: &str) -> Result<i64> {
     Ok(counters::total(tx, COLLECTION, &Scope::Subtree(place)).await?)
 }
 
+/// The same of many repositories; one that is not in the map has none.
+pub(super) async fn totals(tx: &mut ReadTx, repos: &[&str]) -> Result<BTreeMap<String, i64>> {
+    Ok(counters::totals(tx, COLLECTION, repos).await?)
+}
+
 /// Whether a repository at or below `place` has the blob.
 pub(super) async fn contains(tx: &mut ReadTx, place: &str, digest: &str) -> Result<bool> {
     let UidRange { lower, upper } = UidRange::subtree(place);

@@ -97,6 +97,14 @@ pub const TABLES: &[TableDeclaration] = &[
         ],
     },
     TableDeclaration {
+        name: "scan_summaries",
+        columns: &[
+            reference("repo", "repos", OnDelete::Keep("a trigger deletes the summary with its report")),
+            value("digest"),
+            value("summary"),
+        ],
+    },
+    TableDeclaration {
         name: "tag_history",
         columns: &[
             reference("repo", "repos", OnDelete::Keep("the history of tags stays")),

@@ -177,23 +177,18 @@ async fn reports_of(
     budget: &mut Budget,
 ) -> Result<Vec<(Micros, Arc<Ids>, i64)>> {
     let params = [Value::from(repo.as_str()), Value::from(digest), Value::Int(end)];
-    let by_digest = tx.index_hint("scan_reports_by_digest");
-    let sql = format!(
-        "SELECT CAST(sum(octet_length(summary)) AS BIGINT) FROM scan_reports {by_digest}
-         WHERE repo = $1 AND digest = $2 AND created_at < $3"
-    );
-    let bytes = tx.query_opt(&sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?;
+    let sql = "SELECT CAST(sum(octet_length(summary)) AS BIGINT) FROM scan_summaries
+               WHERE repo = $1 AND digest = $2 AND created_at < $3";
+    let bytes = tx.query_opt(sql, &params, |row| row.opt_int(0).map_err(Error::from)).await?;
     budget.spend(bytes.flatten().unwrap_or(0))?;
-    let sql = format!(
-        "SELECT s.created_at, s.summary, m.total_size FROM scan_reports s {by_digest}
-         JOIN manifests m ON m.digest = s.digest
-         WHERE s.repo = $1 AND s.digest = $2 AND s.created_at < $3 ORDER BY s.created_at"
-    );
+    let sql = "SELECT s.created_at, s.summary, m.total_size FROM scan_summaries s
+               JOIN manifests m ON m.digest = s.digest
+               WHERE s.repo = $1 AND s.digest = $2 AND s.created_at < $3 ORDER BY s.created_at";
     let read = |row: &Row<'_>| {
         let ids: Ids = serde_json::from_str(&row.text(1)?).map_err(Error::internal)?;
         Ok::<_, Error>((row.int(0)?, Arc::new(ids), row.int(2)?))
     };
-    tx.query(&sql, &params, read).await
+    tx.query(sql, &params, read).await
 }
 
 /// When the newest report of each of these images was stored, and what it counts.
@@ -202,12 +197,11 @@ pub(crate) async fn newest(
     repo: &Uidp,
     digests: &[String],
 ) -> Result<BTreeMap<String, (Micros, Ids)>> {
-    let by_digest = tx.index_hint("scan_reports_by_digest");
     let positions: Vec<String> = (2..digests.len() + 2).map(|n| format!("${n}")).collect();
     let sql = format!(
-        "SELECT s.digest, s.created_at, s.summary FROM scan_reports s {by_digest}
+        "SELECT s.digest, s.created_at, s.summary FROM scan_summaries s
          WHERE s.repo = $1 AND s.digest IN ({}) AND s.created_at =
-           (SELECT max(o.created_at) FROM scan_reports o {by_digest} WHERE o.repo = $1 AND o.digest = s.digest)",
+           (SELECT max(o.created_at) FROM scan_summaries o WHERE o.repo = $1 AND o.digest = s.digest)",
         positions.join(", ")
     );
     let mut params = vec![Value::from(repo.as_str())];

@@ -236,6 +236,7 @@ async fn delete_ended_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Resul
         return Ok(0);
     }
     activity::prune(tx, now).await?;
+    bowline_libraries::prune_block_statistics(tx, now).await?;
     people::prune(tx, now).await
 }
 

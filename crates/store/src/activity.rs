@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::StoreError;
+use crate::sql::placeholders;
 use crate::tx::{ReadTx, WriteTx};
 use crate::value::Value;
 
@@ -127,6 +128,29 @@ pub async fn days(
     let params = [scope.into(), (kind as i64).into(), first.into(), last.into()];
     let rows = tx.query(sql, &params, |row| Ok::<_, StoreError>((row.int(0)?, row.int(1)?))).await?;
     Ok(rows.into_iter().collect())
+}
+
+/// What happened at and below each of these scopes on the days of a span on which something did: scope, day, count.
+///
+/// # Errors
+/// Those of the statement.
+pub async fn days_of_scopes(
+    tx: &mut ReadTx,
+    scopes: &[&str],
+    kind: ActivityKind,
+    (first, last): (i64, i64),
+) -> Result<Vec<(String, i64, i64)>, StoreError> {
+    if scopes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT scope, day, n FROM activity_days
+         WHERE kind = $1 AND identity = '' AND day >= $2 AND day <= $3 AND scope IN ({})",
+        placeholders(4, scopes.len())
+    );
+    let mut params: Vec<Value<'_>> = vec![(kind as i64).into(), first.into(), last.into()];
+    params.extend(scopes.iter().map(|scope| Value::from(*scope)));
+    tx.query(&sql, &params, |row| Ok::<_, StoreError>((row.text(0)?, row.int(1)?, row.int(2)?))).await
 }
 
 /// The identities that did the most at a repository or in an organization since a day, the first one first.

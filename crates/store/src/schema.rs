@@ -234,4 +234,22 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
         postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
     },
+    Migration {
+        version: 46,
+        name: "block_days",
+        sqlite: include_str!("../migrations/sqlite/0046_block_days.sql"),
+        postgres: include_str!("../migrations/postgres/0046_block_days.sql"),
+    },
+    Migration {
+        version: 47,
+        name: "images_by_pull",
+        sqlite: include_str!("../migrations/sqlite/0047_images_by_pull.sql"),
+        postgres: include_str!("../migrations/postgres/0047_images_by_pull.sql"),
+    },
+    Migration {
+        version: 48,
+        name: "scan_summaries",
+        sqlite: include_str!("../migrations/sqlite/0048_scan_summaries.sql"),
+        postgres: include_str!("../migrations/postgres/0048_scan_summaries.sql"),
+    },
 ];

@@ -35,6 +35,8 @@ const KNOWN: &[&str] = &[
     // The same expression; SQLite's catalogue does not show it.
     "postgres: index advisories_by_folded_id on advisories (upper(advisory_id))",
     "sqlite: index advisories_by_folded_id on advisories (an expression)",
+    "postgres: index repo_manifests_by_pulled on repo_manifests (repo, COALESCE(last_pulled_at, 0::bigint), digest)",
+    "sqlite: index repo_manifests_by_pulled on repo_manifests (repo, an expression, digest)",
     // One text makes the migrator's own table on both, and SQLite lets keys of such tables be null.
     "postgres: schema_migrations.version int not null",
     "sqlite: schema_migrations.version int",

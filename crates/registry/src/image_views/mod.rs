@@ -2,22 +2,29 @@
 //! members and referrers.
 
 mod badges;
+mod by_size;
 mod compare;
 mod detail;
+mod packages;
 mod page;
 mod removal;
 
 use bowline_contract::bowline::registry::v1::rpc::images::{
-    CompareImages, DeleteImages, GetImage, ListImages, PreviewDelete,
+    CompareImages, DeleteImages, GetImage, ListImages, ListPackages, PreviewDelete,
 };
 use bowline_pipeline::{Handlers, handler};
 
 use super::attached::Documents;
 
 pub(crate) fn register(handlers: Handlers, documents: &Documents) -> Handlers {
-    let (for_detail, for_comparison) = (documents.clone(), documents.clone());
+    let (for_detail, for_comparison, for_packages) = (documents.clone(), documents.clone(), documents.clone());
     handlers
         .read::<ListImages>(handler!(page::list))
+        .read_again::<ListPackages, _, _>(
+            |tx, call| Box::pin(packages::find(tx, call)),
+            move |candidates| Box::pin(packages::all(for_packages.clone(), candidates)),
+            |_, call, packages| Box::pin(async move { packages::cut(call, packages) }),
+        )
         .read_then::<GetImage, _>(
             |tx, call| Box::pin(detail::find(tx, call)),
             move |detail| {

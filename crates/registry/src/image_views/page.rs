@@ -1,18 +1,23 @@
-//! Pages of a repository's images: along the index of their times of pushing, a bounded number of manifests at a time.
+//! Pages of a repository's images: by the times of pushing and pulling along an index, a bounded number of manifests at a
+//! time; by name along the index of tags; by size in memory, as far as that is bounded.
 
 use bowline_contract::bowline::registry::v1 as ours;
-use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_core::{Error, Result, Uidp};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
-use bowline_store::{ReadTx, Row, Sql, Value};
+use bowline_store::{ReadTx, Row, Sql, Value, like};
 use prost::Message as _;
 
-use super::badges;
+use super::{badges, by_size};
 use crate::repos;
 
-/// Manifests that one page reads.
+/// Rows of an index that one page reads.
 const EXAMINED: usize = 2000;
 
-const ORDERS: &[&[&str]] = &[&["push_time", "pushTime", "pushed_at"]];
+const ORDERS: &[&[&str]] =
+    &[&["push_time", "pushTime", "pushed_at"], &["pull_time", "pullTime", "pulled_at"], &["name", "tag"], &["size"]];
+const BY_PULL: usize = 1;
+const BY_NAME: usize = 2;
+const BY_SIZE: usize = 3;
 
 pub(super) async fn list(
     tx: &mut ReadTx,
@@ -30,55 +35,77 @@ pub(super) async fn list(
         filter: filter.encode_to_vec(),
     };
     let page = Page::validate(call, &page, ORDERS, (0, Direction::Descending))?;
-    let part = examine(tx, repo, request, &page).await?;
+    if page.order == BY_NAME && request.untagged {
+        return Err(Error::invalid_field("orderBy", "images without a tag have no name; order them by push_time"));
+    }
+    let text = ImageText::new(&request.query);
+    let part = match page.order {
+        BY_SIZE => by_size::part(tx, repo, (&text, request.untagged), &page).await?,
+        BY_NAME => examine(tx, named(tx, repo, &page, &text), &page, true).await?,
+        _ => examine(tx, timed(tx, repo, &page, (&text, request.untagged)), &page, false).await?,
+    };
     let images = badges::summaries(tx, repo, &part.digests).await?;
-    let next = part.next.map(|(pushed_at, digest)| page.next_token(call, Some(SortKey::Int(pushed_at)), digest));
+    let next = part.next.map(|(key, digest)| page.next_token(call, Some(key), digest));
     Ok(ours::ListImagesResponse { images, next_page_token: next.unwrap_or_default() })
 }
 
-/// The images of a page, and the last manifest that was read if there are more.
-struct Part {
-    digests: Vec<String>,
-    next: Option<(Micros, String)>,
+/// A text to look for in tags and digests.
+pub(super) struct ImageText {
+    /// The text in lower case; empty for none.
+    needle: String,
+    /// The end of the digests that begin with it.
+    end: String,
+    pattern: String,
 }
 
-async fn examine(tx: &mut ReadTx, repo: &Uidp, request: &ours::ListImagesRequest, page: &Page) -> Result<Part> {
-    let needle = request.query.to_lowercase();
-    let pattern = format!("%{}%", needle.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"));
-    let end = format!("{needle}~");
-    let query = statement(tx, repo, page, [&needle, &end, &pattern], request.untagged);
-    let read = |row: &Row<'_>| Ok::<_, Error>((row.int(0)?, row.text(1)?, row.int(2)? > 0));
+impl ImageText {
+    fn new(query: &str) -> ImageText {
+        let needle = query.to_lowercase();
+        let (end, pattern) = (format!("{needle}~"), like(&needle, false));
+        ImageText { needle, end, pattern }
+    }
+}
+
+/// The images of a page, and where the next one begins if there are more.
+pub(super) struct Part {
+    pub(super) digests: Vec<String>,
+    pub(super) next: Option<(SortKey, String)>,
+}
+
+/// Reads rows of the key, the digest and whether the list shows it, until the page is full or enough rows are read.
+async fn examine(tx: &mut ReadTx, query: Sql<'_>, page: &Page, by_text: bool) -> Result<Part> {
+    let read = |row: &Row<'_>| {
+        let key = if by_text { SortKey::Text(row.text(0)?) } else { SortKey::Int(row.int(0)?) };
+        Ok::<_, Error>((key, row.text(1)?, row.int(2)? > 0))
+    };
     let rows = tx.query(&query.text, &query.params, read).await?;
     let examined = rows.len();
     let mut part = Part { digests: Vec::new(), next: None };
-    for (at, (pushed_at, digest, is_shown)) in rows.into_iter().enumerate() {
+    for (at, (key, digest, is_shown)) in rows.into_iter().enumerate() {
         if is_shown {
             part.digests.push(digest.clone());
         }
         let is_last = part.digests.len() == page.size || at + 1 == EXAMINED;
         if is_last {
-            part.next = (at + 1 < examined || examined == EXAMINED).then_some((pushed_at, digest));
+            part.next = (at + 1 < examined || examined == EXAMINED).then_some((key, digest));
             break;
         }
     }
     Ok(part)
 }
 
-/// Reads manifests in the order of the page, each with whether the list shows it.
-fn statement<'a>(
+/// A condition that is true of the manifests `r` that a list shows.
+pub(super) fn shown<'a>(
     tx: &ReadTx,
-    repo: &'a Uidp,
-    page: &'a Page,
-    [needle, end, pattern]: [&'a str; 3],
-    untagged: bool,
-) -> Sql<'a> {
-    let mut query = Sql::default();
-    let repo = query.param(Value::from(repo.as_str()));
+    query: &mut Sql<'a>,
+    repo: &str,
+    (text, untagged): (&'a ImageText, bool),
+) -> String {
     let tags = tx.index_hint("tags_by_digest");
     let has_tags = format!(
         "EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = {repo} AND t.digest = r.digest AND t.hidden <> 1"
     );
-    let mut shown = if untagged {
+    let shown = if untagged {
         format!(
             "NOT EXISTS (SELECT 1 FROM tags t {tags} WHERE t.parent = {repo} AND t.digest = r.digest) AND r.subject = ''
              AND NOT EXISTS (SELECT 1 FROM manifest_references f JOIN repo_manifests i ON i.repo = {repo}
@@ -87,29 +114,78 @@ fn statement<'a>(
     } else {
         format!("{has_tags})")
     };
-    if !needle.is_empty() {
-        let pattern = query.param(Value::from(pattern));
-        let (needle, end) = (query.param(Value::from(needle)), query.param(Value::from(end)));
+    if text.needle.is_empty() {
+        return shown;
+    }
+    let pattern = query.param(Value::from(&text.pattern));
+    let (needle, end) = (query.param(Value::from(&text.needle)), query.param(Value::from(&text.end)));
+    let begins = format!("(r.digest >= {needle} AND r.digest < {end})");
+    format!("{shown} AND ({has_tags} AND lower(t.name) LIKE {pattern} ESCAPE '\\') OR {begins})")
+}
+
+/// Manifests in the order of a time, each with whether the list shows it.
+fn timed<'a>(tx: &ReadTx, repo: &'a Uidp, page: &'a Page, which: (&'a ImageText, bool)) -> Sql<'a> {
+    let mut query = Sql::default();
+    let repo = query.param(Value::from(repo.as_str()));
+    let shown = shown(tx, &mut query, &repo, which);
+    let (column, index) = match page.order {
+        BY_PULL => ("coalesce(r.last_pulled_at, 0)", "repo_manifests_by_pulled"),
+        _ => ("r.pushed_at", "repo_manifests_by_pushed"),
+    };
+    query.text = format!(
+        "SELECT {column}, r.digest, CASE WHEN {shown} THEN 1 ELSE 0 END FROM repo_manifests r {} WHERE r.repo = {repo}",
+        tx.index_hint(index)
+    );
+    continue_after(&mut query, page, &[column, "r.digest"]);
+    query
+}
+
+/// Tags in the order of their names, each with its image and whether the list shows it there: an image with several tags
+/// is shown at the first of them in the order.
+fn named<'a>(tx: &ReadTx, repo: &'a Uidp, page: &'a Page, text: &'a ImageText) -> Sql<'a> {
+    let mut query = Sql::default();
+    let repo = query.param(Value::from(repo.as_str()));
+    let before = if page.direction == Direction::Ascending { "<" } else { ">" };
+    let mut matches = String::new();
+    if !text.needle.is_empty() {
+        let pattern = query.param(Value::from(&text.pattern));
+        let (needle, end) = (query.param(Value::from(&text.needle)), query.param(Value::from(&text.end)));
         let begins = format!("(r.digest >= {needle} AND r.digest < {end})");
-        shown += &format!(" AND ({has_tags} AND lower(t.name) LIKE {pattern} ESCAPE '\\') OR {begins})");
+        matches = format!(
+            " AND ({begins} OR EXISTS (SELECT 1 FROM tags t {} WHERE t.parent = {repo} AND t.digest = r.digest
+               AND t.hidden <> 1 AND lower(t.name) LIKE {pattern} ESCAPE '\\'))",
+            tx.index_hint("tags_by_digest")
+        );
     }
     query.text = format!(
-        "SELECT r.pushed_at, r.digest, CASE WHEN {shown} THEN 1 ELSE 0 END FROM repo_manifests r {} WHERE r.repo = {repo}",
-        tx.index_hint("repo_manifests_by_pushed")
+        "SELECT r.name, r.digest, CASE WHEN r.hidden <> 1
+           AND NOT EXISTS (SELECT 1 FROM tags o {} WHERE o.parent = {repo} AND o.digest = r.digest AND o.hidden <> 1
+                           AND o.name {before} r.name){matches} THEN 1 ELSE 0 END
+         FROM tags r {} WHERE r.parent = {repo}",
+        tx.index_hint("tags_by_digest"),
+        tx.index_hint("tags_name")
     );
+    // No two tags have one name.
+    continue_after(&mut query, page, &["r.name"]);
+    query
+}
+
+/// The rows after the cursor of a page, in the order of these columns.
+fn continue_after<'a>(query: &mut Sql<'a>, page: &'a Page, columns: &[&str]) {
     let (comparison, direction) = match page.direction {
         Direction::Ascending => (">", "ASC"),
         Direction::Descending => ("<", "DESC"),
     };
     if let Some(cursor) = &page.cursor {
-        let pushed_at = match cursor.key {
-            Some(SortKey::Int(pushed_at)) => pushed_at,
-            _ => 0,
+        let key = match &cursor.key {
+            Some(SortKey::Text(text)) => Value::from(text),
+            Some(SortKey::Int(int)) => Value::Int(*int),
+            None => Value::Int(0),
         };
-        let (pushed_at, digest) = (query.param(Value::Int(pushed_at)), query.param(Value::from(&cursor.uid)));
-        query.text += &format!(" AND (r.pushed_at, r.digest) {comparison} ({pushed_at}, {digest})");
+        let last = [key, Value::from(&cursor.uid)].into_iter().take(columns.len());
+        let last: Vec<String> = last.map(|value| query.param(value)).collect();
+        query.text += &format!(" AND ({}) {comparison} ({})", columns.join(", "), last.join(", "));
     }
-    let limit = query.param(Value::Int(EXAMINED as i64));
-    query.text += &format!(" ORDER BY r.pushed_at {direction}, r.digest {direction} LIMIT {limit}");
-    query
+    let order: Vec<String> = columns.iter().map(|column| format!("{column} {direction}")).collect();
+    query.bind(&format!(" ORDER BY {} LIMIT ", order.join(", ")), Value::Int(EXAMINED as i64));
 }

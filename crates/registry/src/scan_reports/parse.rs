@@ -27,33 +27,33 @@ pub(super) type Shorts = Few<Short, MOST_ELEMENTS>;
 
 /// One vulnerability of one package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Finding {
-    pub(crate) id: String,
-    pub(crate) aliases: Vec<String>,
+pub struct Finding {
+    pub id: String,
+    pub aliases: Vec<String>,
     /// Number of the wire contract's severity.
-    pub(crate) severity: i32,
-    pub(crate) package: String,
-    pub(crate) version: String,
-    pub(crate) package_type: String,
-    pub(crate) purl: String,
-    pub(crate) location: String,
-    pub(crate) fixed_versions: Vec<String>,
+    pub severity: i32,
+    pub package: String,
+    pub version: String,
+    pub package_type: String,
+    pub purl: String,
+    pub location: String,
+    pub fixed_versions: Vec<String>,
     /// Number of the wire contract's state of a fix.
-    pub(crate) fix_state: i32,
-    pub(crate) description: String,
-    pub(crate) references: Vec<String>,
+    pub fix_state: i32,
+    pub description: String,
+    pub references: Vec<String>,
     /// One for each version of the scale. Reports that were stored before they were read have none.
     #[serde(default)]
-    pub(crate) ratings: Vec<Rating>,
+    pub ratings: Vec<Rating>,
 }
 
 /// A rating on the scale of CVSS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Rating {
+pub struct Rating {
     /// From 0.0 to 10.0.
-    pub(crate) score: String,
+    pub score: String,
     /// Version of the scale.
-    pub(crate) version: String,
+    pub version: String,
 }
 
 /// The first rating on each version of the scale; what is no score, or of no version, is left out.
@@ -104,7 +104,7 @@ impl Report {
 }
 
 /// How severe: the numbers of the wire are in no order.
-pub(crate) fn rank(severity: i32) -> i32 {
+pub fn rank(severity: i32) -> i32 {
     match Severity::try_from(severity) {
         Ok(Severity::Critical) => 5,
         Ok(Severity::High) => 4,

@@ -9,6 +9,7 @@ use bowline_contract::v2::vulnerabilities::rpc::advisories_service::ListAdvisori
 use bowline_contract::{Auth, Method};
 use bowline_core::{CapabilitySet, Error, Result, UidRange, intersect};
 use bowline_pipeline::Authorized;
+use bowline_resources::names::NamedKind;
 
 /// A kind of results. Its number is that of the wire and of the table of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,17 @@ pub(super) const KINDS: [Kind; 7] =
 impl Kind {
     pub(super) fn number(self) -> i64 {
         self as i64
+    }
+
+    /// The kind among those whose names are searched.
+    pub(super) fn named(self) -> Option<NamedKind> {
+        match self {
+            Kind::Group => Some(NamedKind::Group),
+            Kind::Repo => Some(NamedKind::Repo),
+            Kind::Tag => Some(NamedKind::Tag),
+            Kind::Identity => Some(NamedKind::Identity),
+            Kind::Image | Kind::Package | Kind::Advisory => None,
+        }
     }
 
     pub(super) fn wire(self) -> SearchKind {

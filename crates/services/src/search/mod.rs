@@ -1,13 +1,12 @@
 //! The search over all named resources.
 //!
 //! [`form`] recognizes the form of a query, [`kinds`] has the scopes where the caller may list each kind. Results come
-//! from [`names`], the catalogue of packages and the advisories. Hidden resources are left out before a page is cut, so
+//! from the names of [`bowline_resources`], the catalogue of packages and the advisories. Hidden resources are left out before a page is cut, so
 //! that a response does not depend on them.
 
 mod form;
 mod hits;
 mod kinds;
-mod names;
 mod pages;
 mod pasted;
 

@@ -4,12 +4,12 @@ use bowline_contract::bowline::search::v1 as wire;
 use bowline_core::{Error, Result, UidRange};
 use bowline_libraries::names::{self as packages, PackageName};
 use bowline_pipeline::{Authorized, Direction, Page, PageRequest, SortKey};
+use bowline_resources::names::{NameSearch, Position, TRIGRAM};
 use bowline_store::ReadTx;
 use bowline_vulnerabilities::advisories::search::{self as advisories_search, AdvisoryHit, By};
 use prost::Message as _;
 
 use super::kinds::Kind;
-use super::names::{NameSearch, Position, TRIGRAM};
 use super::{hits, pasted};
 
 /// Default number of results of a kind.
@@ -81,12 +81,13 @@ pub(super) async fn names(
     (kind, ranges): (Kind, &[UidRange]),
     page: &SectionPage,
 ) -> Result<wire::SearchSection> {
+    let Some(named) = kind.named() else { return Ok(whole(kind, Vec::new())) };
     let after = page.page.cursor.as_ref().map(|cursor| match &cursor.key {
         Some(SortKey::Text(name)) => Position::Beginning(name.clone(), cursor.uid.clone()),
         Some(SortKey::Int(number)) => Position::Within(*number),
         None => Position::Within(0),
     });
-    let mut search = NameSearch::new(kind, &page.text, ranges)?;
+    let mut search = NameSearch::new(named, &page.text, ranges)?;
     let mut rows = search.after(tx, after.as_ref(), page.most()).await?;
     let next_page_token = page.cut(call, &mut rows, |row| match &row.position {
         Position::Beginning(name, uid) => (SortKey::Text(name.clone()), uid.clone()),

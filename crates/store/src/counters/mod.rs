@@ -20,11 +20,13 @@
 //! children of a path and nothing deeper.
 
 mod seek;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 pub use seek::{Seek, seek, seek_within};
+pub use totals::totals;
 
 use crate::error::StoreError;
 use crate::tx::{ReadTx, WriteTx};

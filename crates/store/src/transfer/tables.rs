@@ -22,9 +22,9 @@ impl TransferTable {
     }
 }
 
-/// Rows about this program's work on one database: which server works with it, and its schema; and names that triggers
-/// of the target collect again.
-const LEFT_OUT: [&str; 3] = ["leases", "schema_migrations", "search_names"];
+/// Rows about this program's work on one database: which server works with it, and its schema; and what triggers of the
+/// target make again of other rows.
+const LEFT_OUT: [&str; 4] = ["leases", "scan_summaries", "schema_migrations", "search_names"];
 
 /// The tables of this program's schema, those first that others refer to. What only one engine has (search indexes, the
 /// transactions of PostgreSQL) is not in them: the target makes its own.

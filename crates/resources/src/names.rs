@@ -7,10 +7,24 @@
 use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
 use bowline_store::{Engine, ReadTx, Row, Sql, Value};
 
-use super::kinds::Kind;
+/// A kind of resources whose names are searched. Its number is that of the table of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum NamedKind {
+    Group = 1,
+    Repo = 2,
+    Tag = 3,
+    Identity = 7,
+}
 
-/// Characters that have a trigram.
-pub(super) const TRIGRAM: usize = 3;
+impl NamedKind {
+    fn number(self) -> i64 {
+        self as i64
+    }
+}
+
+/// Characters that have a trigram: shorter texts match only the beginning of a name.
+pub const TRIGRAM: usize = 3;
 /// Trigrams of one text that are looked up.
 const MOST_TRIGRAMS: usize = 16;
 /// Organizations that one call searches, unless the caller sees all.
@@ -26,14 +40,16 @@ const KIND_MARK: u32 = 0xf100;
 
 /// A name that has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NameRow {
-    pub(super) uid: String,
-    pub(super) position: Position,
+pub struct NameRow {
+    /// UIDP of the resource.
+    pub uid: String,
+    /// Where the search continues after it.
+    pub position: Position,
 }
 
 /// Position of a name in the order of relevance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Position {
+pub enum Position {
     /// Among those that begin with the text: its name and UIDP.
     Beginning(String, String),
     /// Among the others: its number.
@@ -41,8 +57,8 @@ pub(super) enum Position {
 }
 
 /// A search with its visible ranges.
-pub(super) struct NameSearch<'a> {
-    kind: Kind,
+pub struct NameSearch<'a> {
+    kind: NamedKind,
     /// The text in lower case.
     text: &'a str,
     pattern: String,
@@ -56,11 +72,11 @@ pub(super) struct NameSearch<'a> {
 }
 
 impl<'a> NameSearch<'a> {
-    /// A search that has not begun.
+    /// A search that has not begun; `text` is in lower case, and the ranges are sorted and disjoint.
     ///
     /// # Errors
     /// INVALID_ARGUMENT where the caller sees more organizations than one call searches.
-    pub(super) fn new(kind: Kind, text: &'a str, ranges: &'a [UidRange]) -> Result<NameSearch<'a>> {
+    pub fn new(kind: NamedKind, text: &'a str, ranges: &'a [UidRange]) -> Result<NameSearch<'a>> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         let organizations = organizations(ranges)?;
         let (pattern, end) = (format!("%{escaped}%"), format!("{text}{}", char::MAX));
@@ -68,17 +84,15 @@ impl<'a> NameSearch<'a> {
     }
 
     /// Whether the search ended at its bound.
-    pub(super) fn is_incomplete(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.examined >= MOST_EXAMINED
     }
 
     /// The names after a position, at most so many.
-    pub(super) async fn after(
-        &mut self,
-        tx: &mut ReadTx,
-        after: Option<&Position>,
-        most: usize,
-    ) -> Result<Vec<NameRow>> {
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn after(&mut self, tx: &mut ReadTx, after: Option<&Position>, most: usize) -> Result<Vec<NameRow>> {
         if self.ranges.is_empty() {
             return Ok(Vec::new());
         }
@@ -297,7 +311,7 @@ mod tests {
     #[test]
     fn what_sqlite_is_asked_for_is_quoted() {
         let ranges = [UidRange::all()];
-        let search = NameSearch::new(Kind::Tag, "a\"bab", &ranges).unwrap();
+        let search = NameSearch::new(NamedKind::Tag, "a\"bab", &ranges).unwrap();
         assert_eq!(search.match_text(), "\"\u{f103}\u{f103}\u{f103}\" AND \"\"\"ba\" AND \"a\"\"b\" AND \"bab\"");
     }
 }
