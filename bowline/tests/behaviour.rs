@@ -27,6 +27,8 @@ mod associations;
 mod audit;
 #[path = "behaviour/audit_chain.rs"]
 mod audit_chain;
+#[path = "behaviour/audit_chain_bounds.rs"]
+mod audit_chain_bounds;
 #[path = "behaviour/audit_export.rs"]
 mod audit_export;
 #[path = "behaviour/audit_log.rs"]
@@ -187,6 +189,8 @@ mod signin_refusals;
 mod sink;
 #[path = "behaviour/sizes.rs"]
 mod sizes;
+#[path = "behaviour/search_bounds.rs"]
+mod search_bounds;
 #[path = "behaviour/statistics.rs"]
 mod statistics;
 #[path = "behaviour/stopping.rs"]
