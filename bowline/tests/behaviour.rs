@@ -151,6 +151,8 @@ mod preview_cases;
 mod previews;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
+#[path = "behaviour/preview_bounds.rs"]
+mod preview_bounds;
 #[path = "behaviour/registry_policies.rs"]
 mod registry_policies;
 #[path = "behaviour/registry_sources.rs"]

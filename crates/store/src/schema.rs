@@ -234,4 +234,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0044_named_operators.sql"),
         postgres: include_str!("../migrations/postgres/0044_named_operators.sql"),
     },
+    Migration {
+        version: 49,
+        name: "upstream_generations",
+        sqlite: include_str!("../migrations/sqlite/0049_upstream_generations.sql"),
+        postgres: include_str!("../migrations/postgres/0049_upstream_generations.sql"),
+    },
 ];
