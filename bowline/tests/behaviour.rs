@@ -127,6 +127,8 @@ mod open_services;
 mod operators;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
+#[path = "behaviour/operator_configuration.rs"]
+mod operator_configuration;
 #[path = "behaviour/own_sessions.rs"]
 mod own_sessions;
 #[path = "behaviour/page_tokens.rs"]

@@ -198,6 +198,15 @@ async fn a_token_of_the_local_operator_has_a_reason_and_an_event(server: &TestSe
     .await;
     let events = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.operator.token.issued.v1'";
     assert_eq!(crate::support::number(server, events).await, 1);
+    let (db, now) = (&parts.storage.db, bowline_core::Clock::now(server.clock()));
+    bowline_identity::people::create_operator_link(db, [7; 16], "no terminal here", now).await.expect("a link");
+    until("the entry of the link", async || {
+        let entries = ok(&operator, &path, Value::Null).await["entries"].as_array().cloned().unwrap_or_default();
+        entries.iter().any(|entry| entry["after"]["content"]["reason"] == "no terminal here")
+    })
+    .await;
+    let [_, _, _, _, body] = crate::support::newest_event(server).await;
+    assert!(body.contains("no terminal here"), "{body}");
 }
 
 async fn the_state_of_the_server_is_read_and_tasks_run(server: &TestServer) {
@@ -234,6 +243,7 @@ async fn the_state_of_the_server_is_read_and_tasks_run(server: &TestServer) {
 }
 
 each_engine!(
+    the_access_of_an_operator_is_explained_to_operators_and_denied_to_no_one,
     the_state_of_the_server_is_read_and_tasks_run,
     every_method_of_the_operators_knows_its_callers,
     an_admin_does_what_the_operator_does_and_is_named,
@@ -242,4 +252,3 @@ each_engine!(
     only_people_of_the_operators_providers_become_operators,
     a_token_of_the_local_operator_has_a_reason_and_an_event
 );
-    the_access_of_an_operator_is_explained_to_operators_and_denied_to_no_one,

@@ -28,6 +28,7 @@ use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
 use bowline_authn::guarded::GuardedClient;
+use bowline_core::Error;
 use bowline_content::{Content, ContentError};
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_pipeline::{Pipeline, RequestOrigin};
@@ -64,21 +65,26 @@ impl Distribution {
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
     /// their repository.
-    pub async fn expire_uploads(&self) {
+    ///
+    /// # Errors
+    /// The database or the storage of blobs does not answer; the rest is done all the same.
+    pub async fn expire_uploads(&self) -> Result<(), Error> {
         // Some at a time, so that no transaction is long.
-        loop {
+        let expired = loop {
             match self.registry.expire_uploads().await {
-                Ok(ended) if ended.is_empty() => break,
+                Ok(ended) if ended.is_empty() => break Ok(()),
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "expired uploads could not be removed; trying again later");
-                    break;
+                    break Err(error);
                 }
             }
-        }
-        if let Err(refused) = self.sweep_uploads().await {
+        };
+        let swept = self.sweep_uploads().await.map_err(|refused| {
             tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");
-        }
+            Error::internal(format!("the bytes of ended uploads stay: {:?}", refused.error))
+        });
+        expired.and(swept)
     }
 
     /// The files are listed first: one without a row after that is no one's, since the row of an upload is there before

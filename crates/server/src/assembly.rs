@@ -27,7 +27,7 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::options::Options;
 use crate::server::{Parts, address_rate};
-use crate::state::RunningServer;
+use crate::state::{RunningServer, StartFacts};
 use crate::storage::Storage;
 use crate::{disk, facts, keys, limits, providers, serving};
 
@@ -57,7 +57,8 @@ pub(crate) async fn assemble(
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
     let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
-    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), clock.now()));
+    let known = StartFacts::of(options, &settings, &storage, &authenticator, &clock)?;
+    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), known));
     let blobs = Arc::new(Blobs(content.clone()));
     let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &sender, state.clone());
     let pipeline = Arc::new(Pipeline::new(

@@ -25,7 +25,7 @@ use bowline_resources::groups::Belongings;
 use bowline_store::WriteTx;
 use bowline_vulnerabilities::Published;
 
-pub use operator::ServerState;
+pub use operator::{KeyStep, RotatedKey, ServerState};
 pub use tables::TABLES;
 
 /// What the domains hold of groups. A refusal to delete a group names the first that holds something.

@@ -81,7 +81,7 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
            storage    {storage}\n\n\
          To look around, paste:\n  \
            export BOWLINE={base}\n  \
-           export TOKEN=$(bowline operator token {flag} {place})\n  \
+           export TOKEN=$(bowline operator token --reason \"first look\" {flag} {place})\n  \
            curl -H \"Authorization: Bearer $TOKEN\" $BOWLINE/iam/v2/roles\n\n",
         version = env!("CARGO_PKG_VERSION"),
         base = settings.base_url,
