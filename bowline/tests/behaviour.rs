@@ -77,6 +77,8 @@ mod golden_events;
 mod golden_steps;
 #[path = "behaviour/group_mappings.rs"]
 mod group_mappings;
+#[path = "behaviour/group_retention.rs"]
+mod group_retention;
 #[path = "behaviour/groups.rs"]
 mod groups;
 #[path = "behaviour/http_bodies.rs"]
@@ -153,8 +155,8 @@ mod preview_cases;
 mod previews;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
-#[path = "behaviour/preview_bounds.rs"]
-mod preview_bounds;
+#[path = "behaviour/publication_previews.rs"]
+mod publication_previews;
 #[path = "behaviour/registry_policies.rs"]
 mod registry_policies;
 #[path = "behaviour/registry_sources.rs"]

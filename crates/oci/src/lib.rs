@@ -27,15 +27,15 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
-use bowline_authn::guarded::GuardedClient;
-use bowline_core::Error;
 use bowline_content::{Content, ContentError};
+use bowline_core::Error;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_pipeline::{Pipeline, RequestOrigin};
 use bowline_registry::content::{Registry, RegistryClient};
 
 use answer::{Answer, Refused};
 use route::Target;
+pub use upstream::Upstream;
 
 /// How long a client may stay silent in the middle of a transfer.
 const IDLE: Duration = Duration::from_secs(60);
@@ -45,21 +45,20 @@ pub struct Distribution {
     content: Content,
     pipeline: Arc<Pipeline>,
     exchanged: credentials::Exchanged,
-    upstream: upstream::Upstream,
+    upstream: Arc<Upstream>,
     /// Address of the token service, and the name of this one, as challenges say them.
     realm: String,
     service: String,
 }
 
 impl Distribution {
-    /// The front to a registry whose blobs lie in `content`, and which asks others through `client`.
-    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Distribution {
+    /// The front to a registry whose blobs lie in `content`, and which asks others through `upstream`.
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, upstream: Arc<Upstream>) -> Distribution {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
         let exchanged = credentials::Exchanged::default();
-        let upstream = upstream::Upstream::new(client, pipeline.clock.clone());
         Distribution { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 

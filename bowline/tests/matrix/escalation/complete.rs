@@ -50,6 +50,8 @@ const NOT_ATTACKED: [(&str, &str); 34] = [
     ("bowline.registry.v1.Images.DeleteImages", "deletes what its capabilities allow to delete"),
     ("bowline.operator.v1.", "for the operator alone: behaviour/operators.rs calls each"),
     ("bowline.registry.v1.RegistryPolicies.ApplyRetention", "deletes what its capabilities allow to delete"),
+    ("bowline.libraries.v1.PolicyTests.", "rules on packages, for what everybody of the organization resolves"),
+    ("bowline.registry.v1.Replication.CheckUpstream", "asks an upstream that is set already, and stores nothing of it"),
     ("bowline.registry.v1.Replication.FetchNow", "has pulls ask an upstream that is set already"),
     ("bowline.registry.v1.ScanReports.", "stores a report about content"),
     ("bowline.vulnerabilities.v1.Reviews.", "gives states to advisory events"),

@@ -79,6 +79,16 @@ impl UpstreamConfig {
     }
 }
 
+/// The other registry that a repository takes what it lacks from, if there is one.
+pub(super) async fn configured(
+    tx: &mut ReadTx,
+    vault: &Vault,
+    repo: &Uidp,
+    now: Micros,
+) -> Result<Option<UpstreamConfig>, RegistryError> {
+    UpstreamConfig::of(tx, vault, repo, &[], now).await
+}
+
 /// Names of the groups, and of the repository at the end, that lead from `place` to `at` below it.
 async fn names_below(tx: &mut ReadTx, at: &Uidp, place: &str) -> Result<Vec<String>, RegistryError> {
     let mut names = Vec::new();
