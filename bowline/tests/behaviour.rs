@@ -107,6 +107,8 @@ mod libraries_policies;
 mod libraries_records;
 #[path = "behaviour/library_decisions.rs"]
 mod library_decisions;
+#[path = "behaviour/library_policy_tests.rs"]
+mod library_policy_tests;
 #[path = "behaviour/mail.rs"]
 mod mail;
 #[path = "behaviour/matcher_tests.rs"]
@@ -125,12 +127,12 @@ mod neighbours;
 mod new_front;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
+#[path = "behaviour/operator_configuration.rs"]
+mod operator_configuration;
 #[path = "behaviour/operators.rs"]
 mod operators;
 #[path = "behaviour/osv_api.rs"]
 mod osv_api;
-#[path = "behaviour/operator_configuration.rs"]
-mod operator_configuration;
 #[path = "behaviour/own_sessions.rs"]
 mod own_sessions;
 #[path = "behaviour/page_tokens.rs"]
@@ -149,6 +151,8 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/preview_bounds.rs"]
+mod preview_bounds;
 #[path = "behaviour/preview_cases.rs"]
 mod preview_cases;
 #[path = "behaviour/previews.rs"]
@@ -185,6 +189,8 @@ mod scim_people;
 mod scim_tokens;
 #[path = "behaviour/search.rs"]
 mod search;
+#[path = "behaviour/search_bounds.rs"]
+mod search_bounds;
 #[path = "behaviour/signin.rs"]
 mod signin;
 #[path = "behaviour/signin_devices.rs"]
@@ -195,8 +201,6 @@ mod signin_refusals;
 mod sink;
 #[path = "behaviour/sizes.rs"]
 mod sizes;
-#[path = "behaviour/search_bounds.rs"]
-mod search_bounds;
 #[path = "behaviour/statistics.rs"]
 mod statistics;
 #[path = "behaviour/stopping.rs"]

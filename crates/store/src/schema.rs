@@ -240,4 +240,10 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0049_upstream_generations.sql"),
         postgres: include_str!("../migrations/postgres/0049_upstream_generations.sql"),
     },
+    Migration {
+        version: 50,
+        name: "library_policy_tests",
+        sqlite: include_str!("../migrations/sqlite/0050_library_policy_tests.sql"),
+        postgres: include_str!("../migrations/postgres/0050_library_policy_tests.sql"),
+    },
 ];
