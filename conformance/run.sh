@@ -209,7 +209,7 @@ node "$here/walk/lib/provider.mjs" "$work" "$BASE_URL" >"$work/provider.log" 2>&
 provider=$!
 wait_for 30 "$provider" test -s "$PROVIDER" || { tail -n 30 "$work/provider.log" >&2; die "the identity provider did not start"; }
 
-operator_token() { "$binary" operator token "${storage[@]}"; }
+operator_token() { "$binary" operator token --reason conformance "${storage[@]}"; }
 
 # ---- the suites ---------------------------------------------------------------
 

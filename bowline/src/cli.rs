@@ -3,17 +3,17 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
     advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, search, vulns,
 };
 #[cfg(feature = "server")]
-use bowline_server::Options;
-#[cfg(feature = "server")]
 use bowline_server::commands::{
     audit, backup, contract, keys, migrate, openapi, operator, restore, self_check, serve, stored,
 };
+#[cfg(feature = "server")]
+use bowline_server::{OptionOrigins, Options};
 use bowline_terminal::{Manner, block_on, error_label, print, say};
 
 use crate::completion;
@@ -174,7 +174,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
         return credential_helper::run(&arguments[1..]);
     }
-    let cli = match Cli::try_parse_from(arguments) {
+    let cli = match parse(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -191,6 +191,22 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The parsed command line; a server is told where each of its options comes from.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    #[cfg(feature = "server")]
+    let origins = matches.subcommand_matches("serve").map(OptionOrigins::of);
+    let parsed = Cli::from_arg_matches_mut(&mut matches);
+    #[cfg_attr(not(feature = "server"), expect(unused_mut, reason = "a client has no options of a server"))]
+    let mut cli = parsed.map_err(|error| error.format(&mut command))?;
+    #[cfg(feature = "server")]
+    if let (Command::Serve(options), Some(origins)) = (&mut cli.command, origins) {
+        options.origins = origins;
+    }
+    Ok(cli)
 }
 
 /// Whether the variable forbids colors, as <https://no-color.org> has it.

@@ -27,6 +27,8 @@ mod associations;
 mod audit;
 #[path = "behaviour/audit_chain.rs"]
 mod audit_chain;
+#[path = "behaviour/audit_chain_bounds.rs"]
+mod audit_chain_bounds;
 #[path = "behaviour/audit_export.rs"]
 mod audit_export;
 #[path = "behaviour/audit_log.rs"]
@@ -79,6 +81,8 @@ mod golden_events;
 mod golden_steps;
 #[path = "behaviour/group_mappings.rs"]
 mod group_mappings;
+#[path = "behaviour/group_retention.rs"]
+mod group_retention;
 #[path = "behaviour/groups.rs"]
 mod groups;
 #[path = "behaviour/http_bodies.rs"]
@@ -109,6 +113,8 @@ mod libraries_policies;
 mod libraries_records;
 #[path = "behaviour/library_decisions.rs"]
 mod library_decisions;
+#[path = "behaviour/library_policy_tests.rs"]
+mod library_policy_tests;
 #[path = "behaviour/mail.rs"]
 mod mail;
 #[path = "behaviour/matcher_tests.rs"]
@@ -127,6 +133,8 @@ mod neighbours;
 mod new_front;
 #[path = "behaviour/open_services.rs"]
 mod open_services;
+#[path = "behaviour/operator_configuration.rs"]
+mod operator_configuration;
 #[path = "behaviour/operators.rs"]
 mod operators;
 #[path = "behaviour/osv_api.rs"]
@@ -151,12 +159,16 @@ mod people_sessions;
 mod people_support;
 #[path = "behaviour/posture.rs"]
 mod posture;
+#[path = "behaviour/preview_bounds.rs"]
+mod preview_bounds;
 #[path = "behaviour/preview_cases.rs"]
 mod preview_cases;
 #[path = "behaviour/previews.rs"]
 mod previews;
 #[path = "behaviour/provider_ends.rs"]
 mod provider_ends;
+#[path = "behaviour/publication_previews.rs"]
+mod publication_previews;
 #[path = "behaviour/registry_policies.rs"]
 mod registry_policies;
 #[path = "behaviour/registry_sources.rs"]
@@ -187,6 +199,8 @@ mod scim_people;
 mod scim_tokens;
 #[path = "behaviour/search.rs"]
 mod search;
+#[path = "behaviour/search_bounds.rs"]
+mod search_bounds;
 #[path = "behaviour/signin.rs"]
 mod signin;
 #[path = "behaviour/signin_devices.rs"]

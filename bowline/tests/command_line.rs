@@ -16,6 +16,8 @@ mod keys;
 mod libraries;
 #[path = "command_line/manners.rs"]
 mod manners;
+#[path = "command_line/operator.rs"]
+mod operator;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/registry.rs"]

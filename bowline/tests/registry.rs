@@ -66,6 +66,8 @@ mod stored_bytes;
 mod support;
 #[path = "registry/upstream_accounts.rs"]
 mod upstream_accounts;
+#[path = "registry/upstream_checks.rs"]
+mod upstream_checks;
 #[path = "registry/upstream_rest.rs"]
 mod upstream_rest;
 #[path = "registry/upstream_tags.rs"]

@@ -374,7 +374,7 @@ async function devices() {
 }
 
 async function operator() {
-  const { stdout } = await run(BOWLINE, ['operator', 'login-url', '--data-dir', DATA_DIR]);
+  const { stdout } = await run(BOWLINE, ['operator', 'login-url', '--reason', 'conformance', '--data-dir', DATA_DIR]);
   const page = await person();
   await page.goto(stdout.trim());
   await photograph(page, 'operator');

@@ -144,7 +144,7 @@ async function suite() {
   await until('the identity provider', async () => statSync(provider).size > 0);
 
   // The registry suite, as over a directory.
-  const OPERATOR_TOKEN = bowline('operator', 'token', ...rows);
+  const OPERATOR_TOKEN = bowline('operator', 'token', '--reason', 'conformance', ...rows);
   const env = { ...process.env, BASE_URL: base, OPERATOR_TOKEN, PROVIDER: provider, BOWLINE };
   const UPSTREAM_TOKEN = execFileSync('node', [join(here, '../walk/token.mjs'), 'walk-oci'], { encoding: 'utf8', env }).trim();
   const registrySuite = (what) => {
@@ -154,7 +154,7 @@ async function suite() {
   registrySuite('the registry suite passes over an object store');
   check('its blobs lie in the bucket', objects().length > 0 && !existsSync(join(work, 'bowline-data')));
 
-  token = bowline('operator', 'token', ...rows, '--audience', `127.0.0.1:${port}`);
+  token = bowline('operator', 'token', '--reason', 'conformance', ...rows, '--audience', `127.0.0.1:${port}`);
   const answer = await fetch(`${base}/iam/v2/groups`, {
     method: 'POST', body: JSON.stringify({ name: 'objects' }),
     headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },

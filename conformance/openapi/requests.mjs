@@ -47,7 +47,7 @@ export async function requests(work, run, documents) {
 
   const used = join(work, 'used');
   const schemathesis = (file, ...more) => {
-    const token = execFileSync(BOWLINE, ['operator', 'token', '--data-dir', data], { encoding: 'utf8' }).trim();
+    const token = execFileSync(BOWLINE, ['operator', 'token', '--reason', 'conformance', '--data-dir', data], { encoding: 'utf8' }).trim();
     const env = { OPERATOR_TOKEN: token, OPENAPI_USED: used, PYTHONPATH: here, PYTHONDONTWRITEBYTECODE: '1' };
     const config = ['--config-file', join(here, 'schemathesis.toml')];
     const options = ['--seed', '1', '--generation-database', 'none', '--no-shrink', '--warnings', 'off', '--no-color'];

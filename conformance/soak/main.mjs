@@ -71,7 +71,7 @@ for (let n = 0; ; n += 1) {
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const jwk = { ...createPublicKey(createPrivateKey(privateKey.export({ type: 'pkcs8', format: 'pem' }))).export({ format: 'jwk' }), kid: 'soak', alg: 'RS256', use: 'sig' };
-const operator = execFileSync(BOWLINE, ['operator', 'token', '--data-dir', data], { encoding: 'utf8' }).trim();
+const operator = execFileSync(BOWLINE, ['operator', 'token', '--reason', 'soak', '--data-dir', data], { encoding: 'utf8' }).trim();
 
 async function call(token, verb, path, body) {
   const answer = await fetch(base + path, {

@@ -202,6 +202,11 @@ fn libraries() -> Vec<Step> {
         step("dev.bowline.libraries.policy.created.v1", "POST /libraries/v1/policies/{org}", policy)
             .keeping("/id", "library_policy"),
         step("dev.bowline.libraries.policy.updated.v1", "PUT /libraries/v1/policies/{library_policy}", changed),
+        step(
+            "dev.bowline.libraries.policy_tests.updated.v1",
+            "POST /librarypolicytests/v1/policies/{library_policy}:setTests",
+            json!({ "tests": [{ "purl": "pkg:npm/left-pad@1.3.0", "expected": "EXPECTED_DECISION_REFUSED" }] }),
+        ),
         step("dev.bowline.libraries.policy_binding.created.v1", "POST /libraries/v1/policy-bindings/{org}", binding)
             .keeping("/id", "policy_binding"),
         step(

@@ -136,7 +136,36 @@ async fn an_issuer_is_tested_as_an_exchange_would_use_it(server: &TestServer) {
     assert_eq!(server.idp().requests(), requests, "nothing leaves for a caller who may not");
 }
 
+async fn tests_of_issuers_are_limited_by_caller_and_by_organization(server: &TestServer) {
+    let (org, other) = (server.organization("acme").await, server.organization("other").await);
+    let [ann, bea] = [machine(server, &org, "ann").await, machine(server, &org, "bea").await];
+    for admin in [&ann, &bea] {
+        server.bind(&admin.uid, &server.role("owner"), &org).await;
+    }
+    let theirs = server.actor("owner", &other).await;
+    let unknown = |n: usize| json!({ "issuer": format!("{}/none{n}", server.idp().issuer()) });
+    // Ten at once, and one more each second.
+    let mut made = 0;
+    let refusal = loop {
+        let reply = crate::support::call(&ann.actor, &issuer_at(&org), unknown(made)).await;
+        if reply.status != 200 {
+            break reply;
+        }
+        made += 1;
+        assert!(made < 60, "no limit");
+    };
+    assert!(made >= 10, "{made}");
+    assert_eq!((refusal.status, refusal.header("retry-after").is_some()), (429, true), "{}", refusal.text());
+    let requests = server.idp().requests();
+    rejected(&bea.actor, &issuer_at(&org), unknown(100), 429, "RATE_LIMITED").await;
+    assert_eq!(server.idp().requests(), requests, "nothing is sent past the limit");
+    // What is known already is shown, and others are not held up.
+    ok(&bea.actor, &issuer_at(&org), unknown(0)).await;
+    ok(&theirs, &issuer_at(&other), unknown(100)).await;
+}
+
 each_engine!(
+    tests_of_issuers_are_limited_by_caller_and_by_organization,
     an_issuer_is_tested_as_an_exchange_would_use_it,
     bad_tests_are_refused_without_the_token,
     claims_are_compared_as_an_exchange_does

@@ -54,6 +54,49 @@ async fn every_method_of_the_operators_knows_its_callers(server: &TestServer) {
     assert!(reading > 5, "{reading}");
 }
 
+async fn the_access_of_an_operator_is_explained_to_operators_and_denied_to_no_one(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let owner = server.actor("owner", &org).await;
+    let admin = named(server, "ada", "OPERATOR_ROLE_ADMIN").await;
+    let viewer = named(server, "vic", "OPERATOR_ROLE_VIEWER").await;
+    let plain = person(server, "bea", "bea@example.com").await;
+    let role = crate::support::role(server, &org, "lists", &["CAP_REPO_LIST"]).await;
+    for one in [&admin, &viewer, &plain] {
+        server.bind(&one.uid, &role, &org).await;
+    }
+    let explain = async |reader: &Actor, identity: &str, what: &str| {
+        let path = format!("GET /iam/v1/access:explain?scope={org}&identity={identity}&{what}");
+        ok(reader, &path, Value::Null).await
+    };
+    let (deletes, operates) = ("capabilities=groups.delete", "method=bowline.operator.v1.Operator.RunTask");
+    for reader in [&server.operator().await, &viewer.actor] {
+        for what in [deletes, operates] {
+            let of_admin = explain(reader, &admin.uid, what).await;
+            assert_eq!((&of_admin["allowed"], &of_admin["operatorRolesHidden"]), (&json!(true), &json!(false)));
+            assert_eq!(of_admin["cause"], "ACCESS_CAUSE_OPERATOR", "{of_admin}");
+        }
+        assert_eq!(explain(reader, &viewer.uid, deletes).await["allowed"], json!(false));
+        let listed = explain(reader, &viewer.uid, "capabilities=groups.list").await;
+        assert_eq!((&listed["allowed"], &listed["cause"]), (&json!(true), &json!("ACCESS_CAUSE_OPERATOR")));
+        assert_eq!(explain(reader, &plain.uid, operates).await["operatorRolesHidden"], json!(false));
+    }
+    // Others see the same of everyone, and that it is not everything.
+    for what in [deletes, operates] {
+        let of = async |machine: &Machine| {
+            let seen = explain(&owner, &machine.uid, what).await;
+            let text = seen.to_string().replace(&machine.uid, "PERSON");
+            let binding = seen["steps"][0]["binding"].as_str().unwrap_or("no step").to_owned();
+            (seen, text.replace(&binding, "BINDING"))
+        };
+        let (seen, of_plain) = of(&plain).await;
+        assert_eq!((&seen["allowed"], &seen["operatorRolesHidden"]), (&json!(false), &json!(true)), "{seen}");
+        assert!(seen["summary"].as_str().is_some_and(|text| text.contains("only operators see")), "{seen}");
+        assert_eq!([of(&admin).await.1, of(&viewer).await.1], [of_plain.clone(), of_plain]);
+    }
+    let held = explain(&owner, &admin.uid, "capabilities=repo.list").await;
+    assert_eq!((&held["allowed"], &held["operatorRolesHidden"]), (&json!(true), &json!(false)));
+}
+
 async fn an_admin_does_what_the_operator_does_and_is_named(server: &TestServer) {
     let admin = named(server, "ada", "OPERATOR_ROLE_ADMIN").await;
     let org = ok(
@@ -155,6 +198,15 @@ async fn a_token_of_the_local_operator_has_a_reason_and_an_event(server: &TestSe
     .await;
     let events = "SELECT count(*) FROM outbox WHERE event_type = 'dev.bowline.operator.token.issued.v1'";
     assert_eq!(crate::support::number(server, events).await, 1);
+    let (db, now) = (&parts.storage.db, bowline_core::Clock::now(server.clock()));
+    bowline_identity::people::create_operator_link(db, [7; 16], "no terminal here", now).await.expect("a link");
+    until("the entry of the link", async || {
+        let entries = ok(&operator, &path, Value::Null).await["entries"].as_array().cloned().unwrap_or_default();
+        entries.iter().any(|entry| entry["after"]["content"]["reason"] == "no terminal here")
+    })
+    .await;
+    let [_, _, _, _, body] = crate::support::newest_event(server).await;
+    assert!(body.contains("no terminal here"), "{body}");
 }
 
 async fn the_state_of_the_server_is_read_and_tasks_run(server: &TestServer) {
@@ -191,6 +243,7 @@ async fn the_state_of_the_server_is_read_and_tasks_run(server: &TestServer) {
 }
 
 each_engine!(
+    the_access_of_an_operator_is_explained_to_operators_and_denied_to_no_one,
     the_state_of_the_server_is_read_and_tasks_run,
     every_method_of_the_operators_knows_its_callers,
     an_admin_does_what_the_operator_does_and_is_named,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_identity::people::Provider;
 use bowline_testkit::{Actor, TestServer, each_engine};
 use serde_json::{Value, json};
@@ -81,7 +83,8 @@ async fn a_provider_reaches_the_sessions_that_began_with_it_alone(server: &TestS
     server.bind(&admin.uid, &server.role("owner"), &org).await;
     let list = format!("GET /people/v1/providerSessions/{uid}");
     let listed = ok(&admin.actor, &list, Value::Null).await;
-    assert_eq!(each(&listed["sessions"], "id"), [&of_provider]);
+    let person = bowline_identity::human_uid(server.idp().issuer(), "ada");
+    assert_eq!(each(&listed["sessions"], "identity"), [person.as_str()]);
     assert_eq!(listed["sessions"][0]["current"], json!(false));
     let lister = holder(server, &org, "lister", &org, &["CAP_IAM_IDENTITY_PROVIDERS_LIST"]).await.actor;
     rejected(&lister, &list, Value::Null, 403, "PERMISSION_DENIED").await;
@@ -90,6 +93,35 @@ async fn a_provider_reaches_the_sessions_that_began_with_it_alone(server: &TestS
     assert_eq!((&ended["ended"], status(&limited, &org).await), (&json!(1), 401));
     assert_eq!(status(&ada, &org).await, 200, "what began elsewhere goes on");
     assert_eq!(ok(&admin.actor, &list, Value::Null).await["sessions"], json!([]));
+}
+
+async fn a_providers_list_names_sessions_and_gives_no_id_away(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let provider = own(server, &org, Own { default_role: &server.role("viewer"), ..Own::default() }).await;
+    let list = format!("GET /people/v1/providerSessions/{}", uid_of_provider(&provider));
+    let mut ids = Vec::new();
+    for person in ["ada", "bea", "cyd"] {
+        ids.push(signed_in(server, &provider, person).await);
+    }
+    let admin = machine(server, &org, "admin").await;
+    server.bind(&admin.uid, &server.role("owner"), &org).await;
+    let (mut shown, mut token, mut bytes) = (Vec::new(), String::new(), Vec::new());
+    for _ in 0..3 {
+        let page = ok(&admin.actor, &format!("{list}?pageSize=1&pageToken={token}"), Value::Null).await;
+        shown.extend(each(&page["sessions"], "id").into_iter().map(String::from));
+        token = page["nextPageToken"].as_str().unwrap_or_default().into();
+        bytes.extend(page.to_string().into_bytes());
+        bytes.extend(URL_SAFE_NO_PAD.decode(&token).expect("base64"));
+    }
+    assert_eq!((shown.len(), token.as_str()), (3, ""));
+    let whole = ok(&admin.actor, &list, Value::Null).await;
+    assert_eq!(each(&whole["sessions"], "id"), shown, "a hash stays the same");
+    for (id, actor) in &ids {
+        assert!(!bytes.windows(id.len()).any(|window| window == id.as_bytes()), "{id} is in a page or its token");
+        for hash in &shown {
+            rejected(actor, &format!("DELETE /people/v1/sessions/{hash}"), Value::Null, 404, "NOT_FOUND").await;
+        }
+    }
 }
 
 async fn preferences_are_each_persons_own(server: &TestServer) {
@@ -128,6 +160,7 @@ async fn preferences_are_each_persons_own(server: &TestServer) {
 }
 
 each_engine!(
+    a_providers_list_names_sessions_and_gives_no_id_away,
     a_provider_reaches_the_sessions_that_began_with_it_alone,
     people_see_and_end_their_own_sessions,
     preferences_are_each_persons_own

@@ -163,7 +163,7 @@ async fn an_operators_link_works_once_within_five_minutes(server: &TestServer) {
     let db = &parts(server).storage.db;
     let link = async || {
         let random = std::array::from_fn(|i| draw()[i]);
-        signing::create_operator_link(db, random, context(server).now).await.expect("a link")
+        signing::create_operator_link(db, random, "a test", context(server).now).await.expect("a link")
     };
     let code = link().await;
     assert_eq!(code.len(), 22);

@@ -39,15 +39,22 @@ async fn upstreams_are_listed_with_their_last_check_where_the_caller_may(server:
 async fn a_repository_fetches_at_the_next_pull_when_told_so(server: &TestServer) {
     let org = server.organization("acme").await;
     let (repo, other) = (server.repo(&org, "web").await, server.repo(&org, "other").await);
-    for (repo, tag) in [(&repo, "a"), (&repo, "b"), (&other, "a")] {
-        execute(server, "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, $2, 5)", &[repo, tag]).await;
-    }
+    let many = "INSERT INTO upstream_tags (repo, tag, checked_at)
+                WITH RECURSIVE up(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM up WHERE n < 10001)
+                SELECT $1, 'tag-' || n, 5 FROM up";
+    execute(server, many, &[&repo]).await;
+    execute(server, "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, 'a', 5)", &[&other]).await;
+    let untouched = "SELECT count(*) FROM upstream_tags WHERE checked_at = 5 AND generation = 0";
     let viewer = server.actor("viewer", &org).await;
     let path = format!("POST /replication/v1/repos/{repo}:fetchNow");
     rejected(&viewer, &path, json!({}), 403, "PERMISSION_DENIED").await;
     let editor = server.actor("editor", &org).await;
-    assert_eq!(ok(&editor, &path, json!({})).await["tags"], "2");
-    assert_eq!(number(server, "SELECT count(*) FROM upstream_tags WHERE checked_at = 0").await, 2);
+    for generation in 1..=2 {
+        assert_eq!(ok(&editor, &path, json!({})).await["tags"], "10000", "counted up to a bound");
+        // One row changes, however many tags there are.
+        assert_eq!(number(server, "SELECT sum(generation) FROM upstream_generations").await, generation);
+        assert_eq!(number(server, untouched).await, 10_002);
+    }
     let nowhere = format!("POST /replication/v1/repos/{}:fetchNow", absent(&org));
     rejected(&editor, &nowhere, json!({}), 404, "NOT_FOUND").await;
 }

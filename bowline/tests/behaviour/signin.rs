@@ -234,7 +234,7 @@ async fn signing_out_ends_the_tokens_at_once(server: &TestServer) {
 async fn a_link_of_the_operator_works_once_and_not_late(server: &TestServer) {
     let db = &server.server().parts().storage.db;
     let now = || bowline_core::Clock::now(server.clock());
-    let link = people::create_operator_link(db, [7; 16], now()).await.expect("a link");
+    let link = people::create_operator_link(db, [7; 16], "sign-in is down", now()).await.expect("a link");
     let browser = server.browser();
     for _ in 0..2 {
         let page = browser.get(&format!("/oauth/operator?code={link}")).await;
@@ -247,7 +247,7 @@ async fn a_link_of_the_operator_works_once_and_not_late(server: &TestServer) {
     ok(&operator, "GET /iam/v2/groups", Value::Null).await;
     assert!(browser.cookies().is_empty(), "nothing stays in the browser");
     assert_eq!(browser.post("/oauth/operator", &[("code", &link)]).await.status, 404);
-    let late = people::create_operator_link(db, [8; 16], now()).await.expect("a link");
+    let late = people::create_operator_link(db, [8; 16], "sign-in is down", now()).await.expect("a link");
     server.clock().advance(Duration::from_secs(301));
     assert_eq!(browser.post("/oauth/operator", &[("code", &late)]).await.status, 404);
 }

@@ -97,7 +97,8 @@ async fn a_full_disk_is_cured_by_the_operator_without_a_restart() {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let http = reqwest::Client::new();
     let mut server = serve(&data).await;
-    let token = async |data: &str| ended(&run(&["operator", "token", "--data-dir", data]).await, 0);
+    let token =
+        async |data: &str| ended(&run(&["operator", "token", "--reason", "disk is full", "--data-dir", data]).await, 0);
     let first = token(&data).await;
     let post = async |server: &Running, token: &str, path: &str, body: String| {
         let request = http.post(format!("{}{path}", server.api)).bearer_auth(token).body(body);

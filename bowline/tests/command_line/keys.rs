@@ -80,8 +80,21 @@ async fn the_first_key_has_the_algorithm_asked_for() {
         ("rotate-rs", &["keys", "rotate", "--algorithm", "rs256"], "RS256"),
         ("rotate-es", &["keys", "rotate", "--algorithm", "es256"], "ES256"),
         ("revoke", &["keys", "revoke", "--all", "--algorithm", "es256"], "ES256"),
-        ("token", &["operator", "token", "--base-url", "http://127.0.0.1:1"], "RS256"),
-        ("token-es", &["operator", "token", "--base-url", "http://127.0.0.1:1", "--token-algorithm", "es256"], "ES256"),
+        ("token", &["operator", "token", "--reason", "a test", "--base-url", "http://127.0.0.1:1"], "RS256"),
+        (
+            "token-es",
+            &[
+                "operator",
+                "token",
+                "--reason",
+                "a test",
+                "--base-url",
+                "http://127.0.0.1:1",
+                "--token-algorithm",
+                "es256",
+            ],
+            "ES256",
+        ),
     ] {
         ended(&run(home.path(), &["migrate", "--data-dir", name]).await, 0);
         let printed = ended(&run(home.path(), &[arguments, &["--data-dir", name]].concat()).await, 0);

@@ -28,8 +28,8 @@ async fn commands_do_not_create_a_missing_database() {
         &["audit", "erase", "--resource", "1ec9a659ec22a8e53d136ed89f2a0db9ebdeb963"],
         &["keys", "list"],
         &["keys", "rotate"],
-        &["operator", "token", "--base-url", "http://127.0.0.1:8080"],
-        &["operator", "login-url"],
+        &["operator", "token", "--reason", "a test", "--base-url", "http://127.0.0.1:8080"],
+        &["operator", "login-url", "--reason", "a test"],
         &["operator", "providers", "list"],
     ];
     for command in commands {
@@ -42,7 +42,8 @@ async fn commands_do_not_create_a_missing_database() {
     ended(&run(home.path(), &["migrate", "--data-dir", &there]).await, 0);
     let verified = ended(&run(home.path(), &["audit", "verify", "--data-dir", &there]).await, 0);
     assert!(verified.starts_with("0 rows verified"), "{verified}");
-    let token = ["operator", "token", "--data-dir", &there, "--base-url", "http://127.0.0.1:8080"];
+    let token =
+        ["operator", "token", "--reason", "a test", "--data-dir", &there, "--base-url", "http://127.0.0.1:8080"];
     assert!(ended(&run(home.path(), &token).await, 0).starts_with("ey"));
 
     // Half a backup: no other key is made for a database that has one.

@@ -119,7 +119,11 @@ pub(crate) fn operator_token(storage: &Storage) -> String {
 
 /// A token of the operator, from the command with these options.
 pub(crate) fn token(storage: &Storage, options: &[&str]) -> String {
-    let output = Command::new(binary()).args(["operator", "token"]).args(storage.options()).args(options).output();
+    let output = Command::new(binary())
+        .args(["operator", "token", "--reason", "a test"])
+        .args(storage.options())
+        .args(options)
+        .output();
     let output = output.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("a token").trim().to_owned()

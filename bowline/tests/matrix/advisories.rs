@@ -4,7 +4,7 @@ use bowline_contract::bowline::vulnerabilities::v1 as reviews;
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as settings;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
-use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::{BatchReviewEvents, PreviewPublication};
 use bowline_contract::v1::advisory as a1;
 use bowline_contract::v1::advisory::rpc::security_advisory as resolved1;
 use bowline_contract::v1::vulnerabilities as v1;
@@ -61,6 +61,7 @@ pub(super) fn rows() -> Vec<Row> {
                 status: v1::ReviewStatus::RequestChanges as i32,
             }],
         }),
+        at::<PreviewPublication>(|aim| reviews::PreviewPublicationRequest { uid: aim.uid(Kind::AdvisoryEvent) }),
         anybody::<resolved1::ListResolvedVulnsReports>(OK, |_| a1::ResolvedVulnsReportFilter {
             image_refs: vec![a1::resolved_vulns_report_filter::ImageRef { repo: "nothing".into(), ..default() }],
             from: Some(time()),

@@ -172,6 +172,10 @@ fn policies() -> Vec<Row> {
             repo_uid: aim.uid(Kind::Repo),
             retention: None,
         }),
+        at::<policies_of_owners::PreviewGroupRetention>(|aim| ours::PreviewGroupRetentionRequest {
+            parent: aim.group(),
+            ..default()
+        }),
         at::<policies_of_owners::ApplyRetention>(|aim| ours::ApplyRetentionRequest { repo_uid: aim.uid(Kind::Repo) }),
         at::<policies_of_owners::GetEffectivePolicy>(|aim| ours::GetEffectivePolicyRequest {
             repo_uid: aim.uid(Kind::Repo),
@@ -180,6 +184,13 @@ fn policies() -> Vec<Row> {
             repo_uid: aim.uid(Kind::Repo),
         }),
         at::<replication::ListUpstreams>(|aim| ours::ListUpstreamsRequest { parent: aim.group(), ..default() }),
+        // A repository that is not there: others have upstreams at times, and no request leaves for this table.
+        Row {
+            let_through: NOT_FOUND,
+            ..at::<replication::CheckUpstream>(|aim| ours::CheckUpstreamRequest {
+                repo_uid: format!("{}/00000000000000fd", aim.group()),
+            })
+        },
         at::<replication::FetchNow>(|aim| ours::FetchNowRequest { repo_uid: aim.uid(Kind::Repo) }),
     ]
 }

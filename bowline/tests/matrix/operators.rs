@@ -18,6 +18,9 @@ pub(super) fn operators() -> Vec<Row> {
         anywhere::<methods::ListKeys>(|_| own::ListKeysRequest {}),
         anywhere::<methods::ListOrganizations>(|_| default()),
         anywhere::<methods::GetMetrics>(|_| own::GetMetricsRequest {}),
+        anywhere::<methods::GetConfiguration>(|_| own::GetConfigurationRequest {}),
+        anywhere::<methods::ListProviders>(|_| own::ListProvidersRequest {}),
+        anywhere::<methods::RotateKeys>(|_| default()),
         // The person is none that has signed in.
         Row {
             let_through: NOT_FOUND,

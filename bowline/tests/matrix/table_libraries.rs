@@ -2,7 +2,7 @@
 
 use bowline_contract::Method;
 use bowline_contract::bowline::libraries::v1 as ours;
-use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions};
+use bowline_contract::bowline::libraries::v1::rpc::{catalog, decisions, policy_tests};
 use bowline_contract::v1::libraries as l1;
 use bowline_contract::v1::libraries::rpc::{
     a_w_s_marketplace_subscriptions as subscriptions, artifacts, entitlements, library_policies as policies,
@@ -127,6 +127,17 @@ fn policies_and_bindings() -> Vec<Row> {
         }),
         of_organization(delete::<bindings::DeleteBinding>(Kind::LibraryPolicyBinding, |id| {
             l1::DeleteLibraryPolicyBindingRequest { id }
+        })),
+        of_organization(at::<policy_tests::ListPolicyTests>(|aim| ours::ListPolicyTestsRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+        })),
+        of_organization(at::<policy_tests::SetPolicyTests>(|aim| ours::SetPolicyTestsRequest {
+            policy: aim.uid(Kind::LibraryPolicy),
+            ..default()
+        })),
+        of_organization(at::<policy_tests::UpdatePolicy>(|aim| ours::UpdateTestedPolicyRequest {
+            policy: Some(l1::LibraryPolicy { id: aim.uid(Kind::LibraryPolicy), name: aim.name(), ..default() }),
+            ..default()
         })),
         in_organization::<decisions::ExplainPackage>(|aim| ours::ExplainPackageRequest {
             parent: aim.group(),

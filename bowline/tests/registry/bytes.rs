@@ -62,17 +62,17 @@ async fn files_of_uploads_end_with_their_rows(server: &TestServer) {
     client.begin(&format!("{org}/gone")).await;
     let stays = client.begin(&format!("{org}/stays")).await;
     let door = &server.server().parts().distribution;
-    door.expire_uploads().await;
+    door.expire_uploads().await.expect("uploads expire");
     assert_eq!(files(&uploads).len(), 2);
     let repo = repo_uid(server, "gone").await;
     let operator = server.operator().await;
     assert_eq!(operator.rest("DELETE", &format!("/registry/v2/repos/{repo}"), None).await.status, 200);
-    door.expire_uploads().await;
+    door.expire_uploads().await.expect("uploads expire");
     let id = stays.rsplit('/').next().unwrap();
     assert_eq!(files(&uploads), [uploads.join(id)]);
     assert_eq!(client.send(&format!("PATCH {stays}"), &[], b"x").await.status, 202);
     server.clock().advance(std::time::Duration::from_secs(24 * 3600));
-    door.expire_uploads().await;
+    door.expire_uploads().await.expect("uploads expire");
     assert_eq!(files(&uploads), Vec::<PathBuf>::new());
 }
 

@@ -98,7 +98,7 @@ async fn an_upload_belongs_to_who_began_it_and_ends_after_a_day(server: &TestSer
     let id = at.rsplit('/').next().unwrap();
     server.clock().advance(std::time::Duration::from_secs(24 * 3600));
     let door = &server.server().parts().distribution;
-    door.expire_uploads().await;
+    door.expire_uploads().await.expect("uploads expire");
     assert_eq!(number(server, "SELECT count(*) FROM uploads").await, 0);
     assert_eq!(id.len(), 32);
 }

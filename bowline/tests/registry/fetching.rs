@@ -74,7 +74,7 @@ async fn a_fetch_counts_as_it_arrives_and_no_more_once_its_client_is_gone(engine
     }
     let files = async || server.server().parts().content.uploads().await.unwrap();
     until("no bytes stay", async || {
-        server.server().parts().distribution.expire_uploads().await;
+        server.server().parts().distribution.expire_uploads().await.expect("uploads expire");
         files().await.is_empty()
     })
     .await;

@@ -47,7 +47,7 @@ impl Pusher {
 }
 
 async fn expire(server: &TestServer) -> i64 {
-    server.server().parts().distribution.expire_uploads().await;
+    server.server().parts().distribution.expire_uploads().await.expect("uploads expire");
     number(server, "SELECT count(*) FROM uploads").await
 }
 

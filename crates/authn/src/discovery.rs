@@ -161,6 +161,14 @@ impl IssuerKeys {
         lock(&self.cache).issuers.remove(issuer);
     }
 
+    /// Whether [`IssuerKeys::keys_for`] without a key id would return without a request, because the cache has the keys or
+    /// the failure.
+    pub fn is_cached(&self, issuer: &str, now: i64) -> bool {
+        let known = lock(&self.cache).issuers.get(issuer).map(|(entry, _)| Arc::clone(entry));
+        let lookup = known.map(|entry| lock(&entry.state).lookup(None, now));
+        matches!(lookup, Some(Cached::Keys(_) | Cached::Refused(_)))
+    }
+
     /// Returns the issuer's keys; if `kid` is given, they include it. `now` is in unix seconds. One fetch per
     /// issuer runs at a time; an id that the cached keys lack causes one refresh per [`REFRESH_EVERY`] at
     /// most.

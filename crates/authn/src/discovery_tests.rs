@@ -43,12 +43,14 @@ async fn issuer(more: Arc<AtomicBool>) -> (TestServer, Vec<String>) {
 async fn keys_are_kept_for_ten_minutes() {
     let (server, kids) = issuer(Arc::default()).await;
     let cache = cache();
+    assert!(!cache.is_cached(&server.url, 1000) && cache.is_empty(), "looking caches nothing");
     for now in [1000, 1001, 1599] {
         let keys = cache.keys_for(&server.url, Some(&kids[0]), now).await.unwrap();
         assert!(keys.has_kid(&kids[0]));
         assert!(cache.keys_for(&server.url, None, now).await.is_ok());
     }
     assert_eq!(server.hits(), [DOCUMENT, "/keys"]);
+    assert_eq!([1599, 1600].map(|now| cache.is_cached(&server.url, now)), [true, false]);
     cache.keys_for(&server.url, None, 1600).await.unwrap();
     assert_eq!(server.hits().len(), 4);
     cache.forget(&server.url);

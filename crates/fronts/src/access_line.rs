@@ -15,6 +15,8 @@ pub struct AccessLine<'a> {
     pub method: &'a str,
     /// Path of the URL, where the method does not say it all. Never the query, which can hold codes.
     pub path: &'a str,
+    /// Full name of the method that a call previews.
+    pub previewed: &'a str,
     /// UIDP of the caller.
     pub principal: &'a str,
     /// UIDP or name at which the permission was needed.
@@ -40,6 +42,7 @@ impl AccessLine<'_> {
         tracing::info!(
             target: "access",
             method = %self.method,
+            previewed = text(self.previewed),
             principal = text(self.principal),
             scope = text(self.scope),
             decision,

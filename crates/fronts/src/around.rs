@@ -84,6 +84,7 @@ async fn around(
         transport: front.transport,
         method,
         path: &path,
+        previewed: "",
         principal: &fields.principal,
         scope: &fields.scope,
         status: Some(status),

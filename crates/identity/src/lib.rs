@@ -26,6 +26,7 @@ pub use iam::{
     capability_differences, groups, human_uid, remove_grant, seed_built_in_roles,
 };
 pub use oidc::{Exchange, IdentityRevision};
+pub use operators::stored_providers;
 pub use people::People;
 pub use scim::ScimUsers;
 pub use tables::TABLES;

@@ -16,6 +16,8 @@ pub(crate) const KIND: &str = "bowline.dev/Operator";
 
 /// Named operators that there may be.
 const MOST: i64 = 1000;
+/// Stored providers of the operator's that are listed.
+const MOST_PROVIDERS: i64 = 1000;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -129,4 +131,25 @@ pub(crate) async fn remove_if_there(tx: &mut WriteTx, person: &Uidp) -> Result<V
     tx.execute("DELETE FROM operators WHERE identity = $1", &[Value::from(person.as_str())]).await?;
     iam_changed(tx).await?;
     Ok(Changed::one(KIND, person, Some(&before), None, ()).changes)
+}
+
+/// The stored providers of the operator's, without their secrets.
+///
+/// # Errors
+/// The database is unavailable.
+pub async fn stored_providers(tx: &mut ReadTx) -> Result<Vec<v1::OperatorProvider>> {
+    let sql = "SELECT id, label, issuer, client_id, scopes, length(client_secret) > 0 FROM operator_providers
+               ORDER BY id LIMIT $1";
+    let read = |row: &Row<'_>| {
+        Ok::<_, Error>(v1::OperatorProvider {
+            id: row.text(0)?,
+            label: row.text(1)?,
+            issuer: row.text(2)?,
+            client_id: row.text(3)?,
+            scopes: serde_json::from_str(&row.text(4)?).map_err(Error::internal)?,
+            has_secret: row.bool(5)?,
+            configured: false,
+        })
+    };
+    tx.query(sql, &[Value::Int(MOST_PROVIDERS)], read).await
 }

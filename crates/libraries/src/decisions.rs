@@ -42,7 +42,7 @@ fn purl_violations(field: &str, purl: &str) -> impl Iterator<Item = FieldViolati
     wrong.map(|description| FieldViolation { field, description }).into_iter()
 }
 
-fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldViolation> {
+pub(super) fn draft_violations(policy: Option<&v1::LibraryPolicy>) -> Vec<FieldViolation> {
     let Some(policy) = policy else {
         return vec![FieldViolation { field: "policy".into(), description: "policy is required".into() }];
     };
@@ -101,10 +101,27 @@ async fn evaluate(
     require_organization(tx, call).await?;
     let request = call.request();
     let policy = policies::draft(request.policy.clone().unwrap_or_default())?;
-    let versions = request.purls.iter().map(|purl| parsed("purls", purl)).collect::<Result<Vec<_>>>()?;
+    Ok(ours::EvaluatePolicyResponse { decisions: decided(tx, &request.purls, &policy, call.now()).await? })
+}
+
+/// The decisions of a policy about the versions of these package URLs, in their order.
+pub(super) async fn decided(
+    tx: &mut ReadTx,
+    purls: &[String],
+    policy: &Policy,
+    now: Micros,
+) -> Result<Vec<ours::Decision>> {
+    let versions = purls.iter().map(|purl| parsed("purls", purl)).collect::<Result<Vec<_>>>()?;
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
     let facts = facts::load(tx, &versions).await?;
-    let decide = |version| shown(version, facts::of(&facts, version), Some(&policy), call.now());
-    Ok(ours::EvaluatePolicyResponse { decisions: versions.iter().map(decide).collect() })
+    Ok(versions.iter().map(|version| shown(version, facts::of(&facts, version), Some(policy), now)).collect())
+}
+
+/// A package URL of one version as the server spells it.
+pub(super) fn spelled(purl: &str) -> std::result::Result<String, String> {
+    VersionName::parse(purl).map(|version| version.purl())
 }
 
 async fn preview(

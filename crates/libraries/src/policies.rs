@@ -2,6 +2,7 @@
 
 mod validate;
 
+use bowline_contract::bowline::libraries::v1::PolicyTestResult;
 use bowline_contract::v1::libraries as v1;
 use bowline_contract::v1::libraries::rpc::library_policies::{CreatePolicy, DeletePolicy, ListPolicies, UpdatePolicy};
 use bowline_core::{Error, Micros, Result, UidRange, Uidp, intersect};
@@ -16,7 +17,7 @@ use prost::Message;
 use super::ecosystems::Language;
 use super::policy::decide::{Exemption, Policy};
 use super::policy::purl::Pattern;
-use super::require_organization;
+use super::{policy_tests, require_organization};
 
 pub(super) use validate::violations;
 
@@ -159,20 +160,33 @@ async fn require_free(tx: &mut ReadTx, organization: &Uidp, name: &str) -> Resul
     Ok(())
 }
 
-/// Replaces a policy as a whole.
+/// Replaces a policy as a whole, unless a test of it fails.
 async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Result<Changed<v1::LibraryPolicy>> {
     let uid = call.require_scope()?;
+    let (changed, failed) = replace(tx, call, uid, call.request().clone()).await?;
+    policy_tests::require_passed(uid, &failed)?;
+    Ok(changed)
+}
+
+/// Replaces a policy as a whole; also returns the tests of it that fail from then on, because of which the caller may have
+/// to fail. None are run where nothing changes.
+pub(super) async fn replace<T>(
+    tx: &mut WriteTx,
+    call: &Authorized<T>,
+    uid: &Uidp,
+    given: v1::LibraryPolicy,
+) -> Result<(Changed<v1::LibraryPolicy>, Vec<PolicyTestResult>)> {
     let before = require(tx, uid).await?;
     before.require_custom()?;
-    let given = call.request().clone();
     if given.name != before.name {
         let organization = uid.parent().ok_or_else(|| Error::not_found(LIBRARY_POLICY, uid.as_str()))?;
         require_free(tx, &organization, &given.name).await?;
     }
     let mut after = PolicyRow { name: given.name.clone(), stored: validate::stored(given), ..before.clone() };
     if after == before {
-        return Ok(Changed::nothing(after.shown()));
+        return Ok((Changed::nothing(after.shown()), Vec::new()));
     }
+    let failed = policy_tests::failing(tx, uid, &ready(&after.stored)?, call.now()).await?;
     after.updated_at = call.now();
     let sql = "UPDATE library_policies SET name = $2, policy = $3, updated_at = $4 WHERE uid = $1";
     let stored = after.stored.encode_to_vec();
@@ -180,7 +194,16 @@ async fn update(tx: &mut WriteTx, call: &Authorized<v1::LibraryPolicy>) -> Resul
         [Value::from(uid.as_str()), Value::from(&after.name), Value::from(&stored), Value::Int(after.updated_at)];
     tx.execute(sql, &params).await?;
     let event = after.shown();
-    Ok(Changed::many(PolicyRow::change(Some(&before), Some(&after)), event.clone()).with_event(uid, &event))
+    let changed = Changed::many(PolicyRow::change(Some(&before), Some(&after)), event.clone()).with_event(uid, &event);
+    Ok((changed, failed))
+}
+
+/// The policy of this UIDP, ready to check by.
+///
+/// # Errors
+/// NOT_FOUND.
+pub(super) async fn stored_policy(tx: &mut ReadTx, uid: &Uidp) -> Result<Policy> {
+    ready(&require(tx, uid).await?.stored)
 }
 
 /// The ranges of a list that names an organization or none.
@@ -233,6 +256,7 @@ async fn delete(tx: &mut WriteTx, call: &Authorized<v1::DeleteLibraryPolicyReque
 
 async fn remove(tx: &mut WriteTx, uid: &Uidp) -> Result<()> {
     tx.execute("DELETE FROM library_policies WHERE uid = $1", &[Value::from(uid.as_str())]).await?;
+    policy_tests::remove(tx, uid).await?;
     list::count(tx, &TABLE, uid, -1).await
 }
 

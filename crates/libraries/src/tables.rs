@@ -1,6 +1,6 @@
 //! The tables that this crate owns.
 
-use bowline_store::tables::{OnDelete, TableDeclaration, message_with_ids, own_id, reference, value};
+use bowline_store::tables::{OnDelete, TableDeclaration, message, message_with_ids, own_id, reference, value};
 
 /// Every table of this crate, with what its columns hold.
 pub const TABLES: &[TableDeclaration] = &[
@@ -78,6 +78,13 @@ pub const TABLES: &[TableDeclaration] = &[
             reference("parent", "groups", OnDelete::Hook),
             own_id("org"),
             reference("policy", "library_policies", OnDelete::Hook),
+        ],
+    },
+    TableDeclaration {
+        name: "library_policy_tests",
+        columns: &[
+            reference("policy", "library_policies", OnDelete::Hook),
+            message("tests", "bowline.libraries.v1.PolicyTestList"),
         ],
     },
     TableDeclaration {

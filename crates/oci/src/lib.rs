@@ -27,14 +27,15 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::response::Response;
 use axum::routing::any;
-use bowline_authn::guarded::GuardedClient;
 use bowline_content::{Content, ContentError};
+use bowline_core::Error;
 use bowline_fronts::{Count, Front, LogFields};
 use bowline_pipeline::{Pipeline, RequestOrigin};
 use bowline_registry::content::{Registry, RegistryClient};
 
 use answer::{Answer, Refused};
 use route::Target;
+pub use upstream::Upstream;
 
 /// How long a client may stay silent in the middle of a transfer.
 const IDLE: Duration = Duration::from_secs(60);
@@ -44,41 +45,45 @@ pub struct Distribution {
     content: Content,
     pipeline: Arc<Pipeline>,
     exchanged: credentials::Exchanged,
-    upstream: upstream::Upstream,
+    upstream: Arc<Upstream>,
     /// Address of the token service, and the name of this one, as challenges say them.
     realm: String,
     service: String,
 }
 
 impl Distribution {
-    /// The front to a registry whose blobs lie in `content`, and which asks others through `client`.
-    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, client: GuardedClient) -> Distribution {
+    /// The front to a registry whose blobs lie in `content`, and which asks others through `upstream`.
+    pub fn new(registry: Registry, content: Content, pipeline: Arc<Pipeline>, upstream: Arc<Upstream>) -> Distribution {
         let settings = &pipeline.settings;
         let scheme = settings.base_url.split_once("://").map_or("https", |(scheme, _)| scheme);
         let service = settings.registry_audience.clone();
         let realm = format!("{scheme}://{service}/token");
         let exchanged = credentials::Exchanged::default();
-        let upstream = upstream::Upstream::new(client, pipeline.clock.clone());
         Distribution { registry, content, pipeline, exchanged, upstream, realm, service }
     }
 
     /// Ends the uploads whose time is over, and takes the bytes of all that have ended: by themselves, or together with
     /// their repository.
-    pub async fn expire_uploads(&self) {
+    ///
+    /// # Errors
+    /// The database or the storage of blobs does not answer; the rest is done all the same.
+    pub async fn expire_uploads(&self) -> Result<(), Error> {
         // Some at a time, so that no transaction is long.
-        loop {
+        let expired = loop {
             match self.registry.expire_uploads().await {
-                Ok(ended) if ended.is_empty() => break,
+                Ok(ended) if ended.is_empty() => break Ok(()),
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(%error, "expired uploads could not be removed; trying again later");
-                    break;
+                    break Err(error);
                 }
             }
-        }
-        if let Err(refused) = self.sweep_uploads().await {
+        };
+        let swept = self.sweep_uploads().await.map_err(|refused| {
             tracing::warn!(error = ?refused.error, "the bytes of ended uploads stay; trying again later");
-        }
+            Error::internal(format!("the bytes of ended uploads stay: {:?}", refused.error))
+        });
+        expired.and(swept)
     }
 
     /// The files are listed first: one without a row after that is no one's, since the row of an upload is there before

@@ -203,7 +203,7 @@ fn is_absent(error: &RegistryError) -> bool {
 }
 
 /// The `accept` header: every media type that can be stored.
-fn accepted() -> String {
+pub(crate) fn accepted() -> String {
     MEDIA_TYPES.join(", ")
 }
 
@@ -212,7 +212,7 @@ fn text_of(opened: &Opened, name: header::HeaderName) -> Option<String> {
 }
 
 /// The digest that the upstream says its response has.
-fn stated_digest(opened: &Opened) -> Option<String> {
+pub(crate) fn stated_digest(opened: &Opened) -> Option<String> {
     text_of(opened, CONTENT_DIGEST)
 }
 

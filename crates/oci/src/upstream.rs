@@ -6,6 +6,7 @@
 //! password nor a token of it.
 
 mod challenge;
+mod checks;
 mod known;
 mod problem;
 
@@ -41,7 +42,7 @@ const LONGEST_TOKEN: u64 = 3600;
 const MARGIN: u64 = 10;
 
 /// Other registries, what is being fetched from them, and what they said not long ago.
-pub(crate) struct Upstream {
+pub struct Upstream {
     client: GuardedClient,
     clock: Arc<dyn Clock>,
     known: Known,
@@ -63,7 +64,8 @@ struct Grant {
 }
 
 impl Upstream {
-    pub(crate) fn new(client: GuardedClient, clock: Arc<dyn Clock>) -> Upstream {
+    /// Nothing known of any of them yet.
+    pub fn new(client: GuardedClient, clock: Arc<dyn Clock>) -> Upstream {
         Upstream { client, clock, known: Known::new(), under_way: Mutex::default() }
     }
 

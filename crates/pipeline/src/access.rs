@@ -90,6 +90,20 @@ impl Access {
         Ok(direct.map(Grants::of))
     }
 
+    /// The same with the identity's role as a named operator: for explanations to those who may list operators.
+    ///
+    /// # Errors
+    /// The database is unavailable.
+    pub async fn load_with_operator(
+        &self,
+        tx: &mut ReadTx,
+        subject: &str,
+        named: &NamedOperators,
+    ) -> Result<Option<Grants>> {
+        let direct = self.read_direct(tx, subject, None, Some(named)).await?;
+        Ok(direct.map(Grants::of))
+    }
+
     pub(crate) fn read_direct<'a>(
         &'a self,
         tx: &'a mut ReadTx,

@@ -32,6 +32,15 @@ pub struct Outcome {
     pub principal: String,
     /// The scope of the request as the log may show it; empty if it has none.
     pub scope: String,
+    /// Full name of the method that the call previews; empty for other calls.
+    pub previewed: String,
+}
+
+impl Outcome {
+    /// A failure of which nothing else is known.
+    pub fn failed(error: Error) -> Outcome {
+        Outcome { result: Err(error), principal: String::new(), scope: String::new(), previewed: String::new() }
+    }
 }
 
 /// The one path of every call, with everything it needs.
@@ -79,11 +88,8 @@ impl Pipeline {
         limits: RateLimits,
     ) -> Pipeline {
         let streams = Arc::new(Streams::new(settings.streams));
-        let viewer = contract.operator_roles().iter().find(|role| role.name == "operator.viewer");
-        let grants = GrantsCache::new(handlers.access).with_operators(NamedOperators {
-            issuers: settings.operator_issuers.clone(),
-            viewer: viewer.map_or(CapabilitySet::EMPTY, |role| role.capabilities),
-        });
+        let named = NamedOperators::of(&contract, &settings);
+        let grants = GrantsCache::new(handlers.access).with_operators(named);
         Pipeline {
             contract,
             tables,
@@ -132,7 +138,8 @@ impl Pipeline {
             let info = self.contract.method(call.method);
             let scope = self.shown_scope(&call, info);
             let principal = call.caller.principal.subject().to_owned();
-            Outcome { result: self.run(call, info).await, principal, scope }
+            let previewed = self.shown_preview(&call, info);
+            Outcome { result: self.run(call, info).await, principal, scope, previewed }
         })
     }
 

@@ -6,11 +6,13 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex};
 
+use bowline_contract::Contract;
 use bowline_core::{CapabilitySet, Error, Micros, Reason, Result, UidRange, intersect, merge};
 use bowline_store::{Engine, ReadTx};
 
 use crate::access::Access;
 use crate::principal::{Narrowing, Principal};
+use crate::settings::Settings;
 
 pub use decision::{Cause, Decision};
 
@@ -50,6 +52,17 @@ pub struct NamedOperators {
     pub issuers: Vec<String>,
     /// What a viewer holds everywhere.
     pub viewer: CapabilitySet,
+}
+
+impl NamedOperators {
+    /// As the contract and the operator's settings have them.
+    pub fn of(contract: &Contract, settings: &Settings) -> NamedOperators {
+        let viewer = contract.operator_roles().iter().find(|role| role.name == "operator.viewer");
+        NamedOperators {
+            issuers: settings.operator_issuers.clone(),
+            viewer: viewer.map_or(CapabilitySet::EMPTY, |role| role.capabilities),
+        }
+    }
 }
 
 /// Hashes a UIDP by the end of its last segment, which the server drew at random. A decision looks up every

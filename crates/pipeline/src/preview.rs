@@ -23,6 +23,9 @@ const LIMITS: DryRunLimits = DryRunLimits { rows: 50_000, time: Duration::from_m
 /// How long a preview waits for other previews and reads what its changes mean.
 const TIME: Duration = Duration::from_secs(10);
 
+/// The field of a preview's request that names the method.
+const METHOD_FIELD: &str = "method";
+
 /// The call that is to be previewed.
 #[derive(Clone, Debug)]
 pub struct PreviewTarget {
@@ -138,6 +141,15 @@ impl Pipeline {
             runtime.block_on(tokio::time::timeout_at(until, pipeline.report(gate, handler, previewed)))
         };
         tokio::task::spawn_blocking(report).await.map_err(Error::internal)?.map_err(too_slow)?
+    }
+
+    /// Full name of the method that a call previews, as the log may show it: one of the contract's.
+    pub(crate) fn shown_preview(&self, call: &Call, info: &MethodInfo) -> String {
+        let Some(Handler::Preview(_)) = self.handlers.get(call.method) else { return String::new() };
+        let id = self.tables.message(info.input.full_name());
+        let named = id.and_then(|id| self.tables.read_string(id, &call.payload, METHOD_FIELD).ok().flatten());
+        let known = named.and_then(|name| self.contract.by_full_name(&name));
+        known.map(|method| method.full_name.clone()).unwrap_or_default()
     }
 
     /// The method of a preview.

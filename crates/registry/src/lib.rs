@@ -42,13 +42,19 @@ pub mod vuln_counts;
 mod vuln_matches;
 mod vuln_reports;
 
+use std::sync::Arc;
+
 use bowline_pipeline::Handlers;
 use bowline_resources::groups::Belongings;
 
 pub use retention::retention_by;
 pub use tables::TABLES;
 
-pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers {
+pub fn register(
+    handlers: Handlers,
+    documents: &attached::Documents,
+    checks: Option<&Arc<content::UpstreamChecks>>,
+) -> Handlers {
     let handlers = repos::register(handlers);
     let handlers = repos_v1::register(handlers);
     let handlers = readmes::register(handlers);
@@ -60,6 +66,7 @@ pub fn register(handlers: Handlers, documents: &attached::Documents) -> Handlers
     let handlers = settings::register(handlers);
     let handlers = content::replication::statuses::register(handlers);
     let handlers = content::replication::upstream_calls::register(handlers);
+    let handlers = content::replication::upstream_checks::register(handlers, checks);
     let handlers = policies::register(handlers);
     let handlers = effective_policies::register(handlers);
     let handlers = retention::register(handlers);

@@ -2,13 +2,14 @@
 //! else there names.
 
 mod decide;
+mod group_preview;
 mod runs;
 
 use std::collections::{HashMap, HashSet};
 
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::registry_policies::{
-    ApplyRetention, ListRetentionRuns, PreviewRetention,
+    ApplyRetention, ListRetentionRuns, PreviewGroupRetention, PreviewRetention,
 };
 use bowline_core::{Error, Micros, Result, Uidp};
 use bowline_pipeline::{Authorized, Change, Changed, Handlers, handler};
@@ -24,6 +25,8 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
         .heavy_read::<PreviewRetention>(handler!(preview))
         .validate_costly::<PreviewRetention>(|request| policies::validate_retention(request.retention.as_ref()))
+        .heavy_read::<PreviewGroupRetention>(handler!(group_preview::preview))
+        .validate_costly::<PreviewGroupRetention>(|request| policies::validate_retention(request.retention.as_ref()))
         .write::<ApplyRetention>(handler!(apply))
         .read::<ListRetentionRuns>(handler!(runs::list))
 }
@@ -74,18 +77,26 @@ pub async fn retention_by(
 
 /// Refuses a preview that would read too much: the background work that removes manifests has no caller who waits.
 async fn require_previewable(tx: &mut ReadTx, repo: &Uidp) -> Result<()> {
-    for (what, sql) in [
-        ("manifests", "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS bounded"),
-        ("tags", "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS bounded"),
-    ] {
-        let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
-        let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?.unwrap_or(0);
-        if count > MOST_PREVIEWED {
-            let text = format!("the repository has more than {MOST_PREVIEWED} {what}; a preview reads at most as many");
-            return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
-        }
+    if stored_size(tx, repo).await? > MOST_PREVIEWED {
+        let text =
+            format!("the repository has more than {MOST_PREVIEWED} manifests or tags; a preview reads at most as many");
+        return Err(Error::precondition("REPOSITORY_TOO_LARGE", repo.as_str(), text));
     }
     Ok(())
+}
+
+/// The manifests of a repository, or its tags if they are more: up to one more than a preview reads.
+async fn stored_size(tx: &mut ReadTx, repo: &Uidp) -> Result<i64> {
+    let mut most = 0;
+    for sql in [
+        "SELECT count(*) FROM (SELECT 1 FROM repo_manifests WHERE repo = $1 LIMIT $2) AS bounded",
+        "SELECT count(*) FROM (SELECT 1 FROM tags WHERE parent = $1 LIMIT $2) AS bounded",
+    ] {
+        let params = [Value::from(repo.as_str()), Value::Int(MOST_PREVIEWED + 1)];
+        let count = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
+        most = most.max(count.unwrap_or(0));
+    }
+    Ok(most)
 }
 
 async fn apply(

@@ -137,4 +137,5 @@ pub const TABLES: &[TableDeclaration] = &[
         columns: &[reference("repo", "repos", OnDelete::Delete), own_id("org"), value("message")],
     },
     TableDeclaration { name: "upstream_tags", columns: &[reference("repo", "repos", OnDelete::Delete), value("tag")] },
+    TableDeclaration { name: "upstream_generations", columns: &[reference("repo", "repos", OnDelete::Delete)] },
 ];

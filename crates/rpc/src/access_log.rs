@@ -9,6 +9,8 @@ use crate::front::Front;
 /// What the access log says of one call.
 pub(crate) struct Entry<'a> {
     pub(crate) method: &'a MethodInfo,
+    /// Full name of the method that the call previews; empty for other calls.
+    pub(crate) previewed: &'a str,
     pub(crate) principal: &'a str,
     pub(crate) scope: &'a str,
     pub(crate) transport: &'static str,
@@ -25,6 +27,7 @@ pub(crate) fn write<T>(front: &Front, entry: &Entry<'_>, result: &Result<T>) {
         transport: entry.transport,
         method: &entry.method.full_name,
         path: "",
+        previewed: entry.previewed,
         principal: entry.principal,
         scope: entry.scope,
         status: None,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bowline_contract::{Auth, Contract, MethodInfo};
 use bowline_core::{Detail, Error, Reason, Result};
-use bowline_pipeline::{Answer, Call, Pipeline};
+use bowline_pipeline::{Answer, Call, Outcome, Pipeline};
 use bowline_transcode::Tables;
 use futures_util::FutureExt as _;
 use http::HeaderMap;
@@ -72,27 +72,29 @@ impl Front {
         call.payload = counted.map_err(|error| self.refused(call.method, error, transport, &request_id))?;
         let time = timeout.map_or(self.request_time, |timeout| timeout.min(self.request_time));
         let run = AssertUnwindSafe(self.pipeline.dispatch(call)).catch_unwind();
-        let (result, principal, scope) = match tokio::time::timeout(time, run).await {
-            Ok(Ok(outcome)) => (outcome.result, outcome.principal, outcome.scope),
-            Ok(Err(_)) => (Err(Error::internal("the handler panicked")), String::new(), String::new()),
-            Err(_) => (Err(deadline(time)), String::new(), String::new()),
+        let outcome = match tokio::time::timeout(time, run).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Outcome::failed(Error::internal("the handler panicked")),
+            Err(_) => Outcome::failed(deadline(time)),
         };
         let entry = Entry {
             method,
-            principal: &principal,
-            scope: &scope,
+            previewed: &outcome.previewed,
+            principal: &outcome.principal,
+            scope: &outcome.scope,
             transport,
             request_id: &request_id,
             elapsed: started.elapsed(),
         };
-        access_log::write(self, &entry, &result);
-        result
+        access_log::write(self, &entry, &outcome.result);
+        outcome.result
     }
 
     /// A call that did not get as far as the pipeline: its error is logged all the same.
     pub(crate) fn refused(&self, method: usize, error: Error, transport: &'static str, request_id: &str) -> Error {
         let entry = Entry {
             method: self.contract().method(method),
+            previewed: "",
             principal: "",
             scope: "",
             transport,

@@ -97,6 +97,7 @@ impl Watching {
         self.is_logged = true;
         let entry = Entry {
             method: self.front.contract().method(self.method),
+            previewed: "",
             principal: &self.principal,
             scope: &self.scope,
             transport: self.transport,

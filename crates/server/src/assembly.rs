@@ -12,10 +12,10 @@ use bowline_contract::Contract;
 use bowline_core::Clock;
 use bowline_delivery::DirectSender;
 use bowline_identity::{Exchange, People, people};
-use bowline_oci::Distribution;
+use bowline_oci::{Distribution, Upstream};
 use bowline_pipeline::{Authenticator, OwnKeys, PageKey, Pipeline, RateLimits, Settings, Vault};
-use bowline_registry::content::Registry;
-use bowline_services as services;
+use bowline_registry::content::{Registry, UpstreamChecks};
+use bowline_services::{self as services, Outbound};
 use bowline_terminal::public_url;
 use bowline_transcode::Tables;
 use bowline_vulnerabilities::Published;
@@ -27,7 +27,7 @@ use crate::error::StartError;
 use crate::garbage::Schedule;
 use crate::options::Options;
 use crate::server::{Parts, address_rate};
-use crate::state::RunningServer;
+use crate::state::{RunningServer, StartFacts};
 use crate::storage::Storage;
 use crate::{disk, facts, keys, limits, providers, serving};
 
@@ -58,9 +58,12 @@ pub(crate) async fn assemble(
     let content = content(options, &starting).await?;
     let published = Arc::new(Published::new(db.clone(), limits::advisory_memory(options)));
     let sender = sender(&db, &contract, &tables, &settings, &authenticator, &client, &clock);
-    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), clock.now()));
+    let known = StartFacts::of(options, &settings, &storage, &authenticator, &clock)?;
+    let state = Arc::new(RunningServer::new(db.clone(), replica.clone(), known));
     let blobs = Arc::new(Blobs(content.clone()));
-    let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &sender, state.clone());
+    let upstream = Arc::new(Upstream::new(client.clone(), clock.clone()));
+    let outbound = Outbound { sender, checks: Arc::new(UpstreamChecks::new(upstream.clone(), db.clone())) };
+    let handlers = services::handlers(contract.clone(), people.clone(), blobs, &published, &outbound, state.clone());
     let pipeline = Arc::new(Pipeline::new(
         contract.clone(),
         tables.clone(),
@@ -74,7 +77,7 @@ pub(crate) async fn assemble(
         RateLimits::new(options.rate_limit_principal.unwrap_or(0), address_rate(options)),
     ));
     let registry = Registry::new(pipeline.clone(), disk::pull_spill(options)?);
-    let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), client.clone());
+    let distribution = Distribution::new(registry.clone(), content.clone(), pipeline.clone(), upstream);
     facts::write(&starting, addresses(&settings)).await?;
     Ok(Parts {
         contract,

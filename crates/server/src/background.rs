@@ -22,6 +22,7 @@ use crate::job::Job;
 use crate::mail;
 use crate::record_sweep;
 use crate::server::Parts;
+use crate::task_board::{Task, TaskReport};
 use crate::{backup, blob_totals, disk, keys, rounds, serving};
 
 const FOLD_EVERY: Duration = Duration::from_millis(250);
@@ -48,30 +49,35 @@ const PRUNING: &str = "audit pruning";
 /// Starts everything; dropping the set stops it.
 pub(crate) fn start(parts: &Arc<Parts>, mail_relay: Option<mail::Relay>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(fold(parts.storage.db.from_reserve(), parts.clock.clone()));
-    tasks.spawn(number(parts.clone()));
+    let report = |task| TaskReport::new(&parts.tasks, task, &parts.clock);
+    tasks.spawn(fold(parts.storage.db.from_reserve(), parts.clock.clone(), report(Task::Counters)));
+    tasks.spawn(number(parts.clone(), report(Task::AuditNumbers)));
     if parts.storage.db.engine() == Engine::Postgres {
         tasks.spawn(serving::renew(parts.clone()));
     }
     tasks.spawn(disk::watch(parts.storage.db.clone()));
-    tasks.spawn(blob_totals::follow(parts.clone()));
+    tasks.spawn(blob_totals::follow(parts.clone(), report(Task::BlobTotals)));
     if let Some(days) = parts.audit_retention {
-        tasks.spawn(prune(parts.clone(), days));
+        tasks.spawn(prune(parts.clone(), days, report(Task::AuditPruning)));
     }
-    tasks.spawn(keys::follow(parts.clone()));
-    tasks.spawn(refresh_documents(parts.published.clone()));
-    tasks.spawn(expire_uploads(parts.distribution.clone()));
+    tasks.spawn(keys::follow(parts.clone(), report(Task::SigningKeys)));
+    tasks.spawn(refresh_documents(parts.published.clone(), report(Task::PublicDocuments)));
+    tasks.spawn(expire_uploads(parts.distribution.clone(), report(Task::Uploads)));
+    for task in [Task::Retention, Task::GarbageCollection, Task::Verification] {
+        parts.tasks.start(task);
+    }
     tasks.spawn(rounds::retain(parts.clone()));
     tasks.spawn(rounds::collect_garbage(parts.clone()));
     tasks.spawn(rounds::verify_blobs(parts.clone()));
     if let Some(schedule) = parts.backups.clone() {
-        tasks.spawn(backup::run(parts.clone(), schedule));
+        tasks.spawn(backup::run(parts.clone(), schedule, report(Task::Backup)));
     }
     if let Some(mail_relay) = mail_relay {
-        tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay));
+        tasks.spawn(mail::deliver(parts.storage.db.clone(), parts.clock.clone(), mail_relay, report(Task::Mail)));
     }
-    tasks.spawn(delete_ended(parts.storage.db.from_reserve(), parts.clock.clone()));
-    tasks.spawn(record_sweep::run(parts.storage.db.from_reserve(), parts.clock.clone()));
+    let reserved = parts.storage.db.from_reserve();
+    tasks.spawn(delete_ended(reserved.clone(), parts.clock.clone(), report(Task::EndedSessions)));
+    tasks.spawn(record_sweep::run(reserved, parts.clock.clone(), report(Task::RecordSweep)));
     tasks.spawn(relay(parts).run());
     tasks
 }
@@ -106,11 +112,11 @@ pub(crate) async fn give_back(parts: &Parts) {
     }
 }
 
-async fn fold(db: Db, clock: Arc<dyn Clock>) {
+async fn fold(db: Db, clock: Arc<dyn Clock>, report: TaskReport) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let failure = "counters were not folded; they stay exact and grow slower to read";
     let job = Job { after_failure: FOLD_EVERY * 20, ..Job::every(FOLD_EVERY, failure) };
-    job.run(move || {
+    job.run(report, move || {
         let (db, holder, now) = (db.clone(), holder.clone(), clock.now());
         Box::pin(async move {
             // Deltas that a failing machine has not folded after all still count.
@@ -125,10 +131,10 @@ async fn fold(db: Db, clock: Arc<dyn Clock>) {
 }
 
 /// Every replica has its own.
-async fn refresh_documents(published: Arc<Published>) {
+async fn refresh_documents(published: Arc<Published>, report: TaskReport) {
     let failure = "public documents were not looked for; those from before are served";
     let job = Job::every(LOOK_FOR_DOCUMENTS_EVERY, failure);
-    job.run(move || {
+    job.run(report, move || {
         let published = published.clone();
         Box::pin(async move { published.refresh().await.map(|()| false) })
     })
@@ -149,11 +155,11 @@ async fn fold_once(tx: &mut WriteTx, holder: &str, now: Micros) -> Result<u64, E
 }
 
 /// Numbers and chains the rows of the audit log soon after their commits, and wakes those who wait for them.
-async fn number(parts: Arc<Parts>) {
+async fn number(parts: Arc<Parts>, report: TaskReport) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let failure = "the audit log was not numbered; new rows cannot be read until it is";
     let job = Job { after_failure: NUMBER_EVERY * 20, ..Job::every(NUMBER_EVERY, failure) };
-    job.run(move || {
+    job.run(report, move || {
         let (parts, holder) = (parts.clone(), holder.clone());
         Box::pin(async move {
             let numbered = number_once(&parts.storage.db.from_reserve(), &holder, parts.clock.now()).await?;
@@ -189,10 +195,10 @@ pub(crate) async fn number_once(db: &Db, holder: &str, now: Micros) -> Result<u6
 }
 
 /// Takes rows away that are older than the operator wants to keep.
-async fn prune(parts: Arc<Parts>, days: u32) {
+async fn prune(parts: Arc<Parts>, days: u32, report: TaskReport) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let job = Job::every(PRUNE_EVERY, "old rows of the audit log were not pruned; they are tried again");
-    job.run(move || {
+    job.run(report, move || {
         let (db, holder, now) = (parts.storage.db.from_reserve(), holder.clone(), parts.clock.now());
         Box::pin(async move { Ok(prune_once(&db, &holder, days, now).await? == PRUNED_AT_ONCE) })
     })
@@ -215,10 +221,10 @@ async fn prune_once(db: &Db, holder: &str, days: u32, now: Micros) -> Result<u64
 }
 
 /// Deletes sessions, refresh tokens and other rows that have ended.
-async fn delete_ended(db: Db, clock: Arc<dyn Clock>) {
+async fn delete_ended(db: Db, clock: Arc<dyn Clock>, report: TaskReport) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let job = Job::every(DELETE_ENDED_EVERY, "ended sessions were not deleted; trying again later");
-    job.run(move || {
+    job.run(report, move || {
         let (db, holder, now) = (db.clone(), holder.clone(), clock.now());
         Box::pin(async move {
             let deleted = db.write(move |tx| {
@@ -258,10 +264,11 @@ async fn stops_within(time: Duration, stopped: &mut watch::Receiver<bool>) -> bo
 }
 
 /// Every replica may do it: the row goes first, and the replica that took it takes the bytes.
-async fn expire_uploads(distribution: Arc<Distribution>) {
+async fn expire_uploads(distribution: Arc<Distribution>, report: TaskReport) {
     loop {
-        tokio::time::sleep(EXPIRE_UPLOADS_EVERY).await;
-        distribution.expire_uploads().await;
+        report.wait(EXPIRE_UPLOADS_EVERY).await;
+        report.begin();
+        report.end(distribution.expire_uploads().await.as_ref().err());
     }
 }
 

@@ -12,6 +12,7 @@ use bowline_store::{Db, Value};
 
 use crate::background::cause;
 use crate::server::Parts;
+use crate::task_board::TaskReport;
 
 /// Rows of one page.
 const PAGE: i64 = 1000;
@@ -30,10 +31,13 @@ pub(crate) struct BlobTotals {
 }
 
 /// Counts periodically, without an end.
-pub(crate) async fn follow(parts: Arc<Parts>) {
+pub(crate) async fn follow(parts: Arc<Parts>, report: TaskReport) {
     loop {
         let begun = Instant::now();
-        match count(&parts.storage.db, PAGE).await {
+        report.begin();
+        let counted = count(&parts.storage.db, PAGE).await;
+        report.end(counted.as_ref().err());
+        match counted {
             Ok(totals) => {
                 parts.work_counts.lock().blobs = Some(BlobTotals { counted_at: parts.clock.now(), ..totals });
             }
@@ -41,7 +45,7 @@ pub(crate) async fn follow(parts: Arc<Parts>) {
                 tracing::warn!(cause = %cause(&error), "blobs not counted for the metrics; trying again later");
             }
         }
-        tokio::time::sleep(REST.max(begun.elapsed().saturating_mul(REST_FACTOR))).await;
+        report.wait(REST.max(begun.elapsed().saturating_mul(REST_FACTOR))).await;
     }
 }
 

@@ -8,6 +8,13 @@ pub enum StartError {
     /// An option does not make sense.
     #[error("{0}")]
     Option(String),
+    /// The command line lacks something.
+    #[error("{cause}")]
+    Usage {
+        cause: String,
+        /// The command that works.
+        hint: String,
+    },
     /// A value on the command line, or the terminal.
     #[error(transparent)]
     Terminal(#[from] TerminalError),
@@ -56,7 +63,7 @@ impl StartError {
     pub fn hint(&self) -> Option<String> {
         use std::io::ErrorKind;
         match self {
-            StartError::Unusable { hint, .. } => Some(hint.clone()),
+            StartError::Unusable { hint, .. } | StartError::Usage { hint, .. } => Some(hint.clone()),
             StartError::Listen { flag, source, .. } => Some(match source.kind() {
                 ErrorKind::AddrInUse => {
                     format!("stop the program that uses this address, or choose another one with --{flag}")
@@ -79,7 +86,7 @@ impl StartError {
     /// The exit code of a process that ends with it: 2 for wrong usage, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
-            StartError::Option(_) => 2,
+            StartError::Option(_) | StartError::Usage { .. } => 2,
             StartError::Terminal(error) => error.exit_code(),
             _ => 1,
         }

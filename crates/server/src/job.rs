@@ -6,6 +6,7 @@ use bowline_core::Error;
 use bowline_store::BoxFuture;
 
 use crate::background::cause;
+use crate::task_board::TaskReport;
 
 /// A job and its times.
 pub(crate) struct Job {
@@ -26,14 +27,20 @@ impl Job {
         Job { every, pause: Duration::ZERO, after_failure: every, failure }
     }
 
-    /// Does rounds for ever; a round says whether it left more to do.
-    pub(crate) async fn run(self, mut round: impl FnMut() -> BoxFuture<'static, Result<bool, Error>>) {
+    /// Does rounds for ever, sooner when the operator wants it; a round says whether it left more to do.
+    pub(crate) async fn run(
+        self,
+        report: TaskReport,
+        mut round: impl FnMut() -> BoxFuture<'static, Result<bool, Error>>,
+    ) {
         loop {
+            report.begin();
             let outcome = round().await;
+            report.end(outcome.as_ref().err());
             if let Err(error) = &outcome {
                 tracing::warn!(cause = %cause(error), "{}", self.failure);
             }
-            tokio::time::sleep(self.pause_after(&outcome)).await;
+            report.wait(self.pause_after(&outcome)).await;
         }
     }
 

@@ -17,7 +17,9 @@ use crate::error::StartError;
 pub(crate) use follow::follow;
 pub(crate) use rewrap::rewrap;
 use rotation::rotate_if_due;
-pub(crate) use rotation::{Schedule, Which, clear_schedule, read_schedule, revoke, rotate, write_schedule};
+pub(crate) use rotation::{
+    Rotated, Schedule, Which, clear_schedule, read_schedule, revoke, rotate, rotate_in, write_schedule,
+};
 
 const KIND: &str = "bowline.dev/SigningKey";
 
@@ -132,7 +134,7 @@ async fn audit(tx: &mut WriteTx, method: &str, kid: &str, now: Micros) -> Result
 }
 
 /// The same key for a transaction, which may run more than once and outlive its caller.
-fn shared(wrapping: &KeyEncryptionKey) -> Result<Arc<KeyEncryptionKey>, StartError> {
+pub(crate) fn shared(wrapping: &KeyEncryptionKey) -> Result<Arc<KeyEncryptionKey>, StartError> {
     let key = KeyEncryptionKey::from_bytes(wrapping.as_bytes());
     key.map(Arc::new).map_err(|error| StartError::Defect(error.to_string()))
 }

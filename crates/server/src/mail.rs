@@ -12,6 +12,7 @@ use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 
 use crate::error::StartError;
 use crate::options::Options;
+use crate::task_board::TaskReport;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Time limit for sending one mail; less than the shortest time between two attempts.
@@ -105,14 +106,17 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Sends what is due, for ever. Replicas share the queue: each attempt is claimed first.
-pub(crate) async fn deliver(db: Db, clock: Arc<dyn Clock>, relay: Relay) {
+pub(crate) async fn deliver(db: Db, clock: Arc<dyn Clock>, relay: Relay, report: TaskReport) {
     loop {
-        match deliver_next(&db, &*clock, &relay).await {
+        report.begin();
+        let delivered = deliver_next(&db, &*clock, &relay).await;
+        report.end(delivered.as_ref().err());
+        match delivered {
             Ok(true) => {}
-            Ok(false) => tokio::time::sleep(LOOK_EVERY).await,
+            Ok(false) => report.wait(LOOK_EVERY).await,
             Err(error) => {
                 tracing::warn!(cause = ?error, "the mail queue cannot be worked on; mail waits");
-                tokio::time::sleep(LOOK_EVERY * 10).await;
+                report.wait(LOOK_EVERY * 10).await;
             }
         }
     }

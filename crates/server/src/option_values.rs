@@ -2,10 +2,10 @@
 
 use bowline_authn::keys::Algorithm;
 use clap::ValueEnum;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// Who may create organizations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Organizations {
     /// Only the operator.
@@ -15,7 +15,7 @@ pub enum Organizations {
 }
 
 /// Signature algorithm of the server's tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenAlgorithm {
     /// RSA: what OpenID Connect requires, and verifiers without configuration expect.
@@ -34,7 +34,7 @@ impl From<TokenAlgorithm> for Algorithm {
 }
 
 /// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
     /// For people.

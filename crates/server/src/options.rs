@@ -5,9 +5,10 @@ use std::time::Duration;
 use bowline_authn::keys::Algorithm;
 use bowline_store::{DiskProbe, Room};
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::StartError;
+use crate::option_origins::OptionOrigins;
 pub use crate::option_values::{LogFormat, Organizations, TokenAlgorithm};
 use crate::providers::OperatorProvider;
 use crate::terms::TermsOption;
@@ -32,9 +33,13 @@ const FREE_MAIL_DOMAINS: [&str; 12] = [
 ///
 /// Each is a flag, an environment variable `BOWLINE_<FLAG>` and a key of the configuration file; the
 /// first of these that is given counts.
-#[derive(Clone, Debug, Default, Args, Deserialize)]
+#[derive(Clone, Debug, Default, Args, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
+    /// Where the values come from.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub origins: OptionOrigins,
     /// TOML file with any of these options
     #[arg(long, env = "BOWLINE_CONFIG", value_name = "FILE")]
     #[serde(skip)]
@@ -210,7 +215,7 @@ pub struct Options {
     pub aws_sts_url: Option<String>,
     /// Identity providers that everyone may sign in with; in the configuration file alone
     #[arg(skip)]
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub operator_providers: Vec<OperatorProvider>,
     /// Log lines for people or as JSON [default: text]
     #[arg(long, env = "BOWLINE_LOG_FORMAT", value_name = "FORMAT")]
@@ -221,7 +226,7 @@ pub struct Options {
     pub terms_required: bool,
     /// Documents that organizations can accept; in the configuration file only.
     #[arg(skip)]
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub terms: Vec<TermsOption>,
     /// Domains whose e-mail addresses prove no membership, comma-separated [default: large free providers]
     #[arg(long, env = "BOWLINE_BLOCKED_EMAIL_DOMAINS", value_name = "DOMAIN,...", value_delimiter = ',')]

@@ -13,13 +13,18 @@ impl Options {
         };
         let text = std::fs::read_to_string(&path).map_err(|error| unusable::configuration_file(&path, &error))?;
         let file: Options = toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
-        Ok(self.or(file))
+        let names: toml::Table =
+            toml::from_str(&text).map_err(|error| unusable::configuration(&path, &text, &error))?;
+        let mut options = self.or(file);
+        options.origins.add_file(names.keys());
+        Ok(options)
     }
 
     #[expect(clippy::too_many_lines, reason = "a line for each option")]
     fn or(self, file: Options) -> Options {
         let list = |own: Vec<ipnet::IpNet>, other: Vec<ipnet::IpNet>| if own.is_empty() { other } else { own };
         Options {
+            origins: self.origins,
             config: self.config,
             data_dir: self.data_dir.or(file.data_dir),
             listen: self.listen.or(file.listen),

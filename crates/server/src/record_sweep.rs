@@ -10,17 +10,18 @@ use bowline_store::{Db, WriteTx};
 
 use crate::background::LEASE;
 use crate::job::Job;
+use crate::task_board::TaskReport;
 
 /// An import of malware is on the block list this soon after it was committed.
 const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// Between two steps: the writer is everyone's.
 const PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(db: Db, clock: Arc<dyn Clock>) {
+pub(crate) async fn run(db: Db, clock: Arc<dyn Clock>, report: TaskReport) {
     let holder: String = bowline_core::hex(&random_bytes::<8>());
     let failure = "replaced records were not cleared away; trying again later";
     let job = Job { pause: PAUSE, ..Job::every(SWEEP_EVERY, failure) };
-    job.run(move || {
+    job.run(report, move || {
         let (db, holder, now) = (db.clone(), holder.clone(), clock.now());
         Box::pin(async move {
             let step = db.write(move |tx| {

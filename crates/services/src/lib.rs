@@ -21,11 +21,12 @@ use bowline_delivery::DirectSender;
 use bowline_identity::People;
 use bowline_pipeline::Handlers;
 use bowline_registry::attached::{BlobBytes, Documents, NoBlobs};
+use bowline_registry::content::UpstreamChecks;
 use bowline_resources::groups::Belongings;
 use bowline_store::WriteTx;
 use bowline_vulnerabilities::Published;
 
-pub use operator::ServerState;
+pub use operator::{KeyStep, RotatedKey, ServerState};
 pub use tables::TABLES;
 
 /// What the domains hold of groups. A refusal to delete a group names the first that holds something.
@@ -37,15 +38,23 @@ const BELONGINGS: [Belongings; 5] = [
     events::BELONGINGS,
 ];
 
+/// What handlers reach other servers through.
+pub struct Outbound {
+    /// Sends test deliveries to the sinks of subscriptions.
+    pub sender: Arc<DirectSender>,
+    /// Checks upstreams of repositories on request.
+    pub checks: Arc<UpstreamChecks>,
+}
+
 pub fn handlers(
     contract: Arc<Contract>,
     people: Arc<People>,
     blobs: Arc<dyn BlobBytes>,
     published: &Arc<Published>,
-    sender: &Arc<DirectSender>,
+    outbound: &Outbound,
     state: Arc<dyn ServerState>,
 ) -> Handlers {
-    let handlers = register(contract, Some(people), &blobs, published, Some(sender));
+    let handlers = register(contract, Some(people), &blobs, published, Some(outbound));
     operator::register(handlers, Some(state))
 }
 
@@ -62,16 +71,16 @@ fn register(
     people: Option<Arc<People>>,
     blobs: &Arc<dyn BlobBytes>,
     published: &Arc<Published>,
-    sender: Option<&Arc<DirectSender>>,
+    outbound: Option<&Outbound>,
 ) -> Handlers {
     let domains: Arc<[Belongings]> = Arc::new(BELONGINGS);
     let documents = Documents::new(blobs.clone());
     let handlers = Handlers::new(contract, bowline_identity::ACCESS);
     let handlers = bowline_identity::register(handlers, &domains, people.as_ref());
-    let handlers = bowline_registry::register(handlers, &documents);
+    let handlers = bowline_registry::register(handlers, &documents, outbound.map(|outbound| &outbound.checks));
     let handlers = bowline_vulnerabilities::register(handlers, published, &documents);
     let handlers = bowline_libraries::register(handlers);
-    let handlers = events::register(handlers, sender);
+    let handlers = events::register(handlers, outbound.map(|outbound| &outbound.sender));
     let handlers = audit::register(handlers);
     let handlers = names::register(handlers);
     let handlers = search::register(handlers);

@@ -21,6 +21,8 @@ const SOURCES: [(&str, &str, &str, Capability); 5] = [
 
 /// Ranges that one statement reads.
 const RANGES_AT_ONCE: usize = 50;
+/// Look-ups of bindings in one call: of each person in each range.
+const LOOK_UPS: usize = 50_000;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers.read::<ResolveNames>(handler!(resolve))
@@ -35,8 +37,12 @@ struct NameRow {
 
 async fn resolve(tx: &mut ReadTx, call: &Authorized<own::ResolveNamesRequest>) -> Result<own::ResolveNamesResponse> {
     let requested: BTreeSet<&str> = call.request().uids.iter().map(String::as_str).collect();
+    let ranges = call
+        .grants()
+        .visible(&capabilities(call, &[Capability::CapIamRoleBindingsList, Capability::CapIamIdentityList])?);
+    require_few(&requested, ranges.len())?;
     let rows = read(tx, &requested).await?;
-    let people = listed_people(tx, call, &rows).await?;
+    let people = listed_people(tx, &rows, &ranges).await?;
     let mut names: HashMap<&str, own::ResolvedName> = HashMap::new();
     for row in &rows {
         if is_listed(call, row) || people.contains(&row.uid) {
@@ -80,26 +86,37 @@ fn is_listed<T>(call: &Authorized<T>, row: &NameRow) -> bool {
     is_built_in || row.uid == call.principal().subject() || call.holds(&row.uid, capability)
 }
 
+/// The work depends on the request and the caller's own access alone: a refusal tells nothing about who exists.
+fn require_few(requested: &BTreeSet<&str>, ranges: usize) -> Result<()> {
+    let roots = requested.iter().filter(|uid| !uid.contains('/')).count();
+    if roots.saturating_mul(ranges) <= LOOK_UPS {
+        return Ok(());
+    }
+    let most = LOOK_UPS / ranges.max(1);
+    let why = format!("at most {most} people and organizations at once: the caller lists people of {ranges} groups");
+    Err(Error::invalid_field("uids", why))
+}
+
 /// People belong to no group: callers see them who may list bindings and identities where they have a role.
-async fn listed_people<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[NameRow]) -> Result<HashSet<String>> {
+async fn listed_people(tx: &mut ReadTx, rows: &[NameRow], ranges: &[UidRange]) -> Result<HashSet<String>> {
     let is_person = |row: &&NameRow| SOURCES[row.source].2 == kinds::IDENTITY && !row.uid.contains('/');
-    let people: Vec<&str> = rows.iter().filter(is_person).map(|row| row.uid.as_str()).collect();
+    let mut people: BTreeSet<&str> = rows.iter().filter(is_person).map(|row| row.uid.as_str()).collect();
     let mut listed = HashSet::new();
-    let Some(last) = people.last() else { return Ok(listed) };
-    let width = people.len().next_power_of_two();
-    let ranges = call
-        .grants()
-        .visible(&capabilities(call, &[Capability::CapIamRoleBindingsList, Capability::CapIamIdentityList])?);
     for ranges in ranges.chunks(RANGES_AT_ONCE) {
+        let Some(last) = people.last() else { break };
+        let width = people.len().next_power_of_two();
         let mut params: Vec<Value<'_>> =
             people.iter().copied().chain(std::iter::repeat(*last)).take(width).map(Value::Text).collect();
         let conditions: Vec<String> = ranges.iter().map(|range| condition(&mut params, range)).collect();
+        // One look-up along the index for each range, however many bindings a person has.
         let sql = format!(
-            "SELECT DISTINCT identity FROM role_bindings WHERE identity IN ({}) AND ({})",
+            "SELECT i.uid FROM identities i WHERE i.uid IN ({}) AND ({})",
             numbered(width),
             conditions.join(" OR ")
         );
-        listed.extend(tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?);
+        let found: Vec<String> = tx.query(&sql, &params, |row| row.text(0).map_err(Error::from)).await?;
+        people.retain(|person| !found.iter().any(|uid| uid == person));
+        listed.extend(found);
     }
     Ok(listed)
 }
@@ -107,7 +124,10 @@ async fn listed_people<T>(tx: &mut ReadTx, call: &Authorized<T>, rows: &[NameRow
 fn condition<'a>(params: &mut Vec<Value<'a>>, range: &'a UidRange) -> String {
     params.extend([Value::from(&range.lower), Value::from(&range.upper)]);
     let last = params.len();
-    format!("parent >= ${} AND parent < ${last}", last - 1)
+    format!(
+        "EXISTS (SELECT 1 FROM role_bindings b WHERE b.identity = i.uid AND b.parent >= ${} AND b.parent < ${last})",
+        last - 1
+    )
 }
 
 fn capabilities<T>(call: &Authorized<T>, wanted: &[Capability]) -> Result<CapabilitySet> {

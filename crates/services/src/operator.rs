@@ -4,13 +4,27 @@ use std::sync::Arc;
 
 use bowline_contract::bowline::operator::v1;
 use bowline_contract::bowline::operator::v1::rpc::operator::{
-    GetHealth, GetMetrics, GetStorage, ListKeys, ListOrganizations, ListTasks, RunTask,
+    GetConfiguration, GetHealth, GetMetrics, GetStorage, ListKeys, ListOrganizations, ListProviders, ListTasks,
+    RotateKeys, RunTask,
 };
-use bowline_core::{Error, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Direction, Handlers, OPERATOR, Page, PageRequest, SortKey, handler};
+use bowline_core::{Error, Micros, Result, Uidp};
+use bowline_pipeline::{
+    Authorized, Change, Changed, Direction, Handlers, OPERATOR, Page, PageRequest, ResourceSnapshot, SortKey, handler,
+};
 use bowline_store::{BoxFuture, ReadTx, Row, Value, WriteTx};
 
 const TASK: &str = "bowline.dev/Task";
+const SIGNING_KEY: &str = "bowline.dev/SigningKey";
+
+/// Stores a generated key in a transaction, at this time.
+pub type KeyStep = Box<dyn for<'a> Fn(&'a mut WriteTx, Micros) -> BoxFuture<'a, Result<RotatedKey>> + Send + Sync>;
+
+/// The key that a rotation led to.
+pub struct RotatedKey {
+    pub key: v1::Key,
+    /// Whether it was added, and not there before, waiting to sign.
+    pub is_new: bool,
+}
 
 /// The running server: its composition root implements this.
 pub trait ServerState: Send + Sync {
@@ -32,6 +46,15 @@ pub trait ServerState: Send + Sync {
     fn run(&self, task: &str);
     /// Rates and durations of the last 24 hours.
     fn metrics(&self) -> v1::Metrics;
+    /// Every option, without secrets.
+    fn configuration(&self) -> v1::Configuration;
+    /// The operator's providers of the configuration file, without secrets.
+    fn providers(&self) -> Vec<v1::OperatorProvider>;
+    /// Generates a signing key; the step stores it.
+    ///
+    /// # Errors
+    /// The key cannot be generated.
+    fn generate_key(&self, algorithm: v1::KeyAlgorithm) -> Result<KeyStep>;
 }
 
 type State = Option<Arc<dyn ServerState>>;
@@ -39,7 +62,7 @@ type State = Option<Arc<dyn ServerState>>;
 /// Registers the handlers. Without a server they are complete in number, and cannot be called.
 pub(crate) fn register(handlers: Handlers, state: State) -> Handlers {
     let [health, storage, tasks, keys, metrics, chosen, running] = std::array::from_fn(|_| state.clone());
-    handlers
+    register_configuration(handlers, &state)
         .read_then::<GetHealth, _>(handler!(nothing), move |()| {
             let state = health.clone();
             Box::pin(async move { Ok(present(&state)?.health()) })
@@ -73,6 +96,53 @@ pub(crate) fn register(handlers: Handlers, state: State) -> Handlers {
         )
 }
 
+fn register_configuration(handlers: Handlers, state: &State) -> Handlers {
+    let [configuration, configured, generating] = std::array::from_fn(|_| state.clone());
+    handlers
+        .read_then::<GetConfiguration, _>(handler!(nothing), move |()| {
+            let state = configuration.clone();
+            Box::pin(async move { Ok(present(&state)?.configuration()) })
+        })
+        .read_then::<ListProviders, _>(handler!(stored_providers), move |stored: Vec<v1::OperatorProvider>| {
+            let state = configured.clone();
+            Box::pin(async move {
+                let providers = present(&state)?.providers().into_iter().chain(stored).collect();
+                Ok(v1::ListProvidersResponse { providers })
+            })
+        })
+        .prepared_write::<RotateKeys, KeyRotation>(
+            move |request: v1::RotateKeysRequest| {
+                let step = present(&generating)?.generate_key(request.algorithm())?;
+                Ok(KeyRotation { request, step })
+            },
+            |tx, call, rotation| Box::pin(rotate(tx, call, rotation)),
+        )
+}
+
+/// A rotation whose key is generated.
+struct KeyRotation {
+    request: v1::RotateKeysRequest,
+    step: KeyStep,
+}
+
+async fn rotate(tx: &mut WriteTx, call: &Authorized<()>, rotation: &KeyRotation) -> Result<Changed<v1::Key>> {
+    let RotatedKey { key, is_new } = (rotation.step)(tx, call.now()).await?;
+    if !is_new {
+        return Ok(Changed::nothing(key));
+    }
+    let operator = Uidp::parse(OPERATOR).map_err(Error::internal)?;
+    let after = Some(ResourceSnapshot::of(&key));
+    let change = Change { kind: SIGNING_KEY, uid: OPERATOR.into(), before: None, after };
+    Ok(Changed::many(vec![change], key).with_event(&operator, &rotation.request))
+}
+
+async fn stored_providers(
+    tx: &mut ReadTx,
+    _: &Authorized<v1::ListProvidersRequest>,
+) -> Result<Vec<v1::OperatorProvider>> {
+    bowline_identity::stored_providers(tx).await
+}
+
 fn present(state: &State) -> Result<&dyn ServerState> {
     state.as_deref().ok_or_else(|| Error::internal("handlers without a server were called"))
 }
@@ -87,6 +157,10 @@ fn record_run(call: &Authorized<v1::RunTaskRequest>, state: &dyn ServerState) ->
     let name = &call.request().name;
     let task = state.tasks().into_iter().find(|task| task.name == *name);
     let task = task.ok_or_else(|| Error::not_found(TASK, name))?;
+    if !task.runnable {
+        let why = format!("{name} runs by itself alone; list the tasks, and run one that is runnable");
+        return Err(Error::precondition("TASK_RUNS_BY_ITSELF", name, why));
+    }
     let uid = Uidp::parse(OPERATOR).map_err(Error::internal)?;
     Ok(Changed::one(TASK, &uid, Some(&task), Some(&task), task.clone()))
 }

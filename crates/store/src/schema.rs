@@ -252,4 +252,16 @@ pub const MIGRATIONS: &[Migration] = &[
         sqlite: include_str!("../migrations/sqlite/0048_scan_summaries.sql"),
         postgres: include_str!("../migrations/postgres/0048_scan_summaries.sql"),
     },
+    Migration {
+        version: 49,
+        name: "upstream_generations",
+        sqlite: include_str!("../migrations/sqlite/0049_upstream_generations.sql"),
+        postgres: include_str!("../migrations/postgres/0049_upstream_generations.sql"),
+    },
+    Migration {
+        version: 50,
+        name: "library_policy_tests",
+        sqlite: include_str!("../migrations/sqlite/0050_library_policy_tests.sql"),
+        postgres: include_str!("../migrations/postgres/0050_library_policy_tests.sql"),
+    },
 ];

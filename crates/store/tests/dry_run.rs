@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use bowline_store::{Db, DryRunLimits, Engine, ErrorKind, StoreError, Value};
+use bowline_store::{Db, DryRunLimits, Engine, ErrorKind, Load, StoreError, Value};
 use common::Fixture;
 
 both_engines! {
@@ -15,6 +17,7 @@ both_engines! {
     a_dry_run_of_too_many_rows_is_over_budget
     a_dry_run_that_takes_too_long_is_over_budget
     writes_beside_a_long_dry_run_do_not_wait_for_it
+    one_dry_run_runs_between_two_groups_of_writes
 }
 
 const LIMITS: DryRunLimits = DryRunLimits { rows: 1000, time: Duration::from_millis(400) };
@@ -122,4 +125,81 @@ async fn writes_beside_a_long_dry_run_do_not_wait_for_it(_: &Fixture, db: Db) {
     let kinds = [ErrorKind::Unavailable, ErrorKind::OverBudget];
     assert!(kinds.contains(&error.kind()), "{error}");
     assert_eq!(count(&db).await, 5);
+}
+
+/// Messages that wait for the writer of the embedded engine.
+fn waiting(db: &Db) -> u64 {
+    match db.load() {
+        Load::Sqlite(load) => load.waiting,
+        Load::Postgres(_) => 0,
+    }
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what}: not within 10 s");
+}
+
+/// Holds the writer until the sender of the channel sends or goes.
+async fn hold_writer(db: &Db) -> mpsc::Sender<()> {
+    let (release, gate) = mpsc::channel::<()>();
+    let (gate, is_held) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicBool::new(false)));
+    let (held, db) = (is_held.clone(), db.clone());
+    tokio::spawn(async move {
+        let write = db.write(move |_| {
+            held.store(true, Ordering::SeqCst);
+            let _ = gate.lock().unwrap().recv();
+            Box::pin(async { Ok::<_, StoreError>(()) })
+        });
+        write.await.unwrap();
+    });
+    until("the writer is held", || is_held.load(Ordering::SeqCst)).await;
+    release
+}
+
+/// Dry runs that have waited for long enough must not all have their slice while a write waits.
+async fn one_dry_run_runs_between_two_groups_of_writes(_: &Fixture, db: Db) {
+    if db.engine() == Engine::Postgres {
+        return;
+    }
+    let release = hold_writer(&db).await;
+    let (begun, seen) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (db, begun) = (db.clone(), begun.clone());
+        tasks.spawn(async move {
+            let run = db.dry_run(LIMITS, move |_| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                Box::pin(async { Ok::<_, StoreError>(()) })
+            });
+            run.await.unwrap();
+        });
+    }
+    until("the dry runs wait", || waiting(&db) == 8).await;
+    for _ in 0..600 {
+        let (db, begun, seen) = (db.clone(), begun.clone(), seen.clone());
+        tasks.spawn(async move {
+            let write = db.write(move |_| {
+                seen.lock().unwrap().push(begun.load(Ordering::SeqCst));
+                Box::pin(async { Ok::<_, StoreError>(()) })
+            });
+            write.await.unwrap();
+        });
+    }
+    until("the writes wait", || waiting(&db) == 608).await;
+    // Longer than a dry run gives way to writes.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    release.send(()).unwrap();
+    while let Some(joined) = tasks.join_next().await {
+        joined.unwrap();
+    }
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!((seen.len(), begun.load(Ordering::SeqCst)), (600, 8));
+    // A group has 256 writes.
+    assert_eq!([seen[0], seen[255], seen[256], seen[511], seen[512]], [0, 0, 1, 1, 2], "{seen:?}");
 }

@@ -13,13 +13,13 @@ use bowline_contract::bowline::iam::v1::AccessCause;
 use bowline_contract::bowline::iam::v1::rpc::access_explainer::{ExplainAccess, ListAccessOf, ListEffectiveAccess};
 use bowline_contract::chainguard::capabilities::Capability;
 use bowline_core::{CapabilitySet, Error, Micros, Result};
-use bowline_pipeline::{Authorized, Cause, Decision, Grants, Handlers, handler};
+use bowline_pipeline::{Authorized, Cause, Decision, Grants, Handlers, NamedOperators, OPERATOR, handler};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::{ReadTx, Row, Value};
 
 use self::requirement::Requirement;
 use self::steps::Steps;
-use crate::access::load_grants;
+use crate::access::{ACCESS, load_grants};
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
     handlers
@@ -27,6 +27,9 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
         .read::<ListEffectiveAccess>(handler!(entries::list_effective))
         .read::<ListAccessOf>(handler!(entries::list_of))
 }
+
+/// What a summary adds where a role of an operator may decide otherwise.
+const HIDDEN_OPERATORS: &str = " Role bindings alone were considered: only operators see who is an operator.";
 
 /// Whose access is explained.
 struct Subject {
@@ -37,6 +40,8 @@ struct Subject {
     grants: Grants,
     /// Why the identity cannot act at all, if it cannot.
     inactive: Option<AccessCause>,
+    /// Whether a role of an operator may be missing from the grants, because the reader may not list operators.
+    hides_operator: bool,
 }
 
 async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainAccessRequest>) -> Result<own::AccessExplanation> {
@@ -63,10 +68,17 @@ async fn explain(tx: &mut ReadTx, call: &Authorized<own::ExplainAccessRequest>) 
     let allowed = allows(cause);
     let names = |set: &CapabilitySet| call.contract().capabilities().names(set).into_iter().map(String::from).collect();
     let missing: Vec<String> = if allowed { Vec::new() } else { names(&decision.missing) };
+    let operator_roles_hidden =
+        subject.hides_operator && matches!(cause, AccessCause::NotGiven | AccessCause::OperatorOnly);
+    let mut summary = summary(cause, &missing, scope.as_str());
+    if operator_roles_hidden {
+        summary += HIDDEN_OPERATORS;
+    }
     Ok(own::AccessExplanation {
         allowed,
         cause: cause.into(),
-        summary: summary(cause, &missing, scope.as_str()),
+        summary,
+        operator_roles_hidden,
         identity: subject.uid,
         scope: scope.as_str().into(),
         method: request.method.clone(),
@@ -83,13 +95,23 @@ async fn subject(tx: &mut ReadTx, call: &Authorized<own::ExplainAccessRequest>) 
     let caller = call.principal().subject();
     let named = &call.request().identity;
     if named.is_empty() || named == caller {
-        return Ok(Subject { uid: caller.into(), is_caller: true, grants: call.grants().clone(), inactive: None });
+        let grants = call.grants().clone();
+        return Ok(Subject { uid: caller.into(), is_caller: true, grants, inactive: None, hides_operator: false });
     }
     let inactive = inactivity(tx, named, call.now()).await?;
     // The bindings of an identity that cannot act are explained, and decide nothing.
-    let grants = if inactive.is_none() { load_grants(tx, named, None).await? } else { None };
+    let lists_operators = call.grants().may_operate(true);
+    let grants = match inactive {
+        Some(_) => None,
+        None if lists_operators && named != OPERATOR => {
+            ACCESS.load_with_operator(tx, named, &NamedOperators::of(call.contract(), call.settings())).await?
+        }
+        None => load_grants(tx, named, None).await?,
+    };
     let grants = grants.unwrap_or_else(Grants::none);
-    Ok(Subject { uid: named.clone(), is_caller: false, grants, inactive })
+    // Of every person alike: whether one has such a role is what the reader may not see.
+    let hides_operator = !lists_operators && !named.contains('/');
+    Ok(Subject { uid: named.clone(), is_caller: false, grants, inactive, hides_operator })
 }
 
 /// Why an identity cannot act, if it cannot.

@@ -9,7 +9,7 @@ use bowline_contract::bowline::iam::v1 as own;
 use bowline_contract::bowline::iam::v1::rpc::matchers::{TestClaims, TestIssuer};
 use bowline_contract::v2::iam::identity::Relationship;
 use bowline_core::{Detail, Error, FieldViolation, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Handlers, Quota, handler};
+use bowline_pipeline::{Authorized, Handlers, Quota, RateLimits, Surface, handler};
 use bowline_resources::kinds::IDENTITY;
 use bowline_store::ReadTx;
 use serde_json::{Map, Value, json};
@@ -25,6 +25,8 @@ const CACHED_ISSUERS: usize = 64;
 /// Issuers that are fetched at once, and those of one organization.
 const FETCHED: usize = 8;
 const FETCHED_BY_ORGANIZATION: usize = 2;
+/// Tests per second of one caller, and of one organization, that send requests; ten seconds' worth may come at once.
+const TESTED_PER_SECOND: u32 = 1;
 /// Most characters of a claim that are shown.
 const SHOWN: usize = 256;
 
@@ -195,6 +197,7 @@ fn value(given: &prost_types::Value) -> Value {
 /// An issuer to fetch the keys of.
 struct IssuerTrial {
     issuer: String,
+    caller: String,
     organization: String,
     now: i64,
 }
@@ -205,22 +208,31 @@ async fn prepare_issuer(_tx: &mut ReadTx, call: &Authorized<own::TestIssuerReque
         return Err(Error::invalid_field("issuer", problem));
     }
     let organization = call.require_scope()?.root_str().to_owned();
-    Ok(IssuerTrial { issuer, organization, now: seconds(call.now()) })
+    let caller = call.principal().subject().to_owned();
+    Ok(IssuerTrial { issuer, caller, organization, now: seconds(call.now()) })
 }
 
 /// Fetches keys of issuers that no identity trusts yet: few at once, and with a cache of its own.
 struct IssuerTrials {
     keys: IssuerKeys,
     running: Arc<Quota<String>>,
+    /// Tests of unknown issuers call out: neither a caller nor an organization may have this server call at any rate.
+    rates: RateLimits,
 }
 
 impl IssuerTrials {
     fn new(people: &People) -> IssuerTrials {
         let keys = IssuerKeys::with_capacity(people.client(), CACHED_ISSUERS);
-        IssuerTrials { keys, running: Quota::new(FETCHED, FETCHED_BY_ORGANIZATION) }
+        let running = Quota::new(FETCHED, FETCHED_BY_ORGANIZATION);
+        IssuerTrials { keys, running, rates: RateLimits::new(TESTED_PER_SECOND, 0) }
     }
 
     async fn run(&self, trial: IssuerTrial) -> Result<own::TestIssuerResponse> {
+        if !self.keys.is_cached(&trial.issuer, trial.now) {
+            for key in [&trial.caller, &trial.organization] {
+                self.rates.count_principal(Surface::Api, key)?;
+            }
+        }
         let _lease = self.running.take(Some(trial.organization), 1).map_err(|_| {
             let text = "Too many issuers are tested at the moment: try again when others have been answered";
             Error::new(Reason::RateLimited, text).with(Detail::RetryAfter(std::time::Duration::from_secs(1)))

@@ -6,10 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bowline_authn::claims::AccessClaims;
 use bowline_authn::wrap::sha256;
+use bowline_contract::bowline::operator::v1::BreakGlass;
+use bowline_contract::bowline::operator::v1::rpc::local_operator::IssueToken;
 use bowline_contract::v1::auth::HeadlessSession;
+use bowline_contract::{Contract, Method as _};
 use bowline_core::{Error, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Actor, Change, Narrowing, OPERATOR, record_audit};
+use bowline_pipeline::{Actor, Change, EventBody, Narrowing, OPERATOR, ResourceSnapshot, record_audit, record_event};
 use bowline_resources::kinds::LINK;
+use bowline_resources::list::timestamp;
 use bowline_store::{Db, Row, Value};
 
 use super::{Context, Issued, Parts};
@@ -71,18 +75,27 @@ pub(super) async fn put_headless(
 }
 
 /// A link that signs the operator in once, within five minutes: its code, made of 128 random bits.
-pub async fn create_operator_link(db: &Db, random: [u8; 16], now: Micros) -> Result<String> {
+pub async fn create_operator_link(db: &Db, random: [u8; 16], reason: &str, now: Micros) -> Result<String> {
+    let expires_at = now + FIVE_MINUTES;
+    let made = BreakGlass { reason: reason.to_owned(), expire_time: timestamp(expires_at), operator: OPERATOR.into() };
+    let job = Arc::new((ResourceSnapshot::of(&made), Contract::load()));
     let code = URL_SAFE_NO_PAD.encode(random);
     let hash = sha256(code.as_bytes());
     let request_id = bowline_core::hex(&hash[..8]);
     let written = db.write(move |tx| {
-        let request_id = request_id.clone();
+        let (request_id, job) = (request_id.clone(), job.clone());
         Box::pin(async move {
+            let (snapshot, contract) = &*job;
             let sql = "INSERT INTO one_time_links (hash, purpose, expires_at) VALUES ($1, 'operator', $2)";
-            tx.execute(sql, &[Value::Bytes(&hash), Value::Int(now + FIVE_MINUTES)]).await?;
+            tx.execute(sql, &[Value::Bytes(&hash), Value::Int(expires_at)]).await?;
             let actor = Actor { subject: OPERATOR, request_id: &request_id, method: "bowline operator login-url" };
-            let change = Change { kind: LINK, uid: OPERATOR.into(), before: None, after: None };
-            record_audit(tx, now, &actor, &change).await
+            let change = Change { kind: LINK, uid: OPERATOR.into(), before: None, after: Some(snapshot.clone()) };
+            record_audit(tx, now, &actor, &change).await?;
+            let method = contract.by_full_name(IssueToken::FULL_NAME);
+            let method = method.ok_or_else(|| Error::internal("the contract lacks the operator's tokens"))?;
+            let (body, extensions) = (snapshot.clone(), Vec::new());
+            let event = EventBody { subject: OPERATOR.into(), group: String::new(), body, extensions };
+            record_event(tx, method, now, &actor, None, &event).await
         })
     });
     written.await?;

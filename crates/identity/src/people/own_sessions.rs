@@ -4,7 +4,7 @@ use bowline_contract::bowline::people::v1 as own;
 use bowline_contract::bowline::people::v1::rpc::sessions::{
     EndAllSessions, EndSession, ListProviderSessions, ListSessions,
 };
-use bowline_core::{Error, Result, Uidp};
+use bowline_core::{Error, Result, Uidp, hex};
 use bowline_pipeline::{
     Authorized, Change, Changed, Cursor, Direction, Handlers, Page, PageRequest, SortKey, TokenFacts, handler,
 };
@@ -67,6 +67,13 @@ impl ShownRow {
         }
     }
 
+    /// The session as others see it: its id is a credential's, so they get a keyed hash, which names it and ends nothing.
+    fn shown_to_others<T>(self, call: &Authorized<T>) -> own::Session {
+        let hash = call.vault().mac("sessions shown to others", self.id.as_bytes());
+        let shown = self.shown(call);
+        own::Session { id: hex(&hash), ..shown }
+    }
+
     /// The audit row of its end: about the provider where an organization's own was used, so that the organization sees
     /// it, else about the person.
     fn ended(&self) -> Change {
@@ -125,7 +132,7 @@ async fn list(tx: &mut ReadTx, call: &Authorized<own::ListSessionsRequest>) -> R
          ORDER BY s.created_at DESC, s.id DESC LIMIT $7"
     );
     let mut rows: Vec<ShownRow> = tx.query(&sql, &params, ShownRow::read).await?;
-    let next_page_token = next_token(call, &page, &mut rows);
+    let next_page_token = next_token(call, &page, &mut rows, str::to_owned);
     let sessions = rows.into_iter().map(|row| row.shown(call)).collect();
     Ok(own::ListSessionsResponse { sessions, next_page_token })
 }
@@ -140,17 +147,31 @@ async fn list_of_provider(
         return Err(Error::not_found(IDENTITY_PROVIDER, provider));
     }
     let page = page(call, request.page_size, &request.page_token, provider, Direction::Ascending)?;
-    let after = page.cursor.as_ref().map_or("", |cursor| cursor.uid.as_str());
+    let after = page.cursor.as_ref().map(|cursor| open_id(call, &cursor.uid)).transpose()?.unwrap_or_default();
     let wanted = page.size + 1;
-    let params = [Value::from(provider), Value::Int(call.now()), Value::from(after), Value::Int(wanted as i64)];
+    let params = [Value::from(provider), Value::Int(call.now()), Value::from(&after), Value::Int(wanted as i64)];
     let sql = format!(
         "SELECT {COLUMNS}, i.name FROM sessions s JOIN identities i ON i.uid = s.identity
          WHERE s.provider = $1 AND s.expires_at > $2 AND s.id > $3 ORDER BY s.id LIMIT $4"
     );
     let mut rows: Vec<ShownRow> = tx.query(&sql, &params, ShownRow::read).await?;
-    let next_page_token = next_token(call, &page, &mut rows);
-    let sessions = rows.into_iter().map(|row| row.shown(call)).collect();
+    let next_page_token = next_token(call, &page, &mut rows, |id| sealed_id(call, id));
+    let sessions = rows.into_iter().map(|row| row.shown_to_others(call)).collect();
     Ok(own::ListProviderSessionsResponse { sessions, next_page_token })
+}
+
+/// What the ids of others' sessions are sealed for in page tokens, which callers can read.
+const PAGES_OF_OTHERS: &str = "page of a provider's sessions";
+
+fn sealed_id<T>(call: &Authorized<T>, id: &str) -> String {
+    hex(&call.vault().seal(PAGES_OF_OTHERS, id.as_bytes()))
+}
+
+fn open_id<T>(call: &Authorized<T>, sealed: &str) -> Result<String> {
+    let digits = |at: usize| sealed.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let bytes: Option<Vec<u8>> = (0..sealed.len()).step_by(2).map(digits).collect();
+    let bytes = bytes.ok_or_else(|| Error::internal("a page token of sessions has no sealed id"))?;
+    String::from_utf8(call.vault().open(PAGES_OF_OTHERS, &bytes)?).map_err(Error::internal)
 }
 
 fn page<T>(call: &Authorized<T>, page_size: i32, page_token: &str, of: &str, direction: Direction) -> Result<Page> {
@@ -159,13 +180,13 @@ fn page<T>(call: &Authorized<T>, page_size: i32, page_token: &str, of: &str, dir
 }
 
 /// Cuts the rows to the page, and names the next one if there were more.
-fn next_token<T>(call: &Authorized<T>, page: &Page, rows: &mut Vec<ShownRow>) -> String {
+fn next_token<T>(call: &Authorized<T>, page: &Page, rows: &mut Vec<ShownRow>, id: impl Fn(&str) -> String) -> String {
     if rows.len() <= page.size {
         return String::new();
     }
     rows.truncate(page.size);
     let last = rows.last();
-    last.map_or_else(String::new, |last| page.next_token(call, Some(SortKey::Int(last.created_at)), last.id.clone()))
+    last.map_or_else(String::new, |last| page.next_token(call, Some(SortKey::Int(last.created_at)), id(&last.id)))
 }
 
 async fn end_one(tx: &mut WriteTx, call: &Authorized<own::EndSessionRequest>) -> Result<Changed<()>> {

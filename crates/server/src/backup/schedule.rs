@@ -13,6 +13,7 @@ use crate::background::cause;
 use crate::error::StartError;
 use crate::options::Options;
 use crate::server::Parts;
+use crate::task_board::TaskReport;
 
 const TURN: &str = "backup";
 /// How often is looked whether it is time, at most.
@@ -64,11 +65,11 @@ impl BackupSchedule {
 }
 
 /// Makes backups for as long as the server runs: of several replicas, one at a time.
-pub(crate) async fn run(parts: Arc<Parts>, schedule: BackupSchedule) {
+pub(crate) async fn run(parts: Arc<Parts>, schedule: BackupSchedule, report: TaskReport) {
     let lasts = Micros::try_from(schedule.every.as_micros()).unwrap_or(Micros::MAX);
     let look = schedule.every.min(LOOK_EVERY);
     loop {
-        tokio::time::sleep(look).await;
+        report.wait(look).await;
         // A name of its own each time: the row keeps everyone from the next turn, this replica too, over a restart.
         let holder: String = hex(&random_bytes::<8>());
         match take_turn(&parts, &holder, lasts).await {
@@ -79,7 +80,9 @@ pub(crate) async fn run(parts: Arc<Parts>, schedule: BackupSchedule) {
                 continue;
             }
         }
+        report.begin();
         let outcome = aside(parts.clone(), schedule.clone()).await;
+        report.end_with(outcome.as_ref().err().map(ToString::to_string));
         parts.work_counts.lock().backups.end(outcome.is_ok(), parts.clock.now());
         match outcome {
             Ok(Created { manifest, new_blobs, new_bytes }) => {

@@ -88,6 +88,8 @@ pub struct LoginUrlCommand {
     #[command(flatten)]
     issuing: IssuingOptions,
     #[command(flatten)]
+    reason: ReasonOption,
+    #[command(flatten)]
     options: StorageOptions,
 }
 
@@ -102,11 +104,19 @@ pub struct TokenCommand {
     /// How long the token lives, such as 15m; an hour at most
     #[arg(long, value_name = "TIME", default_value = "1h")]
     ttl: String,
-    /// Why the token is needed: recorded in the audit log, for everyone who operates the server
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    reason: String,
+    #[command(flatten)]
+    reason: ReasonOption,
     #[command(flatten)]
     options: StorageOptions,
+}
+
+/// Why someone acts as the local operator, who has no name.
+#[derive(Args)]
+struct ReasonOption {
+    /// Why it is needed, in one line: recorded in the audit log with the token, and sent with its event [required]
+    // Not required by the parser, whose message would not say what to do.
+    #[arg(long, env = "BOWLINE_OPERATOR_REASON", value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 /// Runs `bowline operator`.
@@ -117,7 +127,7 @@ pub fn run(command: OperatorCommand) -> Work<StartError> {
 async fn execute(command: OperatorCommand) -> Result<(), StartError> {
     match command {
         OperatorCommand::Token(command) => token(*command).await,
-        OperatorCommand::LoginUrl(command) => login_url(command.options.for_issuing(command.issuing)?).await,
+        OperatorCommand::LoginUrl(command) => login_url(*command).await,
         OperatorCommand::Providers(ProvidersCommand::List(command)) => list(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Add(command)) => add(*command).await,
         OperatorCommand::Providers(ProvidersCommand::Remove(command)) => remove(*command).await,
@@ -133,14 +143,16 @@ fn issuer(options: &Options) -> Result<Option<String>, StartError> {
     }
 }
 
-async fn login_url(options: Options) -> Result<(), StartError> {
+async fn login_url(command: LoginUrlCommand) -> Result<(), StartError> {
+    let reason = command.reason.validate("login-url")?;
+    let options = command.options.for_issuing(command.issuing)?;
     let issuer = issuer(&options)?;
     let storage = Storage::open_existing(&options).await?;
     let known = facts::read(&storage.db).await?;
     let issuer = issuer.or(known.get("auth_url").cloned()).ok_or_else(|| {
         StartError::Option("the server has not started yet; start it once, or name its address with --auth-url".into())
     })?;
-    let code = people::create_operator_link(&storage.db, random_bytes(), SystemClock.now()).await;
+    let code = people::create_operator_link(&storage.db, random_bytes(), &reason, SystemClock.now()).await;
     storage.db.close().await;
     print(&format!("{issuer}/oauth/operator?code={}\n", code?))
 }
@@ -197,17 +209,28 @@ async fn remove(command: RemoveCommand) -> Result<(), StartError> {
 /// Characters of a reason.
 const REASON: usize = 1000;
 
-/// A reason is one line, as the audit log shows it.
-fn validate_reason(reason: &str) -> Result<(), StartError> {
-    if reason.chars().count() > REASON || reason.chars().any(char::is_control) {
-        return Err(StartError::Option(format!("--reason: must be one line of at most {REASON} characters")));
+impl ReasonOption {
+    /// The reason, which is one line, as the audit log shows it.
+    fn validate(self, command: &str) -> Result<String, StartError> {
+        let reason = self.reason.as_deref().map(str::trim).unwrap_or_default();
+        if reason.is_empty() {
+            return Err(StartError::Usage {
+                cause: "the reason is missing: the audit log cannot name who acts as the local operator".into(),
+                hint: format!(
+                    "bowline operator {command} --reason \"sign-in is down\"; or set BOWLINE_OPERATOR_REASON"
+                ),
+            });
+        }
+        if reason.chars().count() > REASON || reason.chars().any(char::is_control) {
+            return Err(StartError::Option(format!("--reason: must be one line of at most {REASON} characters")));
+        }
+        Ok(reason.to_owned())
     }
-    Ok(())
 }
 
 async fn token(command: TokenCommand) -> Result<(), StartError> {
     let lifetime = seconds("ttl", &command.ttl, 3600)?;
-    validate_reason(&command.reason)?;
+    let reason = command.reason.validate("token")?;
     let options = command.options.for_issuing(command.issuing)?;
     let issuer = issuer(&options)?;
     let audience = match (&command.audience, &options.base_url) {
@@ -216,7 +239,7 @@ async fn token(command: TokenCommand) -> Result<(), StartError> {
         (None, None) => None,
     };
     let storage = Storage::open_existing(&options).await?;
-    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime, Some(&command.reason)).await;
+    let token = mint_operator_token(&storage, &SystemClock, issuer, audience, lifetime, Some(&reason)).await;
     storage.db.close().await;
     print(&format!("{}\n", token?))
 }

@@ -81,7 +81,7 @@ fn greet(options: &Options, server: &Server) -> Result<(), StartError> {
            storage    {storage}\n\n\
          To begin, paste:\n  \
            export BOWLINE_API={base}\n  \
-           export BOWLINE_TOKEN=$(bowline operator token {flag} {place})\n  \
+           export BOWLINE_TOKEN=$(bowline operator token --reason \"first look\" {flag} {place})\n  \
            bowline iam groups create my-organization\n\n",
         version = env!("CARGO_PKG_VERSION"),
         base = settings.base_url,

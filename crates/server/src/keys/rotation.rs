@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bowline_authn::keys::{Algorithm, KeyRing, SigningKey};
 use bowline_authn::wrap::KeyEncryptionKey;
 use bowline_core::{Error, Micros};
-use bowline_store::{Db, ReadTx, Value};
+use bowline_store::{Db, ReadTx, Value, WriteTx};
 use serde::{Deserialize, Serialize};
 
 use super::{audit, read_ring, save, shared};
@@ -76,6 +76,39 @@ pub(crate) async fn rotate(
         })
     })
     .await
+}
+
+/// The key that the API's rotation leads to.
+pub(crate) struct Rotated {
+    pub(crate) kid: String,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) published_at: i64,
+    pub(crate) signs_from: i64,
+    /// Whether it was added, and not there before, waiting to sign.
+    pub(crate) is_new: bool,
+}
+
+/// Adds a generated key, as [`rotate`] does, unless one waits to sign: so that calls without end do not publish keys
+/// without end.
+pub(crate) async fn rotate_in(
+    tx: &mut WriteTx,
+    wrapping: &KeyEncryptionKey,
+    key: Arc<SigningKey>,
+    now: Micros,
+) -> Result<Rotated, StartError> {
+    let seconds = now.div_euclid(1_000_000);
+    let mut ring = read_ring(tx, wrapping).await?;
+    let waiting = ring.keys().iter().find(|known| known.signs_from > seconds && known.retired_at.is_none());
+    if let Some(waiting) = waiting {
+        let (kid, algorithm) = (waiting.key.kid().to_owned(), waiting.key.algorithm());
+        let (published_at, signs_from) = (waiting.published_at, waiting.signs_from);
+        return Ok(Rotated { kid, algorithm, published_at, signs_from, is_new: false });
+    }
+    let (kid, algorithm) = (key.kid().to_owned(), key.algorithm());
+    let signs_from = ring.rotate(key, seconds);
+    ring.prune(seconds);
+    save(tx, wrapping, &ring).await?;
+    Ok(Rotated { kid, algorithm, published_at: seconds, signs_from, is_new: true })
 }
 
 /// The first key, unless another server made it meanwhile.

@@ -42,7 +42,7 @@ async fn search(tx: &mut ReadTx, call: &Authorized<wire::SearchRequest>) -> Resu
         let ranges = kind.visible(call, &request.scope);
         let page = SectionPage::new(call, kind)?;
         let section = section(tx, call, &form, (kind, &ranges), &page).await?;
-        sections.extend(section.filter(|section| !section.hits.is_empty()));
+        sections.extend(section.filter(|section| !section.hits.is_empty() || section.incomplete));
     }
     Ok(wire::SearchResponse { form: wire_form(&form) as i32, sections })
 }

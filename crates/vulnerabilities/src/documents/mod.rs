@@ -2,6 +2,7 @@
 
 mod all;
 mod pieces;
+mod preview;
 mod published;
 mod resolved;
 
@@ -14,5 +15,6 @@ pub use published::Published;
 
 pub(crate) fn register(handlers: Handlers, published: &Arc<Published>, files: &Documents) -> Handlers {
     let handlers = all::register(handlers, published);
+    let handlers = preview::register(handlers);
     resolved::register(handlers, files)
 }

@@ -138,7 +138,7 @@ async fn with_events(tx: &mut ReadTx, mut heads: Vec<Head>) -> Result<Vec<Piece>
             bytes <= EVENT_BYTES
         });
         let portion: Vec<Head> = heads.drain(..fit.count().clamp(1, READ_AT_ONCE as usize)).collect();
-        let mut events = approved(tx, &portion).await?;
+        let mut events = approved(tx, &portion, "").await?;
         for head in portion {
             let events = events.remove(&head.uid).unwrap_or_default();
             if !events.is_empty() {
@@ -149,18 +149,20 @@ async fn with_events(tx: &mut ReadTx, mut heads: Vec<Head>) -> Result<Vec<Piece>
     Ok(pieces)
 }
 
-/// The approved events of these advisories that documents have words for, the earliest first.
-async fn approved(tx: &mut ReadTx, heads: &[Head]) -> Result<HashMap<String, Vec<v2::DocumentEvent>>> {
+/// The approved events of these advisories that documents have words for, and the event of this UIDP whether approved or
+/// not; the earliest first.
+async fn approved(tx: &mut ReadTx, heads: &[Head], with: &str) -> Result<HashMap<String, Vec<v2::DocumentEvent>>> {
     let mut params: Vec<Value<'_>> = vec![
         Value::from(ReviewStatus::Approved as i32),
         Value::from(EventTypeFilter::Patched as i32),
         Value::from(EventTypeFilter::ComponentLocationChanged as i32),
+        Value::from(with),
     ];
     params.extend(heads.iter().map(|head| Value::from(&head.uid)));
     let sql = format!(
         "SELECT advisory, at, body FROM advisory_events
-         WHERE state = $1 AND type <> $2 AND type <> $3 AND advisory IN ({}) ORDER BY advisory, at, uid",
-        placeholders(4, heads.len())
+         WHERE (state = $1 OR uid = $4) AND type <> $2 AND type <> $3 AND advisory IN ({}) ORDER BY advisory, at, uid",
+        placeholders(5, heads.len())
     );
     let read = |row: &Row<'_>| {
         let body = AdvisoryEvent::decode(row.bytes(2)?.as_slice()).map_err(Error::internal)?;
@@ -173,17 +175,49 @@ async fn approved(tx: &mut ReadTx, heads: &[Head]) -> Result<HashMap<String, Vec
     Ok(by_advisory)
 }
 
+/// What everyone reads of one advisory if its group publishes, and what everyone would read with one more event.
+pub(super) struct Drafts {
+    pub(super) document: String,
+    pub(super) is_public: bool,
+    pub(super) is_deleted: bool,
+    pub(super) now: v2::DocumentAdvisory,
+    pub(super) then: v2::DocumentAdvisory,
+}
+
+/// The drafts of an advisory with this event.
+pub(super) async fn drafts(tx: &mut ReadTx, advisory: &str, event: &str) -> Result<Option<Drafts>> {
+    let sql = "SELECT a.uid, a.advisory_id, a.artifact_name, a.aliases, a.event_bytes, g.name,
+                 coalesce(s.is_public, FALSE), a.deleted_at IS NOT NULL
+               FROM advisories a JOIN groups g ON g.uid = a.parent
+               LEFT JOIN advisory_settings s ON s.place = a.parent WHERE a.uid = $1";
+    let read = |row: &Row<'_>| Ok::<_, Error>((head(row)?, row.bool(6)?, row.bool(7)?));
+    let Some((head, is_public, is_deleted)) = tx.query_opt(sql, &[Value::from(advisory)], read).await? else {
+        return Ok(None);
+    };
+    let heads = [head];
+    let now = approved(tx, &heads, "").await?.remove(advisory).unwrap_or_default();
+    let then = approved(tx, &heads, event).await?.remove(advisory).unwrap_or_default();
+    let [head] = heads;
+    let document = head.document.clone();
+    Ok(Some(Drafts { document, is_public, is_deleted, now: shown(&head, now), then: shown(&head, then) }))
+}
+
+/// The advisory as documents show it.
+fn shown(head: &Head, events: Vec<v2::DocumentEvent>) -> v2::DocumentAdvisory {
+    v2::DocumentAdvisory {
+        id: head.advisory_id.clone(),
+        events,
+        aliases: head.aliases.clone(),
+        package_namespace: head.namespace.clone(),
+    }
+}
+
 fn piece(head: Head, events: Vec<v2::DocumentEvent>) -> Piece {
     let mut names: Vec<String> = head.aliases.iter().map(|alias| folded(alias)).collect();
     names.push(folded(&head.advisory_id));
     names.sort();
     names.dedup();
-    let advisory = v2::DocumentAdvisory {
-        id: head.advisory_id.clone(),
-        events,
-        aliases: head.aliases,
-        package_namespace: head.namespace,
-    };
+    let advisory = shown(&head, events);
     Piece { document: head.document, advisory_id: head.advisory_id, names, wire: Bytes::from(advisory.encode_to_vec()) }
 }
 

@@ -24,14 +24,16 @@
 //! either.
 //!
 //! `sources` says where from, `credentials` as whom, `upstream_tags` which tags came from there, `statuses` how it
-//! goes; `upstream_calls` shows that to callers.
+//! goes; `upstream_calls` shows that to callers, `upstream_checks` asks another registry for them.
 
 pub mod credentials;
 pub(crate) mod sources;
 pub(crate) mod statuses;
 mod sync;
 pub(crate) mod upstream_calls;
+pub(crate) mod upstream_checks;
 pub(crate) mod upstream_tags;
 mod upstreams;
 
+pub use upstream_checks::{UpstreamAnswer, UpstreamChecks, UpstreamRequests, UpstreamResult};
 pub use upstreams::UpstreamConfig;

@@ -13,7 +13,7 @@ use bowline_store::{ReadTx, Value, WriteTx};
 
 use super::sources::{self, Source};
 use super::upstream_tags;
-use super::upstreams::{is_due, note_status, note_tag, repo_of};
+use super::upstreams::{note_status, repo_of};
 use crate::content::manifest::Kind;
 use crate::content::{
     Manifest, Name, PushedManifest, Reference, Registry, RegistryClient, RegistryError, StoredManifest, blobs,
@@ -139,7 +139,9 @@ async fn lacking(
     let is_lacking = match (digest_of(tx, &synced.repo, reference).await?, reference) {
         (None, _) => true,
         // A failed copy is not tried again at every pull.
-        (Some(here), Reference::Tag(tag)) if here != there => is_due(tx, &synced.repo, tag, client.now()).await?,
+        (Some(here), Reference::Tag(tag)) if here != there => {
+            upstream_tags::is_due(tx, &synced.repo, tag, client.now()).await?
+        }
         (Some(_), _) => false,
     };
     if !is_lacking {
@@ -203,7 +205,7 @@ async fn sync(
     if let Reference::Tag(tag) = &synced_manifest.reference {
         let put = tags::put_tag(tx, repo, tag, &synced_manifest.digest, now, synced.call.draw()).await?;
         changes.extend(put.change());
-        note_tag(tx, repo, tag, now).await?;
+        upstream_tags::note_tag(tx, repo, tag, now).await?;
     }
     note_status(tx, repo, None, now).await?;
     Ok(client.visit.record(tx, &synced.call, Changed::many(changes, ())).await?)

@@ -3,13 +3,14 @@
 use bowline_contract::bowline::registry::v1 as ours;
 use bowline_contract::bowline::registry::v1::rpc::replication::{FetchNow, ListUpstreams};
 use bowline_contract::v1::registry::sync_status::Status;
-use bowline_core::{Error, Result, UidRange};
+use bowline_core::{Result, UidRange};
 use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Page, PageRequest, handler};
 use bowline_resources::list::timestamp;
 use bowline_resources::references::require_group;
 use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 
+use super::upstream_tags;
 use crate::repos;
 
 pub(crate) fn register(handlers: Handlers) -> Handlers {
@@ -61,7 +62,7 @@ fn state(row: &Row<'_>) -> Result<ours::UpstreamState> {
     })
 }
 
-/// Marks every replicated tag as unchecked. Pulls of clients trigger the checks, so the repository does not change yet:
+/// Makes every replicated tag due for a check. Pulls of clients trigger the checks, so the repository does not change yet:
 /// there is neither an audit entry nor an event.
 async fn fetch_now(
     tx: &mut WriteTx,
@@ -69,8 +70,6 @@ async fn fetch_now(
 ) -> Result<Changed<ours::FetchNowResponse>> {
     let repo = call.require_scope()?;
     repos::require(tx, repo).await?;
-    let sql = "UPDATE upstream_tags SET checked_at = 0 WHERE repo = $1";
-    let tags = tx.execute(sql, &[Value::from(repo.as_str())]).await?;
-    let tags = i64::try_from(tags).map_err(Error::internal)?;
+    let tags = upstream_tags::check_all(tx, repo).await?;
     Ok(Changed::nothing(ours::FetchNowResponse { repo_uid: repo.as_str().into(), tags }))
 }

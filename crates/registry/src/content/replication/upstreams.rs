@@ -24,9 +24,6 @@ use crate::content::{
 };
 use crate::{limits, paths, tags};
 
-/// Microseconds for which a tag counts as current after the upstream was asked.
-const FRESH: Micros = 60 * 1_000_000;
-
 /// Where the images of a repository come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamConfig {
@@ -80,6 +77,16 @@ impl UpstreamConfig {
             Reference::Tag(_) | Reference::Digest(_) => Ok(true),
         }
     }
+}
+
+/// The other registry that a repository takes what it lacks from, if there is one.
+pub(super) async fn configured(
+    tx: &mut ReadTx,
+    vault: &Vault,
+    repo: &Uidp,
+    now: Micros,
+) -> Result<Option<UpstreamConfig>, RegistryError> {
+    UpstreamConfig::of(tx, vault, repo, &[], now).await
 }
 
 /// Names of the groups, and of the repository at the end, that lead from `place` to `at` below it.
@@ -167,7 +174,7 @@ impl Registry {
         let read = self.pipeline.db.read(move |tx| {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok::<_, RegistryError>(None) };
-                Ok(is_due(tx, &repo, &tag, now).await?.then_some(mirror))
+                Ok(upstream_tags::is_due(tx, &repo, &tag, now).await?.then_some(mirror))
             })
         });
         read.await
@@ -188,9 +195,7 @@ impl Registry {
             Box::pin(async move {
                 let Some(repo) = repo_of(tx, &name).await? else { return Ok(()) };
                 if let Some(tag) = &tag {
-                    // A tag that was pushed meanwhile has no row any more, and gets none.
-                    let sql = "UPDATE upstream_tags SET checked_at = $1 WHERE repo = $2 AND tag = $3";
-                    tx.execute(sql, &[Value::Int(now), Value::from(repo.as_str()), Value::from(tag)]).await?;
+                    upstream_tags::note_check(tx, &repo, tag, now).await?;
                 }
                 note_status(tx, &repo, problem.as_deref(), now).await
             })
@@ -241,7 +246,7 @@ impl Registry {
         if let Reference::Tag(tag) = &fetched.reference {
             let put = tags::put_tag(tx, &repo, tag, &fetched.digest, client.now(), call.draw()).await?;
             changes.extend(put.change());
-            note_tag(tx, &repo, tag, client.now()).await?;
+            upstream_tags::note_tag(tx, &repo, tag, client.now()).await?;
         }
         note_status(tx, &repo, None, client.now()).await?;
         Ok(client.visit.record(tx, &call, Changed::many(changes, ())).await?)
@@ -336,21 +341,6 @@ impl Registry {
 
 pub(super) async fn repo_of(tx: &mut ReadTx, name: &Name) -> Result<Option<Uidp>, RegistryError> {
     Ok(paths::resolve(tx, name).await?.and_then(|place| place.repo))
-}
-
-/// Whether it is time to ask again what a tag names that came from elsewhere.
-pub(super) async fn is_due(tx: &mut ReadTx, repo: &Uidp, tag: &str, now: Micros) -> Result<bool, RegistryError> {
-    let sql = "SELECT checked_at FROM upstream_tags WHERE repo = $1 AND tag = $2";
-    let params = [Value::from(repo.as_str()), Value::from(tag)];
-    let checked_at = tx.query_opt(sql, &params, |row| row.int(0).map_err(Error::from)).await?;
-    Ok(checked_at.is_some_and(|at| at + FRESH <= now))
-}
-
-pub(super) async fn note_tag(tx: &mut WriteTx, repo: &Uidp, tag: &str, now: Micros) -> Result<(), RegistryError> {
-    let sql = "INSERT INTO upstream_tags (repo, tag, checked_at) VALUES ($1, $2, $3)
-               ON CONFLICT (repo, tag) DO UPDATE SET checked_at = excluded.checked_at";
-    tx.execute(sql, &[Value::from(repo.as_str()), Value::from(tag), Value::Int(now)]).await?;
-    Ok(())
 }
 
 pub(super) async fn note_status(

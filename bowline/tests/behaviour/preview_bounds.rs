@@ -1,0 +1,111 @@
+//! Previews and the one writer: what a client gives up stays counted until it has run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use bowline_contract::Method as _;
+use bowline_contract::bowline::preview::v1::PreviewRequest;
+use bowline_contract::bowline::preview::v1::rpc::previews::Preview;
+use bowline_contract::v2::iam::rpc::groups_service::{CreateGroup, ListGroups};
+use bowline_contract::v2::iam::{CreateGroupRequest, Group};
+use bowline_core::Error;
+use bowline_pipeline::{Call, Transport};
+use bowline_store::{Engine, Load};
+use bowline_testkit::{Actor, TestServer, each_engine};
+use prost::Message as _;
+
+use crate::deliveries::until;
+
+/// Holds the writer of the embedded database until the sender sends or is dropped.
+async fn hold_writer(server: &TestServer) -> mpsc::Sender<()> {
+    let (release, gate) = mpsc::channel::<()>();
+    let (gate, is_held) = (Arc::new(Mutex::new(gate)), Arc::new(AtomicBool::new(false)));
+    let (held, db) = (is_held.clone(), server.server().parts().storage.db.clone());
+    tokio::spawn(async move {
+        let write = db.write(move |_| {
+            held.store(true, Ordering::SeqCst);
+            let _ = gate.lock().expect("the gate").recv();
+            Box::pin(async { Ok::<_, Error>(()) })
+        });
+        write.await.expect("the write ends");
+    });
+    until("the writer is held", async || is_held.load(Ordering::SeqCst)).await;
+    release
+}
+
+/// Messages that wait for the writer.
+fn waiting(server: &TestServer) -> u64 {
+    match server.server().parts().storage.db.load() {
+        Load::Sqlite(load) => load.waiting,
+        Load::Postgres(_) => 0,
+    }
+}
+
+/// A preview of a new group, as a transport passes it on.
+fn preview(server: &TestServer, actor: &Actor, parent: &str) -> Call {
+    let pipeline = &server.server().parts().pipeline;
+    let method = pipeline.contract.by_full_name(Preview::FULL_NAME).expect("the method").index;
+    let group = Group { name: "previewed".into(), ..Group::default() };
+    let request = CreateGroupRequest { parent: parent.into(), group: Some(group) };
+    let type_url = "type.googleapis.com/chainguard.platform.iam.v2.CreateGroupRequest".to_owned();
+    let request = prost_types::Any { type_url, value: request.encode_to_vec() };
+    let request = PreviewRequest { method: CreateGroup::FULL_NAME.into(), request: Some(request) };
+    Call {
+        method,
+        payload: request.encode_to_vec().into(),
+        caller: pipeline.admit(method, actor.token.clone(), None).expect("a caller"),
+        request_id: "request-1".into(),
+        transport: Transport::Grpc,
+        present: None,
+        slice: None,
+        resume: None,
+    }
+}
+
+async fn previews_that_clients_give_up_do_not_pile_up_before_the_writer(server: &TestServer) {
+    if server.server().parts().storage.db.engine() == Engine::Postgres {
+        return;
+    }
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let pipeline = &server.server().parts().pipeline;
+    assert!(pipeline.dispatch(preview(server, &operator, &org)).await.result.is_ok());
+
+    let release = hold_writer(server).await;
+    let before = waiting(server);
+    for _ in 0..24 {
+        let call = pipeline.dispatch(preview(server, &operator, &org));
+        assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err(), "a held writer answers nothing");
+    }
+    // Two at once; besides them wait rounds of the background, each of which waits for its end.
+    let queued = waiting(server) - before;
+    assert!((2..12).contains(&queued), "{queued} messages wait for the writer after 24 previews");
+
+    let queued = pipeline.dispatch(preview(server, &operator, &org));
+    tokio::pin!(queued);
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut queued).await.is_err());
+    release.send(()).expect("the writer waits");
+    assert!(queued.await.result.is_ok(), "their permits came back with the ends of their dry runs");
+}
+
+async fn the_access_line_of_a_preview_names_the_previewed_method(server: &TestServer) {
+    let org = server.organization("acme").await;
+    let operator = server.operator().await;
+    let pipeline = &server.server().parts().pipeline;
+    let outcome = pipeline.dispatch(preview(server, &operator, &org)).await;
+    assert_eq!(outcome.previewed, CreateGroup::FULL_NAME);
+    // What callers send as a name gets into no log unless it is one.
+    let named = PreviewRequest { method: "x\nmethod=forged".into(), request: None };
+    let call = Call { payload: named.encode_to_vec().into(), ..preview(server, &operator, &org) };
+    let outcome = pipeline.dispatch(call).await;
+    assert_eq!((outcome.result.is_err(), outcome.previewed.as_str()), (true, ""));
+    let list = pipeline.contract.by_full_name(ListGroups::FULL_NAME).expect("a method").index;
+    let call = Call { method: list, payload: bytes::Bytes::new(), ..preview(server, &operator, &org) };
+    assert_eq!(pipeline.dispatch(call).await.previewed, "");
+}
+
+each_engine!(
+    previews_that_clients_give_up_do_not_pile_up_before_the_writer,
+    the_access_line_of_a_preview_names_the_previewed_method
+);

@@ -1,0 +1,7 @@
+-- Requests to check every replicated tag of a repository at its next pull: a tag that was checked in an earlier
+-- generation is due. So a request changes one row, however many tags there are.
+CREATE TABLE upstream_generations (
+  repo TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+  generation BIGINT NOT NULL
+);
+ALTER TABLE upstream_tags ADD COLUMN generation BIGINT NOT NULL DEFAULT 0;
