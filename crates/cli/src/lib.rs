@@ -15,6 +15,7 @@ mod error;
 pub mod feeds;
 mod input;
 pub mod libraries;
+pub mod organization;
 pub mod registry;
 mod resolve;
 pub mod resources;
