@@ -7,7 +7,7 @@ use std::process::Output;
 use bowline_core::Error;
 use bowline_store::Value as Sql;
 use bowline_testkit::{Engine, TestServer, by_engine, each_engine};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::{Terminal, ended, text};
 

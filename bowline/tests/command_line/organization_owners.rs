@@ -157,15 +157,8 @@ async fn a_failure_names_what_was_not_done(server: &TestServer) {
     desk.diff(&file, &[], 0).await;
 
     // If nothing was done, the cause decides the code.
-    let viewer = server
-        .actor(
-            "viewer",
-            &desk.call("v2.GroupsService.ListGroups", &["name=acme"]).await["groups"][0]["uid"]
-                .as_str()
-                .expect("a UIDP")
-                .to_owned(),
-        )
-        .await;
+    let groups = desk.call("v2.GroupsService.ListGroups", &["name=acme"]).await;
+    let viewer = server.actor("viewer", groups["groups"][0]["uid"].as_str().expect("a UIDP")).await;
     desk.terminal.keep(&viewer);
     desk.write("all.yaml", "kind: Role\npath: acme/new\nspec: {capabilities: [groups.list]}\n");
     ended(&desk.run("apply", &file, &[]).await, 4);

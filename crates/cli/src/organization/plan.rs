@@ -70,7 +70,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Whether anything changes.
+    /// Whether an apply would do anything.
     pub(super) fn has_changes(&self) -> bool {
         self.changes.iter().any(|change| change.action != Action::Unknown)
     }

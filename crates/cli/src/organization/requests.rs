@@ -9,7 +9,7 @@ use super::schema::{self, Members};
 use super::spec::Secret;
 use crate::dynamic;
 
-/// A call.
+/// A method and its request.
 pub(super) struct Call<'c> {
     pub(super) method: &'c MethodInfo,
     pub(super) request: Members,

@@ -151,12 +151,11 @@ impl<'a> Reader<'a> {
                     _ => None,
                 }));
             }
-            match page.get("nextPageToken").and_then(Value::as_str) {
-                Some(token) if has_pages && !token.is_empty() => {
-                    drop(request.insert("page_token".into(), token.into()))
-                }
-                _ => return Ok(elements),
+            let token = page.get("nextPageToken").and_then(Value::as_str).unwrap_or_default();
+            if token.is_empty() || !has_pages {
+                return Ok(elements);
             }
+            request.insert("page_token".into(), token.into());
         }
     }
 
