@@ -237,7 +237,7 @@ for suite in $suites; do
     feeds-formats) BOWLINE=$(realpath "$binary") node "$here/feeds-formats/main.mjs" || failed+=" $suite" ;;
     openapi) BOWLINE=$(realpath "$binary") node "$here/openapi/main.mjs" || failed+=" $suite" ;;
     soak) BOWLINE=$(realpath "$binary") SAMPLE=1 timeout 300 node "$here/soak/main.mjs" 0.3 || failed+=" $suite" ;;
-    terraform) node "$here/terraform/run.mjs" || failed+=" $suite" ;;
+    terraform) BOWLINE=$(realpath "$binary") node "$here/terraform/run.mjs" || failed+=" $suite" ;;
     browser)
       export PEOPLE=$work/people.json BOWLINE=$binary DATA_DIR=$work/data SDK=$sdk
       export SCREENSHOTS=${SCREENSHOTS:-$work/screenshots}

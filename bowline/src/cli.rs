@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
-    advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, search, vulns,
+    advisories, api, auth, context, credential_helper, feeds, libraries, organization, registry, resources, search,
+    vulns,
 };
 #[cfg(feature = "server")]
 use bowline_server::commands::{
@@ -29,6 +30,8 @@ Exit codes:
   4  not allowed
   5  the server cannot be reached
   6  not found, or not visible
+  7  the server differs from the files (diff)
+  8  a part was done before something failed (apply)
 
 Variables:
   BOWLINE_CONTEXT, BOWLINE_API, BOWLINE_ISSUER  which server is meant
@@ -101,6 +104,12 @@ enum Command {
     /// Java, Python and JavaScript packages, and policies for them
     #[command(subcommand)]
     Libraries(libraries::LibrariesCommand),
+    /// Write an organization or group as files
+    Export(Box<organization::ExportCommand>),
+    /// Show what differs between files and the server
+    Diff(Box<organization::DiffCommand>),
+    /// Make the server equal to files: create, change and delete what differs
+    Apply(Box<organization::ApplyCommand>),
     /// Call any method of the API
     Api(Box<api::ApiCommand>),
     /// Contexts: the servers that commands use
@@ -168,7 +177,7 @@ enum AuditCommand {
 }
 
 /// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
-/// 5 the server cannot be reached, 6 not found.
+/// 5 the server cannot be reached, 6 not found, 7 files differ, 8 a part was done.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
@@ -185,6 +194,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     Manner { quiet, verbose, yes, no_color: has_no_color() }.set();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_result() => ExitCode::from(error.exit_code()),
         Err(error) => {
             let hint = error.hint().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
             say(&format!("{} {error}\n{hint}", error_label()));
@@ -230,6 +240,9 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Feeds(command) => Ok(block_on(feeds::run(command))?),
         Command::Vulns(command) => Ok(block_on(vulns::run(command))?),
         Command::Libraries(command) => Ok(block_on(libraries::run(command))?),
+        Command::Export(command) => Ok(block_on(organization::export(*command))?),
+        Command::Diff(command) => Ok(block_on(organization::diff(*command))?),
+        Command::Apply(command) => Ok(block_on(organization::apply(*command))?),
         Command::Api(command) => Ok(block_on(api::run(*command))?),
         Command::Context(command) => Ok(context::run(command)?),
         Command::Completion(command) => completion::completion(&command, Cli::command()),

@@ -26,6 +26,11 @@ impl CommandError {
         }
     }
 
+    /// Whether the output says all of it: nothing is printed about it.
+    pub(crate) fn is_result(&self) -> bool {
+        matches!(self, CommandError::Client(error) if error.is_result())
+    }
+
     /// The exit code, as `--help` lists it.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {

@@ -18,6 +18,12 @@ mod libraries;
 mod manners;
 #[path = "command_line/operator.rs"]
 mod operator;
+#[path = "command_line/organization.rs"]
+mod organization;
+#[path = "command_line/organization_owners.rs"]
+mod organization_owners;
+#[path = "command_line/organization_refusals.rs"]
+mod organization_refusals;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/registry.rs"]

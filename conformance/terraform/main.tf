@@ -59,10 +59,10 @@ resource "chainguard_identity" "workload" {
   }
 }
 
-# Names, issuers and subjects of identities are not unique.
+# Names, issuers and subjects of identities are not unique. The second apply gives it a name of its own: files need one.
 resource "chainguard_identity" "twin" {
   parent_id = chainguard_group.folder.id
-  name      = "workload"
+  name      = var.stage == 1 ? "workload" : "twin"
   claim_match {
     issuer   = "https://issuer.example.com"
     subject  = "exact"

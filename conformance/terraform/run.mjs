@@ -1,7 +1,9 @@
 // Terraform and its provider, unmodified, against the server: apply, plan again (empty), change in place, plan again,
-// import into an empty state (empty plan), destroy.
+// import into an empty state (empty plan), bring the organization to another server with `bowline export` and `bowline
+// apply` and import it there (empty plan), destroy.
 //
 //   BASE_URL, OPERATOR_TOKEN   the server
+//   BOWLINE                    its binary, which also runs the other server
 //   TERRAFORM, PROVIDER_DIR    the binary, and the directory that holds the provider's binary
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,23 +11,28 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { call, check, checks, owned } from '../lib.mjs';
+import { another, bowline, finder } from './elsewhere.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
-const { BASE_URL, TERRAFORM, PROVIDER_DIR } = process.env;
+const directoryOfSuite = dirname(fileURLToPath(import.meta.url));
+const { BASE_URL, OPERATOR_TOKEN, TERRAFORM, PROVIDER_DIR } = process.env;
 const work = mkdtempSync(join(tmpdir(), 'terraform.'));
 
 // ---- an owner of an organization, whose token lies where the provider looks ---------------------
 
-const { organization, identity, upstream } = await owned(`terraform ${process.pid}`, 'walk-terraform');
+const name = `terraform ${process.pid}`;
+const { organization, identity, upstream } = await owned(name, 'walk-terraform');
 const exchanged = await fetch(`${BASE_URL}/sts/exchange`, {
   method: 'POST',
   headers: { authorization: `Bearer ${upstream}` },
   body: new URLSearchParams({ aud: BASE_URL, identity }),
 });
 const { token } = await exchanged.json();
-const cache = join(work, 'cache', 'chainguard', BASE_URL.replaceAll('/', '-'));
-mkdirSync(cache, { recursive: true });
-writeFileSync(join(cache, 'oidc-token'), token, { mode: 0o600 });
+function signIn(base, token) {
+  const cache = join(work, 'cache', 'chainguard', base.replaceAll('/', '-'));
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(join(cache, 'oidc-token'), token, { mode: 0o600 });
+}
+signIn(BASE_URL, token);
 
 // ---- terraform ----------------------------------------------------------------------------------
 
@@ -33,14 +40,14 @@ writeFileSync(join(work, 'terraformrc'), `provider_installation {
   dev_overrides { "chainguard-dev/chainguard" = ${JSON.stringify(PROVIDER_DIR)} }
   direct {}
 }\n`);
-const variables = {
+let variables = {
   TF_VAR_api: BASE_URL,
   TF_VAR_organization: organization,
   TF_VAR_expiration: new Date(Date.now() + 20 * 86400e3).toISOString().replace(/\.\d+Z/, 'Z'),
 };
 
 function terraform(directory, stage, ...args) {
-  copyFileSync(join(here, `stage-${stage}`, 'changing.tf'), join(directory, 'changing.tf'));
+  copyFileSync(join(directoryOfSuite, `stage-${stage}`, 'changing.tf'), join(directory, 'changing.tf'));
   const result = spawnSync(TERRAFORM, args, {
     cwd: directory,
     encoding: 'utf8',
@@ -56,7 +63,7 @@ function terraform(directory, stage, ...args) {
 function directory(name) {
   const path = join(work, name);
   mkdirSync(path);
-  for (const file of ['main.tf', 'registry.tf']) copyFileSync(join(here, file), join(path, file));
+  for (const file of ['main.tf', 'registry.tf']) copyFileSync(join(directoryOfSuite, file), join(path, file));
   return path;
 }
 
@@ -81,21 +88,51 @@ try {
   const resources = state.resources.filter((resource) => resource.mode === 'managed');
   check('every resource is in the state', resources.length === 17, `${resources.length}`);
 
-  const fresh = directory('import');
-  // The provider itself reads nothing of an invitation but that it exists, and no API gives a secret back.
-  const text = readFileSync(join(fresh, 'main.tf'), 'utf8')
-    .replace(/resource "chainguard_group_invite"[^]*?\n}\n/, '')
-    .replace(/(resource "chainguard_identity_provider" "sso" {)/, '$1\n  lifecycle { ignore_changes = [oidc.client_secret] }');
-  writeFileSync(join(fresh, 'main.tf'), text);
-  // Nor does it read the synchronization of a repository that it has not made.
-  const registry = readFileSync(join(fresh, 'registry.tf'), 'utf8')
-    .replace(/(resource "chainguard_image_repo" "mirror" {)/, '$1\n  lifecycle { ignore_changes = [sync_config] }');
-  writeFileSync(join(fresh, 'registry.tf'), registry);
-  for (const { type, name, instances } of resources.filter((one) => one.type !== 'chainguard_group_invite')) {
-    const imported = terraform(fresh, 2, 'import', '-input=false', '-no-color', `${type}.${name}`, instances[0].attributes.id);
+  // The provider itself reads nothing of an invitation but that it exists, and no API gives a secret back. Nor does it
+  // read the synchronization of a repository that it has not made.
+  const importable = (name, ...left) => {
+    const fresh = directory(name);
+    for (const file of ['main.tf', 'registry.tf']) {
+      let text = readFileSync(join(fresh, file), 'utf8')
+        .replace(/(resource "chainguard_identity_provider" "sso" {)/, '$1\n  lifecycle { ignore_changes = [oidc.client_secret] }')
+        .replace(/(resource "chainguard_image_repo" "mirror" {)/, '$1\n  lifecycle { ignore_changes = [sync_config] }');
+      for (const type of left) text = text.replace(new RegExp(`resource "${type}"[^]*?\n}\n`), '');
+      writeFileSync(join(fresh, file), text);
+    }
+    return { fresh, resources: resources.filter((one) => !left.includes(one.type)) };
+  };
+  const here = importable('import', 'chainguard_group_invite');
+  for (const { type, name, instances } of here.resources) {
+    const imported = terraform(here.fresh, 2, 'import', '-input=false', '-no-color', `${type}.${name}`, instances[0].attributes.id);
     check(`${type}.${name} is imported`, imported.status === 0, imported.text);
   }
-  planned(fresh, 2, 'the plan after the imports is empty');
+  planned(here.fresh, 2, 'the plan after the imports is empty');
+
+  // Tags and deployments are no part of an organization's files.
+  const there = importable('elsewhere', 'chainguard_group_invite', 'chainguard_image_tag', 'chainguard_image_repo_deployment');
+  const other = await another(work);
+  const former = variables;
+  try {
+    const files = join(work, 'files');
+    const exported = bowline(work, BASE_URL, OPERATOR_TOKEN, 'export', organization, '--directory', files);
+    check('the organization is exported', exported.status === 0, exported.text);
+    const brought = bowline(work, other.base, other.token, 'apply', '-f', files, '--yes');
+    check('the files are applied to another server', brought.status === 0, brought.text);
+    const same = bowline(work, other.base, other.token, 'diff', '-f', files, '--prune');
+    check('nothing differs from the files there', same.status === 0, same.text);
+    const moved = await finder(other, name);
+    signIn(other.base, other.token);
+    variables = { ...former, TF_VAR_api: other.base, TF_VAR_organization: moved.organization };
+    for (const { type, name, instances } of there.resources) {
+      const id = await moved.find(type, instances[0].attributes.name);
+      const imported = terraform(there.fresh, 2, 'import', '-input=false', '-no-color', `${type}.${name}`, id);
+      check(`${type}.${name} is imported from the other server`, imported.status === 0, imported.text);
+    }
+    planned(there.fresh, 2, 'the plan against the other server is empty');
+  } finally {
+    variables = former;
+    await other.stop();
+  }
 
   const withdrawn = terraform(main, 2, 'destroy', '-auto-approve', '-input=false', '-no-color', '-target=chainguard_image_repo_deployment.app');
   check('the deployment is destroyed', withdrawn.status === 0, withdrawn.text);

@@ -41,6 +41,43 @@ async fn a_policy_is_empty_until_it_is_set_and_changes_by_mask(server: &TestServ
     assert_eq!(number(server, "SELECT count(*) FROM registry_policies").await, 0);
 }
 
+async fn policies_of_a_group_are_listed_with_those_below(server: &TestServer) {
+    let (org, other) = (server.organization("acme").await, server.organization("other").await);
+    let group = server.group(&org, "team").await;
+    let operator = server.operator().await;
+    let mut expected = Vec::new();
+    let set = json!({ "immutableTagPatterns": ["v.*"] });
+    for (kind, uid) in [
+        ("groups", org.clone()),
+        ("groups", group.clone()),
+        ("groups", other.clone()),
+        ("repos", server.repo(&org, "one").await),
+        ("repos", server.repo(&group, "two").await),
+    ] {
+        ok(&operator, &format!("PATCH /registrypolicies/v1/{kind}/{uid}"), set.clone()).await;
+        if uid != other {
+            expected.push(uid);
+        }
+    }
+    expected.sort();
+    let list = format!("GET /registrypolicies/v1/groups/{org}/policies?pageSize=3");
+    let first = ok(&operator, &list, Value::Null).await;
+    let token = first["nextPageToken"].as_str().expect("a token").to_owned();
+    let second = ok(&operator, &format!("{list}&pageToken={token}"), Value::Null).await;
+    assert_eq!(second["nextPageToken"], "");
+    let pages = [&first, &second].map(|page| page["policies"].as_array().expect("policies").clone());
+    assert_eq!(pages[0].len(), 3);
+    let uids: Vec<&str> = pages.iter().flatten().map(|policy| policy["uid"].as_str().expect("a UIDP")).collect();
+    assert_eq!(uids, expected);
+    assert!(pages.iter().flatten().all(|policy| policy["immutableTagPatterns"] == set["immutableTagPatterns"]));
+    let below = ok(&operator, &format!("GET /registrypolicies/v1/groups/{group}/policies"), Value::Null).await;
+    assert_eq!(below["policies"].as_array().map(Vec::len), Some(2));
+    let nowhere = format!("GET /registrypolicies/v1/groups/{}/policies", absent(&org));
+    rejected(&operator, &nowhere, Value::Null, 404, "NOT_FOUND").await;
+    let reader = holder(server, &org, "reader", &org, &["CAP_REPO_LIST"]).await.actor;
+    rejected(&reader, &list, Value::Null, 403, "PERMISSION_DENIED").await;
+}
+
 async fn what_makes_no_sense_is_refused_at_once(server: &TestServer) {
     let org = server.organization("acme").await;
     let repo = server.repo(&org, "web").await;
@@ -116,6 +153,7 @@ async fn nobody_has_the_server_remove_what_they_may_not(server: &TestServer) {
 
 each_engine!(
     a_policy_is_empty_until_it_is_set_and_changes_by_mask,
+    policies_of_a_group_are_listed_with_those_below,
     what_makes_no_sense_is_refused_at_once,
     nobody_gives_everybody_what_they_do_not_have,
     nobody_has_the_server_remove_what_they_may_not

@@ -180,6 +180,7 @@ fn policies() -> Vec<Row> {
         at::<policies_of_owners::GetEffectivePolicy>(|aim| ours::GetEffectivePolicyRequest {
             repo_uid: aim.uid(Kind::Repo),
         }),
+        at::<policies_of_owners::ListPolicies>(|aim| ours::ListPoliciesRequest { uid: aim.group(), ..default() }),
         at::<policies_of_owners::ListRetentionRuns>(|aim| ours::ListRetentionRunsRequest {
             repo_uid: aim.uid(Kind::Repo),
         }),

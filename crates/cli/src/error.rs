@@ -35,6 +35,15 @@ pub enum CliError {
     /// A document that cannot be read, or not all of it.
     #[error("{0}")]
     Document(String),
+    /// The server does not have what the files have; the plan was printed.
+    #[error("the server differs from the files")]
+    Differs,
+    /// Files would change objects of others.
+    #[error("nothing was changed, because the files do not own or cannot change: {0}")]
+    NotOwned(String),
+    /// Some changes were made before one failed.
+    #[error("{done} of {planned} changes were made; then {cause}\nnot made: {left}")]
+    Partial { done: usize, planned: usize, cause: String, left: String },
     /// A defect of the program.
     #[error("defect: {0}")]
     Defect(String),
@@ -58,12 +67,21 @@ impl CliError {
             }
             CliError::Document(_) => Some("mend the document, and run the command again".into()),
             CliError::Defect(_) => Some("report it with the command and the output of `bowline version`".into()),
-            CliError::Refused(_) | CliError::Unknown(_) => None,
+            CliError::NotOwned(_) => {
+                Some("the plan shows why; --take-over makes the files the owner of what has another or none".into())
+            }
+            CliError::Partial { .. } => Some("mend the cause and run the command again: it continues".into()),
+            CliError::Refused(_) | CliError::Unknown(_) | CliError::Differs => None,
         }
     }
 
+    /// Whether the output says all of it: it is a result, and no failure.
+    pub fn is_result(&self) -> bool {
+        matches!(self, CliError::Differs)
+    }
+
     /// The exit code of a process that ends with it: 2 wrong usage, 3 not signed in, 4 not allowed, 5 the server cannot
-    /// be reached, 6 not found, else 1.
+    /// be reached, 6 not found, 7 the server differs from files, 8 a part was done, else 1.
     pub fn exit_code(&self) -> u8 {
         match self {
             CliError::Client(error) if error.is_unauthenticated() => 3,
@@ -71,6 +89,8 @@ impl CliError {
             CliError::Client(error) if error.is_transport() => 5,
             CliError::Client(error) if error.is_absent() => 6,
             CliError::Unknown(_) => 6,
+            CliError::Differs => 7,
+            CliError::Partial { .. } => 8,
             CliError::Option(_) | CliError::Client(ClientError::Usage(_)) => 2,
             CliError::Terminal(error) => error.exit_code(),
             _ => 1,

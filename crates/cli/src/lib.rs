@@ -15,6 +15,7 @@ mod error;
 pub mod feeds;
 mod input;
 pub mod libraries;
+pub mod organization;
 mod pages;
 pub mod registry;
 mod resolve;

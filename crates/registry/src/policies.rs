@@ -9,13 +9,13 @@ use bowline_contract::bowline::registry::v1::rpc::registry_policies as methods;
 use bowline_contract::v1::registry::rpc::registry::UpdateTag;
 use bowline_contract::v2::registry::rpc::tags_service::CreateTag;
 use bowline_contract::{Auth, Method};
-use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Reason, Result, Uidp};
-use bowline_pipeline::{Authorized, Changed, Handlers, Mask, handler};
+use bowline_core::{CapabilitySet, Error, FieldViolation, Micros, Reason, Result, UidRange, Uidp, just_after};
+use bowline_pipeline::{Authorized, Changed, Direction, Handlers, Mask, Page, PageRequest, handler};
 use bowline_resources::kinds::REGISTRY_POLICY;
 use bowline_resources::list::timestamp;
 use bowline_resources::patterns;
 use bowline_resources::references::require_group;
-use bowline_store::{ReadTx, Value, WriteTx};
+use bowline_store::{ReadTx, Row, Value, WriteTx};
 use prost::Message;
 use url::Url;
 
@@ -31,6 +31,7 @@ pub(crate) fn register(handlers: Handlers) -> Handlers {
             request.policy.as_ref().map(validate).unwrap_or_default()
         })
         .read::<methods::GetGroupPolicy>(handler!(get_of_group))
+        .read::<methods::ListPolicies>(handler!(list))
         .write::<methods::UpdateGroupPolicy>(handler!(update_of_group))
         .validate_costly::<methods::UpdateGroupPolicy>(|request| {
             request.policy.as_ref().map(validate).unwrap_or_default()
@@ -54,6 +55,40 @@ async fn get_of_group(tx: &mut ReadTx, call: &Authorized<ours::GetGroupPolicyReq
     require_group(tx, call.require_scope()?).await?;
     of(tx, call.require_scope()?).await
 }
+
+/// Policies of a group and everything below, in which the caller has the same rights.
+async fn list(tx: &mut ReadTx, call: &Authorized<ours::ListPoliciesRequest>) -> Result<ours::ListPoliciesResponse> {
+    let (request, group) = (call.request(), call.require_scope()?);
+    require_group(tx, group).await?;
+    let page = PageRequest {
+        page_size: request.page_size,
+        page_token: request.page_token.clone(),
+        filter: group.as_str().into(),
+        ..PageRequest::default()
+    };
+    let page = Page::validate(call, &page, BY_UID, (0, Direction::Ascending))?;
+    let UidRange { mut lower, upper } = UidRange::subtree(group.as_str());
+    if let Some(cursor) = &page.cursor {
+        lower = lower.max(just_after(&cursor.uid));
+    }
+    let sql = "SELECT place, policy FROM registry_policies WHERE place >= $1 AND place < $2 ORDER BY place LIMIT $3";
+    let params = [Value::from(&lower), Value::from(&upper), Value::Int(page.size as i64 + 1)];
+    let read = |row: &Row<'_>| {
+        let policy = ours::RegistryPolicy::decode(row.bytes(1)?.as_slice()).map_err(Error::internal)?;
+        Ok::<_, Error>(ours::RegistryPolicy { uid: row.text(0)?, ..policy })
+    };
+    let mut policies = tx.query(sql, &params, read).await?;
+    let mut next_page_token = String::new();
+    if policies.len() > page.size {
+        policies.truncate(page.size);
+        let last = policies.last().map(|policy| policy.uid.clone()).unwrap_or_default();
+        next_page_token = page.next_token(call, None, last);
+    }
+    Ok(ours::ListPoliciesResponse { policies, next_page_token })
+}
+
+/// The one order of the list.
+const BY_UID: &[&[&str]] = &[&["uid"]];
 
 async fn update_of_repo(
     tx: &mut WriteTx,

@@ -7,5 +7,5 @@ mod value;
 
 pub(crate) use lookup::method;
 pub(crate) use members::{require_known, set};
-pub(crate) use response::{call, encoded, page_token_field, to_json};
-pub(crate) use value::short_enum_name;
+pub(crate) use response::{call, call_sparse, encoded, page_token_field, to_json, to_sparse_json};
+pub(crate) use value::{parse as parse_scalar, short_enum_name};

@@ -26,10 +26,22 @@ pub(crate) fn encoded(message: &MessageDescriptor, request: &Map<String, Value>)
 /// # Errors
 /// The bytes are not that message.
 pub(crate) fn to_json(message: &MessageDescriptor, wire: &[u8]) -> Result<Value, ClientError> {
+    written(message, wire, true)
+}
+
+/// The same without fields that have their defaults.
+///
+/// # Errors
+/// The bytes are not that message.
+pub(crate) fn to_sparse_json(message: &MessageDescriptor, wire: &[u8]) -> Result<Value, ClientError> {
+    written(message, wire, false)
+}
+
+fn written(message: &MessageDescriptor, wire: &[u8], emit_defaults: bool) -> Result<Value, ClientError> {
     let damaged = |why: String| ClientError::Transport(format!("the response is damaged: {why}"));
     let tables = tables(message);
     let id = tables.message(message.full_name()).ok_or_else(|| damaged(message.full_name().to_owned()))?;
-    let options = JsonOptions { proto_names: false, emit_defaults: true };
+    let options = JsonOptions { proto_names: false, emit_defaults };
     let mut json = Vec::new();
     tables.to_json(id, wire, &options, &mut json).map_err(|error| damaged(error.to_string()))?;
     serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))
@@ -42,6 +54,19 @@ pub(crate) fn to_json(message: &MessageDescriptor, wire: &[u8]) -> Result<Value,
 pub(crate) async fn call(api: &Api, method: &MethodInfo, request: &Map<String, Value>) -> Result<Value, ClientError> {
     let wire = api.call_encoded(method, &encoded(&method.input, request)?).await?;
     to_json(&method.output, &wire)
+}
+
+/// The same; the response is without fields that have their defaults.
+///
+/// # Errors
+/// The request has what its message does not take, the server refuses, or no response comes.
+pub(crate) async fn call_sparse(
+    api: &Api,
+    method: &MethodInfo,
+    request: &Map<String, Value>,
+) -> Result<Value, ClientError> {
+    let wire = api.call_encoded(method, &encoded(&method.input, request)?).await?;
+    to_sparse_json(&method.output, &wire)
 }
 
 /// Whether a method has pages: its request takes a token and its response gives the next one.

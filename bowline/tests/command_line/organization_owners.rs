@@ -1,0 +1,174 @@
+//! Who owns what files declare, how many calls that takes, and runs that end early.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use bowline_testkit::{TestServer, each_engine};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+use crate::organization::{Desk, calls, labels};
+use crate::support::{ended, text};
+
+const ROLE: &str = "kind: Role\npath: acme/auditor\nspec: {description: files, capabilities: [groups.list]}\n";
+
+async fn what_others_own_stays_untouched(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    server.organization("acme").await;
+    desk.call("v2.GroupsService.CreateGroup", &["group.name=unrelated"]).await;
+    let made = desk.terminal.run(&["iam", "roles", "create", "acme/auditor", "--capabilities", "groups.list"]).await;
+    ended(&made, 0);
+    let file = desk.write("role.yaml", ROLE);
+
+    // Someone else's object is not changed, in whatever way it came.
+    let plan = desk.diff(&file, &[], 7).await;
+    assert_eq!(plan["changes"][0]["notAllowed"], "not owned by these files");
+    let refused = desk.run("apply", &file, &[]).await;
+    ended(&refused, 1);
+    assert!(text(&refused.stderr).contains("--take-over"), "{}", text(&refused.stderr));
+    assert!(calls(&refused).iter().all(|method| method.starts_with("List")), "{:?}", calls(&refused));
+
+    // Equal to the files it stays another's, and is not pruned.
+    let same = desk.write("role.yaml", &ROLE.replace("description: files, ", ""));
+    let plan = desk.diff(&same, &["--prune"], 0).await;
+    assert_eq!((&plan["unchanged"], &plan["notOwned"]), (&json!(1), &json!(1)));
+    desk.write("role.yaml", ROLE);
+    let taken = desk.apply(&file, &["--take-over"]).await;
+    assert!(text(&taken.stderr).contains("updated Role acme/auditor"), "{}", text(&taken.stderr));
+    desk.diff(&file, &[], 0).await;
+
+    // Another owner neither changes nor prunes it, until it takes it over: then the first one does not have it any more.
+    let other = desk.write("other.yaml", &ROLE.replace("files", "other"));
+    let plan = desk.diff(&other, &["--owner", "other"], 7).await;
+    assert_eq!(plan["changes"][0]["notAllowed"], "owned by files");
+    desk.apply(&other, &["--owner", "other", "--take-over"]).await;
+    let plan = desk.diff(&file, &[], 7).await;
+    assert_eq!(plan["changes"][0]["notAllowed"], "owned by other");
+    ended(&desk.run("apply", &file, &["--owner", "No.Such"]).await, 2);
+}
+
+async fn pruning_deletes_what_the_owner_has_alone(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    server.organization("acme").await;
+    let more = "---\nkind: Group\npath: acme/old\n---\nkind: Repository\npath: acme/old/web\n---\nkind: Readme\npath: acme/old/web\nspec: {content: x}\n---\nkind: GroupPolicy\npath: acme\nspec: {byteQuota: 5}\n";
+    let file = desk.write("all.yaml", &format!("{ROLE}{more}"));
+    desk.apply(&file, &[]).await;
+    let manual = ["iam", "roles", "create", "acme/manual", "--capabilities", "groups.list"];
+    ended(&desk.terminal.run(&manual).await, 0);
+
+    // Without --prune it is only named.
+    let file = desk.write("all.yaml", ROLE);
+    let plan = desk.diff(&file, &[], 0).await;
+    assert_eq!(plan["notPruned"].as_array().map(Vec::len), Some(3), "{plan}");
+    let plan = desk.diff(&file, &["--prune"], 7).await;
+    assert_eq!(labels(&plan, "delete"), ["GroupPolicy acme", "Repository acme/old/web", "Group acme/old"]);
+    // Without a terminal and without --yes nothing is changed.
+    let unconfirmed = desk.terminal.run(&["apply", "-f", &file, "--prune"]).await;
+    ended(&unconfirmed, 2);
+    desk.apply(&file, &["--prune"]).await;
+    let plan = desk.diff(&file, &["--prune"], 0).await;
+    assert_eq!(plan["notPruned"], json!([]));
+    assert!(desk.export("acme").await.contains("acme/manual"));
+}
+
+async fn renamed_objects_are_still_the_owners(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    server.organization("acme").await;
+    let file = desk.write(
+        "all.yaml",
+        &format!("{ROLE}---\nkind: Group\npath: acme/team\n---\nkind: Group\npath: acme/team/inner\n"),
+    );
+    desk.apply(&file, &[]).await;
+    ended(&desk.terminal.run(&["iam", "groups", "update", "acme/team", "--name", "squad"]).await, 0);
+    let plan = desk.diff(&file, &["--prune"], 7).await;
+    assert_eq!(labels(&plan, "update"), ["Group acme/team"], "{plan}");
+    assert_eq!(plan["changes"].as_array().map(Vec::len), Some(1), "{plan}");
+    desk.apply(&file, &["--prune"]).await;
+    desk.diff(&file, &["--prune"], 0).await;
+}
+
+async fn a_thousand_objects_take_a_thousand_calls(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let mut documents = String::from("kind: Group\npath: acme\n");
+    for n in 0..333 {
+        documents.push_str(&format!("---\nkind: Group\npath: acme/group-{n:03}\n"));
+        documents
+            .push_str(&format!("---\nkind: Role\npath: acme/role-{n:03}\nspec: {{capabilities: [groups.list]}}\n"));
+        documents.push_str(&format!("---\nkind: Repository\npath: acme/group-{n:03}/repo\n"));
+    }
+    let file = desk.write("all.yaml", &documents);
+    let created = calls(&desk.apply(&file, &[]).await).len();
+    assert!(created <= 1020, "{created} calls for 1000 objects");
+    let again = calls(&desk.apply(&file, &["--prune"]).await);
+    assert!(again.len() <= 20 && again.iter().all(|method| method.starts_with("List")), "{again:?}");
+    let changed = documents.replace("[groups.list]", "[roles.list]");
+    desk.write("all.yaml", &changed);
+    let updated = calls(&desk.apply(&file, &[]).await).len();
+    assert!(updated <= 333 + 20, "{updated} calls for 333 changes");
+}
+
+async fn an_interrupted_run_continues(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let mut documents = String::from("kind: Group\npath: acme\n");
+    (0..100).for_each(|n| documents.push_str(&format!("---\nkind: Group\npath: acme/group-{n:03}\n")));
+    let file = desk.write("all.yaml", &documents);
+    let mut command = desk.terminal.command();
+    command.args(["apply", "-f", &file, "--yes", "--api", &desk.terminal.api]);
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(running.stderr.take().expect("a pipe")).lines();
+    for _ in 0..10 {
+        tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await.expect("in time").expect("a line");
+    }
+    running.start_kill().expect("it is stopped");
+    running.wait().await.expect("it ends");
+
+    let plan = desk.diff(&file, &["--prune"], 7).await;
+    let left = labels(&plan, "create").len();
+    assert!(left > 0 && left < 100, "{left}");
+    assert_eq!(plan["changes"].as_array().map(Vec::len), Some(left), "only what is missing: {plan}");
+    desk.apply(&file, &["--prune"]).await;
+    desk.diff(&file, &["--prune"], 0).await;
+    let removed = desk.write("all.yaml", "kind: Group\npath: acme\n");
+    let plan = desk.diff(&removed, &["--prune"], 7).await;
+    assert_eq!(labels(&plan, "delete").len(), 100, "all of it is owned");
+}
+
+async fn a_failure_names_what_was_not_done(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let policy = "---\nkind: LibraryPolicy\npath: acme/strict\nspec: {blockList: [{purl: nonsense}]}\n";
+    let rest = "---\nkind: Subscription\npath: acme\nspec: {sink: \"https://hooks.example.com/x\"}\n";
+    let file = desk.write("all.yaml", &format!("kind: Group\npath: acme\n---\n{ROLE}{policy}{rest}"));
+    let failed = desk.run("apply", &file, &[]).await;
+    ended(&failed, 8);
+    let said = text(&failed.stderr);
+    for words in [
+        "created Role acme/auditor",
+        "2 of 4 changes were made",
+        "LibraryPolicy acme/strict",
+        "not made: LibraryPolicy acme/strict, Subscription acme",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    desk.write(
+        "all.yaml",
+        &format!("kind: Group\npath: acme\n---\n{ROLE}{}{rest}", policy.replace("nonsense", "pkg:npm/x")),
+    );
+    desk.apply(&file, &[]).await;
+    desk.diff(&file, &[], 0).await;
+
+    // If nothing was done, the cause decides the code.
+    let groups = desk.call("v2.GroupsService.ListGroups", &["name=acme"]).await;
+    let viewer = server.actor("viewer", groups["groups"][0]["uid"].as_str().expect("a UIDP")).await;
+    desk.terminal.keep(&viewer);
+    desk.write("all.yaml", "kind: Role\npath: acme/new\nspec: {capabilities: [groups.list]}\n");
+    ended(&desk.run("apply", &file, &[]).await, 4);
+}
+
+each_engine!(
+    multi_thread: what_others_own_stays_untouched,
+    pruning_deletes_what_the_owner_has_alone,
+    renamed_objects_are_still_the_owners,
+    a_thousand_objects_take_a_thousand_calls,
+    an_interrupted_run_continues,
+    a_failure_names_what_was_not_done,
+);
