@@ -4,6 +4,8 @@
 //! Triggers of the database keep `search_names` and its trigrams. Each organization's names are read along an index of
 //! their own, so that the cost of a search depends only on the caller's organizations.
 
+use std::collections::BTreeSet;
+
 use bowline_core::{Error, ROOT_LENGTH, Result, UidRange};
 use bowline_store::{Engine, ReadTx, Row, Sql, Value};
 
@@ -25,8 +27,12 @@ impl NamedKind {
 
 /// Characters that have a trigram: shorter texts match only the beginning of a name.
 pub const TRIGRAM: usize = 3;
-/// Trigrams of one text that are looked up.
+/// Trigrams of one text that are counted, and how many of them are looked up: the rarest.
 const MOST_TRIGRAMS: usize = 16;
+const LOOKED_UP: usize = 3;
+/// Names up to which those with a trigram are counted. Each list of names that a search reads beside another costs seeks in
+/// it, and the names of one list up to this size are read and compared faster.
+const FEW: i64 = 2000;
 /// Organizations that one call searches, unless the caller sees all.
 const MOST_ORGANIZATIONS: usize = 32;
 /// Names that one call examines of a kind: those that the caller may not list are passed over.
@@ -178,7 +184,10 @@ impl<'a> NameSearch<'a> {
 
     /// Names that have the text, but not at their beginning.
     async fn within(&mut self, tx: &mut ReadTx, mut number: i64, most: usize) -> Result<Vec<NameRow>> {
-        let trigrams = self.match_text();
+        let trigrams = match tx.engine() {
+            Engine::Sqlite => self.match_text(tx).await?,
+            Engine::Postgres => String::new(),
+        };
         let (mut rows, mut batch) = (Vec::new(), BATCHES.0.max(most as i64));
         while rows.len() < most && !self.is_incomplete() {
             let query = match tx.engine() {
@@ -233,26 +242,42 @@ impl<'a> NameSearch<'a> {
         }
     }
 
-    /// The query for SQLite's search: the trigrams of the text among names of the kind and the organizations. It
-    /// has no positions of them, so that a comparison decides.
-    fn match_text(&self) -> String {
-        let kind = mark(KIND_MARK + self.kind.number() as u32);
-        let scopes = match &self.organizations {
-            None => quoted(&kind.repeat(TRIGRAM)),
-            Some(organizations) => {
-                let scopes: Vec<String> = organizations
-                    .iter()
-                    .map(|organization| quoted(&format!("{kind}{}", marks(organization))))
-                    .collect();
-                format!("({})", scopes.join(" OR "))
-            }
-        };
+    /// The query for SQLite's search: the rarest trigrams of the text, and unless one of them is rare, the kind and the
+    /// organizations. It has no positions of them, so that a comparison decides.
+    async fn match_text(&self, tx: &mut ReadTx) -> Result<String> {
+        let trigrams = self.trigrams();
+        let counts = trigrams.iter().enumerate().map(|(at, _)| {
+            let parameter = at + 1;
+            format!(
+                "SELECT {at}, (SELECT count(*) FROM (SELECT 1 FROM search_index WHERE search_index MATCH ${parameter} LIMIT {FEW}))"
+            )
+        });
+        let (text, params) =
+            (counts.collect::<Vec<_>>().join(" UNION ALL "), trigrams.iter().map(Value::from).collect::<Vec<_>>());
+        let read = |row: &Row<'_>| Ok::<_, Error>((row.int(1)?, row.int(0)?));
+        let mut counts = tx.query(&text, &params, read).await?;
+        counts.sort_unstable();
+        let rarest = counts.iter().take(LOOKED_UP).filter_map(|(_, at)| trigrams.get(usize::try_from(*at).ok()?));
+        let rarest: Vec<&str> = rarest.map(String::as_str).collect();
+        let is_rare = counts.first().is_some_and(|(count, _)| *count < FEW);
+        let scopes = (!is_rare).then(|| self.scopes());
+        Ok(scopes.as_deref().into_iter().chain(rarest).collect::<Vec<_>>().join(" AND "))
+    }
+
+    /// The trigrams of the text, each once, as strings of SQLite's search.
+    fn trigrams(&self) -> Vec<String> {
         let characters: Vec<char> = self.text.chars().collect();
-        let mut trigrams: Vec<String> = characters.windows(TRIGRAM).map(|window| window.iter().collect()).collect();
-        trigrams.sort_unstable();
-        trigrams.dedup();
-        trigrams.truncate(MOST_TRIGRAMS);
-        trigrams.iter().fold(scopes, |text, trigram| format!("{text} AND {}", quoted(trigram)))
+        let trigrams = characters.windows(TRIGRAM).map(|window| quoted(&window.iter().collect::<String>()));
+        let distinct: BTreeSet<String> = trigrams.take(MOST_TRIGRAMS).collect();
+        distinct.into_iter().collect()
+    }
+
+    /// The names of the kind in the organizations.
+    fn scopes(&self) -> String {
+        let kind = mark(KIND_MARK + self.kind.number() as u32);
+        let Some(organizations) = &self.organizations else { return quoted(&kind.repeat(TRIGRAM)) };
+        let scope = |organization: &&str| quoted(&format!("{kind}{}", marks(organization)));
+        format!("({})", organizations.iter().map(scope).collect::<Vec<_>>().join(" OR "))
     }
 }
 
@@ -312,6 +337,7 @@ mod tests {
     fn what_sqlite_is_asked_for_is_quoted() {
         let ranges = [UidRange::all()];
         let search = NameSearch::new(NamedKind::Tag, "a\"bab", &ranges).unwrap();
-        assert_eq!(search.match_text(), "\"\u{f103}\u{f103}\u{f103}\" AND \"\"\"ba\" AND \"a\"\"b\" AND \"bab\"");
+        assert_eq!(search.trigrams(), ["\"\"\"ba\"", "\"a\"\"b\"", "\"bab\""]);
+        assert_eq!(search.scopes(), "\"\u{f103}\u{f103}\u{f103}\"");
     }
 }
