@@ -67,6 +67,8 @@ mod explained_access;
 mod feeds;
 #[path = "behaviour/feeds_support.rs"]
 mod feeds_support;
+#[path = "behaviour/findings.rs"]
+mod findings;
 #[path = "behaviour/first_version.rs"]
 mod first_version;
 #[path = "behaviour/full_disk.rs"]
@@ -147,6 +149,8 @@ mod people_register;
 mod people_sessions;
 #[path = "behaviour/people_support.rs"]
 mod people_support;
+#[path = "behaviour/posture.rs"]
+mod posture;
 #[path = "behaviour/preview_cases.rs"]
 mod preview_cases;
 #[path = "behaviour/previews.rs"]

@@ -3,6 +3,7 @@
 use bowline_contract::bowline::vulnerabilities::v1 as reviews;
 use bowline_contract::bowline::vulnerabilities::v1 as ours;
 use bowline_contract::bowline::vulnerabilities::v1::rpc::advisory_settings_service as settings;
+use bowline_contract::bowline::vulnerabilities::v1::rpc::posture::{GetPosture, ListFindings};
 use bowline_contract::bowline::vulnerabilities::v1::rpc::reviews::BatchReviewEvents;
 use bowline_contract::v1::advisory as a1;
 use bowline_contract::v1::advisory::rpc::security_advisory as resolved1;
@@ -70,6 +71,8 @@ pub(super) fn rows() -> Vec<Row> {
             start_time: Some(time()),
             end_time: Some(time()),
         }),
+        at::<GetPosture>(|aim| ours::GetPostureRequest { scope: aim.group(), ..default() }),
+        at::<ListFindings>(|aim| ours::ListFindingsRequest { scope: aim.group(), ..default() }),
         at::<settings::GetAdvisorySettings>(|aim| ours::GetAdvisorySettingsRequest { uid: aim.group() }),
         at::<settings::UpdateAdvisorySettings>(|aim| ours::UpdateAdvisorySettingsRequest {
             settings: Some(ours::AdvisorySettings { uid: aim.group(), second_reviewer_required: true, ..default() }),

@@ -1,8 +1,9 @@
-//! Vulnerabilities: what organizations say about them in advisories, the documents made of advisories, and records that
-//! are imported from databases of vulnerabilities.
+//! Vulnerabilities: what organizations say about them in advisories, the documents made of advisories, the findings of
+//! images with the advisories about them, and records that are imported from databases of vulnerabilities.
 
 pub mod advisories;
 mod documents;
+mod posture;
 pub mod records;
 mod tables;
 
@@ -18,5 +19,6 @@ pub use tables::TABLES;
 pub fn register(handlers: Handlers, published: &Arc<Published>, files: &Documents) -> Handlers {
     let handlers = advisories::register(handlers);
     let handlers = documents::register(handlers, published, files);
+    let handlers = posture::register(handlers);
     records::register(handlers)
 }

@@ -1,0 +1,250 @@
+//! What advisories say about findings.
+//!
+//! An advisory is about a finding if one of its aliases is an id of the vulnerability, and its component, or without one
+//! its artifact, is the package; of a system package also the package that it was built from. Versions are not compared.
+//! Advisories count in the groups at and above the repository where the caller may list them, and in public groups.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use bowline_contract::bowline::vulnerabilities::v1::{AdvisoryMatch, FindingAdvisory, FindingStatus};
+use bowline_contract::chainguard::capabilities::Capability;
+use bowline_contract::v1::vulnerabilities::EventTypeFilter;
+use bowline_core::{Error, Micros, Reason, Result};
+use bowline_pipeline::Authorized;
+use bowline_registry::findings::Finding;
+use bowline_resources::list::timestamp;
+use bowline_store::{ReadTx, Row, Sql, Value};
+
+use crate::advisories::rows::folded;
+
+/// Ids of a vulnerability that are looked for.
+const MOST_IDS: usize = 20;
+/// Ids that one statement names.
+const IDS_AT_ONCE: usize = 200;
+/// Advisories that one statement reads.
+const MOST_ADVISORIES: usize = 10_000;
+
+/// The advisories about some vulnerabilities, by folded alias.
+#[derive(Default)]
+pub(super) struct Statements {
+    by_alias: BTreeMap<String, Vec<Statement>>,
+}
+
+/// An advisory in use.
+#[derive(Clone)]
+struct Statement {
+    uid: String,
+    parent: String,
+    advisory_id: String,
+    artifact_name: String,
+    component_name: String,
+    component_location: String,
+    latest_event_type: i32,
+    latest_event_at: Option<Micros>,
+    /// Whether the caller may list the advisories of its group.
+    is_listed: bool,
+    /// Whether everyone may read the approved events of its group.
+    is_public: bool,
+}
+
+fn read<T>(row: &Row<'_>, call: &Authorized<T>) -> Result<(String, Statement)> {
+    let parent = row.text(2)?;
+    let statement = Statement {
+        uid: row.text(1)?,
+        is_listed: call.holds(&parent, Capability::CapAdvisoriesList),
+        parent,
+        advisory_id: row.text(3)?,
+        artifact_name: row.text(4)?,
+        component_name: row.text(5)?,
+        component_location: row.text(6)?,
+        latest_event_type: row.int(7)? as i32,
+        latest_event_at: row.opt_int(8)?,
+        is_public: row.int(9)? > 0,
+    };
+    Ok((row.text(0)?, statement))
+}
+
+/// The ids of a vulnerability as aliases are compared.
+fn ids(finding: &Finding) -> impl Iterator<Item = String> {
+    std::iter::once(&finding.id).chain(&finding.aliases).take(MOST_IDS).map(|id| folded(id))
+}
+
+/// The advisories about the findings, each of which is in a repository.
+pub(super) async fn load<T: Sync>(
+    tx: &mut ReadTx,
+    call: &Authorized<T>,
+    findings: &[(&str, &Finding)],
+) -> Result<Statements> {
+    let aliases: BTreeSet<String> = findings.iter().flat_map(|(_, finding)| ids(finding)).collect();
+    let groups: BTreeSet<&str> = findings.iter().flat_map(|(repo, _)| above(repo)).collect();
+    let may_list = |group: &&str| call.holds(group, Capability::CapAdvisoriesList);
+    let groups: Vec<&str> = groups.into_iter().filter(may_list).collect();
+    let aliases: Vec<String> = aliases.into_iter().collect();
+    let mut statements = Statements::default();
+    for aliases in aliases.chunks(IDS_AT_ONCE) {
+        let mut sql = Sql::new(
+            "SELECT x.alias, a.uid, a.parent, a.advisory_id, a.artifact_name, a.component_name, a.component_location,
+                    a.latest_judgement_type, a.latest_event_at, CASE WHEN p.place IS NULL THEN 0 ELSE 1 END
+             FROM advisory_aliases x JOIN advisories a ON a.uid = x.advisory
+             LEFT JOIN advisory_settings p ON p.place = a.parent AND p.is_public
+             WHERE a.deleted_at IS NULL AND ",
+        );
+        sql.bind_list("x.alias IN ", aliases.iter().map(Value::from)).push(" AND (p.place IS NOT NULL");
+        if !groups.is_empty() {
+            sql.bind_list(" OR a.parent IN ", groups.iter().map(|group| Value::from(*group)));
+        }
+        sql.bind(") LIMIT ", Value::Int(MOST_ADVISORIES as i64 + 1));
+        let rows = tx.query(&sql.text, &sql.params, |row| read(row, call)).await?;
+        if rows.len() > MOST_ADVISORIES {
+            let text = "More than 10,000 advisories are about the vulnerabilities of one page: ask for a smaller page";
+            return Err(Error::new(Reason::RequestTooLarge, text));
+        }
+        for (alias, statement) in rows {
+            statements.by_alias.entry(alias).or_default().push(statement);
+        }
+    }
+    Ok(statements)
+}
+
+/// The groups above a repository.
+fn above(repo: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(repo), |uid| uid.rsplit_once('/').map(|(above, _)| above)).skip(1)
+}
+
+/// What advisories say about one finding.
+pub(super) struct Assessment {
+    pub(super) status: FindingStatus,
+    pub(super) advisory: Option<FindingAdvisory>,
+    /// Further advisories about it.
+    pub(super) more: usize,
+}
+
+impl Statements {
+    /// The advisories about a finding in a repository, of which the best one is shown.
+    pub(super) fn about(&self, repo: &str, finding: &Finding) -> Assessment {
+        let mut about: BTreeMap<&str, (AdvisoryMatch, &Statement)> = BTreeMap::new();
+        for statement in ids(finding).filter_map(|id| self.by_alias.get(&id)).flatten() {
+            if let Some(by) = statement.matches(finding).filter(|_| statement.counts_for(repo)) {
+                about.insert(&statement.uid, (by, statement));
+            }
+        }
+        let best = about.values().min_by_key(|(by, statement)| statement.rank(*by, repo));
+        let status = best.map_or(FindingStatus::NoAdvisory, |(_, statement)| statement.status());
+        let advisory = best.map(|(by, statement)| statement.shown(*by));
+        Assessment { status, advisory, more: about.len().saturating_sub(1) }
+    }
+}
+
+fn is_above(group: &str, repo: &str) -> bool {
+    repo.strip_prefix(group).is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl Statement {
+    /// Whether the caller may read it, and it is about a repository there. Everyone may read approved events of public
+    /// groups, and no advisory without one.
+    fn counts_for(&self, repo: &str) -> bool {
+        (self.is_listed && is_above(&self.parent, repo)) || (self.is_public && self.latest_event_type != 0)
+    }
+
+    fn matches(&self, finding: &Finding) -> Option<AdvisoryMatch> {
+        if self.component_name.is_empty() {
+            let is_it = self.artifact_name == finding.package
+                || bowline_registry::sboms::origin(&finding.purl).is_some_and(|origin| origin == self.artifact_name);
+            return is_it.then_some(AdvisoryMatch::Package);
+        }
+        let is_it = self.component_name == finding.package
+            && (self.component_location.is_empty() || self.component_location == finding.location);
+        is_it.then_some(AdvisoryMatch::Component)
+    }
+
+    /// Of several the least counts: about the package, of the nearest group, and the newest.
+    fn rank(&self, by: AdvisoryMatch, repo: &str) -> (i32, Reverse<usize>, Reverse<Option<Micros>>, &str) {
+        let near = if is_above(&self.parent, repo) { self.parent.len() } else { 0 };
+        (by as i32, Reverse(near), Reverse(self.latest_event_at), &self.uid)
+    }
+
+    fn status(&self) -> FindingStatus {
+        match EventTypeFilter::try_from(self.latest_event_type).unwrap_or_default() {
+            EventTypeFilter::Unspecified | EventTypeFilter::Detection | EventTypeFilter::ComponentLocationChanged => {
+                FindingStatus::UnderReview
+            }
+            EventTypeFilter::TruePositiveDetermination
+            | EventTypeFilter::AnalysisNotPlanned
+            | EventTypeFilter::FixNotPlanned
+            | EventTypeFilter::PendingUpstreamFix => FindingStatus::Affected,
+            EventTypeFilter::Fixed | EventTypeFilter::Patched => FindingStatus::Fixed,
+            EventTypeFilter::FalsePositiveDetermination => FindingStatus::NotAffected,
+        }
+    }
+
+    fn shown(&self, by: AdvisoryMatch) -> FindingAdvisory {
+        FindingAdvisory {
+            uid: if self.is_listed { self.uid.clone() } else { String::new() },
+            advisory_id: self.advisory_id.clone(),
+            artifact_name: self.artifact_name.clone(),
+            component_name: self.component_name.clone(),
+            r#match: by as i32,
+            latest_event_type: self.latest_event_type,
+            event_time: self.latest_event_at.and_then(timestamp),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statement(artifact: &str, component: &str, parent: &str) -> Statement {
+        Statement {
+            uid: format!("{parent}/{artifact}{component}"),
+            parent: parent.into(),
+            advisory_id: String::new(),
+            artifact_name: artifact.into(),
+            component_name: component.into(),
+            component_location: String::new(),
+            latest_event_type: EventTypeFilter::Fixed as i32,
+            latest_event_at: None,
+            is_listed: true,
+            is_public: false,
+        }
+    }
+
+    fn finding() -> Finding {
+        let purl = "pkg:apk/wolfi/libssl3@3?origin=openssl".into();
+        Finding { id: "cve-1".into(), package: "libssl3".into(), purl, location: "/lib".into(), ..Finding::default() }
+    }
+
+    #[test]
+    fn an_advisory_is_about_the_package_its_origin_or_a_component() {
+        let by = |artifact: &str, component: &str| statement(artifact, component, "o").matches(&finding());
+        assert_eq!(by("libssl3", ""), Some(AdvisoryMatch::Package));
+        assert_eq!(by("openssl", ""), Some(AdvisoryMatch::Package));
+        assert_eq!(by("curl", "libssl3"), Some(AdvisoryMatch::Component));
+        assert_eq!(by("libssl3", "other"), None, "another component of the package");
+        assert_eq!(by("curl", ""), None);
+        let elsewhere = Statement { component_location: "/usr".into(), ..statement("curl", "libssl3", "o") };
+        assert_eq!(elsewhere.matches(&finding()), None);
+    }
+
+    #[test]
+    fn the_package_comes_before_a_component_and_the_nearest_group_first() {
+        let all =
+            vec![statement("curl", "libssl3", "o/g"), statement("openssl", "", "o"), statement("libssl3", "", "x")];
+        let statements = Statements { by_alias: BTreeMap::from([("CVE-1".into(), all)]) };
+        let assessed = statements.about("o/g/r", &finding());
+        let advisory = assessed.advisory.unwrap();
+        assert_eq!((advisory.artifact_name.as_str(), assessed.more), ("openssl", 1), "no other organization counts");
+        assert_eq!(assessed.status, FindingStatus::Fixed);
+        assert_eq!(statements.about("p/r", &finding()).status, FindingStatus::NoAdvisory);
+    }
+
+    #[test]
+    fn what_cannot_be_listed_counts_once_it_is_public_and_approved() {
+        let hidden = Statement { is_listed: false, ..statement("libssl3", "", "o") };
+        assert!(!hidden.counts_for("o/g/r"));
+        let public = Statement { is_public: true, ..hidden };
+        assert!(public.counts_for("o/g/r") && public.counts_for("p/r"));
+        assert!(!Statement { latest_event_type: 0, ..public }.counts_for("p/r"));
+    }
+}

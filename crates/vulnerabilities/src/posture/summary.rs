@@ -1,0 +1,143 @@
+//! Findings in numbers: by severity and day, by age, and how long they took to be fixed.
+
+use std::collections::BTreeMap;
+
+use bowline_contract::bowline::vulnerabilities::v1 as ours;
+use bowline_contract::v1::registry::vulnerability::Severity;
+use bowline_core::{Error, Micros, Result};
+use bowline_pipeline::Authorized;
+use bowline_registry::findings::history::{self, DayCounts, FixedFinding, OpenFinding};
+use bowline_registry::findings::require_scope;
+use bowline_resources::list::{micros, timestamp};
+use bowline_store::ReadTx;
+use bowline_store::activity::{day_of, start_of};
+use bowline_store::counters::{self, Scope};
+
+/// Default number of days.
+const USUAL_DAYS: i64 = 30;
+/// Most days of one call.
+const MOST_DAYS: i64 = 366;
+/// Where the ages begin that are counted together, in days.
+const AGES: [i64; 6] = [0, 7, 30, 90, 180, 365];
+/// Severities in the order in which they are shown.
+const SEVERITIES: [Severity; 6] =
+    [Severity::Critical, Severity::High, Severity::Medium, Severity::Low, Severity::Negligible, Severity::Unknown];
+
+pub(super) async fn get(tx: &mut ReadTx, call: &Authorized<ours::GetPostureRequest>) -> Result<ours::PostureSummary> {
+    let scope = call.require_scope()?;
+    require_scope(tx, scope).await?;
+    let (first, last) = span(call.request(), call.now())?;
+    let history = history::load(tx, scope, start_of(last + 1)).await?;
+    let summary = history.summarize((first, last));
+    Ok(ours::PostureSummary {
+        scope: scope.as_str().into(),
+        days: (first..).zip(summary.days).map(|(day, counts)| shown_day(day, &counts)).collect(),
+        ages: ages(&summary.open),
+        fix_times: fix_times(&summary.fixed),
+        vulnerabilities: number(summary.vulnerabilities),
+        repos: counters::total(tx, "repos", &Scope::Subtree(scope.as_str())).await?,
+        counted_repos: number(history.repos()),
+        report_time: history.newest_report().and_then(timestamp),
+        incomplete: history.is_incomplete,
+    })
+}
+
+/// The first and the last day.
+fn span(request: &ours::GetPostureRequest, now: Micros) -> Result<(i64, i64)> {
+    let last = day_of(request.end_time.map_or(now, micros).min(now));
+    let first = request.start_time.map_or(last - USUAL_DAYS + 1, |start| day_of(micros(start)));
+    if first > last {
+        return Err(Error::invalid_field("startTime", "must not be after endTime, nor in the future"));
+    }
+    if last - first >= MOST_DAYS {
+        return Err(Error::invalid_field("startTime", format!("must be within {MOST_DAYS} days of endTime")));
+    }
+    Ok((first, last))
+}
+
+fn shown_day(day: i64, counts: &DayCounts) -> ours::PostureDay {
+    ours::PostureDay {
+        day: timestamp(start_of(day)),
+        open: Some(severity_counts(&counts.open)),
+        fixed: Some(severity_counts(&counts.fixed)),
+        images: number(counts.images),
+        unreported_images: number(counts.unreported),
+    }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+fn severity_counts(counts: &BTreeMap<i32, usize>) -> ours::SeverityCounts {
+    let of = |severity: Severity| number(counts.get(&(severity as i32)).copied().unwrap_or(0));
+    ours::SeverityCounts {
+        critical: of(Severity::Critical),
+        high: of(Severity::High),
+        medium: of(Severity::Medium),
+        low: of(Severity::Low),
+        negligible: of(Severity::Negligible),
+        unknown: of(Severity::Unknown),
+    }
+}
+
+fn ages(open: &[OpenFinding]) -> Vec<ours::PostureAge> {
+    let of = |(at, from): (usize, i64)| {
+        let to = AGES.get(at + 1).copied();
+        let mut counts: BTreeMap<i32, usize> = BTreeMap::new();
+        for finding in open.iter().filter(|finding| finding.age >= from && to.is_none_or(|to| finding.age < to)) {
+            *counts.entry(finding.severity).or_default() += 1;
+        }
+        let (from_days, to_days) = (from as i32, to.unwrap_or(0) as i32);
+        ours::PostureAge { from_days, to_days, open: Some(severity_counts(&counts)) }
+    };
+    AGES.into_iter().enumerate().map(of).collect()
+}
+
+fn fix_times(fixed: &[FixedFinding]) -> Vec<ours::FixTimes> {
+    let of = |severity: Severity| {
+        let of_severity = fixed.iter().filter(|finding| finding.severity == severity as i32);
+        let mut days: Vec<i64> = of_severity.map(|finding| finding.days).collect();
+        days.sort_unstable();
+        let mean = days.iter().sum::<i64>().checked_div(days.len() as i64)?;
+        Some(ours::FixTimes {
+            severity: severity as i32,
+            fixed: number(days.len()),
+            mean_days: mean as i32,
+            median_days: percentile(&days, 50),
+            p90_days: percentile(&days, 90),
+        })
+    };
+    SEVERITIES.into_iter().filter_map(of).collect()
+}
+
+/// The least of these sorted numbers that so many of a hundred do not exceed.
+fn percentile(sorted: &[i64], percent: usize) -> i32 {
+    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(at).map_or(0, |days| *days as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_counted_from_the_least_on() {
+        let open = |age: i64| OpenFinding { severity: Severity::High as i32, age };
+        let counted = ages(&[open(0), open(6), open(7), open(365), open(5000)]);
+        let high: Vec<i32> = counted.iter().map(|age| age.open.as_ref().map_or(0, |open| open.high)).collect();
+        assert_eq!(high, [2, 1, 0, 0, 0, 2]);
+        assert_eq!((counted[0].to_days, counted[5].from_days, counted[5].to_days), (7, 365, 0));
+    }
+
+    #[test]
+    fn times_until_a_fix_are_those_of_their_severity() {
+        let fixed = |severity: Severity, days: i64| FixedFinding { severity: severity as i32, days };
+        let mut all: Vec<FixedFinding> = (1..=10).map(|days| fixed(Severity::Low, days)).collect();
+        all.push(fixed(Severity::Critical, 3));
+        let times = fix_times(&all);
+        let shown: Vec<[i32; 5]> =
+            times.iter().map(|one| [one.severity, one.fixed, one.mean_days, one.median_days, one.p90_days]).collect();
+        assert_eq!(shown, [[Severity::Critical as i32, 1, 3, 3, 3], [Severity::Low as i32, 10, 5, 5, 9]]);
+    }
+}
