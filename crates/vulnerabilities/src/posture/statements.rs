@@ -71,7 +71,7 @@ fn ids(finding: &Finding) -> impl Iterator<Item = String> {
 }
 
 /// The advisories about the findings, each of which is in a repository.
-pub(super) async fn load<T>(
+pub(super) async fn load<T: Sync>(
     tx: &mut ReadTx,
     call: &Authorized<T>,
     findings: &[(&str, &Finding)],
