@@ -24,6 +24,8 @@ mod organization;
 mod organization_owners;
 #[path = "command_line/organization_refusals.rs"]
 mod organization_refusals;
+#[path = "command_line/organization_support.rs"]
+mod organization_support;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
 #[path = "command_line/registry.rs"]

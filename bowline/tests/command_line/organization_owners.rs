@@ -7,7 +7,7 @@ use bowline_testkit::{TestServer, each_engine};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::organization::{Desk, calls, labels};
+use crate::organization_support::{Desk, calls, labels};
 use crate::support::{ended, text};
 
 const ROLE: &str = "kind: Role\npath: acme/auditor\nspec: {description: files, capabilities: [groups.list]}\n";
@@ -45,6 +45,24 @@ async fn what_others_own_stays_untouched(server: &TestServer) {
     let plan = desk.diff(&file, &[], 7).await;
     assert_eq!(plan["changes"][0]["notAllowed"], "owned by other");
     ended(&desk.run("apply", &file, &["--owner", "No.Such"]).await, 2);
+}
+
+async fn an_owner_of_the_organization_applies(server: &TestServer) {
+    let desk = Desk::new(server).await;
+    let org = server.organization("acme").await;
+    desk.terminal.keep(&server.actor("owner", &org).await);
+    let binding = "---\nkind: Identity\npath: acme/build\nspec: {claimMatch: {issuer: \"https://ci.example.com\", subject: b}}\n---\nkind: RoleBinding\npath: acme\nspec: {identityUid: acme/build, roleUid: acme/auditor}\n---\nkind: Repository\npath: acme/web\n---\nkind: Readme\npath: acme/web\nspec: {content: x}\n";
+    let file = desk.write("all.yaml", &format!("{ROLE}{binding}"));
+    desk.apply(&file, &["--prune"]).await;
+    desk.diff(&file, &["--prune"], 0).await;
+    assert!(desk.export("acme").await.contains("path: acme/web"));
+    // Editors cannot record owners, and so change nothing.
+    desk.terminal.keep(&server.actor("editor", &org).await);
+    desk.write("all.yaml", "kind: Repository\npath: acme/other\n");
+    let refused = desk.run("apply", &file, &[]).await;
+    ended(&refused, 4);
+    assert!(text(&refused.stderr).contains("nothing was changed"), "{}", text(&refused.stderr));
+    assert!(!desk.export("acme").await.contains("acme/other"));
 }
 
 async fn pruning_deletes_what_the_owner_has_alone(server: &TestServer) {
@@ -166,6 +184,7 @@ async fn a_failure_names_what_was_not_done(server: &TestServer) {
 
 each_engine!(
     multi_thread: what_others_own_stays_untouched,
+    an_owner_of_the_organization_applies,
     pruning_deletes_what_the_owner_has_alone,
     renamed_objects_are_still_the_owners,
     a_thousand_objects_take_a_thousand_calls,

@@ -3,7 +3,7 @@
 use bowline_testkit::{TestServer, each_engine};
 use serde_json::json;
 
-use crate::organization::{Desk, calls, labels};
+use crate::organization_support::{Desk, calls, labels};
 use crate::support::{ended, text};
 
 /// Documents that are wrong, and what is said of each.
@@ -127,6 +127,10 @@ async fn secrets_are_written_and_never_compared(server: &TestServer) {
     assert!(ended(&desk.run("diff", &file, &[]).await, 0).contains("oidc.clientSecret: unknown"));
     let plan = desk.diff(&file, &["--write-secrets"], 7).await;
     assert_eq!(labels(&plan, "update").len(), 2, "{plan}");
+    let field = json!({ "path": "oidc.clientSecret", "fromFile": "secret.txt", "unknown": true });
+    assert_eq!(plan["changes"][0]["fields"], json!([field]));
+    let shown = ended(&desk.run("diff", &file, &["--write-secrets"]).await, 7);
+    assert!(shown.contains("oidc.clientSecret: unknown -> from secret.txt"), "{shown}");
     let written = desk.apply(&file, &["--write-secrets"]).await;
     assert!(calls(&written).contains(&"UpdateIdentityProvider".to_owned()));
     // A new address of the upstream needs the password again, which goes along.

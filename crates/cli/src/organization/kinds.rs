@@ -278,3 +278,38 @@ pub(super) fn kind(name: &str) -> Option<&'static Kind> {
 pub(super) fn rank(kind: &Kind) -> usize {
     KINDS.iter().position(|known| known.name == kind.name).unwrap_or(KINDS.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use bowline_contract::Contract;
+
+    use super::*;
+
+    /// Methods that create something which files do not hold, and why.
+    const OTHERS: &[(&str, &str)] = &[
+        ("GroupInvitesService.CreateGroupInvite", "a secret with an end"),
+        ("RoleBindingsService.BatchCreateRoleBindings", "the same as single bindings"),
+        ("TagsService.CreateTag", "content, not configuration"),
+        ("AWSMarketplaceSubscriptions.Create", "a vendor's sales"),
+    ];
+
+    #[test]
+    fn every_resource_that_can_be_created_is_a_kind_or_has_a_reason() {
+        let contract = Contract::load();
+        let packages = [
+            "chainguard.platform.iam.v2.",
+            "chainguard.platform.events.v2.",
+            "chainguard.platform.registry.v2.",
+            "chainguard.platform.libraries.",
+        ];
+        let is_creation = |name: &str| name.rsplit('.').next().is_some_and(|method| method.contains("Create"));
+        let created = contract.methods().iter().filter(|method| is_creation(&method.full_name));
+        let created = created.filter(|method| packages.iter().any(|package| method.full_name.starts_with(package)));
+        let missing: Vec<&str> = created
+            .filter(|method| !KINDS.iter().any(|kind| kind.create == method.full_name))
+            .filter(|method| !OTHERS.iter().any(|(name, why)| *name == method.short_name() && !why.is_empty()))
+            .map(|method| method.full_name.as_str())
+            .collect();
+        assert!(missing.is_empty(), "no kind and no reason: {missing:?}");
+    }
+}

@@ -168,8 +168,8 @@ impl Planner<'_> {
         let is_absent = |stored: &Stored| stored.secrets.get(&secret.path) == Some(&false);
         let is_written = item.stored.is_none_or(is_absent) || self.manner.write_secrets;
         let old = item.stored.filter(|stored| !is_absent(stored)).map(|_| Value::from("unknown"));
-        let new = Some(Value::from(format!("(from {})", secret.file)));
-        is_written.then(|| Difference { path: secret.path.clone(), old, new, is_immutable: false })
+        let (path, file) = (secret.path.clone(), Some(secret.file.clone()));
+        is_written.then_some(Difference { path, old, new: None, is_immutable: false, file })
     }
 
     /// What happens to an object that exists; absent for nothing.

@@ -191,6 +191,8 @@ pub(super) struct Difference {
     pub(super) new: Option<Value>,
     /// Whether the field cannot be changed.
     pub(super) is_immutable: bool,
+    /// The file with the new value of a secret; what the old one is is unknown, or it is absent.
+    pub(super) file: Option<String>,
 }
 
 /// What differs between two specs, field by field. What the server fills in is compared only if the new one has it.
@@ -226,6 +228,7 @@ fn compare(message: &MessageDescriptor, old: &Members, new: &Members, prefix: &s
                 old: before.cloned(),
                 new: after.cloned(),
                 is_immutable: is_immutable(&field),
+                file: None,
             }),
         }
     }

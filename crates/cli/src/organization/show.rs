@@ -74,11 +74,12 @@ fn sign(action: Action) -> char {
 
 /// `old -> new`; of a new object the value alone.
 fn both(action: Action, difference: &Difference) -> String {
-    let new = difference.new.as_ref().map_or("none".to_owned(), shortened);
-    if action == Action::Create {
-        return new;
-    }
-    format!("{} -> {new}", difference.old.as_ref().map_or("none".to_owned(), shortened))
+    let text = |value: &Option<Value>| value.as_ref().map_or("none".to_owned(), shortened);
+    let (old, new) = match &difference.file {
+        Some(file) => (if difference.old.is_some() { "unknown".into() } else { "none".into() }, format!("from {file}")),
+        None => (text(&difference.old), text(&difference.new)),
+    };
+    if action == Action::Create { new } else { format!("{old} -> {new}") }
 }
 
 /// A value on one line.
@@ -117,9 +118,10 @@ fn named(contract: &Contract, change: &Change, names: &Names) -> Result<Vec<Diff
 pub(super) fn document(contract: &Contract, plan: &Plan, names: &Names) -> Result<Value, ClientError> {
     let mut changes = Vec::new();
     for change in &plan.changes {
-        let fields = named(contract, change, names)?
-            .into_iter()
-            .map(|difference| json!({ "path": difference.path, "old": difference.old, "new": difference.new }));
+        let fields = named(contract, change, names)?.into_iter().map(|difference| match difference.file {
+            Some(file) => json!({ "path": difference.path, "fromFile": file, "unknown": difference.old.is_some() }),
+            None => json!({ "path": difference.path, "old": difference.old, "new": difference.new }),
+        });
         let mut document = json!({
             "action": word(change.action), "kind": change.kind.name, "object": change.label,
             "fields": fields.collect::<Vec<_>>(),
