@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use bowline_cli::{
-    advisories, api, auth, context, credential_helper, feeds, libraries, registry, resources, search, vulns,
+    advisories, api, auth, complete, context, credential_helper, credential_provider, feeds, libraries, mcp, registry,
+    resources, schema, search, vulns,
 };
 #[cfg(feature = "server")]
 use bowline_server::Options;
@@ -18,6 +19,7 @@ use bowline_terminal::{Manner, block_on, error_label, print, say};
 
 use crate::completion;
 use crate::error::CommandError;
+use crate::examples;
 
 /// What `--help` says besides of the command.
 const AFTER_HELP: &str = "\
@@ -35,6 +37,7 @@ Variables:
   BOWLINE_CONTEXTS                              file of the known servers
   BOWLINE_IDENTITY                              identity to assume with the ambient identity token
   BOWLINE_ID_TOKEN                              that token, where GitHub and Kubernetes do not provide it
+  BOWLINE_TOKENS                                directory of the cached tokens
   XDG_CONFIG_HOME, XDG_CACHE_HOME               where servers and tokens are kept
   NO_COLOR                                      any value: no colors
   DOCKER_CONFIG                                 directory of docker's config.json
@@ -103,6 +106,10 @@ enum Command {
     Libraries(libraries::LibrariesCommand),
     /// Call any method of the API by its name
     Api(Box<api::ApiCommand>),
+    /// Serve the API's methods to language models as tools, over standard input and output (MCP)
+    Mcp(Box<mcp::McpCommand>),
+    /// Give kubelets credentials for the registry: the plugin bowline-credential-provider
+    CredentialProvider(Box<credential_provider::CredentialProviderCommand>),
     /// The servers that the command line knows
     #[command(subcommand)]
     Context(context::ContextCommand),
@@ -141,6 +148,8 @@ enum Command {
     Completion(completion::CompletionCommand),
     /// Print the manual page, or write one for every command
     Man(completion::ManCommand),
+    /// Print the JSON schema of what a command prints with -o json
+    Schema(schema::SchemaCommand),
     /// Print the version
     Version,
 }
@@ -170,11 +179,17 @@ enum AuditCommand {
 /// Runs the command line and gives its exit code: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed,
 /// 5 the server cannot be reached, 6 not found.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.first().is_some_and(|name| credential_helper::is_meant(name)) {
         return credential_helper::run(&arguments[1..]);
     }
-    let cli = match Cli::try_parse_from(arguments) {
+    if arguments.first().is_some_and(|name| credential_provider::is_meant(name)) {
+        arguments.insert(1, credential_provider::SUBCOMMAND.into());
+    }
+    if completion::is_completed(|| complete::add(described()), &arguments) {
+        return ExitCode::SUCCESS;
+    }
+    let cli = match parsed(arguments) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print();
@@ -191,6 +206,17 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The command line, with the examples of all commands.
+fn described() -> clap::Command {
+    examples::add(Cli::command())
+}
+
+fn parsed(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = described();
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// Whether the variable forbids colors, as <https://no-color.org> has it.
@@ -215,9 +241,12 @@ fn execute(command: Command) -> Result<(), CommandError> {
         Command::Vulns(command) => Ok(block_on(vulns::run(command))?),
         Command::Libraries(command) => Ok(block_on(libraries::run(command))?),
         Command::Api(command) => Ok(block_on(api::run(*command))?),
+        Command::Mcp(command) => Ok(block_on(mcp::run(*command))?),
+        Command::CredentialProvider(command) => Ok(block_on(credential_provider::run(*command))?),
         Command::Context(command) => Ok(context::run(command)?),
-        Command::Completion(command) => completion::completion(&command, Cli::command()),
-        Command::Man(command) => completion::man(&command, Cli::command()),
+        Command::Completion(command) => completion::completion(&command),
+        Command::Man(command) => completion::man(&command, described()),
+        Command::Schema(command) => Ok(schema::run(&command)?),
         Command::Version => Ok(print(&format!("bowline {}\n", env!("CARGO_PKG_VERSION")))?),
         #[cfg(feature = "server")]
         Command::Serve(options) => Ok(block_on(serve::run(options.with_file()?))?),

@@ -6,6 +6,10 @@ mod advisories;
 mod api;
 #[path = "command_line/containers.rs"]
 mod containers;
+#[path = "command_line/credential_provider.rs"]
+mod credential_provider;
+#[path = "command_line/examples.rs"]
+mod examples;
 #[path = "command_line/feeds.rs"]
 mod feeds;
 #[path = "command_line/full_disk.rs"]
@@ -16,8 +20,12 @@ mod keys;
 mod libraries;
 #[path = "command_line/manners.rs"]
 mod manners;
+#[path = "command_line/mcp.rs"]
+mod mcp;
 #[path = "command_line/pull_tokens.rs"]
 mod pull_tokens;
+#[path = "command_line/reference.rs"]
+mod reference;
 #[path = "command_line/registry.rs"]
 mod registry;
 #[path = "command_line/resources.rs"]

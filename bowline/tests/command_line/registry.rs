@@ -19,7 +19,7 @@ async fn owner(server: &TestServer) -> (String, Terminal) {
 }
 
 /// Pushes an image with nothing in it; its digest.
-async fn push(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, what: &str) -> String {
+pub(crate) async fn push(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, what: &str) -> String {
     let registry = server.server().parts().settings.registry_audience.clone();
     let token = ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0);
     let manifest = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [], "annotations": {"what": what}});
@@ -32,7 +32,7 @@ async fn push(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, w
 }
 
 /// Pushes a chart that uses images of one repository.
-async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, image: &str) {
+pub(crate) async fn push_chart(server: &TestServer, terminal: &Terminal, repo: &str, tag: &str, image: &str) {
     let registry = server.server().parts().settings.registry_audience.clone();
     let client =
         server.anonymous().with_token(&ended(&terminal.run(&["auth", "token", "--audience", &registry]).await, 0));

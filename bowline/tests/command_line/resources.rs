@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use bowline_testkit::{Engine, TestServer};
 use serde_json::json;
 
+use crate::examples::schemas;
+use crate::reference::mismatch;
 use crate::support::{Terminal, ended, text};
 
 /// Words of a command line as a shell takes them: variables, and quotes around spaces.
@@ -43,7 +45,7 @@ async fn owner(server: &TestServer) -> (String, Terminal) {
 }
 
 /// The commands of a family in an order in which they work, and the variable that the output of some fills.
-const STEPS: &[(&[&str], &str)] = &[
+pub(crate) const STEPS: &[(&[&str], &str)] = &[
     (&["iam", "groups", "create"], "WEB"),
     (&["iam", "groups", "list"], ""),
     (&["iam", "groups", "get"], ""),
@@ -115,6 +117,9 @@ const STEPS: &[(&[&str], &str)] = &[
     (&["audit", "summary"], ""),
     (&["audit", "verify-chain"], ""),
     (&["registry", "settings", "get"], ""),
+    (&["registry", "settings", "set"], ""),
+    (&["iam", "preferences", "update"], ""),
+    (&["iam", "preferences", "get"], ""),
     (&["iam", "groups", "delete"], ""),
     (&["iam", "sessions", "list"], ""),
     (&["iam", "sessions", "end-all"], ""),
@@ -124,6 +129,7 @@ const STEPS: &[(&[&str], &str)] = &[
 async fn every_example_works() {
     let server = TestServer::start(Engine::Sqlite).await;
     let (_, terminal) = owner(&server).await;
+    let schemas = schemas(&terminal).await;
     let mut variables = BTreeMap::from([("ISSUER", server.idp().issuer().to_owned())]);
     let mut wrong = Vec::new();
     for (path, fills) in STEPS {
@@ -132,10 +138,17 @@ async fn every_example_works() {
         if *fills == "INVITE" {
             arguments.extend(["-o".to_owned(), "name".to_owned()]);
         }
+        let schema = schemas.get(&path.join(" ")).filter(|schema| fills.is_empty() && schema.get("$comment").is_none());
+        if schema.is_some() {
+            arguments.extend(["-o".to_owned(), "json".to_owned()]);
+        }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = terminal.run(&arguments).await;
         if output.status.code() != Some(0) {
             wrong.push(format!("{line}: {}", text(&output.stderr)));
+        } else if let Some(schema) = schema {
+            let document = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            wrong.extend(mismatch(schema, schema, &document, "$").map(|why| format!("{line}: {why}")));
         }
         if !fills.is_empty() {
             variables.insert(fills, text(&output.stdout));

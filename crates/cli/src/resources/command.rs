@@ -2,9 +2,10 @@ use bowline_contract::{Contract, MethodInfo};
 use bowline_terminal::Output;
 use clap::{Arg, ArgAction, Args as _, Command, Subcommand as _};
 
-use super::field_args;
 use super::presets::PresetCommand;
-use super::table::{Does, Resource, Verb};
+use super::table::{Does, Kind, Resource, Verb};
+use super::{field_args, names};
+use crate::complete::{self, Subject};
 use crate::session::Access;
 
 /// Ids of arguments that are no field of a request.
@@ -19,9 +20,9 @@ pub(super) fn add(command: Command, resource: &'static Resource) -> Command {
     if let [only] = resource.verbs
         && only.name == resource.name
     {
-        return command.subcommand(verb_command(&contract, only));
+        return command.subcommand(verb_command(&contract, resource, only));
     }
-    let verbs = resource.verbs.iter().map(|verb| with_presets(resource, verb, verb_command(&contract, verb)));
+    let verbs = resource.verbs.iter().map(|verb| with_presets(resource, verb, verb_command(&contract, resource, verb)));
     let group =
         Command::new(resource.name).about(resource.about).subcommand_required(true).arg_required_else_help(true);
     command.subcommand(verbs.fold(group, Command::subcommand))
@@ -36,12 +37,15 @@ fn with_presets(resource: &Resource, verb: &Verb, command: Command) -> Command {
     PresetCommand::augment_subcommands(command).subcommand_required(false)
 }
 
-fn verb_command(contract: &Contract, verb: &'static Verb) -> Command {
+fn verb_command(contract: &Contract, resource: &Resource, verb: &'static Verb) -> Command {
     let example = format!("Example:\n  bowline {}", verb.example);
     let mut command = Command::new(verb.name).after_help(example);
     let Some(method) = contract.by_full_name(verb.method) else { return command.about(verb.about) };
     if let Some(argument) = positional(verb) {
-        command = command.arg(argument);
+        command = command.arg(match subject(resource, verb) {
+            Some(subject) => argument.add(complete::completer(subject)),
+            None => argument,
+        });
     }
     command = position(command, verb, method);
     for field in field_args::fields(contract, method, verb) {
@@ -61,22 +65,36 @@ fn positional(verb: &Verb) -> Option<Arg> {
         return None;
     }
     // Whose own access is meant needs no name.
-    let is_required = verb.positional != "identity";
+    let is_required = verb.positional != "identity" || !verb.method.contains("AccessExplainer");
     let (name, help) = match (verb.does, verb.positional) {
         (Does::Create(_), _) => ("PATH", "Path of the new one: its group's path and its name, such as acme/name"),
         (_, "sequence") => ("SEQUENCE", "Number of the entry"),
         (_, "id") => ("ID", "Id, as the list shows it"),
         (_, "scope") => ("SCOPE", "Path of a group, such as acme/team, or UIDP of any resource"),
+        (_, "repo_uid" | "repo_id") => ("REPO", "Repository: organization/name, organization/group/name, or UIDP"),
+        (_, "identity") if is_required => ("NAME", "Path of names, such as acme/name, or UIDP"),
         (_, "identity") => ("NAME", "Path of names, such as acme/name, or UIDP [default: you]"),
         _ => ("NAME", "Path of names, such as acme/name, or UIDP"),
     };
     Some(Arg::new(POSITIONAL).value_name(name).help(help).required(is_required))
 }
 
+/// What completes the first argument: a group of a new resource, or what the resource's list has.
+fn subject(resource: &Resource, verb: &Verb) -> Option<Subject> {
+    let listed = || resource.verbs.iter().find(|verb| matches!(verb.does, Does::List)).map(|verb| verb.method);
+    match (verb.does, verb.positional) {
+        (Does::Create(_), _) | (_, "scope" | "organization" | "resource") => Some(Subject::Group),
+        (_, "sequence" | "id") => None,
+        (_, "provider") => names::subject(Kind::IdentityProvider),
+        _ => names::subject(resource.kind).or_else(|| listed().map(Subject::Unnamed)),
+    }
+}
+
 /// Where resources are listed or created.
 fn position(command: Command, verb: &Verb, method: &MethodInfo) -> Command {
     let has = |name: &str| method.input.get_field_by_name(name).is_some();
-    let parent = |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help);
+    let parent =
+        |help: &'static str| Arg::new(PARENT).long("parent").value_name("GROUP").help(help).add(complete::groups());
     match verb.does {
         Does::List if has("uidp") => {
             let direct = Arg::new(DIRECT).long("direct").action(ArgAction::SetTrue).requires(PARENT);

@@ -1,5 +1,7 @@
 //! What the tables of commands are made of, and those of events and the registry.
 
+use crate::schema::Shape;
+
 /// A resource, or another subject with its own commands.
 pub struct Resource {
     /// Word of the command, such as `groups`.
@@ -21,6 +23,7 @@ pub(super) enum Kind {
     Role,
     Identity,
     IdentityProvider,
+    Repo,
     /// Only UIDPs name these.
     Unnamed(&'static str),
 }
@@ -33,6 +36,7 @@ impl Kind {
             Kind::Role => "role",
             Kind::Identity => "identity",
             Kind::IdentityProvider => "identity provider",
+            Kind::Repo => "repository",
             Kind::Unnamed(noun) => noun,
         }
     }
@@ -98,6 +102,8 @@ pub(super) enum Does {
     Delete(&'static str),
     /// A call; shows the response field by field.
     Call,
+    /// One text of the response, at this path of JSON names, as it is.
+    Text(&'static str),
     /// The same, after this question, which has no question mark.
     Ask(&'static str),
     /// Messages as they come.
@@ -108,6 +114,20 @@ pub(super) enum Does {
     Verify,
     /// A decision, with the path that led to it.
     Explain,
+}
+
+impl Verb {
+    /// What the command prints as JSON, unless it prints nothing or documents of another form.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        match self.does {
+            Does::List => Some(Shape::List(self.method)),
+            Does::Get | Does::Call | Does::Text(_) | Does::Ask(_) | Does::Create(_) | Does::Update | Does::Explain => {
+                Some(Shape::Response(self.method))
+            }
+            Does::Watch | Does::Export | Does::Verify => Some(Shape::Lines(self.method)),
+            Does::Delete(_) => None,
+        }
+    }
 }
 
 pub(super) const EVENTS: &[Resource] = &[
@@ -248,19 +268,3 @@ pub(super) const EVENTS: &[Resource] = &[
         ],
     },
 ];
-
-pub(super) const REGISTRY: &[Resource] = &[Resource {
-    name: "settings",
-    about: "Settings of the registry of an organization",
-    kind: Kind::Group,
-    columns: &[],
-    wide: &[],
-    verbs: &[Verb {
-        name: "get",
-        method: "chainguard.platform.registry.Registry.GetRegistrySettings",
-        about: "Show the settings of an organization",
-        does: Does::Get,
-        positional: "registry_id",
-        example: "registry settings get acme",
-    }],
-}];
