@@ -4,6 +4,8 @@
 mod advisories;
 #[path = "command_line/api.rs"]
 mod api;
+#[path = "command_line/ci.rs"]
+mod ci;
 #[path = "command_line/containers.rs"]
 mod containers;
 #[path = "command_line/credential_provider.rs"]
